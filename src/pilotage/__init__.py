@@ -1,0 +1,1 @@
+"""Pilotage: a workload broker for federated computing."""

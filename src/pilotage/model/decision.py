@@ -1,0 +1,150 @@
+"""Decisions are data: what changes, what that rests on, and why.
+
+A policy returns a :class:`Decision`; the store's commit applies what still holds of it and hands the rest
+back. Records are changed in groups: one :class:`Move` takes many records of one kind through the same
+transition with the same values, so that its cost in the store is that of a few statements.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .states import Kind, State
+from .work import NewFile, NewJob, NewPilot, NewTask, NewTransfer, Replica
+
+Value = int | float | str | bool | None
+Mend = Literal["user", "operator", "wait"]
+Creation = NewTask | NewJob | NewTransfer | NewPilot | NewFile | Replica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Capacity that a change takes: records counted under ``key`` in ``states`` must not exceed ``limit``.
+
+    ``counter`` names one of the store's counters (``model.world.COUNTERS``) and ``key`` a row of it, where
+    None stands for any value. Of a change's records only as many are accepted as still fit.
+    """
+
+    counter: str
+    key: tuple[str | int | None, ...]
+    states: tuple[State, ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Records of one kind that make the same transition.
+
+    ``attempts``, where given, is as long as ``ids``: a record whose attempt differs is handed back, which
+    fences whoever comes back from the dead. ``next_attempt`` adds one to the attempt. ``changes`` sets
+    columns to the same value on every record. ``creates`` holds new records by the id that they rest on:
+    they come into being only if that record's move is accepted. ``choice`` is the index in
+    ``Decision.choices`` of the reason.
+    """
+
+    kind: Kind
+    ids: tuple[int, ...]
+    source: State
+    target: State
+    cause: str
+    attempts: tuple[int, ...] | None = None
+    next_attempt: bool = False
+    changes: Mapping[str, Value] = field(default_factory=dict)
+    creates: Mapping[int, tuple[Creation, ...]] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    choice: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """New records that rest on nothing but the capacity they claim."""
+
+    records: tuple[Creation, ...]
+    cause: str
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch:
+    """Columns set on live records without a transition: heartbeats, references, priorities. No event."""
+
+    kind: Kind
+    ids: tuple[int, ...]
+    changes: Mapping[str, Value]
+    attempts: tuple[int, ...] | None = None
+
+
+Change = Move | Create | Touch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What became of a decision, aligned with its changes.
+
+    ``accepted`` holds the ids of each change's records that were moved or touched; ``created`` the ids of the
+    records that came into being, in order, None where one was there already or did not fit.
+    """
+
+    accepted: tuple[tuple[int, ...], ...] = ()
+    created: tuple[tuple[int | None, ...], ...] = ()
+    handed_back: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Queues that passed every check, best first, with each factor of their weight by rule number."""
+
+    queues: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    factors: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One check and all the queues it refuses: what was needed and what each of them has.
+
+    ``have`` is as long as ``queues``; a ``need`` that differs by queue is a tuple of that length too.
+    """
+
+    rule: str
+    name: str
+    mend: Mend
+    queues: tuple[str, ...]
+    have: tuple[Value, ...]
+    need: Value | tuple[Value, ...]
+    unit: str = ""
+    lifted_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Why a group of like jobs of one task went where it went, or nowhere.
+
+    ``placed`` counts jobs by queue. Every queue considered is a candidate or stands in at least one
+    refusal.
+    """
+
+    task: int
+    job_kind: str
+    jobs: tuple[int, ...]
+    placed: Mapping[str, int]
+    considered: int
+    candidates: Candidates
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What one step decided from one world. ``time`` and ``seed`` are the world's."""
+
+    step: str
+    time: float
+    seed: int
+    changes: tuple[Change, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        """The changes that are moves."""
+        return [change for change in self.changes if isinstance(change, Move)]

@@ -1,0 +1,47 @@
+"""Worlds, federations, tasks and decisions as documents, the same bytes for the same value."""
+
+import json
+from typing import Any, TypeVar, cast
+
+from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def to_document(value: object) -> Any:
+    """Plain lists, dictionaries, strings and numbers."""
+    return _adapter(type(value)).dump_python(value, mode="json")
+
+
+def from_document(kind: type[T], document: object) -> T:
+    """A checked record. Raises ``pydantic.ValidationError`` with the place of every fault."""
+    return cast(T, _adapter(kind).validate_python(document))
+
+
+def from_json(kind: type[T], text: str | bytes) -> T:
+    """A checked record from JSON text. Raises ``pydantic.ValidationError``."""
+    return cast(T, _adapter(kind).validate_json(text))
+
+
+def to_json(value: object) -> bytes:
+    """Compact JSON, fields in the order in which the record declares them."""
+    return _adapter(type(value)).dump_json(value)
+
+
+def canonical_json(value: object) -> str:
+    """Indented JSON with sorted keys: byte for byte the same for the same value."""
+    return json.dumps(to_document(value), indent=2, sort_keys=True, ensure_ascii=False)
+
+
+def json_schema(kind: type[Any]) -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of a document."""
+    return _adapter(kind).json_schema()

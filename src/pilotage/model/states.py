@@ -1,0 +1,154 @@
+"""The states of tasks, jobs, transfers and pilots, and the one table of transitions between them.
+
+The commit refuses what is not in :data:`TRANSITIONS`; the diagrams in the documentation are drawn from it.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from itertools import product
+from typing import Literal, NamedTuple
+
+Kind = Literal["task", "job", "transfer", "pilot"]
+
+
+class TaskState(StrEnum):
+    """A task is split into jobs, runs, is merged where it asks for it, and ends."""
+
+    REGISTERED = "registered"
+    RUNNING = "running"
+    MERGING = "merging"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class JobState(StrEnum):
+    """The states of the field, in the order in which a job meets them."""
+
+    PENDING = "pending"
+    DEFINED = "defined"
+    ASSIGNED = "assigned"
+    THROTTLED = "throttled"
+    ACTIVATED = "activated"
+    SENT = "sent"
+    STARTING = "starting"
+    RUNNING = "running"
+    HOLDING = "holding"
+    TRANSFERRING = "transferring"
+    MERGING = "merging"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    CLOSED = "closed"
+
+
+class TransferState(StrEnum):
+    """A transfer waits for a slot, is delivered by a mover, and is settled: what waited for it goes on."""
+
+    QUEUED = "queued"
+    DELIVERING = "delivering"
+    FINISHING = "finishing"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class PilotState(StrEnum):
+    """A pilot is recorded before it is submitted (P10), waits at the site, runs, and ends."""
+
+    CREATED = "created"
+    SUBMITTED = "submitted"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+State = TaskState | JobState | TransferState | PilotState
+
+
+class Transition(NamedTuple):
+    """One allowed step; ``source`` is None for a record's first state."""
+
+    kind: Kind
+    source: State | None
+    target: State
+    meaning: str
+
+
+T, J, X, P = TaskState, JobState, TransferState, PilotState
+
+_LIVE_TASKS = (T.REGISTERED, T.RUNNING, T.MERGING)
+_LIVE_JOBS = tuple(s for s in J if s not in (J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED))
+_AT_A_PILOT = (J.SENT, J.STARTING, J.RUNNING)
+_UNSTARTED = (J.ASSIGNED, J.THROTTLED, J.ACTIVATED)
+
+
+def _rows(
+    kind: Kind, sources: Iterable[State | None], targets: Iterable[State], meaning: str
+) -> list[Transition]:
+    return [Transition(kind, source, target, meaning) for source, target in product(sources, targets)]
+
+
+_TABLE: list[Transition] = [
+    *_rows("task", [None], [T.REGISTERED], "accepted"),
+    *_rows("task", [T.REGISTERED], [T.RUNNING], "split into jobs"),
+    *_rows("task", [T.RUNNING], [T.MERGING], "every job's output is there"),
+    *_rows("task", [T.RUNNING, T.MERGING], [T.FINISHED], "every job finished"),
+    *_rows("task", _LIVE_TASKS, [T.FAILED], "a job failed for good, or the task cannot be split"),
+    *_rows("task", _LIVE_TASKS, [T.CANCELLED], "cancelled by a person"),
+    *_rows("job", [None], [J.DEFINED], "split off its task"),
+    *_rows("job", [J.DEFINED], [J.PENDING], "no queue fits (B37)"),
+    *_rows("job", [J.PENDING], [J.DEFINED], "its hour is over, or what it waited for happened (B37)"),
+    *_rows("job", [J.DEFINED], [J.ASSIGNED], "brokered; inputs must be moved"),
+    *_rows("job", [J.DEFINED], [J.ACTIVATED], "brokered; inputs are there"),
+    *_rows("job", [J.ASSIGNED], [J.ACTIVATED], "inputs arrived"),
+    *_rows("job", [J.ASSIGNED, J.ACTIVATED], [J.THROTTLED], "the site takes no more (M8)"),
+    *_rows("job", [J.THROTTLED], [J.ASSIGNED, J.ACTIVATED], "the site takes more again"),
+    *_rows("job", [*_UNSTARTED, J.SENT], [J.DEFINED], "not started in time; brokered again"),
+    *_rows("job", [J.ACTIVATED], [J.SENT], "matched to a pilot"),
+    *_rows("job", [J.SENT], [J.STARTING], "its pilot prepares it"),
+    *_rows("job", [J.SENT, J.STARTING], [J.RUNNING], "its payload runs"),
+    *_rows("job", [J.RUNNING], [J.HOLDING], "payload done, outputs stored at the site"),
+    *_rows("job", [J.HOLDING], [J.TRANSFERRING], "outputs on the way to the nucleus"),
+    *_rows("job", [J.RUNNING, J.HOLDING, J.TRANSFERRING], [J.MERGING], "outputs wait to be merged"),
+    *_rows("job", [J.RUNNING, J.HOLDING, J.TRANSFERRING, J.MERGING], [J.FINISHED], "all done"),
+    *_rows("job", _LIVE_JOBS, [J.FAILED], "this attempt failed"),
+    *_rows("job", [J.FAILED], [J.DEFINED], "tried again, as the next attempt"),
+    *_rows("job", _LIVE_JOBS, [J.CANCELLED], "cancelled by a person"),
+    *_rows("job", _LIVE_JOBS, [J.CLOSED], "its task ended without it"),
+    *_rows("transfer", [None], [X.QUEUED], "asked for"),
+    *_rows("transfer", [X.QUEUED], [X.DELIVERING], "given a slot (D3)"),
+    *_rows("transfer", [X.DELIVERING], [X.QUEUED], "tried again"),
+    *_rows("transfer", [X.DELIVERING], [X.FINISHING], "bytes delivered, size and checksum right"),
+    *_rows("transfer", [X.FINISHING], [X.DONE], "replica recorded, jobs told"),
+    *_rows("transfer", [X.QUEUED, X.DELIVERING], [X.FAILED], "out of tries, or of sources"),
+    *_rows("transfer", [X.QUEUED, X.DELIVERING], [X.CANCELLED], "nobody waits for it any more"),
+    *_rows("pilot", [None], [P.CREATED], "decided and recorded (P10)"),
+    *_rows("pilot", [P.CREATED], [P.SUBMITTED], "in the site's queue"),
+    *_rows("pilot", [P.CREATED, P.SUBMITTED], [P.RUNNING], "called home"),
+    *_rows("pilot", [P.SUBMITTED, P.RUNNING], [P.FINISHED], "ended"),
+    *_rows("pilot", [P.CREATED, P.SUBMITTED, P.RUNNING], [P.FAILED], "refused, aborted or lost"),
+    *_rows("pilot", [P.CREATED, P.SUBMITTED, P.RUNNING], [P.CANCELLED], "cancelled by a person"),
+]
+
+TRANSITIONS: dict[tuple[Kind, State | None, State], str] = {row[:3]: row.meaning for row in _TABLE}
+
+STATES: dict[Kind, type[State]] = {"task": T, "job": J, "transfer": X, "pilot": P}
+
+QUEUED_JOBS = (J.DEFINED, J.ASSIGNED, J.ACTIVATED, J.STARTING)
+"""What the rules count as waiting at a queue (B32, B36)."""
+
+AT_A_PILOT = _AT_A_PILOT
+"""A pilot holds the job; taking it away needs a new attempt."""
+
+UNSTARTED_JOBS = _UNSTARTED
+LIVE_JOBS = _LIVE_JOBS
+LIVE_TASKS = _LIVE_TASKS
+LIVE_TRANSFERS = (X.QUEUED, X.DELIVERING, X.FINISHING)
+LIVE_PILOTS = (P.CREATED, P.SUBMITTED, P.RUNNING)
+
+
+def is_allowed(kind: Kind, source: State | None, target: State) -> bool:
+    """Whether the table has this transition."""
+    return (kind, source, target) in TRANSITIONS

@@ -1,0 +1,347 @@
+"""What is worked on: tasks, jobs, files, transfers and pilots, as they stand and as they come into being."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from .identity import Identity
+from .states import JobState, PilotState, TaskState, TransferState
+
+JobKind = Literal["normal", "scout", "merge"]
+Direction = Literal["download", "upload"]
+PilotKind = Literal["generic", "private"]
+
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@+-]*$")]
+FileName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=500,
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*$",
+    ),
+]
+OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
+Count = Annotated[int, Field(ge=0)]
+Megabytes = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|sha256:[0-9a-f]{64}|)$")]
+
+CPU_SEGMENTS = (600, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 1080000)
+"""CPU time is rounded up to one of these, in seconds, so that like jobs share a task queue (P1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputFile:
+    """A file that a task reads: bytes, checksum, and the storages that hold it under its name."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    name: FileName
+    size: Count
+    checksum: Checksum = ""
+    replicas: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputPattern:
+    """All files that match ``glob`` on the named storages; sizes and checksums are read when submitted."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    storages: Annotated[tuple[Name, ...], Field(min_length=1)]
+    glob: Annotated[str, Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSpec:
+    """The job that makes one output of many: it reads every output of the task's other jobs."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
+    outputs: Annotated[tuple[OutputName, ...], Field(min_length=1)]
+    ram: Megabytes | None = None
+    walltime: Seconds | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """What a user asks for. Times in s, memory and disk in MB; ``ram`` is per core unless ``ram_unit`` is MB.
+
+    ``cpu_time`` is in HS23 seconds an event, ``out_disk`` in MB an event, ``cpu_efficiency`` a fraction,
+    ``io_intensity`` and ``disk_io`` in kB/s. ``walltime`` is used as given where ``cpu_time`` is 0 (B21).
+    Without a ``command`` the payload is empty and succeeds at once.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    name: Name
+    share: Name = "default"
+    priority: Annotated[int, Field(ge=1, le=100_000)] = 500
+    transfer_priority: Annotated[int, Field(ge=1, le=100)] = 50
+    nucleus: str = ""
+    brokerage: str = ""
+    queues: tuple[Name, ...] = ()
+
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    payload_files: Mapping[OutputName, str] = field(default_factory=dict)
+    inputs: tuple[InputFile | InputPattern, ...] = ()
+    outputs: tuple[OutputName, ...] = ()
+    merge: MergeSpec | None = None
+    files_per_job: Annotated[int, Field(ge=1)] = 1
+    jobs: Annotated[int, Field(ge=1, le=10_000_000)] = 1
+    events_per_job: Annotated[int, Field(ge=1)] = 1
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
+
+    cores: Count = 1
+    max_cores: Count = 0
+    ram: Megabytes = 0
+    ram_unit: Literal["MBPerCore", "MB"] = "MBPerCore"
+    base_ram: Megabytes = 0
+    cpu_time: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+    cpu_efficiency: Annotated[float, Field(gt=0, le=1)] = 0.9
+    base_time: Seconds = 0
+    walltime: Seconds = 0
+    work_disk: Megabytes = 0
+    out_disk: Megabytes = 0
+    io_intensity: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+    disk_io: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+    direct_access_only: bool = False
+    ip_connectivity: str = ""
+    processing_type: str = ""
+    working_group: str = ""
+    workflow: str = ""
+    private_pilots: bool = False
+    submit_pools: tuple[Name, ...] = ()
+
+    def for_job(self, kind: JobKind) -> "TaskSpec":
+        """The same, with what a merge job asks for where the job is one."""
+        if kind != "merge" or self.merge is None:
+            return self
+        merge = self.merge
+        return replace(
+            self,
+            command=merge.command,
+            outputs=merge.outputs,
+            cores=1,
+            ram=self.ram if merge.ram is None else merge.ram,
+            walltime=self.walltime if merge.walltime is None else merge.walltime,
+        )
+
+    @property
+    def memory(self) -> float:
+        """MB that a job may use, all its cores together."""
+        return self.base_ram + self.ram * (1 if self.ram_unit == "MB" else max(1, self.cores))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    """A task about to be, its input patterns already resolved to files."""
+
+    spec: TaskSpec
+    owner: Identity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task as it stands."""
+
+    id: int
+    spec: TaskSpec
+    owner: Identity
+    state: TaskState
+    created: float
+    since: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """What the jobs of one task queue have in common (P1): ``cpu_time`` in s of one core, memory in MB."""
+
+    vo: str
+    group: str
+    owner: str
+    cores: int
+    memory: float
+    cpu_time: float
+    private: bool = False
+
+    @classmethod
+    def of(cls, spec: TaskSpec, owner: Identity) -> "Requirements":
+        """The requirements of a task's jobs, with the CPU time rounded up to a segment."""
+        asked = spec.walltime or spec.base_time + spec.cpu_time * spec.events_per_job / spec.cpu_efficiency
+        segment = next((segment for segment in CPU_SEGMENTS if asked <= segment), CPU_SEGMENTS[-1])
+        return cls(
+            vo=owner.vo,
+            group=owner.group,
+            owner=owner.name,
+            cores=max(1, spec.cores),
+            memory=spec.memory,
+            cpu_time=float(segment),
+            private=spec.private_pilots,
+        )
+
+    @property
+    def text(self) -> str:
+        """The same for the same requirements: how a task queue is named within a site's queue."""
+        values = [self.vo, self.group, self.owner, self.cores, self.memory, self.cpu_time, self.private]
+        return json.dumps(values, separators=(",", ":"))
+
+    @classmethod
+    def from_text(cls, text: str) -> "Requirements":
+        """The reverse of :attr:`text`."""
+        vo, group, owner, cores, memory, cpu_time, private = json.loads(text)
+        return cls(
+            vo=vo,
+            group=group,
+            owner=owner,
+            cores=cores,
+            memory=memory,
+            cpu_time=cpu_time,
+            private=private,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job about to be."""
+
+    task: int
+    kind: JobKind
+    share: str
+    priority: int
+    requirements: str
+    inputs: tuple[str, ...] = ()
+    events: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as it stands. ``since`` is the time of its last transition; ``queue`` is empty until brokered."""
+
+    id: int
+    task: int
+    kind: JobKind
+    share: str
+    priority: int
+    requirements: str
+    state: JobState
+    attempt: int
+    since: float
+    created: float
+    queue: str = ""
+    pilot: int | None = None
+    inputs: tuple[str, ...] = ()
+    events: int = 1
+    wake_at: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFile:
+    """A file about to be known, by its logical name: bytes and checksum."""
+
+    name: str
+    size: int
+    checksum: str
+    task: int | None = None
+    job: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file by its logical name. ``job`` is the job that made it, None for an input from outside."""
+
+    name: str
+    size: int
+    checksum: str
+    task: int | None = None
+    job: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """A copy of a file at a storage, under the file's name."""
+
+    file: str
+    storage: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTransfer:
+    """A transfer about to be. There is never more than one live transfer of a file to a storage.
+
+    ``source_path``, where given, is where the bytes lie at ``source`` instead of under the file's name:
+    what a job's attempt left in its scratch area.
+    """
+
+    file: str
+    source: str
+    destination: str
+    direction: Direction
+    share: str
+    priority: int
+    source_path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """A transfer (DTR) as it stands: ``priority`` is the DTR priority of D2, ``wake_at`` the next try."""
+
+    id: int
+    file: str
+    source: str
+    destination: str
+    direction: Direction
+    share: str
+    priority: int
+    state: TransferState
+    attempt: int
+    created: float
+    since: float
+    source_path: str = ""
+    emergency: bool = False
+    wake_at: float | None = None
+    heartbeat: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewPilot:
+    """A pilot about to be recorded (P10): its task queue is ``queue`` and ``requirements``."""
+
+    queue: str
+    requirements: str
+    kind: PilotKind
+    owner: Identity
+    submit_pool: str
+    cores: int
+    memory: float
+    walltime: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pilot:
+    """A pilot as it stands. ``reference`` is the site's own name for it; ``matched`` counts its jobs."""
+
+    id: int
+    queue: str
+    requirements: str
+    kind: PilotKind
+    owner: Identity
+    submit_pool: str
+    cores: int
+    memory: float
+    walltime: float
+    state: PilotState
+    created: float
+    since: float
+    reference: str = ""
+    heartbeat: float | None = None
+    matched: int = 0
+    error: str = ""

@@ -1,0 +1,140 @@
+"""A world: all that a decision reads, the time and the random seed included, as one frozen document."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from .federation import Federation
+from .identity import Identity
+from .states import JobState, Kind
+from .work import File, Job, Pilot, PilotKind, Replica, Task, Transfer
+
+COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
+    "jobs_by_queue": ("job", ("queue", "share")),
+    "jobs_by_task": ("job", ("task",)),
+    "jobs_by_task_queue": ("job", ("queue", "requirements")),
+    "transfers_by_share": ("transfer", ("share",)),
+    "transfers_by_link": ("transfer", ("source", "destination")),
+    "pilots_by_queue": ("pilot", ("queue",)),
+}
+"""What the store counts: one row of a counter for each value of these columns and each state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCount:
+    """Jobs at a queue, of a share, in a state."""
+
+    queue: str
+    share: str
+    state: JobState
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCount:
+    """Jobs of a task in a state."""
+
+    task: int
+    state: JobState
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkCount:
+    """Live transfers between two storages (B6, B7)."""
+
+    source: str
+    destination: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueReport:
+    """What was last seen of a queue: points in time, batch workers, mean disk I/O in kB/s per core."""
+
+    queue: str
+    last_pilot: float | None = None
+    last_start: float | None = None
+    batch_workers: int = 0
+    disk_io: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskQueue:
+    """Activated jobs with the same requirements at a queue (P1); ``priority`` is the highest among them."""
+
+    queue: str
+    requirements: str
+    jobs: int
+    priority: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRequest:
+    """What a pilot has to offer: cores, memory in MB, walltime left in s, and the most jobs it would take."""
+
+    pilot: int
+    queue: str
+    kind: PilotKind
+    owner: Identity
+    cores: int
+    memory: float
+    walltime: float
+    max_jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A file that an attempt left in its scratch area at the queue's storage."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    size: Annotated[int, Field(ge=0)]
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a pilot says of one attempt: CPU time in s, ``max_rss`` in MB; ``error`` names the failure."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    job: int
+    attempt: int
+    state: Literal["starting", "running", "done", "failed"]
+    error: Annotated[str, Field(max_length=4000)] = ""
+    exit_code: int | None = None
+    cpu_seconds: float = 0
+    wall_seconds: float = 0
+    max_rss: float = 0
+    outputs: tuple[Output, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A step's snapshot holds what that step reads; a saved world holds all of it.
+
+    ``tasks`` has every task that a job here belongs to; ``files`` and ``replicas`` have the inputs and
+    outputs of the jobs and the files of the transfers here.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    time: float
+    seed: int
+    federation: Federation
+    tasks: tuple[Task, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    files: tuple[File, ...] = ()
+    replicas: tuple[Replica, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
+    pilots: tuple[Pilot, ...] = ()
+    task_queues: tuple[TaskQueue, ...] = ()
+    job_counts: tuple[JobCount, ...] = ()
+    task_counts: tuple[TaskCount, ...] = ()
+    link_counts: tuple[LinkCount, ...] = ()
+    queue_reports: tuple[QueueReport, ...] = ()
+    requests: tuple[MatchRequest, ...] = ()
+    reports: tuple[Report, ...] = ()
