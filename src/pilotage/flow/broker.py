@@ -1,0 +1,60 @@
+"""Defined jobs are given a queue, by the plugin that their task, or its VO, asks for."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pilotage import brokerage
+from pilotage.model.decision import Decision
+from pilotage.model.world import World
+from pilotage.model.work import Task
+from pilotage.staging import requests
+from pilotage.store import Store
+
+from .step import Pass, take
+
+DEFAULT_PLUGIN = "production"
+
+
+def run(store: Store, now: Pass) -> int:
+    """Broker what is defined; returns how many records changed.
+
+    Each plugin decides on its own tasks, and what it placed is committed before the next one looks.
+    """
+    changed = 0
+    world = store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
+    for plugin in plugins(world):
+        changed += take(store, decide(world, plugin), f"broker:{plugin}")
+        world = store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
+    return changed
+
+
+def plugins(world: World) -> list[str]:
+    """The plugins that the tasks of a world ask for, in the order of their names."""
+    return sorted({plugin_of(task, world) for task in world.tasks})
+
+
+def plugin_of(task: Task, world: World) -> str:
+    """The plugin of a task: its own choice, its VO's, or the production brokerage."""
+    return task.spec.brokerage or world.federation.plugins.get(task.owner.vo, DEFAULT_PLUGIN)
+
+
+def decide(world: World, plugin: str) -> Decision:
+    """What one plugin decides for its tasks, with the transfers that its placements need."""
+    options = world.federation.plugin_options.get(plugin, {})
+    chosen = brokerage.load(plugin, options)
+    return requests.with_downloads(world, chosen.decide(restricted(world, plugin)))
+
+
+def restricted(world: World, plugin: str) -> World:
+    """The same world with the tasks and jobs of one plugin only."""
+    tasks = tuple(task for task in world.tasks if plugin_of(task, world) == plugin)
+    if len(tasks) == len(world.tasks):
+        return world
+    ids = {task.id for task in tasks}
+    return replace(world, tasks=tasks, jobs=tuple(job for job in world.jobs if job.task in ids))
+
+
+def decisions(world: World) -> Iterator[Decision]:
+    """What every plugin in turn decides from a saved world."""
+    for plugin in plugins(world):
+        yield decide(world, plugin)

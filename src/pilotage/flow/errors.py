@@ -1,0 +1,9 @@
+"""What can be wrong with a call to a step; the docstring is the message."""
+
+
+class PilotGone(Exception):
+    """This pilot was given up: whatever it still runs must end, its jobs are others' now."""
+
+
+class NoSuchTask(Exception):
+    """There is no such task."""

@@ -1,0 +1,12 @@
+"""Tasks whose jobs have all ended are merged, finished or failed."""
+
+from pilotage.store import Store
+from pilotage.tasks import completion
+
+from .step import Pass, take
+
+
+def run(store: Store, now: Pass) -> int:
+    """Complete what can be completed; returns how many records changed."""
+    world = store.snapshots.for_completion(now.time, now.seed, limit=now.batch)
+    return take(store, completion.complete(world), "finish")

@@ -1,0 +1,53 @@
+"""Any decision, made from a saved world, without touching anything."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pilotage.model.decision import Change, Choice, Decision, Move
+from pilotage.model.world import World
+from pilotage.pilots import director, matcher
+from pilotage.staging import settle, shares
+from pilotage.watchdog import timeouts
+
+from . import broker
+
+
+def plan(step: str, world: World) -> Decision:
+    """What the step decides from this world. Raises KeyError for a step that is not in :data:`STEPS`."""
+    return STEPS[step](world)
+
+
+def _broker(world: World) -> Decision:
+    return joined("broker", world, list(broker.decisions(world)))
+
+
+def _stage(world: World) -> Decision:
+    return joined("stage", world, [settle.settle(world), shares.start(world)])
+
+
+def joined(step: str, world: World, decisions: list[Decision]) -> Decision:
+    """Several decisions from one world as one; the choices that moves point at are counted on."""
+    changes: list[Change] = []
+    choices: list[Choice] = []
+    for decision in decisions:
+        for change in decision.changes:
+            if isinstance(change, Move) and change.choice is not None:
+                change = _shifted(change, len(choices))
+            changes.append(change)
+        choices.extend(decision.choices)
+    return Decision(
+        step=step, time=world.time, seed=world.seed, changes=tuple(changes), choices=tuple(choices)
+    )
+
+
+def _shifted(move: Move, by: int) -> Move:
+    return replace(move, choice=(move.choice or 0) + by)
+
+
+STEPS: dict[str, Callable[[World], Decision]] = {
+    "broker": _broker,
+    "stage": _stage,
+    "provision": director.provision,
+    "match": matcher.match,
+    "watch": timeouts.watch,
+}

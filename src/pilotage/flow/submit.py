@@ -1,0 +1,110 @@
+"""Tasks are accepted: their inputs looked up, checked against the federation, and recorded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pilotage.federation import checks
+from pilotage.model.decision import Create, Creation, Decision
+from pilotage.model.federation import Federation
+from pilotage.model.identity import Identity
+from pilotage.model.work import InputFile, InputPattern, NewFile, NewTask, Replica, TaskSpec
+from pilotage.staging import movers
+from pilotage.store import FileConflict, Store
+
+from .step import new_seed
+
+Fault = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of the tasks, by their index in the submission: ids, or (field, message) for each fault."""
+
+    tasks: list[tuple[int, int]] = field(default_factory=list)
+    refused: list[tuple[int, list[Fault]]] = field(default_factory=list)
+
+
+def submit(store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float) -> Submitted:
+    """Accept each task that can be accepted; one that cannot does not keep the others out."""
+    federation = store.federation()
+    submitted = Submitted()
+    accepted: list[tuple[int, TaskSpec]] = []
+    for index, spec in enumerate(specs):
+        resolved, faults = _resolve(spec, federation)
+        faults = faults or _faults(resolved, federation)
+        if faults:
+            submitted.refused.append((index, faults))
+        else:
+            accepted.append((index, resolved))
+    _record(store, accepted, owner, now, submitted)
+    return submitted
+
+
+def _faults(spec: TaskSpec, federation: Federation) -> list[Fault]:
+    return [(".".join(map(str, path)), message) for path, message in checks.check_task(spec, federation)]
+
+
+def _record(
+    store: Store, accepted: list[tuple[int, TaskSpec]], owner: Identity, now: float, submitted: Submitted
+) -> None:
+    """All in one commit; where a file contradicts what is known, one by one, to refuse only who is wrong."""
+    if not accepted:
+        return
+    try:
+        ids = _commit(store, [spec for _, spec in accepted], owner, now)
+    except FileConflict as conflict:
+        if len(accepted) == 1:
+            submitted.refused.append((accepted[0][0], [("inputs", str(conflict))]))
+            return
+        for one in accepted:
+            _record(store, [one], owner, now, submitted)
+        return
+    submitted.tasks.extend((index, id_) for (index, _), id_ in zip(accepted, ids, strict=True))
+
+
+def _commit(store: Store, specs: list[TaskSpec], owner: Identity, now: float) -> list[int]:
+    tasks = tuple(NewTask(spec=spec, owner=owner) for spec in specs)
+    records: list[Creation] = []
+    for spec in specs:
+        for file in spec.inputs:
+            if isinstance(file, InputFile):
+                records.append(NewFile(name=file.name, size=file.size, checksum=file.checksum))
+                records.extend(Replica(file=file.name, storage=storage) for storage in file.replicas)
+    changes = (
+        Create(records=tuple(records), cause="named by a task"),
+        Create(records=tasks, cause="submitted"),
+    )
+    decision = Decision(step="submit", time=now, seed=new_seed(), changes=changes)
+    committed = store.commit(decision, f"user:{owner.name}")
+    return [id_ for id_ in committed.created[1] if id_ is not None]
+
+
+def _resolve(spec: TaskSpec, federation: Federation) -> tuple[TaskSpec, list[Fault]]:
+    """The same with every pattern replaced by the files it finds, each with all storages that hold it."""
+    if not any(isinstance(item, InputPattern) for item in spec.inputs):
+        return spec, []
+    storages = {storage.name: storage for storage in federation.storages}
+    found: dict[str, InputFile] = {}
+    faults: list[Fault] = []
+    for index, item in enumerate(spec.inputs):
+        if isinstance(item, InputFile):
+            found[item.name] = item
+            continue
+        before = len(found)
+        for name in item.storages:
+            if name not in storages:
+                faults.append((f"inputs.{index}.storages", f"there is no storage {name!r}"))
+                continue
+            for file in movers.scan(storages[name], item.glob):
+                known = found.get(file.name)
+                if known and (known.size, known.checksum) != (file.size, file.checksum):
+                    place = f"{name} and {', '.join(known.replicas)}"
+                    faults.append((f"inputs.{index}", f"{file.name} differs between {place}"))
+                elif known:
+                    found[file.name] = replace(known, replicas=tuple(sorted({*known.replicas, name})))
+                else:
+                    found[file.name] = replace(file, replicas=(name,))
+        if len(found) == before and not faults:
+            where = ", ".join(item.storages)
+            faults.append((f"inputs.{index}.glob", f"no file matches {item.glob!r} on {where}"))
+    return replace(spec, inputs=tuple(found[name] for name in sorted(found))), faults

@@ -1,0 +1,98 @@
+"""One process: the API and the loops, or some of them. This is the only place that knows all the parts."""
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+
+from pilotage.api import create_app
+from pilotage.flow import bells, broker, finish, lift, loops, split, watch
+from pilotage.flow.provision import Provisioner
+from pilotage.flow.stage import Stager
+from pilotage.flow.step import Pass
+from pilotage.model.federation import Federation
+from pilotage.model.identity import Credential, Identity
+from pilotage.settings import Settings
+from pilotage.store import NoFederation, Store
+
+log = logging.getLogger(__name__)
+
+LOOPS = ("split", "broker", "lift", "stage", "provision", "finish", "watch")
+
+
+def run(settings: Settings, federation: Federation | None, only: Sequence[str] = (), api: bool = True) -> None:
+    """Run until SIGTERM or SIGINT. ``only`` names loops of :data:`LOOPS`; none means all."""
+    settings.home.mkdir(parents=True, exist_ok=True)
+    store = Store.open(settings.store)
+    try:
+        if federation is not None and federation != _known(store):
+            store.save_federation(federation, "up")
+        _first_token(store, settings.home / "token")
+        _run(store, settings, tuple(only) or LOOPS, api)
+    finally:
+        store.close()
+
+
+def _run(store: Store, settings: Settings, names: Sequence[str], api: bool) -> None:
+    stager = Stager(store)
+    runs: dict[str, Callable[[Pass], int]] = {
+        "split": partial(split.run, store),
+        "broker": partial(broker.run, store),
+        "lift": partial(lift.run, store),
+        "stage": stager.run,
+        "provision": Provisioner(store, settings.url).run,
+        "finish": partial(finish.run, store),
+        "watch": partial(watch.run, store),
+    }
+    ringing = bells.Bells(names)
+    store.listeners.append(ringing.ring_for)
+    running = loops.Loops(store, {name: runs[name] for name in names}, ringing)
+    running.start()
+    try:
+        if api:
+            _serve(store, settings)
+        else:
+            _wait_for_signal()
+    finally:
+        running.stop()
+        stager.stop()
+
+
+def _serve(store: Store, settings: Settings) -> None:
+    config = uvicorn.Config(
+        create_app(store),
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=5,
+    )
+    uvicorn.Server(config).run()
+
+
+def _wait_for_signal() -> None:
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()
+
+
+def _known(store: Store) -> Federation | None:
+    try:
+        return store.federation()
+    except NoFederation:
+        return None
+
+
+def _first_token(store: Store, path: Path) -> None:
+    """The operator's token, made when the server first runs and readable by its user alone."""
+    if path.exists():
+        return
+    token = store.tokens.create(Credential(role="operator", identity=Identity(name="operator")))
+    path.touch(mode=0o600)
+    path.write_text(token)
+    log.warning("an operator's token was written to %s", path)
