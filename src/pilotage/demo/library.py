@@ -1,0 +1,54 @@
+"""The demonstration's data: the sources of the Python standard library that runs it."""
+
+import shutil
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from pydantic import TypeAdapter, ValidationError
+
+from pilotage.model.work import FileName
+
+PREFIX = "python"
+_LEFT_OUT = frozenset(
+    {
+        "__pycache__",
+        "dist-packages",
+        "idlelib",
+        "lib2to3",
+        "pydoc_data",
+        "site-packages",
+        "test",
+        "tests",
+        "turtledemo",
+    }
+)
+_FILE_NAME: TypeAdapter[str] = TypeAdapter(FileName)
+
+
+def sources(root: Path | None = None) -> list[tuple[str, Path]]:
+    """Logical names, ``python/json/decoder.py``, and paths of the library's modules, sorted by name."""
+    library = root or Path(sysconfig.get_path("stdlib"))
+    found: list[tuple[str, Path]] = []
+    for path in library.rglob("*.py"):
+        parts = path.relative_to(library).parts
+        name = str(PurePosixPath(PREFIX, *parts))
+        if _LEFT_OUT.isdisjoint(parts) and path.is_file() and _is_file_name(name):
+            found.append((name, path))
+    return sorted(found)
+
+
+def spread(files: Sequence[tuple[str, Path]], storages: Sequence[Path]) -> None:
+    """Copies each file to one of the storages, in turn, under its logical name."""
+    for index, (name, path) in enumerate(files):
+        target = storages[index % len(storages)] / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+
+
+def _is_file_name(name: str) -> bool:
+    try:
+        _FILE_NAME.validate_python(name)
+    except ValidationError:
+        return False
+    return True
