@@ -158,6 +158,8 @@ class StagingConstants:
     max_attempts: Positive = 5
     retry_delay: Seconds = 10
     delivery_timeout: Seconds = 600
+    ageing_timeout: Seconds = 3600
+    ageing_period: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,11 @@ class DirectorConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeoutConstants:
-    """How long a job may stay in a state, in s, and how long a pilot may be silent (rules T)."""
+    """How long a job may stay in a state, in s, and how long a pilot may be silent (rules T).
+
+    Jobs of ``high_priority`` and above are held to the shorter ``_high`` limits; those of activated and
+    starting jobs only where a queue's last start is older than ``last_start``.
+    """
 
     __pydantic_config__ = _CLOSED
 
@@ -193,6 +199,12 @@ class TimeoutConstants:
     transferring: Seconds = 6 * 86400
     heartbeat: Seconds = 7200
     pilot_created: Seconds = 300
+    high_priority: Positive = 800
+    last_start: Seconds = 2 * 3600
+    activated_high: Seconds = 4 * 3600
+    starting_high: Seconds = 4 * 3600
+    holding_high: Seconds = 3 * 3600
+    transferring_high: Seconds = 2 * 86400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

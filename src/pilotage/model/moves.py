@@ -1,0 +1,85 @@
+"""Transitions of single jobs, gathered into the fewest moves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .decision import Creation, Move, Value
+from .states import JobState
+from .work import Job
+
+_ORDER = {state: place for place, state in enumerate(JobState)}
+
+FRESH: Mapping[str, Value] = {"queue": "", "pilot": None, "wake_at": None, "started": None, "ended": None}
+"""What a job that will be brokered again forgets; its last error stays to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    source: JobState
+    target: JobState
+    cause: str
+    next_attempt: bool
+    changes: Mapping[str, Value]
+    attempts: dict[int, int] = field(default_factory=dict)
+    creates: dict[int, tuple[Creation, ...]] = field(default_factory=dict)
+
+    def move(self) -> Move:
+        ids = tuple(sorted(self.attempts))
+        return Move(
+            kind="job",
+            ids=ids,
+            attempts=tuple(self.attempts[id_] for id_ in ids),
+            source=self.source,
+            target=self.target,
+            cause=self.cause,
+            next_attempt=self.next_attempt,
+            changes=self.changes,
+            creates={id_: self.creates[id_] for id_ in ids if id_ in self.creates},
+        )
+
+
+class JobMoves:
+    """Collects what happens to jobs, each fenced by its attempt, whatever the order they come in.
+
+    A job may go several steps in one decision, each later in the order of ``JobState`` than the one before;
+    only what starts it anew, at the end, leads back.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[object, ...], _Group] = {}
+
+    def add(
+        self,
+        job: Job,
+        source: JobState,
+        target: JobState,
+        *,
+        cause: str,
+        changes: Mapping[str, Value] | None = None,
+        creates: tuple[Creation, ...] = (),
+        next_attempt: bool = False,
+    ) -> None:
+        """One step of one job."""
+        changes = changes or {}
+        key = (source, target, cause, next_attempt, tuple(sorted(changes.items())))
+        group = self._groups.setdefault(key, _Group(source, target, cause, next_attempt, changes))
+        group.attempts[job.id] = job.attempt
+        if creates:
+            group.creates[job.id] = creates
+
+    def fail(
+        self, job: Job, source: JobState, max_attempts: int, cause: str, changes: Mapping[str, Value]
+    ) -> None:
+        """The attempt failed; while attempts remain the job is brokered again, as the next one."""
+        self.add(job, source, JobState.FAILED, cause=cause, changes=changes)
+        if job.attempt < max_attempts:
+            again = f"tried again, attempt {job.attempt + 1} of {max_attempts}"
+            self.add(job, JobState.FAILED, JobState.DEFINED, cause=again, changes=FRESH, next_attempt=True)
+
+    def gathered(self) -> tuple[Move, ...]:
+        """The moves, in an order in which every job's steps follow each other."""
+        groups = sorted(
+            self._groups.values(),
+            key=lambda group: (_ORDER[group.source], _ORDER[group.target], min(group.attempts)),
+        )
+        return tuple(group.move() for group in groups)

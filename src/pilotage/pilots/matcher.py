@@ -1,0 +1,133 @@
+"""The matcher: a pilot takes the jobs of the highest claim among all that it could run (P13)."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from pilotage.model.decision import Change, Decision, Move
+from pilotage.model.federation import Queue
+from pilotage.model.states import LIVE_PILOTS, JobState
+from pilotage.model.work import Job, Pilot, Requirements
+from pilotage.model.world import MatchRequest, World
+
+from .reports import called_home
+from .task_queues import is_open, may_run, randomness, requirements, walltime_needed
+
+
+@dataclass(slots=True)
+class _Line:
+    """The jobs of one task queue in the order in which they leave it, and how many have left."""
+
+    wanted: Requirements
+    jobs: list[Job]
+    given: int = 0
+
+    def offered(self, count: int) -> list[Job]:
+        return self.jobs[self.given : self.given + count]
+
+
+def match(world: World) -> Decision:
+    """Jobs for each pilot that asks: no job is given twice, and an attempt only to one pilot.
+
+    A task queue is drawn in proportion to the priority of the job at its head; within it jobs go by
+    priority, then age. Requests are served by pilot, whatever order they stand in. A pilot that is not
+    alive is given nothing.
+    """
+    queues = {queue.name: queue for queue in world.federation.queues if is_open(queue)}
+    pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
+    lines = _lines(world)
+    changes: list[Change] = []
+    for request in sorted(world.requests, key=lambda request: request.pilot):
+        pilot = pilots.get(request.pilot)
+        if pilot is None:
+            continue
+        queue = queues.get(request.queue)
+        jobs = _take(world, request, pilot, queue, lines[request.queue]) if queue else []
+        changes.extend(called_home(world, pilot, len(jobs)))
+        if jobs:
+            changes.append(_sent(pilot, jobs))
+    return Decision(step="match", time=world.time, seed=world.seed, changes=tuple(changes))
+
+
+def _lines(world: World) -> dict[str, list[_Line]]:
+    """The task queues of each queue, both in a stable order."""
+    found: dict[tuple[str, str], list[Job]] = defaultdict(list)
+    for job in world.jobs:
+        if job.state == JobState.ACTIVATED:
+            found[job.queue, job.requirements].append(job)
+    lines: dict[str, list[_Line]] = defaultdict(list)
+    for (queue, text), jobs in sorted(found.items(), key=lambda item: item[0]):
+        jobs.sort(key=lambda job: (-job.priority, job.created, job.id))
+        lines[queue].append(_Line(requirements(text), jobs))
+    return lines
+
+
+def _take(
+    world: World, request: MatchRequest, pilot: Pilot, queue: Queue, lines: Sequence[_Line]
+) -> list[Job]:
+    """The jobs that one pilot takes, until it has its number, or none of what is left fits."""
+    fitting = [line for line in lines if _fits(line.wanted, request, pilot, queue)]
+    cores, memory = request.cores, request.memory or inf
+    taken: list[Job] = []
+    for index in _order(world, request, fitting):
+        if len(taken) == request.max_jobs or cores < 1:
+            break
+        line = fitting[index]
+        if line.wanted.cores <= cores and line.wanted.memory <= memory:
+            taken.append(line.jobs[line.given])
+            line.given += 1
+            cores -= line.wanted.cores
+            memory -= line.wanted.memory
+    return taken
+
+
+def _fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queue) -> bool:
+    """Whether the pilot could run such a job at all.
+
+    One that has not run any counts with the whole walltime it was submitted for: starting up takes a
+    little of it, and a job as long as its queue allows would never be matched.
+    """
+    walltime = max(request.walltime, pilot.walltime) if pilot.matched == 0 else request.walltime
+    return (
+        may_run(request.kind, request.owner, wanted)
+        and wanted.cores <= request.cores
+        and wanted.memory <= (request.memory or inf)
+        and walltime_needed(wanted, queue) <= walltime
+    )
+
+
+def _order(world: World, request: MatchRequest, lines: Sequence[_Line]) -> list[int]:
+    """In which order the lines' jobs come up, as the index of the line of each.
+
+    Every line is a stream of arrivals whose next gap is -ln(U) / priority of the job at its head. The
+    stream that is first at any moment is drawn exactly in proportion to priority, and one that has run dry
+    or no longer fits changes nothing for the others, since such gaps have no memory.
+    """
+    offers = [line.offered(request.max_jobs) for line in lines]
+    lengths = [len(jobs) for jobs in offers]
+    priorities = np.array([max(1, job.priority) for jobs in offers for job in jobs], dtype=float)
+    random = randomness(world, "match", str(request.pilot))
+    gaps = random.exponential(size=len(priorities)) / priorities
+    times = (
+        np.concatenate([np.cumsum(part) for part in np.split(gaps, np.cumsum(lengths)[:-1])])
+        if lengths
+        else gaps
+    )
+    owners = np.repeat(np.arange(len(lengths)), lengths)
+    order: list[int] = owners[np.argsort(times, kind="stable")].tolist()
+    return order
+
+
+def _sent(pilot: Pilot, jobs: Sequence[Job]) -> Move:
+    return Move(
+        kind="job",
+        ids=tuple(job.id for job in jobs),
+        attempts=tuple(job.attempt for job in jobs),
+        source=JobState.ACTIVATED,
+        target=JobState.SENT,
+        cause="matched to a pilot (P13)",
+        changes={"pilot": pilot.id},
+    )

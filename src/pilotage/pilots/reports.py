@@ -1,0 +1,156 @@
+"""What pilots say of their jobs, and what follows from it."""
+
+from collections.abc import Collection, Mapping
+
+from pilotage.model.decision import Change, Decision, Move, Touch, Value
+from pilotage.model.moves import JobMoves
+from pilotage.model.states import AT_A_PILOT, JobState, PilotState
+from pilotage.model.work import Job, NewFile, Pilot
+from pilotage.model.world import Output, Report, World
+
+Attempt = tuple[int, int]
+
+_DELIVERED = (JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING, JobState.FINISHED)
+"""States after a pilot's own "done": to hear it again, because the answer got lost, changes nothing."""
+
+
+def receive(world: World, holding: tuple[Attempt, ...]) -> Decision:
+    """What the reports of one pilot change; the call itself is its heartbeat.
+
+    Reports of attempts that are not this pilot's move nothing: :func:`stops` names them. An attempt that it
+    once said was starting or running, and neither holds nor reports, got lost there and fails; not within a
+    heartbeat of that, for a call that was held up on its way does not know of it yet.
+    """
+    (pilot,) = world.pilots
+    told = _Told(world, pilot)
+    for report in world.reports:
+        told.report(report)
+    told.miss({*holding, *((report.job, report.attempt) for report in world.reports)})
+    changed: tuple[Change, ...] = (*called_home(world, pilot), *told.moves.gathered())
+    return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
+
+
+def stops(world: World, holding: tuple[Attempt, ...]) -> list[Attempt]:
+    """The attempts, of those it holds or reports, that are not this pilot's (any more): it must stop them.
+
+    What it finished itself is not among them, for its outputs may still lie in the attempt's scratch area.
+    """
+    (pilot,) = world.pilots
+    kept = {
+        (job.id, job.attempt)
+        for job in world.jobs
+        if _is_held(job, pilot) or (job.pilot == pilot.id and job.state in _DELIVERED)
+    }
+    return sorted({*holding, *((report.job, report.attempt) for report in world.reports)} - kept)
+
+
+def called_home(world: World, pilot: Pilot, matched: int = 0) -> tuple[Change, ...]:
+    """A pilot called: it runs, and was alive now. ``matched`` is the number of jobs that it is given."""
+    changes: dict[str, Value] = {"heartbeat": world.time}
+    if matched:
+        changes["matched"] = pilot.matched + matched
+    if pilot.state in (PilotState.CREATED, PilotState.SUBMITTED):
+        return (
+            Move(
+                kind="pilot",
+                ids=(pilot.id,),
+                source=pilot.state,
+                target=PilotState.RUNNING,
+                cause="called home",
+                changes=changes,
+            ),
+        )
+    return (Touch(kind="pilot", ids=(pilot.id,), changes=changes),)
+
+
+def _is_held(job: Job, pilot: Pilot) -> bool:
+    return job.pilot == pilot.id and job.state in AT_A_PILOT
+
+
+class _Told:
+    """What one pilot has told so far: the moves that follow, and the state each of its jobs is in by now."""
+
+    def __init__(self, world: World, pilot: Pilot) -> None:
+        self.moves = JobMoves()
+        self._world = world
+        self._tasks = {task.id: task for task in world.tasks}
+        self._jobs = {(job.id, job.attempt): job for job in world.jobs if _is_held(job, pilot)}
+        self._states = {job.id: job.state for job in self._jobs.values()}
+
+    def report(self, report: Report) -> None:
+        """Follow one report, through the states that it skips."""
+        job = self._jobs.get((report.job, report.attempt))
+        if job is None or self._states[job.id] not in AT_A_PILOT:
+            return
+        if report.state == "failed":
+            self._fail(job, report.error or "failed without saying why", _metrics(report))
+        elif report.state == "starting":
+            if self._states[job.id] == JobState.SENT:
+                self._step(job, JobState.STARTING, "its pilot prepares it")
+        else:
+            if self._states[job.id] != JobState.RUNNING:
+                self._step(job, JobState.RUNNING, "its payload runs", {"started": self._world.time})
+            if report.state == "done":
+                self._done(job, report)
+
+    def miss(self, named: Collection[Attempt]) -> None:
+        """Fail what the pilot once had and does not name any more."""
+        for attempt in sorted(self._jobs.keys() - named):
+            job = self._jobs[attempt]
+            grown = self._world.time - job.since > self._world.federation.loops.heartbeat
+            if job.state != JobState.SENT and grown:
+                self._fail(job, "lost by its pilot", {})
+
+    def _done(self, job: Job, report: Report) -> None:
+        """The payload ended well: its outputs go on their way; a job without any is finished."""
+        task = self._tasks[job.task]
+        expected = task.spec.for_job(job.kind).outputs
+        stored = {output.name: output for output in report.outputs}
+        missing = [name for name in expected if name not in stored]
+        if missing:
+            plural = "s" if len(missing) > 1 else ""
+            self._fail(job, f"output{plural} {', '.join(missing)} missing", _metrics(report))
+            return
+        target = JobState.HOLDING
+        if not expected:
+            merged = task.spec.merge is not None and job.kind != "merge"
+            target = JobState.MERGING if merged else JobState.FINISHED
+        ending = {"ended": self._world.time, "error": "", **_metrics(report)}
+        self._step(job, target, "payload done", ending, tuple(_file(job, stored[name]) for name in expected))
+
+    def _step(
+        self,
+        job: Job,
+        target: JobState,
+        cause: str,
+        changes: Mapping[str, Value] | None = None,
+        files: tuple[NewFile, ...] = (),
+    ) -> None:
+        source = self._states[job.id]
+        self.moves.add(job, source, target, cause=cause, changes=changes, creates=files)
+        self._states[job.id] = target
+
+    def _fail(self, job: Job, error: str, metrics: Mapping[str, Value]) -> None:
+        attempts = self._tasks[job.task].spec.max_attempts
+        changes = {"ended": self._world.time, "error": error, **metrics}
+        self.moves.fail(job, self._states[job.id], attempts, "failed at its pilot", changes)
+        self._states[job.id] = JobState.FAILED
+
+
+def _file(job: Job, output: Output) -> NewFile:
+    return NewFile(
+        name=f"tasks/{job.task}/{job.id}/{output.name}",
+        size=output.size,
+        checksum=output.checksum,
+        task=job.task,
+        job=job.id,
+    )
+
+
+def _metrics(report: Report) -> dict[str, Value]:
+    return {
+        "exit_code": report.exit_code,
+        "cpu_seconds": report.cpu_seconds,
+        "wall_seconds": report.wall_seconds,
+        "max_rss": report.max_rss,
+    }

@@ -1,0 +1,45 @@
+"""A person cancels a task."""
+
+from collections import defaultdict
+
+from pilotage.model.decision import Decision, Move
+from pilotage.model.states import LIVE_JOBS, LIVE_TASKS, JobState, Kind, State, TaskState, TransferState
+from pilotage.model.world import World
+
+_ENDS: dict[Kind, State] = {
+    "task": TaskState.CANCELLED,
+    "job": JobState.CANCELLED,
+    "transfer": TransferState.CANCELLED,
+}
+_STOPPABLE = (TransferState.QUEUED, TransferState.DELIVERING)
+
+
+def cancel(world: World, task_id: int, reason: str) -> Decision:
+    """The task, its live jobs, and the transfers of what they made, cancelled.
+
+    Transfers of inputs go on, for other tasks' jobs may wait for them. What changed its state since the
+    world was read is handed back by the commit: cancel again until nothing is. A task that has ended stays
+    as it is, but what is left of it is cancelled.
+    """
+    live: dict[tuple[Kind, State], list[int]] = defaultdict(list)
+    for task in world.tasks:
+        if task.id == task_id and task.state in LIVE_TASKS:
+            live["task", task.state].append(task.id)
+    for job in world.jobs:
+        if job.task == task_id and job.state in LIVE_JOBS:
+            live["job", job.state].append(job.id)
+    for transfer in world.transfers:
+        if transfer.file.startswith(f"tasks/{task_id}/") and transfer.state in _STOPPABLE:
+            live["transfer", transfer.state].append(transfer.id)
+    moves = tuple(
+        Move(
+            kind=kind,
+            ids=tuple(sorted(ids)),
+            source=state,
+            target=_ENDS[kind],
+            cause=reason,
+            changes={"error": reason},
+        )
+        for (kind, state), ids in sorted(live.items())
+    )
+    return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)

@@ -1,0 +1,120 @@
+"""Tasks whose jobs have all ended are merged, finished or failed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from pilotage.model.decision import Decision, Move
+from pilotage.model.states import LIVE_JOBS, JobState, TaskState
+from pilotage.model.work import File, Job, NewJob, Requirements, Task
+from pilotage.model.world import World
+
+_AT_WORK = tuple(state for state in LIVE_JOBS if state != JobState.MERGING)
+_ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
+_CAUSES = {JobState.FINISHED: "its task is complete", JobState.CLOSED: "its task failed"}
+
+
+def complete(world: World) -> Decision:
+    """What becomes of every running or merging task of which no job is at work any more.
+
+    A job counts as failed only for good: one with an attempt left is brokered again in the commit that
+    failed it. A task of which no job is counted stays as it is.
+    """
+    counts: dict[int, Counter[JobState]] = defaultdict(Counter)
+    for count in world.task_counts:
+        counts[count.task][count.state] += count.jobs
+    jobs, files = _by_task(world)
+    ended: dict[JobState, list[int]] = defaultdict(list)
+    moves: list[Move] = []
+    finished: dict[TaskState, list[int]] = defaultdict(list)
+    for task in sorted(world.tasks, key=lambda task: task.id):
+        if not _is_over(task, counts[task.id]):
+            continue
+        error = _error(task, counts[task.id], jobs[task.id], files[task.id])
+        waiting = [job.id for job in jobs[task.id] if job.state == JobState.MERGING]
+        if error:
+            ended[JobState.CLOSED] += waiting
+            moves.append(_failed(task, error))
+        elif task.spec.merge and task.state == TaskState.RUNNING:
+            moves.append(_merged(task, files[task.id]))
+        else:
+            ended[JobState.FINISHED] += waiting
+            finished[task.state].append(task.id)
+    moves.extend(_finished(state, ids) for state, ids in sorted(finished.items()))
+    changes = (*_jobs_moves(ended), *moves)
+    return Decision(step="finish", time=world.time, seed=world.seed, changes=changes)
+
+
+def _by_task(world: World) -> tuple[dict[int, list[Job]], dict[int, list[File]]]:
+    """The jobs and the outputs of each task, in order."""
+    jobs: dict[int, list[Job]] = defaultdict(list)
+    files: dict[int, list[File]] = defaultdict(list)
+    for job in sorted(world.jobs, key=lambda job: job.id):
+        jobs[job.task].append(job)
+    for file in sorted(world.files, key=lambda file: file.name):
+        if file.task is not None and file.job is not None:
+            files[file.task].append(file)
+    return jobs, files
+
+
+def _is_over(task: Task, counts: Counter[JobState]) -> bool:
+    """Whether no job of the task is at work, and what they left can be judged."""
+    if task.state not in (TaskState.RUNNING, TaskState.MERGING) or any(counts[state] for state in _AT_WORK):
+        return False
+    only_waiting = counts.total() == counts[JobState.MERGING]
+    return counts.total() > 0 and not (task.state == TaskState.MERGING and only_waiting)
+
+
+def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Sequence[File]) -> str:
+    """Why the task fails, with one job's error for example; empty if it does not."""
+    bad = [f"{counts[state]} {state}" for state in _ENDED_BADLY if counts[state]]
+    if bad:
+        example = next((job for job in jobs if job.state == JobState.FAILED), None)
+        error = f"of {counts.total()} jobs {' and '.join(bad)}"
+        return f"{error}; {example.kind} job {example.id}: {example.error}" if example else error
+    if task.spec.merge and task.state == TaskState.RUNNING and not files:
+        return "nothing to merge: its jobs left no outputs"
+    return ""
+
+
+def _failed(task: Task, error: str) -> Move:
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=task.state,
+        target=TaskState.FAILED,
+        cause=error,
+        changes={"error": error},
+    )
+
+
+def _merged(task: Task, files: Sequence[File]) -> Move:
+    job = NewJob(
+        task=task.id,
+        kind="merge",
+        share=task.spec.share,
+        priority=task.spec.priority,
+        requirements=Requirements.of(task.spec.for_job("merge"), task.owner).text,
+        inputs=tuple(file.name for file in files),
+    )
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=TaskState.RUNNING,
+        target=TaskState.MERGING,
+        cause="every job's output is there",
+        creates={task.id: (job,)},
+    )
+
+
+def _finished(state: TaskState, ids: Sequence[int]) -> Move:
+    return Move(
+        kind="task", ids=tuple(ids), source=state, target=TaskState.FINISHED, cause="every job finished"
+    )
+
+
+def _jobs_moves(ended: dict[JobState, list[int]]) -> list[Move]:
+    return [
+        Move(kind="job", ids=tuple(ids), source=JobState.MERGING, target=target, cause=_CAUSES[target])
+        for target, ids in sorted(ended.items())
+        if ids
+    ]
