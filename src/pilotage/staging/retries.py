@@ -1,0 +1,70 @@
+"""What the end of a delivery means for its transfer. Every move is fenced by the attempt that ended."""
+
+from collections import defaultdict
+
+from pilotage.model.decision import Change, Decision, Move, Value
+from pilotage.model.federation import StagingConstants
+from pilotage.model.states import TransferState
+from pilotage.model.work import Transfer
+from pilotage.model.world import World
+
+from .groups import move
+from .sources import Sources
+
+
+def after_delivery(transfer: Transfer, now: float) -> Move:
+    """DELIVERING->FINISHING: the bytes are there, size and checksum right. ``now`` in s since 1970."""
+    changes: dict[str, Value] = {"ended": now, "error": "", "heartbeat": None}
+    return move([transfer], TransferState.FINISHING, "delivered", changes=changes)[0]
+
+
+def after_failure(
+    transfer: Transfer, error: str, now: float, constants: StagingConstants, sources: tuple[str, ...]
+) -> Move:
+    """DELIVERING->QUEUED as the next attempt, from the next source in turn, or ->FAILED when out of tries.
+
+    ``sources`` are the storages that hold the file, best first (``Sources.ranked``); a transfer out of a
+    job's scratch area has that source only, and they are not looked at. The wait before attempt n + 1 is
+    ``retry_delay`` x 2 to the power n - 1, in s; another source that has not been tried is tried at once.
+    """
+    if transfer.source_path:
+        sources = (transfer.source,)
+    if not sources or transfer.attempt >= constants.max_attempts:
+        reason = error if sources else f"{error}; no other storage holds {transfer.file}"
+        over: dict[str, Value] = {"error": reason, "ended": now, "heartbeat": None}
+        return move([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
+    turn = sources.index(transfer.source) + 1 if transfer.source in sources else 0
+    delay = 0.0 if transfer.attempt < len(sources) else constants.retry_delay * 2 ** (transfer.attempt - 1)
+    return move(
+        [transfer],
+        TransferState.QUEUED,
+        "delivery failed",
+        changes={
+            "source": sources[turn % len(sources)],
+            "wake_at": now + delay,
+            "error": error,
+            "heartbeat": None,
+            "emergency": False,
+        },
+        next_attempt=True,
+    )[0]
+
+
+def abandoned(world: World) -> Decision:
+    """DELIVERING without a heartbeat for ``delivery_timeout`` s, its mover killed or stuck, as a failure.
+
+    A delivery that gets stuck every time ends FAILED, like any other, when it is out of tries.
+    """
+    constants, sources = world.federation.staging, Sources(world.federation)
+    holders: dict[str, set[str]] = defaultdict(set)
+    for replica in world.replicas:
+        holders[replica.file].add(replica.storage)
+    changes: list[Change] = []
+    for transfer in sorted(world.transfers, key=lambda transfer: transfer.id):
+        last = transfer.since if transfer.heartbeat is None else transfer.heartbeat
+        silent = world.time - last
+        if transfer.state is TransferState.DELIVERING and silent > constants.delivery_timeout:
+            ranked = sources.ranked(holders[transfer.file], transfer.destination) or (transfer.source,)
+            error = f"no heartbeat of its delivery for {constants.delivery_timeout:g} s"
+            changes.append(after_failure(transfer, error, world.time, constants, ranked))
+    return Decision(step="staging.abandoned", time=world.time, seed=world.seed, changes=tuple(changes))

@@ -1,0 +1,299 @@
+"""Transfer shares: who gets the delivery slots, and in which order (D1 to D7, D9)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import heapify, heappop, heapreplace
+
+from pilotage.model.decision import Change, Claim, Decision, Move, Touch
+from pilotage.model.federation import StagingConstants
+from pilotage.model.identity import Identity
+from pilotage.model.states import TransferState
+from pilotage.model.work import Direction, Transfer
+from pilotage.model.world import World
+
+DEFAULT_SHARE = "_default"
+
+
+def share_of(identity: Identity, direction: Direction, constants: StagingConstants) -> str:
+    """The share of an identity's transfers, by the one criterion ``share_by`` (D1).
+
+    A group or role is named within its VO, ``vo:group``. Who has none, or none of ``base_priorities``, is in
+    ``_default``. With ``sub_shares`` the name ends in ``-download`` or ``-upload`` (D6).
+    """
+    parts: tuple[str, ...]
+    match constants.share_by:
+        case "none":
+            parts = ()
+        case "user":
+            parts = (identity.name,)
+        case "vo":
+            parts = (identity.vo,)
+        case "group":
+            parts = (identity.vo, identity.group) if identity.group else ()
+        case "role":
+            parts = (identity.vo, identity.vo_role) if identity.vo_role else ()
+    stem = ":".join(part for part in parts if part)
+    suffix = f"-{direction}" if constants.sub_shares else ""
+    known = {stem, stem + suffix} & set(constants.base_priorities)
+    return (stem if stem and known else DEFAULT_SHARE) + suffix
+
+
+def base_priority(share: str, constants: StagingConstants) -> int:
+    """The base priority of a share, 1..100 (D2): its own, else that of the share it is part of (D6)."""
+    stem = share.removesuffix("-download") if share.endswith("-download") else share.removesuffix("-upload")
+    bases = constants.base_priorities
+    return bases.get(share, bases.get(stem, constants.default_priority))
+
+
+def transfer_priority(share: str, job_priority: int, constants: StagingConstants) -> int:
+    """The DTR priority, 1..100 (D2): base priority x job priority / 100, rounded down, never below 1.
+
+    Raises ValueError for a job priority outside 1..100.
+    """
+    if not 1 <= job_priority <= 100:
+        raise ValueError(f"transfer priority {job_priority}: must be 1..100")
+    return max(1, base_priority(share, constants) * job_priority // 100)
+
+
+def apportion(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int]) -> dict[str, int]:
+    """Slots of each share that wants any, in proportion to priority (D3, D4).
+
+    Exactly min(slots, all wants) are given, none gets more than it wants, and each gets at least one
+    where there are enough. In between, quotas are in exact proportion to priority, rounded by largest
+    remainder, ties by higher priority, then by name. Where there are fewer slots than shares, those of
+    highest priority get one each. Wants and slots are counts, priorities positive numbers.
+    """
+    ranked = sorted((share for share in wants if wants[share] > 0), key=lambda s: (-priorities[s], s))
+    if slots <= len(ranked):
+        return {share: int(place < slots) for place, share in enumerate(ranked)}
+    if slots >= sum(wants[share] for share in ranked):
+        return {share: wants[share] for share in ranked}
+    level = _level(slots, {share: wants[share] for share in ranked}, priorities)
+    quotas = {s: min(max(level * priorities[s], Fraction(1)), Fraction(wants[s])) for s in ranked}
+    given = {share: int(quota) for share, quota in quotas.items()}
+    by_remainder = sorted(ranked, key=lambda share: given[share] - quotas[share])
+    for share in by_remainder[: slots - sum(given.values())]:
+        given[share] += 1
+    return given
+
+
+def _level(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int]) -> Fraction:
+    """Slots per unit of priority at which quotas within 1..wants add up to the slots.
+
+    The sum of quotas grows piecewise linearly with the level: a share joins where its quota passes one
+    and leaves where it has what it wants.
+    """
+    bends = sorted(
+        [(Fraction(1, priorities[share]), priorities[share]) for share in wants]
+        + [(Fraction(wants[share], priorities[share]), -priorities[share]) for share in wants]
+    )
+    total, slope, level = Fraction(len(wants)), 0, Fraction(0)
+    for bend, change in bends:
+        reached = total + slope * (bend - level)
+        if reached >= slots:
+            break
+        total, slope, level = reached, slope + change, bend
+    return level + (slots - total) / slope
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A share with transfers in the system: those that have slots are counted, those that wait are in order.
+
+    ``waited`` is how long its oldest waiting transfer has waited, in s.
+    """
+
+    share: str
+    priority: int
+    delivering: int
+    queue: Sequence[Transfer]
+    waited: float
+
+    @property
+    def claim(self) -> float:
+        return -self.priority * self.waited
+
+
+def start(world: World) -> Decision:
+    """Gives the delivery slots to queued transfers (D3 to D7).
+
+    A slot is in use while its transfer is DELIVERING, so all of D5 follows from one count: transfers beyond
+    ``delivery_slots`` hold emergency slots, and while there are any, nothing regular starts; each transfer
+    that finishes turns one of them regular. Two claims hold this at commit, whoever else decides at
+    the same time: regular starts never take the total past ``delivery_slots`` nor emergency starts past
+    ``delivery_slots + max_emergency``, and no share passes what it is entitled to.
+    """
+    constants = world.federation.staging
+    lines = _lines(world)
+    entitled = apportion(
+        constants.delivery_slots,
+        {line.share: line.delivering + len(line.queue) for line in lines},
+        {line.share: line.priority for line in lines},
+    )
+    busy = sum(line.delivering for line in lines)
+    given = _give(lines, entitled, constants.delivery_slots - busy)
+    emergency = _emergencies(lines, given, constants, busy)
+    changes: list[Change] = [*_turned_regular(world, busy - constants.delivery_slots)]
+    granted = [line for line in lines if given[line.share]]
+    changes += [_starting(world, line, given[line.share], emergency=False) for line in granted]
+    changes += [_starting(world, line, 1, emergency=True) for line in emergency]
+    notes = {
+        line.share: {
+            "priority": line.priority,
+            "delivering": line.delivering,
+            "queued": len(line.queue),
+            "entitled": entitled.get(line.share, 0),
+            "started": given[line.share],
+            "emergency": int(line in emergency),
+        }
+        for line in lines
+    }
+    return Decision(
+        step="staging.start",
+        time=world.time,
+        seed=world.seed,
+        changes=tuple(changes),
+        notes={"slots": constants.delivery_slots, "delivering": busy, "shares": notes},
+    )
+
+
+def _lines(world: World) -> list[_Line]:
+    """Active shares by name (D3): those with a transfer delivering, or queued and due."""
+    delivering: dict[str, int] = defaultdict(int)
+    queued: dict[str, list[Transfer]] = defaultdict(list)
+    for transfer in world.transfers:
+        if transfer.state is TransferState.DELIVERING:
+            delivering[transfer.share] += 1
+        elif transfer.state is TransferState.QUEUED and (transfer.wake_at or 0) <= world.time:
+            queued[transfer.share].append(transfer)
+    constants = world.federation.staging
+    return [
+        _Line(
+            share=share,
+            priority=base_priority(share, constants),
+            delivering=delivering[share],
+            queue=in_order(queued[share], world.time, constants),
+            waited=max((world.time - transfer.since for transfer in queued[share]), default=0),
+        )
+        for share in sorted(delivering.keys() | queued.keys())
+    ]
+
+
+def in_order(transfers: Iterable[Transfer], time: float, constants: StagingConstants) -> list[Transfer]:
+    """Queued transfers of one share, first come those that go first: by DTR priority, then age (D3, D7).
+
+    Past ``ageing_timeout`` a transfer gains 1 for every full ``ageing_period`` that it has waited, up to
+    the highest DTR priority queued here: there it is the older one and goes first. Only the order knows
+    of it, so a transfer that leaves the queue has its own priority.
+    """
+    waiting = list(transfers)
+    highest = max((transfer.priority for transfer in waiting), default=0)
+
+    def place(transfer: Transfer) -> tuple[int, float, int]:
+        overdue = max(0.0, time - transfer.since - constants.ageing_timeout)
+        aged = transfer.priority + int(overdue // constants.ageing_period)
+        return (-min(aged, highest), transfer.created, transfer.id)
+
+    return sorted(waiting, key=place)
+
+
+def _give(lines: Sequence[_Line], entitled: Mapping[str, int], free: int) -> dict[str, int]:
+    """How many of the free slots each share takes now (D4).
+
+    Shares that hold more than they are entitled to keep it until it finishes, so the free slots may not
+    do for all others: the one furthest behind its priority takes first, among equals that with the
+    largest priority x longest wait. A share is always entitled to one, so that where there are fewer
+    slots than shares they take turns.
+    """
+    given = {line.share: 0 for line in lines}
+
+    def turn(line: _Line) -> tuple[float, float, int, str]:
+        held = line.delivering + given[line.share]
+        return (held / line.priority, line.claim, -line.priority, line.share)
+
+    def takes(line: _Line) -> bool:
+        held = line.delivering + given[line.share]
+        return given[line.share] < len(line.queue) and held < max(1, entitled.get(line.share, 0))
+
+    heap = [(turn(line), line) for line in lines if takes(line)]
+    heapify(heap)
+    for _ in range(max(0, free)):
+        if not heap:
+            break
+        line = heap[0][1]
+        given[line.share] += 1
+        if takes(line):
+            heapreplace(heap, (turn(line), line))
+        else:
+            heappop(heap)
+    return given
+
+
+def _emergencies(
+    lines: Sequence[_Line], given: Mapping[str, int], constants: StagingConstants, busy: int
+) -> list[_Line]:
+    """Shares that take an emergency slot: transfers wait, none has a slot, all slots are taken (D5)."""
+    taken = busy + sum(given.values())
+    left = constants.delivery_slots + constants.max_emergency - taken
+    if taken < constants.delivery_slots or left <= 0:
+        return []
+    without = [line for line in lines if line.queue and not line.delivering and not given[line.share]]
+    return sorted(without, key=lambda line: (line.claim, -line.priority, line.share))[:left]
+
+
+def _turned_regular(world: World, beyond: int) -> list[Touch]:
+    """Emergency slots that have turned regular: the oldest, down to the count beyond the slots (D5)."""
+    held = [t for t in world.transfers if t.state is TransferState.DELIVERING and t.emergency]
+    turned = sorted(held, key=lambda t: (t.since, t.id))[: max(0, len(held) - max(0, beyond))]
+    if not turned:
+        return []
+    ids, attempts = tuple(t.id for t in turned), tuple(t.attempt for t in turned)
+    return [Touch(kind="transfer", ids=ids, attempts=attempts, changes={"emergency": False})]
+
+
+def _starting(world: World, line: _Line, count: int, emergency: bool) -> Move:
+    """The first of a share's queue start, within the slots of all and what the share holds after it."""
+    constants = world.federation.staging
+    transfers = line.queue[:count]
+    total = constants.delivery_slots + (constants.max_emergency if emergency else 0)
+    limits = {None: total, line.share: line.delivering + count}
+    return Move(
+        kind="transfer",
+        ids=tuple(transfer.id for transfer in transfers),
+        attempts=tuple(transfer.attempt for transfer in transfers),
+        source=TransferState.QUEUED,
+        target=TransferState.DELIVERING,
+        cause="given an emergency slot (D5)" if emergency else "given a slot (D3)",
+        changes={"heartbeat": world.time, "started": world.time, "wake_at": None, "emergency": emergency},
+        claims=tuple(
+            Claim(
+                counter="transfers_by_share",
+                key=(share,),
+                states=(TransferState.DELIVERING,),
+                limit=limit,
+            )
+            for share, limit in limits.items()
+        ),
+    )
+
+
+def read_priorities(text: str) -> tuple[list[tuple[int, int]], list[str]]:
+    """Reads lines of ``ID PRIORITY``: what they set, in order, and one error for each bad line (D9).
+
+    Empty lines mean nothing. An error names its line by number, counted from 1, and what would be right.
+    """
+    priorities: list[tuple[int, int]] = []
+    errors: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split()
+        if not words:
+            continue
+        if len(words) != 2 or not all(word.isascii() and word.isdigit() for word in words):
+            errors.append(f"line {number}: {line.strip()!r} is not a transfer's id and a priority")
+        elif not 1 <= int(words[1]) <= 100:
+            errors.append(f"line {number}: priority {words[1]} is not within 1..100")
+        else:
+            priorities.append((int(words[0]), int(words[1])))
+    return priorities, errors
