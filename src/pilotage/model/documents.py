@@ -27,9 +27,12 @@ def from_document(kind: type[T], document: object) -> T:
     return cast(T, _adapter(kind).validate_python(document))
 
 
-def from_json(kind: type[T], text: str | bytes) -> T:
-    """A checked record from JSON text. Raises ``pydantic.ValidationError``."""
-    return cast(T, _adapter(kind).validate_json(text))
+def from_json(kind: type[T], text: str | bytes, strict: bool = False) -> T:
+    """A checked record from JSON text; ``strict`` takes no text or truth for a number, nor the reverse.
+
+    Raises ``pydantic.ValidationError``.
+    """
+    return cast(T, _adapter(kind).validate_json(text, strict=strict or None))
 
 
 def to_json(value: object) -> bytes:

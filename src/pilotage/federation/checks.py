@@ -1,0 +1,272 @@
+"""What no single field shows: references that must exist, limits that must agree, names given once."""
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.metadata import entry_points
+from typing import NamedTuple
+
+from pilotage.model.federation import Federation, Queue
+from pilotage.model.identity import Identity
+from pilotage.model.work import InputFile, TaskSpec
+
+from .faults import Fault, Path
+
+MAX_PAYLOAD = 1 << 20
+"""Bytes that the payload files of a task may have together."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
+_CONDITION = re.compile(r"(type|group|gshare)=(?P<pattern>[^=<>]+)|priority(<=|>=|==|=|<|>|!=)-?\d+")
+
+
+def check_federation(federation: Federation) -> list[tuple[Path, str]]:
+    """Every contradiction in a federation, as its place and what is wrong there."""
+    return [(fault.path, fault.text) for fault in federation_faults(federation)]
+
+
+def check_task(
+    spec: TaskSpec, federation: Federation, owner: Identity | None = None
+) -> list[tuple[Path, str]]:
+    """Why a task cannot run in a federation, as the place in the task and what is wrong there.
+
+    With an ``owner``, their VO must be that of the share.
+    """
+    found = [*task_faults(spec), *_references(spec, federation, owner)]
+    return [(fault.path, fault.text) for fault in found]
+
+
+def federation_faults(federation: Federation) -> list[Fault]:
+    """The faults that :func:`check_federation` tells, with their remedies apart."""
+    return [
+        *_names(federation),
+        *_places(federation),
+        *_cycles("queues", {queue.name: queue.parent for queue in federation.queues}),
+        *_cycles("shares", {share.name: share.parent for share in federation.shares}),
+        *(fault for at, queue in enumerate(federation.queues) for fault in _limits(at, queue)),
+        *_constants(federation),
+        *_plugins(federation),
+    ]
+
+
+def task_faults(spec: TaskSpec) -> list[Fault]:
+    """What is wrong with a task in any federation."""
+    return [*_payload(spec), *_words(spec), *_files(spec), *_resources(spec)]
+
+
+def _names(federation: Federation) -> Iterator[Fault]:
+    for kind in ("sites", "storages", "queues", "shares"):
+        first: dict[str, int] = {}
+        for at, record in enumerate(getattr(federation, kind)):
+            if record.name in first:
+                message = f"{record.name!r} is the name of {kind}[{first[record.name]}] already"
+                yield Fault((kind, at, "name"), message, "give each a name of its own")
+            first.setdefault(record.name, at)
+
+
+def _places(federation: Federation) -> Iterator[Fault]:
+    sites = _Known("site", {site.name for site in federation.sites})
+    storages = _Known("storage", {storage.name for storage in federation.storages})
+    for at, storage in enumerate(federation.storages):
+        yield from sites.lacks(("storages", at, "site"), storage.site)
+    for at, queue in enumerate(federation.queues):
+        yield from sites.lacks(("queues", at, "site"), queue.site)
+        yield from storages.lacks(("queues", at, "storage"), queue.storage)
+    first: dict[tuple[str, str], int] = {}
+    for at, link in enumerate(federation.links):
+        yield from sites.lacks(("links", at, "source"), link.source)
+        yield from sites.lacks(("links", at, "destination"), link.destination)
+        ends = link.source, link.destination
+        if ends in first:
+            message = f"the link from {link.source} to {link.destination} is links[{first[ends]}] already"
+            yield Fault(("links", at), message, "keep one")
+        first.setdefault(ends, at)
+
+
+class _Known(NamedTuple):
+    """The names of one kind that a reference may have."""
+
+    kind: str
+    names: Collection[str]
+
+    def lacks(self, path: Path, name: str) -> Iterator[Fault]:
+        if name not in self.names:
+            near = difflib.get_close_matches(name, self.names, n=1)
+            known = ", ".join(sorted(self.names)[:10]) + (", ..." if len(self.names) > 10 else "")
+            remedy = f"did you mean {near[0]}?" if near else f"known: {known}" if known else ""
+            yield Fault(path, f"there is no {self.kind} {name!r}", remedy)
+
+
+def _cycles(kind: str, parents: Mapping[str, str]) -> Iterator[Fault]:
+    """Parents that do not exist, or are among their own children."""
+    known = _Known(kind.removesuffix("s"), parents.keys())
+    for at, (name, parent) in enumerate(parents.items()):
+        if not parent:
+            continue
+        if parent not in parents:
+            yield from known.lacks((kind, at, "parent"), parent)
+            continue
+        chain = [name]
+        while (above := parents.get(chain[-1], "")) and above not in chain:
+            chain.append(above)
+        if above == name:
+            loop = " under ".join([*chain, name])
+            yield Fault((kind, at, "parent"), f"{loop} is a circle", "give no parent to the topmost")
+
+
+def _limits(at: int, queue: Queue) -> Iterator[Fault]:
+    for name, unit in (("memory", "MB"), ("walltime", "s")):
+        least, most = getattr(queue, f"min_{name}"), getattr(queue, f"max_{name}")
+        if most and least > most:
+            message = f"{least:g} {unit} is above the max_{name} of {most:g} {unit}"
+            yield Fault(("queues", at, f"min_{name}"), message, f"give at most {most:g}")
+    for part in filter(None, (part.strip() for part in queue.fairshare_policy.split(","))):
+        *conditions, share = part.split(":")
+        problem = "" if conditions and re.fullmatch(r"\d+%", share) else "has no :n% at its end"
+        problem = problem or next(filter(None, map(_condition_problem, conditions)), "")
+        if problem:
+            remedy = "give a list like type=evgen:0%,group=phys.*:100%,priority>800:50%"
+            yield Fault(("queues", at, "fairshare_policy"), f"{part!r} {problem} (B10)", remedy)
+
+
+def _condition_problem(condition: str) -> str:
+    match = _CONDITION.fullmatch(condition.strip())
+    if match is None:
+        return f"has the condition {condition!r}, which is none of type=, group=, gshare=, priority<op>n"
+    pattern = match["pattern"]
+    if pattern and pattern != "*":
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            return f"has the pattern {pattern!r}, which is no regular expression: {error}"
+    return ""
+
+
+def _constants(federation: Federation) -> Iterator[Fault]:
+    staging = federation.staging
+    for name in staging.base_priorities:
+        path: Path = ("staging", "base_priorities", name)
+        if not name.strip():
+            yield Fault(path, "is a priority for nobody", "name the share")
+        elif name == "_default":
+            yield Fault(path, "is not where the default is set", "give staging.default_priority")
+        elif name.endswith(("-download", "-upload")) and not staging.sub_shares:
+            yield Fault(path, "is for a sub-share, and sub_shares is false", "give the share itself, or true")
+    beat, silence = federation.loops.heartbeat, federation.timeouts.heartbeat
+    if beat >= silence:
+        message = f"a heartbeat every {beat:g} s is never in time for timeouts.heartbeat of {silence:g} s"
+        yield Fault(("loops", "heartbeat"), message, f"give less than {silence:g}")
+
+
+def _plugins(federation: Federation) -> Iterator[Fault]:
+    known = _Known("brokerage plugin", brokerages())
+    for vo, name in federation.plugins.items():
+        yield from known.lacks(("plugins", vo), name)
+    for name in federation.plugin_options:
+        yield from known.lacks(("plugin_options", name), name)
+
+
+@cache
+def brokerages() -> frozenset[str]:
+    """The names of the brokerage plugins that are installed."""
+    return frozenset(point.name for point in entry_points(group="pilotage.brokerage"))
+
+
+def _payload(spec: TaskSpec) -> Iterator[Fault]:
+    if spec.outputs and not spec.command:
+        yield Fault(("outputs",), "are asked of an empty payload", "give a command that makes them")
+    if spec.payload_files and not spec.command:
+        yield Fault(("payload_files",), "are for an empty payload", "give a command that uses them")
+    if spec.merge and not spec.outputs:
+        yield Fault(("merge",), "there is nothing to merge", "give outputs, which the merge job reads")
+    size = sum(len(text.encode()) for text in spec.payload_files.values())
+    if size > MAX_PAYLOAD:
+        message = f"have {size} bytes together, above {MAX_PAYLOAD}"
+        yield Fault(("payload_files",), message, "put large files on a storage and name them as inputs")
+
+
+def _words(spec: TaskSpec) -> Iterator[Fault]:
+    """Variables and commands that no operating system takes."""
+    for name, value in spec.environment.items():
+        if not _VARIABLE.fullmatch(name):
+            message = f"{name!r} is not the name of a variable"
+            yield Fault(("environment", name), message, "give letters, digits and _, without a digit first")
+        elif "\0" in value:
+            yield Fault(("environment", name), "holds a null character", "leave it out")
+    merge: Sequence[str] = spec.merge.command if spec.merge else ()
+    for path, command in ((("command",), spec.command), (("merge", "command"), merge)):
+        if any("\0" in word for word in command):
+            yield Fault(path, "holds a null character", "leave it out")
+        elif command and not command[0]:
+            yield Fault((*path, 0), "is empty", "give the program to run")
+
+
+def _files(spec: TaskSpec) -> Iterator[Fault]:
+    yield from _twice(("outputs",), spec.outputs)
+    if spec.merge:
+        yield from _twice(("merge", "outputs"), spec.merge.outputs)
+    first: dict[str, int] = {}
+    for at, file in enumerate(spec.inputs):
+        if isinstance(file, InputFile):
+            if file.name in first:
+                message = f"{file.name!r} is inputs[{first[file.name]}] already"
+                yield Fault(("inputs", at, "name"), message, "keep one, with all its replicas")
+            first.setdefault(file.name, at)
+
+
+def _twice(path: Path, names: Sequence[str]) -> Iterator[Fault]:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            yield Fault((*path, at), f"{name!r} is given twice", "keep one")
+
+
+def _resources(spec: TaskSpec) -> Iterator[Fault]:
+    if spec.max_cores and spec.max_cores < spec.cores:
+        message = f"{spec.max_cores} is below the {spec.cores} cores asked"
+        yield Fault(("max_cores",), message, f"give {spec.cores} or more, or 0 for no limit")
+    if not _CONNECTIVITY.fullmatch(spec.ip_connectivity):
+        message = f"{spec.ip_connectivity!r} is not a connectivity"
+        yield Fault(
+            ("ip_connectivity",), message, "give full, http or none, then #IPv4 or #IPv6 where it matters"
+        )
+    if spec.jobs > 1 and spec.inputs:
+        yield Fault(("jobs",), "is given beside inputs", "leave it out: files_per_job divides the inputs")
+
+
+def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
+    yield from _nucleus(spec, federation)
+    queues = _Known("queue", {queue.name for queue in federation.queues})
+    for at, name in enumerate(spec.queues):
+        yield from queues.lacks(("queues", at), name)
+    if spec.brokerage:
+        yield from _Known("brokerage plugin", brokerages()).lacks(("brokerage",), spec.brokerage)
+    pools = {queue.computing_element.submit_pool for queue in federation.queues if queue.computing_element}
+    for at, name in enumerate(spec.submit_pools):
+        yield from _Known("submit pool", pools).lacks(("submit_pools", at), name)
+    shares = {share.name: share for share in federation.shares}
+    yield from _Known("share", shares.keys()).lacks(("share",), spec.share)
+    vo = shares[spec.share].vo if spec.share in shares else ""
+    if owner and vo and owner.vo != vo:
+        mine = ", ".join(sorted(share.name for share in shares.values() if share.vo in ("", owner.vo)))
+        remedy = f"give one of {mine}" if mine else "ask an operator for a share"
+        yield Fault(("share",), f"{spec.share!r} belongs to the VO {vo}", remedy)
+    storages = _Known("storage", {storage.name for storage in federation.storages})
+    for at, file in enumerate(spec.inputs):
+        key, names = (
+            ("replicas", file.replicas) if isinstance(file, InputFile) else ("storages", file.storages)
+        )
+        for index, name in enumerate(names):
+            if name not in storages.names:
+                yield from storages.lacks(("inputs", at, key, index), name)
+
+
+def _nucleus(spec: TaskSpec, federation: Federation) -> Iterator[Fault]:
+    if not spec.nucleus:
+        return
+    sites = {site.name for site in federation.sites}
+    yield from _Known("site", sites).lacks(("nucleus",), spec.nucleus)
+    holding = {storage.site for storage in federation.storages}
+    if spec.nucleus in sites and spec.nucleus not in holding:
+        message = f"the site {spec.nucleus!r} has no storage for outputs"
+        yield Fault(("nucleus",), message, f"give one of {', '.join(sorted(holding))}")

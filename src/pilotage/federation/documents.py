@@ -1,0 +1,170 @@
+"""Documents checked as a whole, and files of them, with the line of every fault."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path as FilePath
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from pilotage.model.documents import from_json, to_document
+from pilotage.model.federation import Federation
+from pilotage.model.work import TaskSpec
+
+from . import checks, messages, text
+from .faults import BadDocument, BadFile, Fault, FileFault, Path, field_name
+
+T = TypeVar("T")
+
+MAX_BYTES = 1 << 30
+
+
+def checked(kind: type[T], document: object) -> T:
+    """The record that a document of plain values describes, its types taken strictly.
+
+    Raises :class:`BadDocument` with every fault in plain words. References of a federation are checked too.
+    """
+    try:
+        value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
+    except ValidationError as error:
+        raise BadDocument(messages.faults(kind, error, document)) from error
+    except (ValueError, RecursionError) as error:
+        fault = Fault((), "holds a number that is not finite, or is nested too deeply", "leave it out")
+        raise BadDocument([fault]) from error
+    faults = checks.federation_faults(value) if isinstance(value, Federation) else []
+    if faults:
+        raise BadDocument(faults)
+    return value
+
+
+def read(kind: type[T], path: str | FilePath) -> T:
+    """The federation or world in a file of YAML or JSON. Raises :class:`BadFile` with every fault."""
+    content = _content(path)
+    try:
+        document = text.parse(content)
+        if not isinstance(document, dict):
+            raise BadDocument([Fault((), f"{messages.show(document)} is not a mapping", "give name: value")])
+        return checked(kind, document)
+    except BadDocument as bad:
+        raise _located(path, content, bad.faults) from bad
+
+
+def read_tasks(path: str | FilePath) -> tuple[TaskSpec, ...]:
+    """The tasks in a file: one or a list, bare or below ``task:`` or ``tasks:``.
+
+    A payload file is given as a path relative to the file, or as its text where that has a line break.
+    Raises :class:`BadFile` with every fault of every task.
+    """
+    content = _content(path)
+    specs: list[TaskSpec] = []
+    faults: list[Fault] = []
+    try:
+        for place, document in _tasks(text.parse(content)):
+            faults += _with_payload(place, document, FilePath(path).parent)
+            try:
+                spec = checked(TaskSpec, document)
+                found = checks.task_faults(spec)
+                specs.append(spec)
+            except BadDocument as bad:
+                found = list(bad.faults)
+            faults += [Fault((*place, *fault.path), fault.message, fault.remedy) for fault in found]
+    except BadDocument as bad:
+        faults += bad.faults
+    if faults:
+        raise _located(path, content, faults)
+    return tuple(specs)
+
+
+def write(value: object) -> str:
+    """A record as YAML text, which :func:`read` reads back as an equal one."""
+    return text.render(to_document(value))
+
+
+def _tasks(document: Any) -> Iterator[tuple[Path, Any]]:
+    """Each task's document with its place in the file."""
+    place: Path = ()
+    for key in ("task", "tasks"):
+        if isinstance(document, dict) and key in document:
+            others = [messages.unknown_field((name,), [key]) for name in document if name != key]
+            if others:
+                raise BadDocument(others)
+            place, document = (key,), document[key]
+            break
+    if isinstance(document, list):
+        if not document:
+            raise BadDocument([Fault(place, "is empty", "give at least one task")])
+        yield from (((*place, index), item) for index, item in enumerate(document))
+    else:
+        yield place, document
+
+
+def _with_payload(place: Path, document: Any, folder: FilePath) -> Iterator[Fault]:
+    """Puts the text of payload files in the place of their paths."""
+    files = document.get("payload_files") if isinstance(document, dict) else None
+    if not isinstance(files, dict):
+        return
+    for name, value in files.items():
+        if isinstance(value, str) and "\n" not in value:
+            try:
+                files[name] = _content(folder / value, checks.MAX_PAYLOAD)
+            except BadFile as bad:
+                fault = bad.faults[0]
+                remedy = "give a path relative to this file, or the text itself as a block after a |"
+                yield Fault((*place, "payload_files", name), f"{fault.file}: {fault.message}", remedy)
+            except ValueError:
+                yield Fault((*place, "payload_files", name), f"{messages.show(value)} is not a path", "")
+
+
+def _content(path: str | FilePath, most: int = MAX_BYTES) -> str:
+    """The text of a file. Raises :class:`BadFile` where there is none."""
+
+    def bad(message: str, remedy: str) -> BadFile:
+        return BadFile([FileFault(str(path), None, "", message, remedy)])
+
+    try:
+        with FilePath(path).open("rb") as file:
+            data = file.read(most + 1)
+    except FileNotFoundError:
+        raise bad("there is no such file", "check the path") from None
+    except IsADirectoryError:
+        raise bad("is a directory", "give a file") from None
+    except OSError as error:
+        raise bad(f"cannot be read: {error.strerror}", "check the path and its permissions") from error
+    if len(data) > most:
+        raise bad(f"is larger than {most} bytes", "give a smaller file")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        fault = FileFault(
+            str(path), line, "", f"byte {data[error.start]:#04x} is not UTF-8", "save it as UTF-8"
+        )
+        raise BadFile([fault]) from error
+
+
+def _located(path: str | FilePath, content: str, faults: Iterable[Fault]) -> BadFile:
+    """The same faults with file and line; a field that is not there has the line of what should hold it."""
+    faults = list(faults)
+    known: dict[Path, int] = {}
+    if any(fault.line is None for fault in faults):
+        try:
+            known = text.lines(content)
+        except BadDocument as bad:  # JSON that YAML does not take, such as one nested too deeply
+            faults = list(bad.faults)
+    found = [
+        FileFault(
+            str(path),
+            fault.line or _line(known, fault.path),
+            field_name(fault.path),
+            fault.message,
+            fault.remedy,
+        )
+        for fault in faults
+    ]
+    return BadFile(sorted(found, key=lambda fault: (fault.line or 0, fault.field)))
+
+
+def _line(lines: dict[Path, int], path: Path) -> int:
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path, 1)

@@ -1,0 +1,61 @@
+"""What is wrong with a document: where, what, and what would be right."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Path = tuple[str | int, ...]
+
+
+def field_name(path: Path) -> str:
+    """A path as people write it: ``queues[2].max_memory``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of a document, without a file. ``line`` is known where the text itself is at fault."""
+
+    path: Path
+    message: str
+    remedy: str = ""
+    line: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What is wrong and what would be right."""
+        return f"{self.message}; {self.remedy}" if self.remedy else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class FileFault:
+    """One fault of a file; ``line`` counts from 1, None where the file as a whole is at fault."""
+
+    file: str
+    line: int | None
+    field: str
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        parts = [place, self.field, self.message] if self.field else [place, self.message]
+        return ": ".join(parts) + (f"; {self.remedy}" if self.remedy else "")
+
+
+class BadDocument(Exception):  # noqa: N818
+    """A document cannot be taken as it is. ``faults`` holds every fault that was found."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(f"{field_name(f.path) or 'document'}: {f.text}" for f in self.faults))
+
+
+class BadFile(Exception):  # noqa: N818
+    """A file cannot be taken as it is. ``faults`` holds every fault that was found, in order of line."""
+
+    def __init__(self, faults: Iterable[FileFault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))

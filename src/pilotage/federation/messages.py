@@ -1,0 +1,234 @@
+"""A validation error in plain words: what is wrong with which field, and what would be right."""
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from pilotage.model.documents import json_schema
+
+from .faults import Fault, Path
+
+_UNITS = {
+    "MB, 0 for no limit": "min_memory max_memory max_workdir",
+    "MB": "memory ram base_ram work_disk out_disk",
+    "GB": "free storage_min_free size_cutoff_to_move_input",
+    "bytes": "size",
+    "seconds, 0 for no limit": "min_walltime max_walltime walltime",
+    "seconds": "base_time pilot_walltime pending_time retry_delay delivery_timeout ageing_timeout "
+    "ageing_period lowest_cpu_boost max_cpu period heartbeat pilot_idle",
+    "MB/s": "throughput_1h throughput_1d throughput_1w",
+    "kB/s": "io_intensity io_intensity_cutoff",
+    "kB/s per core": "disk_io max_disk_io max_diskio_default",
+    "HS23 per core": "core_power",
+    "HS23 seconds an event": "cpu_time",
+    "a closeness from 0 (best) to 11, or -1 for blocked": "closeness",
+    "a fraction above 0, up to 1": "cpu_efficiency",
+}
+_UNIT_OF = {name: unit for unit, names in _UNITS.items() for name in names.split()}
+
+_PATTERNS = {
+    "^[A-Za-z0-9][A-Za-z0-9_.:@+-]*$": "start with a letter or digit, then letters, digits and _.:@+-",
+    "^[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*$": (
+        "give a relative name like data/part-1.txt of letters, digits and _.:@+=~-"
+    ),
+    "^[A-Za-z0-9_][A-Za-z0-9_.+-]*$": "give a plain file name of letters, digits and _.+-, without a slash",
+    "^(adler32:[0-9a-f]{8}|sha256:[0-9a-f]{64}|)$": (
+        "give adler32: and 8, or sha256: and 64 lower-case hexadecimal digits"
+    ),
+    "^[a-z][a-z0-9+]*://": "give a URL like file:///data or https://host/path",
+    "^(full|http|none)(#(IPv4|IPv6)?)?$": "give full, http or none, then #IPv4 or #IPv6 where it matters",
+}
+
+_KINDS = {
+    "int_type": ("is not a whole number", "give digits, without quotes"),
+    "float_type": ("is not a number", "give a number, without quotes"),
+    "finite_number": ("is not a finite number", "give a finite number"),
+    "int_parsing_size": ("is too large", "give a smaller number"),
+    "bool_type": ("is neither true nor false", "give true or false"),
+    "string_type": ("is not text", "put it in quotes"),
+    "tuple_type": ("is not a list", "give a list, [one, two] or one a line after a dash"),
+    "dict_type": ("is not a mapping", "give fields as name: value"),
+    "dataclass_type": ("is not a mapping", "give fields as name: value"),
+}
+
+
+def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
+    """Every fault of a document that was refused as a ``kind``, each once."""
+    seen: set[tuple[Path, str]] = set()
+    for details in error.errors(include_url=False, include_context=True):
+        path, tags = _place(details["loc"], document)
+        if any(tag != _meant(document, path) for tag in tags) or _only_bad_items(details):
+            continue
+        fault = _fault(kind, details, path, document)
+        if (fault.path, fault.message) not in seen:
+            seen.add((fault.path, fault.message))
+            yield fault
+
+
+def unknown_field(path: Path, known: Iterable[str]) -> Fault:
+    """A field that a record does not have, with the nearest that it has."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(path[-1]), names, n=1)
+    if near:
+        remedy = f"did you mean {near[0]}?"
+    elif len(names) > 15:
+        remedy = "pilotage schema lists the fields"
+    else:
+        remedy = f"known: {', '.join(names)}" if names else "leave it out"
+    return Fault(path, "there is no such field", remedy)
+
+
+def show(value: object) -> str:
+    """A value as people wrote it, cut short."""
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    words = {None: "nothing", True: "true", False: "false"}
+    text = words[value] if value is None or isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _place(location: tuple[int | str, ...], document: Any) -> tuple[Path, list[str]]:
+    """The path in the document, and the names of union members that pydantic put in between."""
+    path: list[int | str] = []
+    tags: list[str] = []
+    here = document
+    for part in location:
+        if _has(here, part):
+            here = here[part]
+        elif part in ("InputFile", "InputPattern"):
+            tags.append(str(part))
+            continue
+        elif part == "[key]":
+            continue
+        path.append(part)
+    return tuple(path), tags
+
+
+def _has(value: Any, part: int | str) -> bool:
+    if isinstance(value, list):
+        return isinstance(part, int) and part < len(value)
+    return isinstance(value, dict) and part in value
+
+
+def _only_bad_items(details: ErrorDetails) -> bool:
+    """Whether a list counts as short only because its items, told on their own, do not count."""
+    given = details["input"]
+    return details["type"] == "too_short" and len(given) >= details["ctx"]["min_length"]
+
+
+def _meant(document: Any, path: Path) -> str:
+    """Which kind of input the user means: one with a ``glob`` is a pattern."""
+    here = document
+    for part in path[: path.index("inputs") + 2]:
+        here = here[part]
+    return "InputPattern" if isinstance(here, dict) and "glob" in here else "InputFile"
+
+
+def _fault(kind: Any, details: ErrorDetails, path: Path, document: Any) -> Fault:
+    code = details["type"]
+    if code in ("unexpected_keyword_argument", "extra_forbidden"):
+        return unknown_field(path, _fields_at(kind, path[:-1], document))
+    if code in ("missing", "missing_keyword_only_argument"):
+        return Fault(path, "is missing", _add(path))
+    unit = _unit(path)
+    if code in _BOUNDS:
+        key, word, remedy = _BOUNDS[code]
+        bound = _number(details["ctx"][key])
+        return Fault(path, f"{show(details['input'])} {word} {bound}", f"give {unit or remedy.format(bound)}")
+    if code in _WORDED:
+        return _WORDED[code](details, path)
+    message, remedy = _KINDS.get(code, (details["msg"][:1].lower() + details["msg"][1:], ""))
+    if code in ("int_type", "float_type") and unit:
+        remedy = f"give {unit}, without quotes"
+    return Fault(path, f"{show(details['input'])} {message}" if code in _KINDS else message, remedy)
+
+
+_BOUNDS = {
+    "greater_than_equal": ("ge", "is below", "{} or more"),
+    "greater_than": ("gt", "is not above", "more than {}"),
+    "less_than_equal": ("le", "is above", "at most {}"),
+    "less_than": ("lt", "is not below", "less than {}"),
+}
+
+
+def _choice(details: ErrorDetails, path: Path) -> Fault:
+    expected = str(details["ctx"]["expected"]).replace("'", "")
+    known = expected.replace(" or ", ", ").split(", ")
+    near = difflib.get_close_matches(str(details["input"]), known, n=1)
+    message = f"{show(details['input'])} is none of {', '.join(known)}"
+    return Fault(path, message, f"did you mean {near[0]}?" if near else "give one of them")
+
+
+def _pattern(details: ErrorDetails, path: Path) -> Fault:
+    pattern = str(details["ctx"]["pattern"])
+    remedy = _PATTERNS.get(pattern, f"give text that matches {pattern}")
+    return Fault(path, f"{show(details['input'])} is not allowed here", remedy)
+
+
+def _short(details: ErrorDetails, path: Path) -> Fault:
+    least = details["ctx"]["min_length"]
+    return Fault(path, "is empty", f"give at least {least}")
+
+
+def _long(details: ErrorDetails, path: Path) -> Fault:
+    most = details["ctx"]["max_length"]
+    return Fault(path, f"is longer than {most} characters", "give a shorter one")
+
+
+_WORDED: dict[str, Callable[[ErrorDetails, Path], Fault]] = {
+    "literal_error": _choice,
+    "enum": _choice,
+    "string_pattern_mismatch": _pattern,
+    "too_short": _short,
+    "string_too_short": _short,
+    "string_too_long": _long,
+}
+
+
+def _unit(path: Path) -> str:
+    if len(path) > 1 and path[-2] == "timeouts" and path[-1] != "high_priority":
+        return "seconds"
+    return _UNIT_OF.get(str(path[-1]), "") if path else ""
+
+
+def _add(path: Path) -> str:
+    return f"add {path[-1]}:" if path else ""
+
+
+def _number(bound: Any) -> str:
+    return f"{bound:g}" if isinstance(bound, float) else str(bound)
+
+
+def _fields_at(kind: Any, path: Path, document: Any) -> set[str]:
+    """The fields that a record at this place may have, by the published schema."""
+    schema = json_schema(kind)
+    nodes = _members(schema, schema)
+    for part in path:
+        inner = [_inside(node, part) for node in nodes]
+        nodes = [member for node in inner for member in _members(node, schema)]
+    nodes = [node for node in nodes if "properties" in node]
+    if len(nodes) > 1:
+        nodes = [node for node in nodes if node.get("title") == _meant(document, path)]
+    return {name for node in nodes for name in node["properties"]}
+
+
+def _inside(node: dict[str, Any], part: int | str) -> Any:
+    if isinstance(part, int):
+        return node.get("items")
+    return node.get("properties", {}).get(part) or node.get("additionalProperties")
+
+
+def _members(node: Any, schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The schemas that a schema stands for: what it refers to, and each of a union's."""
+    if not isinstance(node, dict):
+        return []
+    if "$ref" in node:
+        return _members(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
+    if "anyOf" in node:
+        return [member for one in node["anyOf"] for member in _members(one, schema)]
+    return [node]

@@ -1,0 +1,215 @@
+"""YAML and JSON text to plain values and back, for files written by strangers.
+
+Scalars follow YAML 1.2: ``yes`` and ``no`` are words, ``1e9`` is a number, ``12:30`` is text. Aliases, tags,
+duplicate keys, a second document, numbers beyond 64 bits or not finite, and deep nesting are refused. The
+text is read event by event, so that neither its depth nor an alias can cost more than its own length.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from .faults import BadDocument, Fault, Path
+
+MAX_DEPTH = 50
+_INTEGER = re.compile(r"[-+]?[0-9]+$")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$")
+_NOT_FINITE = re.compile(r"([-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$")
+_WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
+    form: word == "true" for word in ("true", "false") for form in (word, word.title(), word.upper())
+}
+_STRING_TAGS = (None, "!", "tag:yaml.org,2002:str")
+
+
+def parse(text: str) -> Any:
+    """The value of a document. Raises :class:`BadDocument` with the line of the first fault."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return _parse_json(text)
+        except (ValueError, RecursionError):
+            pass  # read as YAML, which it may be, and which knows the line of a fault
+    return _Builder().value(text)
+
+
+def lines(text: str) -> dict[Path, int]:
+    """The line, from 1, of every value of a document that :func:`parse` accepts as YAML."""
+    builder = _Builder()
+    builder.value(text)
+    return builder.lines
+
+
+def render(document: object) -> str:
+    """YAML text that :func:`parse` reads back as the same document."""
+    return yaml.dump(
+        document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
+    )
+
+
+class _Builder:
+    """Builds one document from the parser's events; ``lines`` holds where each value begins."""
+
+    def __init__(self) -> None:
+        self.lines: dict[Path, int] = {}
+        self._open: list[tuple[Any, Path]] = []
+        self._key: tuple[str, int] | None = None
+        self._root: list[Any] = []
+
+    def value(self, text: str) -> Any:
+        documents = 0
+        try:
+            for event in _events(text):
+                documents += isinstance(event, yaml.DocumentStartEvent)
+                if documents > 1:
+                    raise self._fault(event, "a second document starts here", "keep one document a file")
+                self._take(event)
+        except yaml.YAMLError as error:
+            raise BadDocument([_syntax_fault(error, text)]) from error
+        if not self._root:
+            raise BadDocument([Fault((), "is empty")])
+        return self._root[0]
+
+    def _take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            raise self._fault(event, f"the alias *{event.anchor} is not read here", "write the value out")
+        if isinstance(event, yaml.CollectionEndEvent):
+            self._open.pop()
+        elif isinstance(event, yaml.ScalarEvent):
+            if self._open and isinstance(self._open[-1][0], dict) and self._key is None:
+                self._take_key(event)
+            else:
+                self._place(event, self._scalar(event))
+        elif isinstance(event, yaml.CollectionStartEvent):
+            if event.tag not in (None, "!"):
+                raise self._fault(event, f"the tag {event.tag} is not read here", "leave it out")
+            if len(self._open) >= MAX_DEPTH:
+                raise self._fault(event, f"is nested deeper than {MAX_DEPTH} levels", "write it flatter")
+            value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+            self._open.append((value, self._place(event, value)))
+
+    def _take_key(self, event: yaml.ScalarEvent) -> None:
+        key = event.value
+        if key in self._open[-1][0]:
+            first = self.lines[(*self._open[-1][1], key)]
+            remedy = f"it is given already on line {first}; keep one"
+            raise self._fault(event, f"{key!r} is given twice", remedy)
+        self._key = key, _line(event)
+
+    def _place(self, event: yaml.Event, value: Any) -> Path:
+        line = _line(event)
+        if not self._open:
+            self._root.append(value)
+            path: Path = ()
+        else:
+            parent, at = self._open[-1]
+            if isinstance(parent, list):
+                path = (*at, len(parent))
+                parent.append(value)
+            elif self._key is None:
+                raise self._fault(event, "a mapping's key is a list or a mapping", "give a word as the key")
+            else:
+                key, line = self._key
+                self._key = None
+                path = (*at, key)
+                parent[key] = value
+        self.lines[path] = line
+        return path
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Any:
+        text = event.value
+        if event.tag not in _STRING_TAGS:
+            raise self._fault(event, f"the tag {event.tag} is not read here", "leave it out")
+        if event.tag is not None or not event.implicit[0]:
+            return text
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INTEGER.match(text):
+            if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+                raise self._fault(event, f"{_short(text)} does not fit in 64 bits", "give a smaller number")
+            return int(text)
+        if _NOT_FINITE.match(text) or (_FLOAT.match(text) and not math.isfinite(float(text))):
+            raise self._fault(event, f"{_short(text)} is not a finite number", "give a finite number")
+        return float(text) if _FLOAT.match(text) else text
+
+    def _fault(self, event: yaml.Event, message: str, remedy: str) -> BadDocument:
+        path = self._open[-1][1] if self._open else ()
+        if self._key:
+            path = (*path, self._key[0])
+        elif self._open and isinstance(self._open[-1][0], list):
+            path = (*path, len(self._open[-1][0]))
+        return BadDocument([Fault(path, message, remedy, _line(event))])
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    return yaml.parse(text, Loader=yaml.CSafeLoader)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _syntax_fault(error: yaml.YAMLError, text: str) -> Fault:
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text.encode()[: error.position].count(b"\n") + 1
+        return Fault((), f"is not YAML: {error.reason}", "remove the character", line)
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return Fault((), f"is not YAML: {error}", "check it with a YAML editor")
+    mark = error.problem_mark or error.context_mark
+    line = min(mark.line, text.rstrip("\n").count("\n")) + 1 if mark else 1
+    problem = error.problem or error.context or "it cannot be read"
+    remedy = "quote text that has a meaning in YAML, and indent with spaces"
+    return Fault((), f"is not YAML: {problem}", remedy, line)
+
+
+def _parse_json(text: str) -> Any:
+    value = json.loads(
+        text,
+        object_pairs_hook=_unique,
+        parse_int=_json_integer,
+        parse_float=_json_float,
+        parse_constant=_refuse,
+    )
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is a ValueError
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key is given twice")
+    return value
+
+
+def _json_integer(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise ValueError("does not fit in 64 bits")
+    return int(text)
+
+
+def _json_float(text: str) -> float:
+    if not math.isfinite(float(text)):
+        raise ValueError("is not finite")
+    return float(text)
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is not a finite number")
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Quotes every text that this module, or an older reader, would take for something else."""
+
+    def ignore_aliases(self, _: object) -> bool:
+        return True
+
+
+for _tag, _pattern in (("float", _FLOAT), ("int", _INTEGER)):
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list("-+.0123456789"))

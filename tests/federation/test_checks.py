@@ -1,0 +1,177 @@
+"""Contradictions within a federation, and between a task and a federation."""
+
+# ruff: noqa: E501 -- one case a line
+
+from dataclasses import replace
+
+import pytest
+
+from pilotage.federation.checks import MAX_PAYLOAD, check_federation, check_task
+from pilotage.federation.faults import Path
+from pilotage.model.federation import (
+    ComputingElement,
+    Federation,
+    GlobalShare,
+    Link,
+    LoopConstants,
+    Queue,
+    Site,
+    StagingConstants,
+    Storage,
+)
+from pilotage.model.identity import Identity
+from pilotage.model.work import InputFile, InputPattern, MergeSpec, TaskSpec
+
+FEDERATION = Federation(
+    name="north",
+    sites=(Site(name="oslo", nucleus=True), Site(name="lund"), Site(name="empty")),
+    storages=(
+        Storage(name="oslo-disk", site="oslo", url="file:///o"),
+        Storage(name="lund-disk", site="lund", url="file:///l"),
+    ),
+    queues=(
+        Queue(name="oslo", site="oslo", storage="oslo-disk", computing_element=ComputingElement()),
+        Queue(name="lund", site="lund", storage="oslo-disk", parent="oslo"),
+    ),
+    links=(Link(source="lund", destination="oslo"), Link(source="oslo", destination="lund")),
+    shares=(
+        GlobalShare(name="default"),
+        GlobalShare(name="atlas", vo="atlas"),
+        GlobalShare(name="top", vo="atlas", parent="atlas"),
+    ),
+)
+TASK = TaskSpec(name="count", command=("wc",), outputs=("a",))
+
+
+def places(found: list[tuple[Path, str]]) -> list[Path]:
+    return [path for path, _ in found]
+
+
+def test_a_sound_federation_and_task_have_no_faults() -> None:
+    assert check_federation(FEDERATION) == []
+    assert check_task(TASK, FEDERATION) == []
+
+
+def test_a_queue_may_use_the_storage_of_another_site() -> None:
+    assert FEDERATION.queues[1].storage == "oslo-disk"
+    assert check_federation(FEDERATION) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "message"),
+    [
+        (
+            {"storages": (*FEDERATION.storages, Storage(name="s", site="oslu", url="file:///s"))},
+            ("storages", 2, "site"),
+            "there is no site 'oslu'; did you mean oslo?",
+        ),
+        (
+            {"links": (Link(source="lund", destination="x"),)},
+            ("links", 0, "destination"),
+            "there is no site 'x'; known: empty, lund, oslo",
+        ),
+        (
+            {"shares": (GlobalShare(name="a", parent="b"),)},
+            ("shares", 0, "parent"),
+            "there is no share 'b'; known: a",
+        ),
+        (
+            {"staging": StagingConstants(sub_shares=False, base_priorities={"atlas-upload": 1})},
+            ("staging", "base_priorities", "atlas-upload"),
+            "is for a sub-share, and sub_shares is false; give the share itself, or true",
+        ),
+        (
+            {"loops": LoopConstants(heartbeat=7200)},
+            ("loops", "heartbeat"),
+            "a heartbeat every 7200 s is never in time for timeouts.heartbeat of 7200 s; give less than 7200",
+        ),
+        (
+            {"plugin_options": {"lottery": {}}},
+            ("plugin_options", "lottery"),
+            "there is no brokerage plugin 'lottery'",
+        ),
+    ],
+)
+def test_a_contradiction_is_told_with_its_place(changes: dict[str, object], path: Path, message: str) -> None:
+    (found,) = check_federation(replace(FEDERATION, **changes))  # type: ignore[arg-type]
+    assert found[0] == path
+    assert found[1].startswith(message)
+
+
+def test_a_circle_of_parents_is_told_at_each_of_its_members_only() -> None:
+    shares = (
+        GlobalShare(name="a", parent="b"),
+        GlobalShare(name="b", parent="c"),
+        GlobalShare(name="c", parent="b"),
+        GlobalShare(name="d", parent="d"),
+    )
+    found = check_federation(replace(FEDERATION, shares=shares))
+    assert places(found) == [("shares", 1, "parent"), ("shares", 2, "parent"), ("shares", 3, "parent")]
+    assert found[0][1] == "b under c under b is a circle; give no parent to the topmost"
+
+
+@pytest.mark.parametrize(
+    ("policy", "sound"),
+    [
+        ("", True),
+        ("type=evgensimul:100%", True),
+        ("type=evgen:0%,group=phys.*:50%,gshare=*:1%", True),
+        ("priority>=800:0%", True),
+        ("type=any:group=AP_.*:0%", True),
+        ("type=any", False),
+        ("100%", False),
+        ("tipe=any:10%", False),
+        ("group=phys(:10%", False),
+        ("priority>high:10%", False),
+    ],
+)
+def test_a_fairshare_policy_that_does_not_parse_is_a_fault_of_its_queue(policy: str, sound: bool) -> None:
+    queue = replace(FEDERATION.queues[0], fairshare_policy=policy)
+    found = check_federation(replace(FEDERATION, queues=(queue, FEDERATION.queues[1])))
+    assert places(found) == ([] if sound else [("queues", 0, "fairshare_policy")])
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        (replace(TASK, nucleus="olso"), ("nucleus",)),
+        (replace(TASK, nucleus="empty"), ("nucleus",)),
+        (replace(TASK, queues=("oslo", "bergen")), ("queues", 1)),
+        (replace(TASK, share="atlsa"), ("share",)),
+        (replace(TASK, brokerage="lottery"), ("brokerage",)),
+        (replace(TASK, submit_pools=("default", "gold")), ("submit_pools", 1)),
+        (replace(TASK, inputs=(InputFile(name="a", size=1, replicas=("oslo-disk", "x")),)), ("inputs", 0, "replicas", 1)),
+        (replace(TASK, inputs=(InputPattern(storages=("x",), glob="*"),)), ("inputs", 0, "storages", 0)),
+        (replace(TASK, inputs=(InputFile(name="a", size=1), InputFile(name="a", size=2))), ("inputs", 1, "name")),
+        (replace(TASK, outputs=(), merge=MergeSpec(command=("m",), outputs=("b",))), ("merge",)),
+        (replace(TASK, merge=MergeSpec(command=("m",), outputs=("b", "b"))), ("merge", "outputs", 1)),
+        (replace(TASK, command=()), ("outputs",)),
+        (replace(TASK, command=("a", "b\0")), ("command",)),
+        (replace(TASK, command=("",)), ("command", 0)),
+        (replace(TASK, environment={"A=B": "1"}), ("environment", "A=B")),
+        (replace(TASK, environment={"A": "\0"}), ("environment", "A")),
+        (replace(TASK, cores=8, max_cores=4), ("max_cores",)),
+        (replace(TASK, ip_connectivity="all"), ("ip_connectivity",)),
+        (replace(TASK, payload_files={"a": "é" * (MAX_PAYLOAD // 2), "b": "x"}), ("payload_files",)),
+    ],
+)  # fmt: skip
+def test_a_task_that_cannot_run_is_refused_at_its_field(spec: TaskSpec, path: Path) -> None:
+    assert places(check_task(spec, FEDERATION)) == [path]
+
+
+def test_payload_files_up_to_a_mebibyte_together_are_taken() -> None:
+    spec = replace(TASK, payload_files={"a": "x" * (MAX_PAYLOAD - 1), "b": "y"})
+    assert check_task(spec, FEDERATION) == []
+
+
+def test_a_share_of_a_vo_is_for_its_members() -> None:
+    spec = replace(TASK, share="top")
+    assert check_task(spec, FEDERATION, Identity(name="ada", vo="atlas")) == []
+    assert check_task(spec, FEDERATION, Identity(name="bob", vo="belle")) == [
+        (("share",), "'top' belongs to the VO atlas; give one of default")
+    ]
+
+
+def test_every_fault_of_a_task_is_told() -> None:
+    spec = replace(TASK, nucleus="x", queues=("y",), share="z", command=())
+    assert places(check_task(spec, FEDERATION)) == [("outputs",), ("nucleus",), ("queues", 0), ("share",)]
