@@ -40,6 +40,7 @@ FEDERATION = Federation(
         GlobalShare(name="top", vo="atlas", parent="atlas"),
     ),
 )
+INPUT = InputFile(name="a", size=1, replicas=("lund-disk",))
 TASK = TaskSpec(name="count", command=("wc",), outputs=("a",))
 
 
@@ -142,7 +143,8 @@ def test_a_fairshare_policy_that_does_not_parse_is_a_fault_of_its_queue(policy: 
         (replace(TASK, submit_pools=("default", "gold")), ("submit_pools", 1)),
         (replace(TASK, inputs=(InputFile(name="a", size=1, replicas=("oslo-disk", "x")),)), ("inputs", 0, "replicas", 1)),
         (replace(TASK, inputs=(InputPattern(storages=("x",), glob="*"),)), ("inputs", 0, "storages", 0)),
-        (replace(TASK, inputs=(InputFile(name="a", size=1), InputFile(name="a", size=2))), ("inputs", 1, "name")),
+        (replace(TASK, inputs=(INPUT, replace(INPUT, size=2))), ("inputs", 1, "name")),
+        (replace(TASK, inputs=(replace(INPUT, replicas=()),)), ("inputs", 0, "replicas")),
         (replace(TASK, outputs=(), merge=MergeSpec(command=("m",), outputs=("b",))), ("merge",)),
         (replace(TASK, merge=MergeSpec(command=("m",), outputs=("b", "b"))), ("merge", "outputs", 1)),
         (replace(TASK, command=()), ("outputs",)),

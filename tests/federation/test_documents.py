@@ -96,7 +96,7 @@ def faults_of_tasks(folder: Path, text: str) -> list[str]:
         ("closeness: 1}", "closeness: 12}", "17: links[0].closeness: 12 is above 11; give a closeness from 0 (best) to 11, or -1 for blocked"),
         ("closeness: 1}", "closeness: 1}\n  - {source: lund, destination: oslo}", "18: links[1]: the link from lund to oslo is links[0] already; keep one"),
         ("physics: 80", "physics: 101", "20: staging.base_priorities.physics: 101 is above 100; give at most 100"),
-        ("physics: 80", "_default: 80", "20: staging.base_priorities._default: is not where the default is set; give staging.default_priority"),
+        ("share_by: group", "share_by: none", "20: staging.base_priorities.physics: is for a share, and share_by is none; give _default, or a criterion"),
         ("share_by: group", "share_by: groups", "19: staging.share_by: 'groups' is none of none, user, vo, group, role; did you mean group?"),
         ("name: north", "name: north\nqueus: []", "2: queus: there is no such field; did you mean queues?"),
         ("name: north", "plugins: {atlas: productoin}\nname: north", "1: plugins.atlas: there is no brokerage plugin 'productoin'; did you mean production?"),

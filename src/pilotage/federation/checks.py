@@ -149,8 +149,8 @@ def _constants(federation: Federation) -> Iterator[Fault]:
         path: Path = ("staging", "base_priorities", name)
         if not name.strip():
             yield Fault(path, "is a priority for nobody", "name the share")
-        elif name == "_default":
-            yield Fault(path, "is not where the default is set", "give staging.default_priority")
+        elif staging.share_by == "none" and not name.startswith("_default"):
+            yield Fault(path, "is for a share, and share_by is none", "give _default, or a criterion")
         elif name.endswith(("-download", "-upload")) and not staging.sub_shares:
             yield Fault(path, "is for a sub-share, and sub_shares is false", "give the share itself, or true")
     beat, silence = federation.loops.heartbeat, federation.timeouts.heartbeat
@@ -253,6 +253,9 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
         yield Fault(("share",), f"{spec.share!r} belongs to the VO {vo}", remedy)
     storages = _Known("storage", {storage.name for storage in federation.storages})
     for at, file in enumerate(spec.inputs):
+        if isinstance(file, InputFile) and not file.replicas:
+            message = f"no storage is known to hold {file.name!r}"
+            yield Fault(("inputs", at, "replicas"), message, "name the storages that hold it")
         key, names = (
             ("replicas", file.replicas) if isinstance(file, InputFile) else ("storages", file.storages)
         )
