@@ -181,8 +181,8 @@ class DirectorConstants:
 class TimeoutConstants:
     """How long a job may stay in a state, in s, and how long a pilot may be silent (rules T).
 
-    Jobs of ``high_priority`` and above are held to the shorter ``_high`` limits; those of activated and
-    starting jobs only where a queue's last start is older than ``last_start``.
+    Jobs of priority 800 and above are held to the ``_high`` limits where these are shorter, to those of
+    activated and starting jobs only where a queue's last start is older than ``last_start``.
     """
 
     __pydantic_config__ = _CLOSED
@@ -199,7 +199,6 @@ class TimeoutConstants:
     transferring: Seconds = 6 * 86400
     heartbeat: Seconds = 7200
     pilot_created: Seconds = 300
-    high_priority: Positive = 800
     last_start: Seconds = 2 * 3600
     activated_high: Seconds = 4 * 3600
     starting_high: Seconds = 4 * 3600

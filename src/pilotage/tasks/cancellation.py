@@ -38,7 +38,7 @@ def cancel(world: World, task_id: int, reason: str) -> Decision:
             source=state,
             target=_ENDS[kind],
             cause=reason,
-            changes={"error": reason},
+            changes={"error": reason} if kind == "task" else {"error": reason, "ended": world.time},
         )
         for (kind, state), ids in sorted(live.items())
     )

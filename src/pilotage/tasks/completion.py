@@ -82,7 +82,7 @@ def _failed(task: Task, error: str) -> Move:
         ids=(task.id,),
         source=task.state,
         target=TaskState.FAILED,
-        cause=error,
+        cause="cannot be completed",
         changes={"error": error},
     )
 

@@ -27,8 +27,8 @@ class Rule:
     """How long something may stay as it is, and what becomes of it then.
 
     ``limit`` and ``high`` name constants of ``TimeoutConstants``, in s; ``high`` is the limit of jobs of high
-    priority where it is shorter. ``clock`` tells what is measured: the time in the state, or the silence of
-    the pilot. ``idle_only`` holds ``high`` to queues that have not started anything for ``last_start``.
+    priority, where it is shorter. ``clock`` tells what is measured: the time in the state, or the silence
+    of the pilot. ``idle_only`` holds ``high`` to queues that have not started anything for ``last_start``.
     """
 
     kind: Kind
@@ -43,86 +43,47 @@ class Rule:
 
 J, P = JobState, PilotState
 
+HIGH_PRIORITY = 800
+"""From here on jobs are held to the ``high`` limits."""
+
+
+def _job(state: JobState, outcome: Outcome, text: str, high: str = "", idle_only: bool = False) -> Rule:
+    """The time in a state, whose limit bears the state's name."""
+    return Rule(
+        kind="job",
+        state=state,
+        limit=state.value,
+        outcome=outcome,
+        text=text,
+        high=high,
+        idle_only=idle_only,
+    )
+
+
+def _silence(kind: Kind, state: JobState | PilotState, outcome: Outcome, text: str) -> Rule:
+    return Rule(kind=kind, state=state, clock="silence", limit="heartbeat", outcome=outcome, text=text)
+
+
 RULES: tuple[Rule, ...] = (
-    Rule(
-        kind="job",
-        state=J.PENDING,
-        limit="pending",
-        outcome="rebroker",
-        text="no queue fitted; the brokerage may have set another time to look again (B37)",
-    ),
-    Rule(kind="job", state=J.DEFINED, limit="defined", outcome="none", text="waits for the brokerage"),
-    Rule(
-        kind="job", state=J.ASSIGNED, limit="assigned", outcome="rebroker", text="its inputs did not arrive"
-    ),
-    Rule(kind="job", state=J.THROTTLED, limit="throttled", outcome="rebroker", text="its site took no more"),
-    Rule(
-        kind="job",
-        state=J.ACTIVATED,
-        limit="activated",
-        high="activated_high",
-        idle_only=True,
-        outcome="rebroker",
-        text="no pilot took it",
-    ),
-    Rule(
-        kind="job", state=J.SENT, limit="sent", outcome="retake", text="its pilot never said that it has it"
-    ),
-    Rule(
-        kind="job",
-        state=J.STARTING,
-        limit="starting",
-        high="starting_high",
-        idle_only=True,
-        outcome="retry",
-        text="its payload did not begin",
-    ),
-    Rule(kind="job", state=J.RUNNING, limit="running", outcome="retry", text="its payload did not end"),
-    Rule(
-        kind="job",
-        state=J.HOLDING,
-        limit="holding",
-        high="holding_high",
-        outcome="retry",
-        text="its outputs were not sent on",
-    ),
-    Rule(
-        kind="job",
-        state=J.TRANSFERRING,
-        limit="transferring",
-        high="transferring_high",
-        outcome="retry",
-        text="its outputs did not arrive",
-    ),
-    Rule(
-        kind="job",
-        state=J.SENT,
-        clock="silence",
-        limit="heartbeat",
-        outcome="retake",
-        text="its pilot is silent",
-    ),
-    Rule(
-        kind="job",
-        state=J.STARTING,
-        clock="silence",
-        limit="heartbeat",
-        outcome="retry",
-        text="its pilot is silent",
-    ),
-    Rule(
-        kind="job",
-        state=J.RUNNING,
-        clock="silence",
-        limit="heartbeat",
-        outcome="retry",
-        text="its pilot is silent",
-    ),
+    _job(J.PENDING, "rebroker", "no queue fitted (B37)"),
+    _job(J.DEFINED, "none", "waits for the brokerage"),
+    _job(J.ASSIGNED, "rebroker", "its inputs did not arrive"),
+    _job(J.THROTTLED, "rebroker", "its site took no more"),
+    _job(J.ACTIVATED, "rebroker", "no pilot took it", "activated_high", idle_only=True),
+    _job(J.SENT, "retake", "its pilot never said that it has it"),
+    _job(J.STARTING, "retry", "its payload did not begin", "starting_high", idle_only=True),
+    _job(J.RUNNING, "retry", "its payload did not end"),
+    _job(J.HOLDING, "retry", "its outputs were not sent on", "holding_high"),
+    _job(J.TRANSFERRING, "retry", "its outputs did not arrive", "transferring_high"),
+    _silence("job", J.SENT, "retake", "its pilot is silent"),
+    _silence("job", J.STARTING, "retry", "its pilot is silent"),
+    _silence("job", J.RUNNING, "retry", "its pilot is silent"),
+    _silence("pilot", P.RUNNING, "fail", "lost"),
     Rule(kind="pilot", state=P.CREATED, limit="pilot_created", outcome="fail", text="never submitted"),
-    Rule(kind="pilot", state=P.RUNNING, clock="silence", limit="heartbeat", outcome="fail", text="lost"),
 )
 """Every time-out. Those of jobs, and of silent pilots, rest while the queue is paused or has
-``disable_reassign``; that a pilot has ended is no time-out: what it held is taken from it at once."""
+``disable_reassign``. That a pilot has ended is no time-out: what it held is taken from it at once. Where the
+brokerage set a pending job's ``wake_at``, that holds instead of ``pending``."""
 
 _RULES = {(rule.kind, rule.state, rule.clock): rule for rule in RULES}
 
@@ -172,6 +133,9 @@ class _Watchdog:
 
     def _over(self, job: Job) -> tuple[Outcome, str]:
         """What becomes of a job, and why; "none" while it may stay."""
+        if job.state == JobState.PENDING and job.wake_at is not None:
+            cause = "its time to wait is over (B37)"
+            return ("rebroker", cause) if self._world.time >= job.wake_at else ("none", "")
         held = _RULES.get(("job", job.state, "silence"))
         pilot = self._pilots.get(job.pilot) if job.pilot is not None else None
         if held and pilot is None:
@@ -180,19 +144,14 @@ class _Watchdog:
             if held and pilot and self._is_silent(pilot, held):
                 return held.outcome, f"{held.text} for longer than {self._constant(held.limit):g} s"
             rule = _RULES.get(("job", job.state, "state"))
-            if rule and self._world.time >= self._due(job, rule):
+            if rule and self._world.time - job.since >= self._limit(job, rule):
                 return rule.outcome, f"{rule.text}: {job.state} for {self._limit(job, rule):g} s"
         return "none", ""
-
-    def _due(self, job: Job, rule: Rule) -> float:
-        if job.state == JobState.PENDING and job.wake_at is not None:
-            return job.wake_at
-        return job.since + self._limit(job, rule)
 
     def _limit(self, job: Job, rule: Rule) -> float:
         """The limit of a job in s: the shorter one at high priority, where the rule has one that holds."""
         limit = self._constant(rule.limit)
-        if not rule.high or job.priority < self._constant("high_priority"):
+        if not rule.high or job.priority < HIGH_PRIORITY:
             return limit
         started = self._last_start.get(job.queue)
         idle = started is None or self._world.time - started > self._constant("last_start")
