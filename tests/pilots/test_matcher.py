@@ -1,0 +1,234 @@
+"""The matcher: which jobs a pilot takes (P7, P13)."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from policy_worlds import ALICE, BOB, NOW, federation, follow, job, pilot, queue, request, requirements, world
+
+from pilotage.model.decision import Decision, Touch
+from pilotage.model.documents import to_json
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState, PilotState
+from pilotage.model.work import Job, Pilot, Requirements
+from pilotage.model.world import MatchRequest
+from pilotage.pilots import matcher
+
+
+def given_to(decision: Decision) -> dict[int, list[int]]:
+    """Job ids by the pilot that they were sent to."""
+    return {int(str(m.changes["pilot"])): list(m.ids) for m in decision.moves if m.target == JobState.SENT}
+
+
+def taken(
+    *jobs: Job, asking: MatchRequest | None = None, by: Pilot | None = None, seed: int = 7
+) -> list[int]:
+    """Ids of the jobs that one pilot takes."""
+    where = world(seed=seed, jobs=jobs, requests=(asking or request(),), pilots=(by or pilot(),))
+    return given_to(matcher.match(where)).get(1, [])
+
+
+def test_p13_task_queues_are_drawn_exactly_in_proportion_to_priority() -> None:
+    urgent = job(1, priority=750)
+    calm = job(2, priority=250, requirements=requirements(BOB))
+    first = Counter(taken(urgent, calm, seed=seed)[0] for seed in range(4000))
+    assert first[1] / first[2] == pytest.approx(3, rel=0.12)
+
+
+def test_p13_the_proportion_holds_for_every_job_of_a_long_request() -> None:
+    urgent = [job(id_, priority=600) for id_ in range(1, 301)]
+    calm = [job(id_, priority=200, requirements=requirements(BOB)) for id_ in range(301, 601)]
+    counts: Counter[bool] = Counter()
+    for seed in range(40):
+        ids = taken(*urgent, *calm, asking=request(cores=100, max_jobs=100), seed=seed)
+        assert len(ids) == 100
+        counts.update(id_ <= 300 for id_ in ids)
+    assert counts[True] / counts[False] == pytest.approx(3, rel=0.1)
+
+
+def test_p13_three_task_queues_one_of_which_runs_dry_leave_the_others_in_proportion() -> None:
+    dry = [job(1, priority=100_000, requirements=requirements(memory=10))]
+    urgent = [job(id_, priority=900) for id_ in range(11, 100)]
+    calm = [job(id_, priority=300, requirements=requirements(BOB)) for id_ in range(101, 200)]
+    second: Counter[bool] = Counter()
+    for seed in range(3000):
+        first, other = taken(*dry, *urgent, *calm, asking=request(cores=2, max_jobs=2), seed=seed)
+        if first == 1:
+            second[other < 100] += 1
+    assert second[True] / second[False] == pytest.approx(3, rel=0.15)
+
+
+def test_p13_within_a_task_queue_jobs_go_by_priority_then_age() -> None:
+    jobs = (
+        job(1, priority=100),
+        job(2, priority=900),
+        job(3, priority=900, created=NOW - 9000),
+        job(4, priority=500),
+    )
+    assert taken(*jobs, asking=request(cores=4, max_jobs=4)) == [3, 2, 4, 1]
+
+
+def test_a_job_is_sent_fenced_by_its_attempt() -> None:
+    (move,) = matcher.match(world(jobs=(job(5, attempt=3),), requests=(request(),), pilots=(pilot(),))).moves
+    assert (move.source, move.target, move.ids, move.attempts) == (
+        JobState.ACTIVATED,
+        JobState.SENT,
+        (5,),
+        (3,),
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "offered"),
+    [
+        ({"cores": 2}, {"cores": 1}),
+        ({"memory": 2000}, {"memory": 1999}),
+        ({"cpu_time": 86400}, {"walltime": 86399}),
+        ({"private": True}, {}),
+    ],
+)
+def test_what_does_not_fit_is_not_taken(asked: dict[str, Any], offered: dict[str, Any]) -> None:
+    used = pilot(matched=1)
+    wanted = job(1, requirements=requirements(**asked))
+    assert taken(wanted, asking=request(**offered), by=used) == []
+    assert taken(wanted, job(2), asking=request(**offered), by=used) == [2]
+
+
+def test_jobs_elsewhere_or_not_activated_are_not_taken() -> None:
+    assert taken(job(1, queue="q2"), job(2, JobState.ASSIGNED), job(3, JobState.SENT, pilot=9)) == []
+
+
+@pytest.mark.parametrize("owner", [BOB, replace(ALICE, group="admins"), replace(ALICE, vo="biology")])
+def test_p7_a_private_pilot_takes_only_its_owners_and_groups_work(owner: Identity) -> None:
+    jobs = (job(1, requirements=requirements(ALICE)), job(2, requirements=requirements(ALICE, private=True)))
+    many = request(kind="private", owner=ALICE, cores=2, max_jobs=2)
+    assert sorted(taken(*jobs, asking=many)) == [1, 2]
+    assert taken(*jobs, asking=replace(many, owner=owner)) == []
+
+
+def test_p7_a_generic_pilot_takes_anybodys_work() -> None:
+    jobs = (job(1, requirements=requirements(ALICE)), job(2, requirements=requirements(BOB)))
+    assert sorted(taken(*jobs, asking=request(cores=2, max_jobs=2))) == [1, 2]
+
+
+def test_cores_and_memory_are_used_up_and_no_memory_given_is_no_limit() -> None:
+    jobs = [job(id_) for id_ in range(1, 10)]
+    assert len(taken(*jobs, asking=request(cores=9, memory=3500, max_jobs=9))) == 3
+    assert len(taken(*jobs, asking=request(cores=4, memory=0, max_jobs=9))) == 4
+    assert len(taken(*jobs, asking=request(cores=9, memory=9000, max_jobs=2))) == 2
+    assert len(taken(*jobs, asking=request(cores=9, memory=2000, max_jobs=9))) == 2
+
+
+def test_what_a_big_job_leaves_goes_to_a_small_one() -> None:
+    big = [job(id_, priority=100_000, requirements=requirements(cores=3)) for id_ in (1, 2)]
+    assert sorted(taken(*big, job(3, priority=1), asking=request(cores=4, max_jobs=4))) == [1, 3]
+
+
+def test_a_new_pilot_takes_the_longest_job_though_starting_up_took_a_little_of_its_time() -> None:
+    long = job(1, requirements=requirements(cpu_time=172_800))
+    offered = request(walltime=172_795)
+    assert taken(long, asking=offered, by=pilot(matched=0)) == [1]
+    assert taken(long, asking=offered, by=pilot(matched=1)) == []
+
+
+def test_a_segment_longer_than_the_queue_allows_asks_for_what_the_queue_allows() -> None:
+    fed = federation(queue(max_walltime=50_000))
+    wanted = job(1, requirements=requirements(cpu_time=86_400))
+    where = world(
+        federation=fed, jobs=(wanted,), pilots=(pilot(matched=1),), requests=(request(walltime=50_000),)
+    )
+    assert given_to(matcher.match(where)) == {1: [1]}
+
+
+@pytest.mark.parametrize("status", ["offline", "paused"])
+def test_a_queue_that_starts_nothing_gives_no_jobs_but_hears_its_pilots(status: str) -> None:
+    fed = federation(queue(status=status))
+    decision = matcher.match(world(federation=fed, jobs=(job(1),), pilots=(pilot(),), requests=(request(),)))
+    assert decision.changes == (Touch(kind="pilot", ids=(1,), changes={"heartbeat": NOW}),)
+
+
+@pytest.mark.parametrize("present", [(), (pilot(1, PilotState.FAILED),), (pilot(2),)])
+def test_a_pilot_that_is_not_alive_is_given_nothing(present: tuple[Pilot, ...]) -> None:
+    assert matcher.match(world(jobs=(job(1),), requests=(request(),), pilots=present)).changes == ()
+
+
+@pytest.mark.parametrize("state", [PilotState.CREATED, PilotState.SUBMITTED])
+def test_a_pilot_that_asks_has_called_home_and_its_jobs_are_counted(state: PilotState) -> None:
+    asking = pilot(1, state, matched=2, heartbeat=None)
+    home, sent = matcher.match(world(jobs=(job(1),), requests=(request(),), pilots=(asking,))).moves
+    assert (home.kind, home.ids, home.source, home.target) == ("pilot", (1,), state, PilotState.RUNNING)
+    assert home.changes == {"heartbeat": NOW, "matched": 3}
+    assert sent.ids == (1,)
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> tuple[list[Job], list[MatchRequest], list[Pilot]]:
+    shapes = st.builds(
+        requirements,
+        st.sampled_from([ALICE, BOB]),
+        cores=st.integers(1, 4),
+        memory=st.sampled_from([0, 500, 2000]),
+        cpu_time=st.sampled_from([600, 86400]),
+        private=st.booleans(),
+    )
+    rows = draw(st.lists(st.tuples(shapes, st.integers(1, 1000), st.sampled_from(["q1", "q2"])), max_size=40))
+    jobs = [
+        job(id_, requirements=text, priority=priority, queue=name)
+        for id_, (text, priority, name) in enumerate(rows, start=1)
+    ]
+    requests = [
+        request(
+            id_,
+            queue=draw(st.sampled_from(["q1", "q2"])),
+            kind=draw(st.sampled_from(["generic", "private"])),
+            owner=draw(st.sampled_from([ALICE, BOB])),
+            cores=draw(st.integers(0, 16)),
+            memory=draw(st.sampled_from([0, 1000, 5000])),
+            walltime=draw(st.sampled_from([100, 1000, 100_000])),
+            max_jobs=draw(st.integers(0, 20)),
+        )
+        for id_ in range(1, draw(st.integers(1, 4)) + 1)
+    ]
+    return jobs, requests, [pilot(entry.pilot, queue=entry.queue, matched=1) for entry in requests]
+
+
+@given(crowds(), st.integers(0, 2**32))
+def test_no_job_goes_to_two_pilots_and_none_takes_more_than_it_has_room_for(
+    crowd: tuple[list[Job], list[MatchRequest], list[Pilot]], seed: int
+) -> None:
+    jobs, requests, pilots = crowd
+    fed = federation(queue("q1"), queue("q2"))
+    here = world(seed=seed, federation=fed, jobs=tuple(jobs), requests=tuple(requests), pilots=tuple(pilots))
+    decision = matcher.match(here)
+    follow(jobs, decision)
+    given = given_to(decision)
+    assert len([id_ for ids in given.values() for id_ in ids]) == len(
+        {id_ for ids in given.values() for id_ in ids}
+    )
+    by_id = {entry.id: entry for entry in jobs}
+    for asked in requests:
+        mine = [by_id[id_] for id_ in given.get(asked.pilot, [])]
+        wants = [Requirements.from_text(entry.requirements) for entry in mine]
+        assert len(mine) <= asked.max_jobs
+        assert {entry.queue for entry in mine} <= {asked.queue}
+        assert sum(want.cores for want in wants) <= asked.cores
+        assert asked.memory == 0 or sum(want.memory for want in wants) <= asked.memory
+        assert all(want.cpu_time <= asked.walltime for want in wants)
+        assert all(
+            want.owner == asked.owner.name if asked.kind == "private" else not want.private for want in wants
+        )
+    backwards = replace(
+        here, jobs=tuple(jobs[::-1]), requests=tuple(requests[::-1]), pilots=tuple(pilots[::-1])
+    )
+    assert to_json(matcher.match(backwards)) == to_json(decision)
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 2**32))
+def test_a_pilot_never_goes_without_while_something_fits(jobs: int, cores: int, seed: int) -> None:
+    waiting = [
+        job(id_, priority=id_, requirements=requirements(memory=id_ % 5)) for id_ in range(1, jobs + 1)
+    ]
+    assert len(taken(*waiting, asking=request(cores=cores, max_jobs=50), seed=seed)) == min(jobs, cores)

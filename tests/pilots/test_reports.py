@@ -1,0 +1,242 @@
+"""What pilots say of their jobs, and what follows."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from policy_worlds import NOW, follow, job, pilot, task, world
+
+from pilotage.model.decision import Decision, Move, Touch
+from pilotage.model.documents import to_json
+from pilotage.model.states import AT_A_PILOT, JobState, PilotState
+from pilotage.model.work import Job, MergeSpec, NewFile, Task
+from pilotage.model.world import Output, Report, World
+from pilotage.pilots import reports
+
+S = JobState
+MERGE = MergeSpec(command=("merge",), outputs=("all.txt",))
+
+
+def held(id_: int, state: JobState, **changes: Any) -> Job:
+    return replace(job(id_, state, pilot=1), **changes)
+
+
+def told(*said: Report, jobs: tuple[Job, ...], tasks: tuple[Task, ...] = (task(),)) -> World:
+    return world(jobs=jobs, tasks=tasks, pilots=(pilot(),), reports=said)
+
+
+def receive(where: World) -> Decision:
+    return reports.receive(where, tuple((entry.id, entry.attempt) for entry in where.jobs))
+
+
+def after(
+    *said: Report, jobs: tuple[Job, ...], tasks: tuple[Task, ...] = (task(),)
+) -> dict[int, tuple[JobState, int]]:
+    return follow(jobs, receive(told(*said, jobs=jobs, tasks=tasks)))
+
+
+def into(decision: Decision, target: JobState) -> Move:
+    (move,) = [move for move in decision.moves if move.target == target]
+    return move
+
+
+def test_a_call_is_a_heartbeat() -> None:
+    assert receive(told(jobs=())).changes == (Touch(kind="pilot", ids=(1,), changes={"heartbeat": NOW}),)
+
+
+@pytest.mark.parametrize("state", [PilotState.CREATED, PilotState.SUBMITTED])
+def test_a_first_call_makes_the_pilot_run(state: PilotState) -> None:
+    (move,) = receive(world(pilots=(pilot(1, state),))).moves
+    assert (move.kind, move.source, move.target) == ("pilot", state, PilotState.RUNNING)
+    assert move.changes == {"heartbeat": NOW}
+
+
+def test_a_job_starts_runs_and_finishes_in_one_call_each_step_for_all_jobs_at_once() -> None:
+    jobs = tuple(held(id_, S.SENT) for id_ in range(1, 101))
+    said = [
+        Report(job=entry.id, attempt=1, state=state)
+        for entry in jobs
+        for state in ("starting", "running", "done")
+    ]
+    decision = receive(told(*said, jobs=jobs))
+    assert [(m.source, m.target, len(m.ids)) for m in decision.moves] == [
+        (S.SENT, S.STARTING, 100),
+        (S.STARTING, S.RUNNING, 100),
+        (S.RUNNING, S.FINISHED, 100),
+    ]
+    assert into(decision, S.RUNNING).changes == {"started": NOW}
+    assert into(decision, S.FINISHED).changes == {
+        "ended": NOW,
+        "error": "",
+        "exit_code": None,
+        "cpu_seconds": 0,
+        "wall_seconds": 0,
+        "max_rss": 0,
+    }
+
+
+def test_done_passes_through_the_states_that_nobody_reported() -> None:
+    assert after(Report(job=1, attempt=1, state="done"), jobs=(held(1, S.SENT),)) == {1: (S.FINISHED, 1)}
+
+
+def test_jobs_in_different_states_follow_legal_chains_in_one_decision() -> None:
+    jobs = (held(1, S.RUNNING), held(2, S.SENT), held(3, S.STARTING))
+    said = [Report(job=id_, attempt=1, state="failed", error="exit 1") for id_ in (1, 3)]
+    said += [Report(job=2, attempt=1, state=state) for state in ("starting", "running", "done")]
+    assert after(*said, jobs=jobs) == {1: (S.DEFINED, 2), 2: (S.FINISHED, 1), 3: (S.DEFINED, 2)}
+
+
+def test_outputs_become_files_of_the_job_and_the_job_holds() -> None:
+    outputs = (
+        Output(name="b.txt", size=2, checksum="adler32:00000002"),
+        Output(name="a.txt", size=1, checksum=""),
+    )
+    said = Report(
+        job=1,
+        attempt=1,
+        state="done",
+        exit_code=0,
+        cpu_seconds=1.5,
+        wall_seconds=2,
+        max_rss=10,
+        outputs=outputs,
+    )
+    decision = receive(told(said, jobs=(held(1, S.RUNNING),), tasks=(task(outputs=("a.txt", "b.txt")),)))
+    move = into(decision, S.HOLDING)
+    assert move.creates == {
+        1: (
+            NewFile(name="tasks/1/1/a.txt", size=1, checksum="", task=1, job=1),
+            NewFile(name="tasks/1/1/b.txt", size=2, checksum="adler32:00000002", task=1, job=1),
+        )
+    }
+    assert move.changes["cpu_seconds"] == 1.5
+    assert move.changes["exit_code"] == 0
+
+
+def test_a_job_that_lacks_an_expected_output_has_failed() -> None:
+    said = Report(job=1, attempt=1, state="done", outputs=(Output(name="a.txt", size=1, checksum=""),))
+    expecting = task(outputs=("a.txt", "b.txt"))
+    decision = receive(told(said, jobs=(held(1, S.RUNNING),), tasks=(expecting,)))
+    assert into(decision, S.FAILED).changes["error"] == "output b.txt missing"
+    assert not into(decision, S.FAILED).creates
+    assert follow((held(1, S.RUNNING),), decision) == {1: (S.DEFINED, 2)}
+
+
+def test_jobs_without_outputs_of_a_task_that_merges_wait_and_the_merge_job_holds_its_own() -> None:
+    merging = task(merge=MERGE)
+    jobs = (held(1, S.RUNNING), held(2, S.RUNNING, kind="merge"))
+    outputs = (Output(name="all.txt", size=1, checksum=""),)
+    said = (Report(job=1, attempt=1, state="done"), Report(job=2, attempt=1, state="done", outputs=outputs))
+    assert after(*said, jobs=jobs, tasks=(merging,)) == {1: (S.MERGING, 1), 2: (S.HOLDING, 1)}
+
+
+def test_a_failed_job_is_tried_again_from_the_start_while_attempts_remain() -> None:
+    jobs = (held(1, S.RUNNING, attempt=2), held(2, S.RUNNING, attempt=3))
+    said = [Report(job=entry.id, attempt=entry.attempt, state="failed", error="exit 7") for entry in jobs]
+    decision = receive(told(*said, jobs=jobs))
+    assert follow(jobs, decision) == {1: (S.DEFINED, 3), 2: (S.FAILED, 3)}
+    assert into(decision, S.FAILED).changes["error"] == "exit 7"
+    again = into(decision, S.DEFINED)
+    assert (again.ids, again.next_attempt, again.changes["queue"], again.changes["pilot"]) == (
+        (1,),
+        True,
+        "",
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [held(1, S.RUNNING, pilot=2), held(1, S.SENT, attempt=2), held(1, S.CANCELLED), job(1, S.DEFINED)],
+)
+def test_reports_of_what_is_not_this_pilots_move_nothing_and_it_is_told_to_stop(entry: Job) -> None:
+    where = told(Report(job=1, attempt=1, state="failed"), jobs=(entry,))
+    assert reports.receive(where, ((1, 1),)).moves == []
+    assert reports.stops(where, ((1, 1),)) == [(1, 1)]
+
+
+@pytest.mark.parametrize("state", [S.HOLDING, S.TRANSFERRING, S.MERGING, S.FINISHED])
+def test_to_hear_done_again_changes_nothing_and_does_not_cost_the_outputs(state: JobState) -> None:
+    where = told(Report(job=1, attempt=1, state="done"), jobs=(held(1, state),))
+    assert reports.receive(where, ()).moves == []
+    assert reports.stops(where, ()) == []
+
+
+def test_stops_names_what_the_pilot_holds_and_reports_but_does_not_own_any_more() -> None:
+    where = told(
+        Report(job=3, attempt=1, state="running"),
+        jobs=(held(1, S.RUNNING), held(2, S.RUNNING, attempt=2), job(3, S.DEFINED)),
+    )
+    assert reports.stops(where, ((1, 1), (2, 1), (9, 1))) == [(2, 1), (3, 1), (9, 1)]
+
+
+def test_what_a_pilot_started_and_names_no_more_was_lost_there() -> None:
+    jobs = (
+        held(1, S.RUNNING),
+        held(2, S.STARTING, attempt=3),
+        held(3, S.SENT),
+        held(4, S.RUNNING),
+        held(5, S.RUNNING),
+        held(6, S.STARTING, since=NOW - 1),
+    )
+    where = told(Report(job=5, attempt=1, state="running"), jobs=jobs)
+    decision = reports.receive(where, ((4, 1),))
+    assert follow(jobs, decision) == {
+        1: (S.DEFINED, 2),
+        2: (S.FAILED, 3),
+        3: (S.SENT, 1),
+        4: (S.RUNNING, 1),
+        5: (S.RUNNING, 1),
+        6: (S.STARTING, 1),
+    }
+    assert {move.changes["error"] for move in decision.moves if move.target == S.FAILED} == {
+        "lost by its pilot"
+    }
+
+
+said_things = st.lists(
+    st.builds(
+        Report,
+        job=st.integers(1, 8),
+        attempt=st.integers(1, 3),
+        state=st.sampled_from(["starting", "running", "done", "failed"]),
+        outputs=st.sampled_from([(), (Output(name="a.txt", size=1, checksum=""),)]),
+    ),
+    max_size=30,
+)
+any_jobs = st.lists(
+    st.builds(
+        lambda id_, state, attempt, at: replace(job(id_, state), attempt=attempt, pilot=at),
+        st.integers(1, 8),
+        st.sampled_from(S),
+        st.integers(1, 3),
+        st.sampled_from([1, 2, None]),
+    ),
+    unique_by=lambda entry: entry.id,
+)
+
+
+@given(
+    said_things,
+    any_jobs,
+    st.booleans(),
+    st.booleans(),
+    st.sets(st.tuples(st.integers(1, 8), st.integers(1, 3))),
+)
+def test_whatever_a_pilot_says_every_move_is_legal_and_only_its_own_attempts_move(
+    said: list[Report], jobs: list[Job], with_output: bool, merge: bool, holding: set[tuple[int, int]]
+) -> None:
+    asked = task(outputs=("a.txt",) if with_output else (), merge=MERGE if merge else None)
+    where = told(*said, jobs=tuple(jobs), tasks=(asked,))
+    decision = reports.receive(where, tuple(holding))
+    moved = follow(jobs, decision)
+    for entry in jobs:
+        if entry.pilot != 1 or entry.state not in AT_A_PILOT:
+            assert moved[entry.id] == (entry.state, entry.attempt)
+    mirrored = replace(where, jobs=tuple(jobs[::-1]))
+    assert to_json(reports.receive(mirrored, tuple(sorted(holding)))) == to_json(decision)
+    stopped = reports.stops(where, tuple(holding))
+    assert set(stopped) <= holding | {(report.job, report.attempt) for report in said}
+    assert not {(j.id, j.attempt) for j in jobs if j.pilot == 1 and j.state in AT_A_PILOT} & set(stopped)
