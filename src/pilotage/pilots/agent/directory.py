@@ -1,0 +1,78 @@
+"""A job's directory: payload files, copies of the inputs, a clean environment, and its removal."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from .files import Halt, fetch
+from .work import RESERVED, Attempt, AttemptFailedError, legal
+
+STDERR_TAIL = 2048
+
+
+def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str], halted: Halt) -> None:
+    """Make the directory with all that the payload needs. Raises AttemptFailedError.
+
+    Inputs lie under ``inputs/`` by their logical names and are listed in ``inputs.txt``, one path a line.
+    """
+    try:
+        remove(directory)
+        (directory / "tmp").mkdir(parents=True)
+        for name, text in payload_files.items():
+            _write(directory, name, text)
+        paths = [f"inputs/{legal('input', file.name)}" for file in attempt.inputs]
+        (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths))
+        for file, path in zip(attempt.inputs, paths, strict=True):
+            fetch(attempt, file, directory / path, halted)
+    except OSError as error:
+        raise AttemptFailedError(f"job directory: {error}") from error
+
+
+def _write(directory: Path, name: str, text: str) -> None:
+    if legal("payload file", name) in RESERVED:
+        raise AttemptFailedError(f"payload file {name}: the name is taken; take none of {sorted(RESERVED)}")
+    path = directory / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    if text.startswith("#!"):
+        path.chmod(0o755)
+
+
+def environment(attempt: Attempt, directory: Path) -> dict[str, str]:
+    """Everything that a payload finds in its environment: nothing of the agent's but the search path."""
+    path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
+    return {
+        "PATH": f"{Path(sys.executable).parent}:{path}",
+        "HOME": str(directory),
+        "TMPDIR": str(directory / "tmp"),
+        "LANG": "C.UTF-8",
+        **attempt.work.environment,
+        "PILOTAGE_JOB": str(attempt.job),
+        "PILOTAGE_ATTEMPT": attempt.name,
+        "PILOTAGE_TASK": str(attempt.work.task),
+        "PILOTAGE_CORES": str(attempt.cores),
+    }
+
+
+def stderr_tail(directory: Path) -> str:
+    """The last that the payload said on standard error, as text that can be stored anywhere."""
+    path = directory / "stderr"
+    if path.is_symlink() or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - STDERR_TAIL))
+        return file.read(STDERR_TAIL).decode(errors="replace").replace("\0", "").strip()
+
+
+def remove(directory: Path) -> None:
+    """Delete a tree, whatever permissions the payload gave to it."""
+    if not directory.exists():
+        return
+    for folder, names, _ in os.walk(directory):
+        for name in names:
+            path = Path(folder, name)
+            if not path.is_symlink():
+                path.chmod(0o700)
+    shutil.rmtree(directory)

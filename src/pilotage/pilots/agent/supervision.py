@@ -1,0 +1,206 @@
+"""The agent's side of supervision: start a supervisor, renew its lease, and hear how its payload ended."""
+
+import asyncio
+import json
+import logging
+import marshal
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import payload
+from .payload import MEGABYTE, descendants, kill, now
+
+log = logging.getLogger(__name__)
+OVERDUE = 10.0
+"""Seconds that a supervisor may take to kill its payload before it is killed itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a payload ended: ``error`` is empty when it ended well; times in s, ``max_rss`` in MB."""
+
+    error: str = ""
+    exit_code: int | None = None
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    max_rss: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to run and where. Limits: wall time in s, memory and what is added to the directory in MB, 0 for
+    none. ``keep`` leaves the directory there though the agent is gone."""
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    directory: Path
+    walltime: float = 0
+    memory: float = 0
+    workdir: float = 0
+    keep: bool = False
+
+    def document(self, lease_end: float) -> bytes:
+        """As the supervisor reads it."""
+        document = marshal.dumps(
+            {
+                "command": tuple(self.command),
+                "environment": dict(self.environment),
+                "directory": str(self.directory),
+                "walltime": float(self.walltime),
+                "memory": int(self.memory * MEGABYTE),
+                "workdir": int(self.workdir * MEGABYTE),
+                "lease_end": lease_end,
+                "agent": os.getpid(),
+                "keep": self.keep,
+            }
+        )
+        return b"%08d" % len(document) + document
+
+
+class Supervisor:
+    """A supervisor process and the payload below it; ``lost`` when it ended without saying how."""
+
+    def __init__(self, order: Order, lease_end: float) -> None:
+        self.order = order
+        self.lost = False
+        self._lease_end = lease_end
+        self._started = now()
+        self._stop_reason = ""
+        self._stop_by = float("inf")
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", payload.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={},
+            cwd="/",
+            start_new_session=True,
+        )
+        self._tell(order.document(lease_end))
+        if self._process.stdin:
+            os.set_blocking(self._process.stdin.fileno(), False)
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process id."""
+        return self._process.pid
+
+    def renew(self, lease_end: float) -> None:
+        """The payload may live until then; small gains are not worth a message."""
+        if lease_end > self._lease_end + 0.5 and not self._stop_reason:
+            self._lease_end = lease_end
+            self._tell(b"%f\n" % lease_end)
+
+    def stop(self, reason: str) -> None:
+        """Kill the payload; :meth:`ended` then tells ``reason``."""
+        if not self._stop_reason:
+            self._stop_reason = reason
+            self._stop_by = now()
+            if self._process.stdin:
+                self._process.stdin.close()
+
+    async def ended(self) -> Ended:
+        """Wait until the supervisor has ended; unless it is ``lost``, all of the payload has ended too."""
+        answer = asyncio.create_task(self._read())
+        while not (await asyncio.wait([answer], timeout=1))[0]:
+            if now() > min(self._stop_by, self._lease_end, self._walltime_end()) + OVERDUE:
+                log.error("supervisor %d does not act: killed", self.pid)
+                kill(self.pid)
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._process.wait()
+        text = answer.result()
+        if text:
+            return self._as_ended(json.loads(text))
+        self.lost = True
+        error = self._stop_reason or "supervisor killed; its payload was killed with it"
+        return Ended(error=error, wall_seconds=round(now() - self._started, 3))
+
+    def _walltime_end(self) -> float:
+        return self._started + self.order.walltime if self.order.walltime else float("inf")
+
+    def _tell(self, message: bytes) -> None:
+        pipe = self._process.stdin
+        if pipe is None or pipe.closed:
+            return
+        try:
+            while message:
+                message = message[os.write(pipe.fileno(), message) :]
+        except (BrokenPipeError, BlockingIOError):
+            log.warning("supervisor %d does not listen", self.pid)
+
+    async def _read(self) -> bytes:
+        pipe = self._process.stdout
+        if pipe is None:
+            return b""
+        reader = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), pipe
+        )
+        try:
+            return await reader.read()
+        finally:
+            transport.close()
+
+    def _as_ended(self, result: dict[str, Any]) -> Ended:
+        status = result["status"]
+        return Ended(
+            error=self._error(result["cause"], result["value"], status),
+            exit_code=None if status is None else os.waitstatus_to_exitcode(status),
+            cpu_seconds=round(result["cpu"], 3),
+            wall_seconds=round(result["wall"], 3),
+            max_rss=round(result["rss"] / MEGABYTE, 1),
+        )
+
+    def _error(self, cause: str, value: float, status: int | None) -> str:
+        order, megabytes = self.order, value / MEGABYTE
+        exited = "" if status is None else _exit_error(os.waitstatus_to_exitcode(status))
+        return {
+            "ended": exited,
+            "stopped": self._stop_reason,
+            "not started": f"command {order.command[0]!r} cannot be started: {os.strerror(int(value))}",
+            "lease": "stopped by its pilot: no contact with the server for longer than the lease",
+            "walltime": f"walltime exceeded: {value:.0f} s of {order.walltime:.0f}",
+            "memory": f"memory exceeded: {megabytes:.0f} MB of {order.memory:.0f}",
+            "work directory": f"work directory exceeded: {megabytes:.0f} MB of {order.workdir:.0f}",
+            "processes": exited or f"left processes behind: {value:.0f}; they were killed",
+        }[cause]
+
+
+def _exit_error(code: int) -> str:
+    if code >= 0:
+        return f"payload exited with code {code}" if code else ""
+    try:
+        return f"killed by signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def sweep(supervisors: Sequence[int]) -> None:
+    """Kill what supervisors left that were killed themselves: every child of the agent that is none.
+
+    The agent adopts orphans (:func:`payload.guard`), so whatever is below it and below no supervisor is
+    theirs. Returns when nothing of that is left.
+    """
+    while strays := _children() - set(supervisors):
+        for stray in strays:
+            for process in [stray, *descendants(stray)]:
+                kill(process)
+            try:
+                os.waitpid(stray, os.WNOHANG)
+            except ChildProcessError:
+                continue
+        time.sleep(0.001)
+
+
+def _children() -> set[int]:
+    found: set[int] = set()
+    for thread in Path("/proc/self/task").iterdir():
+        found.update(int(child) for child in (thread / "children").read_text().split())
+    return found

@@ -1,0 +1,111 @@
+"""A small real HTTP server at the pilot's port: the four routes over lists in memory."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from pilotage.model.documents import from_document
+from pilotage.model.world import Report
+
+TOKEN = "pilot-token-of-a-test"
+
+
+@dataclass
+class FakeServer:
+    """What the server would know. ``works`` are handed out one match each; ``status`` answers every call."""
+
+    works: list[list[dict[str, Any]]] = field(default_factory=list)
+    payloads: dict[int, dict[str, str]] = field(default_factory=dict)
+    stop: list[tuple[int, int]] = field(default_factory=list)
+    status: int = 200
+    status_of: dict[str, int] = field(default_factory=dict)
+    lease: float = 30
+    heartbeat: float = 0.2
+    idle: float = 0.5
+    port: int = 0
+    reports: list[Report] = field(default_factory=list)
+    holding: list[tuple[int, int]] = field(default_factory=list)
+    matches: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        name = path.removeprefix("/api/v1/pilot/")
+        if name == "match":
+            self.matches.append(body)
+            works = self.works.pop(0) if self.works else []
+            return {"lease": self.lease, "heartbeat": self.heartbeat, "idle": self.idle, "works": works}
+        if name == "report":
+            self.reports += [from_document(Report, report) for report in body["reports"]]
+            self.holding = [(job, attempt) for job, attempt in body["holding"]]
+            return {"stop": self.stop}
+        if name == "end":
+            self.ended.append(body["reason"])
+            return None
+        return {"files": self.payloads[int(name.removeprefix("payload/"))]}
+
+    def states(self, job: int = 1) -> list[str]:
+        """What was reported of a job, in order."""
+        return [report.state for report in self.reports if report.job == job]
+
+    def last(self, job: int = 1) -> Report:
+        """The last report of a job."""
+        return [report for report in self.reports if report.job == job][-1]
+
+    @contextmanager
+    def serving(self) -> Iterator["FakeServer"]:
+        """Listen on the loopback address, on the same port every time."""
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+            def do_GET(self) -> None:
+                self._answer({})
+
+            def _answer(self, body: dict[str, Any]) -> None:
+                name = self.path.rpartition("/")[2]
+                fake.calls.append(self.path)
+                status = fake.status_of.get(name, fake.status)
+                if self.headers["Authorization"] != f"Bearer {TOKEN}":
+                    status = 401
+                answer = fake.answer(self.path, body) if status == 200 else {"detail": "as told"}
+                data = b"" if answer is None else json.dumps(answer).encode()
+                self.send_response(204 if answer is None else status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                pass
+
+        with ThreadingHTTPServer(("127.0.0.1", self.port), Handler) as server:
+            self.port = server.server_address[1]
+            thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+            thread.start()
+            try:
+                yield self
+            finally:
+                server.shutdown()
+                thread.join()
+
+
+def wait_for(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
+    """Until the condition holds. Fails naming what did not happen."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            raise AssertionError(f"did not happen within {seconds} s: {what}")
+        time.sleep(0.02)
