@@ -1,1 +1,5 @@
-""""""
+"""Choosing where jobs run: the plugin interface, the production brokerage, and saying why."""
+
+from .plugin import Brokerage, PluginError, PluginOptionsError, UnknownPluginError, load
+
+__all__ = ["Brokerage", "PluginError", "PluginOptionsError", "UnknownPluginError", "load"]

@@ -121,7 +121,9 @@ class Choice:
     """Why a group of like jobs of one task went where it went, or nowhere.
 
     ``placed`` counts jobs by queue. Every queue considered is a candidate or stands in at least one
-    refusal.
+    refusal. ``jobs`` are those placed or made pending; ``left`` counts those that stay DEFINED for the next
+    pass, because nothing but the number of waiting jobs stands in their way. ``waived`` are the checks
+    that candidates would have failed had the task not named its queues (B2).
     """
 
     task: int
@@ -131,6 +133,8 @@ class Choice:
     considered: int
     candidates: Candidates
     refusals: tuple[Refusal, ...]
+    left: int = 0
+    waived: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,8 +72,9 @@ class TaskSpec:
     """What a user asks for. Times in s, memory and disk in MB; ``ram`` is per core unless ``ram_unit`` is MB.
 
     ``cpu_time`` is in HS23 seconds an event, ``out_disk`` in MB an event, ``cpu_efficiency`` a fraction,
-    ``io_intensity`` and ``disk_io`` in kB/s. ``walltime`` is used as given where ``cpu_time`` is 0 (B21).
-    Without a ``command`` the payload is empty and succeeds at once.
+    ``io_intensity`` and ``disk_io`` in kB/s. ``walltime`` is used as given where ``cpu_time`` is 0 (B21). A
+    ``t1_weight`` of -1 keeps normal jobs at the nucleus (B25). Without a ``command`` the payload is empty
+    and succeeds at once.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -83,6 +84,7 @@ class TaskSpec:
     priority: Annotated[int, Field(ge=1, le=100_000)] = 500
     transfer_priority: Annotated[int, Field(ge=1, le=100)] = 50
     nucleus: str = ""
+    t1_weight: Literal[-1, 0] = 0
     brokerage: str = ""
     queues: tuple[Name, ...] = ()
 

@@ -1,0 +1,66 @@
+"""The brokerage's plugin interface: a class that decides, found by an entry point and made with options."""
+
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol, runtime_checkable
+
+from pilotage.model.decision import Decision
+from pilotage.model.world import World
+
+GROUP = "pilotage.brokerage"
+"""The entry point group under which a package offers a brokerage."""
+
+
+@runtime_checkable
+class Brokerage(Protocol):
+    """A policy that gives DEFINED jobs a queue, or a reason why there is none.
+
+    ``decide`` is pure: the same world gives the same decision, byte for byte. Its moves are of kind ``job``:
+    DEFINED to ACTIVATED, ASSIGNED or PENDING, each with the index of the choice that explains it.
+    """
+
+    def decide(self, world: World) -> Decision:
+        """What becomes of the world's DEFINED jobs."""
+
+
+class PluginError(Exception):
+    """A brokerage cannot be used as it is named or configured."""
+
+
+class UnknownPluginError(PluginError):
+    """No installed package offers a brokerage of this name, or several do."""
+
+
+class PluginOptionsError(PluginError):
+    """A brokerage does not take the options it was given."""
+
+
+def load(name: str, options: Mapping[str, Any]) -> Brokerage:
+    """The brokerage that the entry point ``name`` of group ``pilotage.brokerage`` makes from ``options``.
+
+    Raises :class:`UnknownPluginError` or :class:`PluginOptionsError`.
+    """
+    factory = _entry(name).load()
+    try:
+        plugin = factory(dict(options))
+    except (TypeError, ValueError) as error:
+        raise PluginOptionsError(
+            f"brokerage {name!r} cannot be made with {dict(options)!r}: {error}"
+        ) from error
+    if not isinstance(plugin, Brokerage):
+        raise PluginError(f"brokerage {name!r} has no method decide(world): {type(plugin).__qualname__}")
+    return plugin
+
+
+def _entry(name: str) -> EntryPoint:
+    found = entry_points(group=GROUP)
+    matching = [entry for entry in found if entry.name == name]
+    if len({entry.value for entry in matching}) > 1:
+        offers = ", ".join(sorted(entry.value for entry in matching))
+        raise UnknownPluginError(
+            f"brokerage {name!r} is offered more than once: {offers}; uninstall all but one"
+        )
+    if not matching:
+        known = ", ".join(sorted({entry.name for entry in found})) or "none"
+        raise UnknownPluginError(f"no brokerage is called {name!r}; installed: {known}")
+    return matching[0]

@@ -1,0 +1,153 @@
+"""The production brokerage: which queue each group of like jobs goes to, and why (B1 to B38)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pilotage.model.decision import Candidates, Choice, Claim, Decision, Move
+from pilotage.model.federation import Federation
+from pilotage.model.states import QUEUED_JOBS, JobState
+from pilotage.model.world import World
+
+from .checks import CHECKS
+from .checks.status import waived_status
+from .columns import Mask, QueueColumns
+from .groups import Group, groups_of
+from .placement import CROWDED, Ledger, Standing
+from .tasks import TaskColumns
+from .verdicts import examine, reasons_of
+
+BLOCK = 1 << 18
+"""Pairs of task and queue examined at once: what fits a processor's cache."""
+
+_NEAR_STATES = tuple(state for state in QUEUED_JOBS if state is not JobState.ASSIGNED)
+
+
+class Production:
+    """Groups of like jobs, by priority and age, each spread over its best queues.
+
+    Jobs whose input is at the queue are ACTIVATED, others ASSIGNED; each move claims its room within B36.
+    Jobs are PENDING (B37) only where every queue is refused for some other reason than B36. Where B36 alone
+    stands in the way, or the best queues took what they may, jobs stay DEFINED for the next pass, and the
+    choice says how many are ``left``: any job that starts makes room, and room is never waited for an hour.
+    """
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        if options:
+            names = ", ".join(sorted(options))
+            raise ValueError(
+                f"no options are known, got {names}; constants stand in the federation's `brokerage`"
+            )
+        self._declared: tuple[Federation, QueueColumns] | None = None
+
+    def decide(self, world: World) -> Decision:
+        """Moves of the world's DEFINED jobs, with a choice for each group of like jobs."""
+        queues = self._columns(world.federation).during(world)
+        groups = groups_of(world, queues)
+        cycle = _Cycle(world, queues)
+        rows = max(1, BLOCK // len(queues))
+        for start in range(0, len(groups), rows):
+            cycle.decide(groups[start : start + rows])
+        return Decision(
+            step="broker",
+            time=world.time,
+            seed=world.seed,
+            changes=tuple(cycle.moves),
+            choices=tuple(cycle.choices),
+        )
+
+    def _columns(self, federation: Federation) -> QueueColumns:
+        """Built once for each federation document."""
+        if self._declared is None or self._declared[0] is not federation:
+            self._declared = (federation, QueueColumns.of(federation))
+        return self._declared[1]
+
+
+class _Cycle:
+    """One pass over the groups: the moves and choices so far, and what they took."""
+
+    def __init__(self, world: World, queues: QueueColumns) -> None:
+        self._wake_at = world.time + world.federation.brokerage.pending_time
+        self._queues = queues
+        self._ledger = Ledger(queues)
+        self.moves: list[Move] = []
+        self.choices: list[Choice] = []
+
+    def decide(self, groups: Sequence[Group]) -> None:
+        """Examines the groups together, then places one after another, as each changes the counts."""
+        tasks = TaskColumns.of(groups, self._queues)
+        examination = examine(CHECKS, tasks, self._queues)
+        waived = examine((waived_status,), tasks, self._queues)
+        willing = examination.refused == 0
+        for row, group in enumerate(groups):
+            choice = self._decide(group, tasks, row, willing[row])
+            refusals = (*examination.refusals[row], *choice.refusals)
+            self.choices.append(replace(choice, refusals=refusals, waived=tuple(waived.refusals[row])))
+
+    def _decide(self, group: Group, tasks: TaskColumns, row: int, willing: Mask) -> Choice:
+        """The choice of one group, with no refusal but B36's; its moves are kept."""
+        local = self._ledger.local(tasks, row)
+        crowded = self._ledger.crowded(local)
+        standing = self._ledger.rank(tasks, row, local, willing & ~crowded.refused[0])
+        placed = self._ledger.place(group, standing)
+        moved = self._place(group, placed) if willing.any() else self._suspend(group)
+        full = reasons_of(CROWDED, crowded, crowded.refused, self._queues)
+        return Choice(
+            task=group.task.id,
+            job_kind=group.kind,
+            jobs=group.jobs[:moved],
+            placed={str(self._queues.names[queue]): jobs for queue, _, jobs in placed},
+            considered=len(self._queues),
+            candidates=_candidates(standing, self._queues),
+            refusals=tuple(full.values()),
+            left=len(group.jobs) - moved,
+        )
+
+    def _place(self, group: Group, placed: Sequence[tuple[int, bool, int]]) -> int:
+        """The oldest jobs go to the best queue; returns how many went anywhere."""
+        moved = 0
+        for queue, local, jobs in placed:
+            name = str(self._queues.names[queue])
+            self.moves.append(
+                Move(
+                    kind="job",
+                    ids=group.jobs[moved : moved + jobs],
+                    source=JobState.DEFINED,
+                    target=JobState.ACTIVATED if local else JobState.ASSIGNED,
+                    cause="brokered (B38)",
+                    changes={"queue": name},
+                    claims=(
+                        Claim(
+                            counter="jobs_by_queue",
+                            key=(name, None),
+                            states=_NEAR_STATES if local else QUEUED_JOBS,
+                            limit=int(self._ledger.limit[queue]),
+                        ),
+                    ),
+                    choice=len(self.choices),
+                )
+            )
+            moved += jobs
+        return moved
+
+    def _suspend(self, group: Group) -> int:
+        self.moves.append(
+            Move(
+                kind="job",
+                ids=group.jobs,
+                source=JobState.DEFINED,
+                target=JobState.PENDING,
+                cause="no queue fits (B37)",
+                changes={"wake_at": self._wake_at},
+                choice=len(self.choices),
+            )
+        )
+        return len(group.jobs)
+
+
+def _candidates(standing: Standing, queues: QueueColumns) -> Candidates:
+    return Candidates(
+        queues=tuple(queues.names[standing.queues].tolist()),
+        weights=tuple(standing.weights.tolist()),
+        factors={rule: tuple(values.tolist()) for rule, values in standing.factors.items()},
+    )

@@ -1,0 +1,18 @@
+"""The checks whose answers do not change within a cycle, by family. A check knows no other.
+
+B36, which changes with every job that is placed, stands in ``placement.py``. Link and transfer counts
+(B6, B7, B24) are the snapshot's: a job that is only now placed has nothing to transfer to its nucleus yet.
+"""
+
+from . import data, network, nucleus, size, status, walltime
+from .check import Check, Verdict
+
+CHECKS: tuple[Check, ...] = tuple(
+    sorted(
+        status.CHECKS + network.CHECKS + nucleus.CHECKS + data.CHECKS + size.CHECKS + walltime.CHECKS,
+        key=lambda check: int(check.rule[1:]),
+    )
+)
+"""In the order of the rules; a check's position is its bit in the refusal matrix."""
+
+__all__ = ["CHECKS", "Check", "Verdict"]

@@ -1,0 +1,63 @@
+"""What a check is: a small frozen object that judges all tasks on all queues at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.brokerage.production.columns import Mask, QueueColumns
+from pilotage.brokerage.production.tasks import TaskColumns
+from pilotage.model.decision import Mend
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``refused`` broadcasts to (T, Q); so do ``need`` and ``have``, the numbers that decided.
+
+    ``need`` is a single value, or has shape (T, 1) or (T, Q); ``have`` a single value, (Q,) or (T, Q).
+    """
+
+    refused: Mask
+    need: Any
+    have: Any
+
+
+Judge = Callable[[TaskColumns, QueueColumns], Verdict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """How a refusal is told: the rule's number and name, and who can mend it.
+
+    ``lifted_by`` says what would lift it; a user's needs none where asking for less would do.
+    """
+
+    rule: str
+    name: str
+    mend: Mend
+    unit: str = ""
+    lifted_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Label):
+    """A labelled judge; ``reads`` names the task columns that it reads."""
+
+    judge: Judge
+    reads: tuple[str, ...] = ()
+
+    def refuses(self, tasks: TaskColumns, queues: QueueColumns) -> Mask:
+        """The mask alone: broadcastable to (T, Q)."""
+        return self.judge(tasks, queues).refused
+
+
+def check(
+    rule: str, name: str, mend: Mend, *, reads: tuple[str, ...] = (), unit: str = "", lifted_by: str = ""
+) -> Callable[[Judge], Check]:
+    """Makes a check of the function that judges."""
+
+    def make(judge: Judge) -> Check:
+        return Check(
+            rule=rule, name=name, mend=mend, judge=judge, reads=reads, unit=unit, lifted_by=lifted_by
+        )
+
+    return make

@@ -1,0 +1,129 @@
+"""Inputs, storages and what moves between them: B11, B12, B16, B18, B19, B24."""
+
+import numpy as np
+
+from pilotage.brokerage.production.columns import Mask, QueueColumns
+from pilotage.brokerage.production.tasks import TaskColumns
+from pilotage.model.states import JobState
+
+from .check import Check, Verdict, check
+
+GIGABYTE = 1e9
+_OPEN = "the storage is opened again"
+
+
+@check(
+    "B11", "input to move", "wait", reads=("io_intensity", "inputs"), unit="GB", lifted_by="a replica arrives"
+)
+def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """I/O-intensive work moves less than ``size_cutoff_to_move_input`` to the queue."""
+    cutoff = queues.constants.size_cutoff_to_move_input
+    missing = tasks.missing_size(queues) / GIGABYTE
+    intensive = tasks.io_intensity > queues.constants.io_intensity_cutoff
+    return Verdict(intensive & (missing >= cutoff) & _has_inputs(tasks), cutoff, missing)
+
+
+@check(
+    "B11",
+    "files to move",
+    "wait",
+    reads=("io_intensity", "inputs"),
+    unit="files",
+    lifted_by="a replica arrives",
+)
+def files_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """I/O-intensive work moves fewer files than ``num_cutoff_to_move_input`` to the queue."""
+    cutoff = queues.constants.num_cutoff_to_move_input
+    missing = tasks.missing_files(queues)
+    intensive = tasks.io_intensity > queues.constants.io_intensity_cutoff
+    return Verdict(intensive & (missing >= cutoff), cutoff, missing)
+
+
+@check("B12", "disk I/O", "wait", reads=("disk_io",), unit="kB/s", lifted_by="the queue's disk I/O falls")
+def disk_io(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Where running jobs exceed the queue's limit, tasks above it are refused until they no longer do."""
+    limit = queues.max_disk_io
+    return Verdict((queues.live.disk_io > limit) & (tasks.disk_io > limit), tasks.disk_io, limit)
+
+
+@check("B16", "direct access", "user", reads=("direct_only",), lifted_by="allow copies of the input")
+def direct_access(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The task reads only directly, the queue cannot."""
+    return Verdict(tasks.direct_only & ~queues.direct_access, "direct access", "copies only")
+
+
+@check("B18", "storage", "wait", unit="GB", lifted_by="transfers drain")
+def storage_space(_: TaskColumns, queues: QueueColumns) -> Verdict:
+    """More than ``storage_min_free`` is free at the queue's storage."""
+    least = queues.constants.storage_min_free
+    return Verdict((queues.storage_free <= least)[None, :], least, queues.storage_free)
+
+
+@check("B19", "read_lan blacklisted", "operator", reads=("inputs",), lifted_by=_OPEN)
+def read_lan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """A job with input reads it from the queue's storage."""
+    return Verdict(_has_inputs(tasks) & queues.blacklists["read_lan"], "read_lan", "blacklisted")
+
+
+@check("B19", "write_lan blacklisted", "operator", reads=("outputs",), lifted_by=_OPEN)
+def write_lan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """A job with outputs writes them to the queue's storage."""
+    return Verdict(tasks.outputs & queues.blacklists["write_lan"], "write_lan", "blacklisted")
+
+
+@check("B19", "write_wan blacklisted", "operator", reads=("inputs",), lifted_by=_OPEN)
+def write_wan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Missing input is written to the queue's storage from afar."""
+    closed = queues.blacklists["write_wan"]
+    missing = tasks.missing_files(queues) > 0 if closed.any() else np.False_
+    return Verdict(closed & missing, "write_wan", "blacklisted")
+
+
+@check("B19", "read_wan blacklisted", "operator", reads=("outputs", "nucleus"), lifted_by=_OPEN)
+def read_wan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Outputs are read from the queue's storage on their way to the nucleus."""
+    away = tasks.outputs & ~tasks.links.here[tasks.nucleus[:, 0]]
+    return Verdict(away & queues.blacklists["read_wan"], "read_wan", "blacklisted")
+
+
+@check("B19", "nucleus blacklisted", "operator", reads=("outputs", "nucleus"), lifted_by=_OPEN)
+def nucleus_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Outputs are written to the nucleus from afar: one of its storages must take them."""
+    del queues
+    away = tasks.outputs & ~tasks.links.here[tasks.nucleus[:, 0]]
+    return Verdict(away & tasks.links.closed[tasks.nucleus[:, 0]], "write_wan at the nucleus", "blacklisted")
+
+
+@check("B19", "no readable source", "wait", reads=("inputs",), lifted_by="a storage with the input is opened")
+def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Every missing input file has a replica that may be read from afar."""
+    return Verdict(tasks.input_table.unreadable[tasks.inputs, queues.storage], "read_wan at a source", "none")
+
+
+@check("B24", "transferring", "wait", unit="jobs", lifted_by="transferring jobs finish")
+def transferring(_: TaskColumns, queues: QueueColumns) -> Verdict:
+    """No more jobs transfer than ``transferring_limit``, or twice as many as run."""
+    limit = np.maximum(queues.transferring_limit, 2 * queues.live.jobs[JobState.RUNNING])[None, :]
+    moving = queues.live.jobs[JobState.TRANSFERRING]
+    return Verdict(moving > limit, limit, moving)
+
+
+def _has_inputs(tasks: TaskColumns) -> Mask:
+    mask: Mask = tasks.input_table.files[tasks.inputs[:, 0]] > 0
+    return mask
+
+
+CHECKS: tuple[Check, ...] = (
+    size_to_move,
+    files_to_move,
+    disk_io,
+    direct_access,
+    storage_space,
+    read_lan,
+    write_lan,
+    write_wan,
+    read_wan,
+    nucleus_storage,
+    readable_source,
+    transferring,
+)

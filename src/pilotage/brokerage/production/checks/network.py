@@ -1,0 +1,94 @@
+"""Links to the nucleus and the network of the worker nodes: B5, B6, B7, B22, B27."""
+
+from typing import Any
+
+import numpy as np
+
+from pilotage.brokerage.production.columns import Column, QueueColumns
+from pilotage.brokerage.production.tasks import TaskColumns
+
+from .check import Check, Verdict, check
+
+REACH = {"": 0, "none": 0, "http": 1, "full": 2}
+"""How far a queue's network reaches; one that reaches farther serves those that need less."""
+
+
+def _row(table: Column, tasks: TaskColumns) -> Column:
+    return table[tasks.nucleus[:, 0]]
+
+
+@check("B5", "link blocked", "operator", reads=("nucleus",), lifted_by="the link is opened")
+def link_blocked(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The link from the queue to the nucleus is blocked: its closeness is -1."""
+    del queues
+    return Verdict(_row(tasks.links.blocked, tasks), "open link to the nucleus", "blocked")
+
+
+@check("B6", "link full", "wait", reads=("nucleus",), unit="files", lifted_by="transfers on the link drain")
+def link_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Files queued on the link reach ``nqueued_sat_cap``."""
+    cap = queues.constants.nqueued_sat_cap
+    files = _row(tasks.links.files, tasks)
+    return Verdict(~_row(tasks.links.here, tasks) & (files >= cap), cap, files)
+
+
+@check(
+    "B7",
+    "nucleus full",
+    "wait",
+    reads=("nucleus",),
+    unit="files",
+    lifted_by="transfers to the nucleus drain",
+)
+def nucleus_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Files queued to the nucleus from everywhere are more than ``nqueued_nuc_cap_for_jobs``."""
+    cap = queues.constants.nqueued_nuc_cap_for_jobs
+    files = _row(tasks.links.arriving, tasks)
+    return Verdict(~_row(tasks.links.here, tasks) & (files > cap), cap, files)
+
+
+@check(
+    "B22",
+    "connectivity",
+    "user",
+    reads=("ip_connectivity",),
+    lifted_by="ask for less connectivity or no IP stack",
+)
+def connectivity(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The queue's network reaches as far as asked; the IP stack is equal where the task names one."""
+    asked = [_parsed(value) for value in tasks.ip_connectivity[:, 0]]
+    given = [_parsed(value) for value in queues.connectivity]
+    reach = _column([item[0] for item in asked]) > np.array([item[0] for item in given])
+    stacks = np.array([[item[1]] for item in asked], dtype=object)
+    other = (stacks != "") & (stacks != np.array([item[1] for item in given], dtype=object))
+    return Verdict(reach | other.astype(bool), tasks.ip_connectivity, queues.connectivity)
+
+
+@check(
+    "B27",
+    "urgent",
+    "wait",
+    reads=("urgent", "nucleus"),
+    unit="network weight",
+    lifted_by="the link to the nucleus gets faster or drains",
+)
+def urgent(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Urgent work, or of priority 1000, needs a network weight of ``nw_threshold`` x multiplier."""
+    need = queues.constants.nw_threshold * queues.constants.nw_weight_multiplier
+    weight = _row(tasks.links.weight, tasks)
+    # Without a nucleus every queue is "here" and the check is not applicable; so it is at the nucleus
+    # itself only as far as its weight of 2.5 suffices.
+    applies = tasks.urgent & _row(tasks.links.exists, tasks)
+    return Verdict(applies & (weight < need), need, weight)
+
+
+def _column(values: list[Any]) -> Column:
+    return np.array(values).reshape(-1, 1)
+
+
+def _parsed(connectivity: str) -> tuple[float, str]:
+    network, _, stack = connectivity.partition("#")
+    return REACH.get(network, np.inf), stack
+
+
+CHECKS: tuple[Check, ...] = (link_blocked, link_full, nucleus_full, connectivity, urgent)

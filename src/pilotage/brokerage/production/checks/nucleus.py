@@ -1,0 +1,33 @@
+"""Work that is kept at its nucleus: B8, B25. Without a nucleus neither applies."""
+
+from pilotage.brokerage.production.columns import QueueColumns
+from pilotage.brokerage.production.tasks import TaskColumns
+
+from .check import Check, Verdict, check
+
+
+@check(
+    "B8",
+    "nucleus only",
+    "user",
+    reads=("nucleus", "high", "scout"),
+    lifted_by="a priority below 800, for what is no scout",
+)
+def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Priority 800 and scouts run at the nucleus, and not on its opportunistic queues."""
+    nucleus = tasks.nucleus[:, 0]
+    away = ~tasks.links.here[nucleus] | queues.opportunistic
+    refused = tasks.links.exists[nucleus] & (tasks.high | tasks.scout) & away
+    return Verdict(refused, "a pledged queue of the nucleus", queues.site_names)
+
+
+@check(
+    "B25", "nucleus weight", "user", reads=("nucleus", "t1_weight", "normal"), lifted_by="no t1_weight of -1"
+)
+def nucleus_weight(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """``t1_weight`` -1 keeps normal jobs at the nucleus."""
+    kept = (tasks.t1_weight == -1) & tasks.normal
+    return Verdict(kept & ~tasks.links.here[tasks.nucleus[:, 0]], "a queue of the nucleus", queues.site_names)
+
+
+CHECKS: tuple[Check, ...] = (nucleus_only, nucleus_weight)

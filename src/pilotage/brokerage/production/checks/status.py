@@ -1,0 +1,69 @@
+"""Which queues are considered, and whether they are alive: B1, B2, B4, B9, B26."""
+
+from pilotage.brokerage.production.columns import QueueColumns
+from pilotage.brokerage.production.tasks import TaskColumns
+from pilotage.model.states import JobState
+
+from .check import Check, Verdict, check
+
+INACTIVE_AFTER = 2 * 3600.0
+NO_PILOTS_AFTER = 3 * 3600.0
+
+
+@check("B1", "test queue", "user", reads=("preassignment",), lifted_by="name the queue in the task")
+def test_queue(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """All queues, less those with "test" in the name, unless the task names its queues."""
+    return Verdict((tasks.preassignment == 0) & queues.test, "no test queue", queues.names)
+
+
+@check("B2", "pre-assignment", "user", reads=("preassignment",), lifted_by="name other queues in the task")
+def preassignment(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Only the queues that the task names, where it names any."""
+    named = tasks.preassigned[tasks.preassignment[:, 0]]
+    return Verdict((tasks.preassignment > 0) & ~named, "a queue that the task names", queues.names)
+
+
+@check("B2", "unified queue", "operator", lifted_by="its pseudo-queues take jobs in its place")
+def unified(_: TaskColumns, queues: QueueColumns) -> Verdict:
+    """A unified queue stands for its pseudo-queues and takes no jobs itself."""
+    return Verdict(queues.unified[None, :], "a pseudo-queue", "unified")
+
+
+@check("B4", "status", "operator", reads=("preassignment",), lifted_by="the queue is set online")
+def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Online or standby, unless the task names the queue."""
+    return Verdict((tasks.preassignment == 0) & ~queues.online, "online", queues.status)
+
+
+@check("B4", "status", "operator", reads=("preassignment",), lifted_by="the queue is set online")
+def waived_status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """What B4 would refuse had the task not named the queue: no check, but told with the choice."""
+    named = tasks.preassigned[tasks.preassignment[:, 0]]
+    return Verdict(named & ~queues.online, "online", queues.status)
+
+
+@check(
+    "B9",
+    "inactive",
+    "wait",
+    reads=("high", "scout", "merge", "premerged"),
+    unit="s since last start",
+    lifted_by="a job starts there",
+)
+def inactive(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """No job started for 2 h while activated jobs wait; where none ever started is unknown."""
+    applies = tasks.high | tasks.scout | tasks.merge | tasks.premerged
+    idle = queues.live.time - queues.live.last_start
+    waiting = queues.live.jobs[JobState.ACTIVATED] > 0
+    return Verdict(applies & waiting & (idle > INACTIVE_AFTER), INACTIVE_AFTER, idle)
+
+
+@check("B26", "pilots", "wait", unit="s since last pilot", lifted_by="a pilot of the queue reports")
+def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
+    """No pilot seen for 3 h, nor ever, unless pilots are started from here."""
+    silent = queues.live.time - queues.live.last_pilot
+    refused = ~queues.own_pilots & ~(silent <= NO_PILOTS_AFTER)
+    return Verdict(refused[None, :], NO_PILOTS_AFTER, silent)
+
+
+CHECKS: tuple[Check, ...] = (test_queue, preassignment, unified, status, inactive, pilots)

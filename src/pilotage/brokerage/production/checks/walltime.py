@@ -1,0 +1,51 @@
+"""How long jobs may run: B20, B21."""
+
+from pilotage.brokerage.production.columns import Mask, QueueColumns
+from pilotage.brokerage.production.tasks import TaskColumns
+
+from .check import Check, Verdict, check
+
+LONG_ENOUGH = 24 * 3600.0
+
+
+@check("B20", "long enough", "operator", reads=("scout", "merge"), unit="s", lifted_by="a longer queue")
+def long_enough(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Scouts and merge jobs need 24 h."""
+    return Verdict((tasks.scout | tasks.merge) & _short(queues), LONG_ENOUGH, queues.max_walltime)
+
+
+@check(
+    "B20",
+    "walltime unknown",
+    "user",
+    reads=("walltime_known",),
+    unit="s",
+    lifted_by="say the walltime or CPU time",
+)
+def unknown_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """So do jobs of unknown walltime."""
+    return Verdict(~tasks.walltime_known & _short(queues), LONG_ENOUGH, queues.max_walltime)
+
+
+@check("B21", "walltime", "user", reads=("cpu_work", "base_time", "walltime"), unit="s")
+def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The expected walltime, by the queue's core power, is no more than ``max_walltime``."""
+    need = tasks.cpu_work / queues.core_power + (tasks.base_time + tasks.walltime)
+    return Verdict((queues.max_walltime > 0) & (need > queues.max_walltime), need, queues.max_walltime)
+
+
+@check(
+    "B21", "least walltime", "user", reads=("cpu_work", "base_time", "walltime", "walltime_known"), unit="s"
+)
+def least_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The expected walltime, where it is known, is no less than ``min_walltime``."""
+    need = tasks.cpu_work / queues.core_power + (tasks.base_time + tasks.walltime)
+    return Verdict(tasks.walltime_known & (need < queues.min_walltime), need, queues.min_walltime)
+
+
+def _short(queues: QueueColumns) -> Mask:
+    short: Mask = (queues.max_walltime > 0) & (queues.max_walltime < LONG_ENOUGH)
+    return short
+
+
+CHECKS: tuple[Check, ...] = (long_enough, unknown_walltime, walltime, least_walltime)

@@ -1,0 +1,220 @@
+"""Queue attributes as columns of shape (Q,), in the order of the queues' names."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.model.federation import Blacklisting, BrokerageConstants, Federation, Link, Queue, Storage
+from pilotage.model.states import JobState
+from pilotage.model.world import LinkCount, World
+
+Column = NDArray[Any]
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.intp]
+
+OPERATIONS: tuple[Blacklisting, ...] = ("read_lan", "write_lan", "read_wan", "write_wan")
+_COUNTED = (
+    JobState.DEFINED,
+    JobState.ASSIGNED,
+    JobState.ACTIVATED,
+    JobState.STARTING,
+    JobState.RUNNING,
+    JobState.TRANSFERRING,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveColumns:
+    """What changes from cycle to cycle: jobs by state, reports, files under way between sites.
+
+    Points in time are NaN where nothing was ever seen, as is ``disk_io``. ``link_files`` counts live
+    transfers by (source site, destination site), both as codes.
+    """
+
+    time: float
+    jobs: Mapping[JobState, Column]
+    batch_workers: Column
+    last_pilot: Column
+    last_start: Column
+    disk_io: Column
+    link_files: Mapping[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueColumns:
+    """All queues of a federation by attribute; ``live`` is the cycle's part (see :meth:`during`).
+
+    ``site`` and ``storage`` are codes into ``sites`` and ``storages``. The blacklists have a mask for each
+    operation, by queue (of its own storage) and by storage. Limits are as declared: 0 is none.
+    """
+
+    federation: Federation
+    constants: BrokerageConstants
+    names: Column
+    index: Mapping[str, int]
+    sites: Mapping[str, int]
+    storages: Mapping[str, int]
+    storage_sites: Codes
+    storage_tape: Mask
+    storage_blacklists: Mapping[Blacklisting, Mask]
+    links: Mapping[int, tuple[Link, ...]]
+    children: Mapping[str, tuple[int, ...]]
+    site: Codes
+    site_names: Column
+    storage: Codes
+    test: Mask
+    unified: Mask
+    status: Column
+    online: Mask
+    cores: Column
+    core_power: Column
+    min_memory: Column
+    max_memory: Column
+    max_workdir: Column
+    min_walltime: Column
+    max_walltime: Column
+    max_disk_io: Column
+    direct_access: Mask
+    connectivity: Column
+    transferring_limit: Column
+    opportunistic: Mask
+    num_slots: Column
+    own_pilots: Mask
+    storage_free: Column
+    blacklists: Mapping[Blacklisting, Mask]
+    live: LiveColumns
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of(cls, federation: Federation) -> "QueueColumns":
+        """The columns of a federation whose references were checked where it was read; nothing runs yet."""
+        queues = sorted(federation.queues, key=lambda queue: queue.name)
+        storages = {storage.name: storage for storage in federation.storages}
+        sites = {name: code for code, name in enumerate(sorted(site.name for site in federation.sites))}
+        codes = {name: code for code, name in enumerate(sorted(storages))}
+        ordered = [storages[name] for name in sorted(storages)]
+        storage = np.array([codes[queue.storage] for queue in queues], dtype=np.intp)
+        blacklists = {operation: _blacklist(ordered, operation) for operation in OPERATIONS}
+        index = {queue.name: position for position, queue in enumerate(queues)}
+        return cls(
+            federation=federation,
+            constants=federation.brokerage,
+            index=index,
+            sites=sites,
+            storages=codes,
+            storage_sites=np.array([sites[item.site] for item in ordered], dtype=np.intp),
+            storage_tape=np.array([item.tape for item in ordered], dtype=bool),
+            storage_blacklists=blacklists,
+            links=_links_by_destination(federation.links, sites),
+            children=_children(queues),
+            site=np.array([sites[queue.site] for queue in queues], dtype=np.intp),
+            storage=storage,
+            storage_free=np.array([item.free for item in ordered], dtype=float)[storage],
+            blacklists={operation: mask[storage] for operation, mask in blacklists.items()},
+            live=LiveColumns(
+                time=0.0,
+                jobs={state: np.zeros(len(queues)) for state in _COUNTED},
+                batch_workers=np.zeros(len(queues)),
+                last_pilot=np.full(len(queues), np.nan),
+                last_start=np.full(len(queues), np.nan),
+                disk_io=np.full(len(queues), np.nan),
+                link_files={},
+            ),
+            **_attributes(queues, federation.brokerage),
+        )
+
+    def during(self, world: World) -> "QueueColumns":
+        """The same queues as the world's counts and reports show them."""
+        jobs = {state: np.zeros(len(self)) for state in _COUNTED}
+        for row in world.job_counts:
+            if row.state in jobs and row.queue in self.index:
+                jobs[row.state][self.index[row.queue]] += row.jobs
+        reports = {report.queue: report for report in world.queue_reports}
+        seen = [reports.get(name) for name in self.names]
+        live = LiveColumns(
+            time=world.time,
+            jobs=jobs,
+            batch_workers=np.array([report.batch_workers if report else 0 for report in seen], dtype=float),
+            last_pilot=_known(report.last_pilot if report else None for report in seen),
+            last_start=_known(report.last_start if report else None for report in seen),
+            disk_io=_known(report.disk_io if report else None for report in seen),
+            link_files=self._files_by_link(world.link_counts),
+        )
+        return replace(self, live=live)
+
+    def _files_by_link(self, counts: Iterable[LinkCount]) -> dict[tuple[int, int], int]:
+        files: dict[tuple[int, int], int] = {}
+        for row in counts:
+            if row.source in self.storages and row.destination in self.storages:
+                source = int(self.storage_sites[self.storages[row.source]])
+                destination = int(self.storage_sites[self.storages[row.destination]])
+                files[source, destination] = files.get((source, destination), 0) + row.files
+        return files
+
+
+def _attributes(queues: list[Queue], constants: BrokerageConstants) -> dict[str, Any]:
+    def column(values: Iterable[float]) -> Column:
+        return np.array(list(values), dtype=float)
+
+    def mask(values: Iterable[bool]) -> Mask:
+        return np.array(list(values), dtype=bool)
+
+    def labels(values: Iterable[str]) -> Column:
+        return np.array(list(values), dtype=object)
+
+    parents = {queue.parent for queue in queues}
+    return {
+        "names": labels(queue.name for queue in queues),
+        "site_names": labels(queue.site for queue in queues),
+        "test": mask("test" in queue.name.lower() for queue in queues),
+        "unified": mask(queue.name in parents for queue in queues),
+        "status": labels(queue.status for queue in queues),
+        "online": mask(queue.status in ("online", "standby") for queue in queues),
+        "cores": column(queue.cores for queue in queues),
+        "core_power": column(queue.core_power for queue in queues),
+        "min_memory": column(queue.min_memory for queue in queues),
+        "max_memory": column(queue.max_memory for queue in queues),
+        "max_workdir": column(queue.max_workdir for queue in queues),
+        "min_walltime": column(queue.min_walltime for queue in queues),
+        "max_walltime": column(queue.max_walltime for queue in queues),
+        "max_disk_io": column(
+            queue.max_disk_io or constants.max_diskio_default or np.inf for queue in queues
+        ),
+        "direct_access": mask(queue.direct_access for queue in queues),
+        "connectivity": labels(queue.connectivity for queue in queues),
+        "transferring_limit": column(
+            queue.transferring_limit or constants.transferring_limit for queue in queues
+        ),
+        "opportunistic": mask(queue.pledged_cpu == -1 for queue in queues),
+        "num_slots": column(-1 if queue.num_slots is None else queue.num_slots for queue in queues),
+        "own_pilots": mask(queue.computing_element is not None for queue in queues),
+    }
+
+
+def _known(values: Iterable[float | None]) -> Column:
+    return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+
+def _blacklist(storages: list[Storage], operation: Blacklisting) -> Mask:
+    return np.array([operation in storage.blacklisted for storage in storages], dtype=bool)
+
+
+def _children(queues: list[Queue]) -> dict[str, tuple[int, ...]]:
+    children: dict[str, tuple[int, ...]] = {}
+    for position, queue in enumerate(queues):
+        if queue.parent:
+            children[queue.parent] = (*children.get(queue.parent, ()), position)
+    return children
+
+
+def _links_by_destination(links: Iterable[Link], sites: Mapping[str, int]) -> dict[int, tuple[Link, ...]]:
+    grouped: dict[int, list[Link]] = {}
+    for link in links:
+        if link.source in sites and link.destination in sites:
+            grouped.setdefault(sites[link.destination], []).append(link)
+    return {destination: tuple(group) for destination, group in grouped.items()}

@@ -1,0 +1,175 @@
+"""What changes while jobs are placed: B30 to B33 and B36, and the spreading of jobs (B38)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pilotage.model.states import JobState
+
+from .checks.check import Label, Verdict
+from .columns import Codes, Column, Mask, QueueColumns
+from .groups import Group
+from .tasks import TaskColumns
+
+BOOTSTRAP = 20.0
+CROWDED = Label(
+    rule="B36", name="waiting jobs", mend="wait", unit="jobs", lifted_by="jobs of the queue start"
+)
+
+
+def capacity(queues: QueueColumns) -> Column:
+    """B30: R, the largest of what runs, what batch workers promise, and the declared slots."""
+    running = queues.live.jobs[JobState.RUNNING]
+    workers = queues.live.batch_workers
+    promised = np.where((running < BOOTSTRAP) & (workers > running), np.minimum(workers, BOOTSTRAP), 0)
+    dynamic = np.where(queues.num_slots == 0, queues.live.jobs[JobState.STARTING], 0)
+    slots: Column = np.maximum.reduce([running, promised, queues.num_slots, dynamic])
+    return slots
+
+
+def initial_weight(slots: Column, waiting: Column, assigned: Column, activated: Column) -> Column:
+    """B32: (R+1) / ((waiting+10) x many), many being assigned/activated within 1..2.
+
+    ``waiting`` is activated+assigned+starting+defined. With nothing activated, many is 2 if any is assigned.
+    """
+    ratio = np.divide(assigned, activated, out=np.where(assigned > 0, 2.0, 1.0), where=activated > 0)
+    weight: Column = (slots + 1) / ((waiting + 10) * np.clip(ratio, 1, 2))
+    return weight
+
+
+def data_weight(tasks: TaskColumns, row: int) -> Column:
+    """B33 for one task's group of jobs, by storage; 1 where there is no input."""
+    table, kind = tasks.input_table, int(tasks.inputs[row, 0])
+    files, size = table.files[kind, 0], table.size[kind, 0]
+    if files == 0:
+        return np.ones(table.missing_files.shape[1])
+    missing = table.missing_files[kind]
+    # Files without bytes are there or not by their number.
+    share = 1 - (table.missing_size[kind] / size if size > 0 else missing / files)
+    weight: Column = (share + 1) / (missing / 100 + 1)
+    return weight
+
+
+def spread(jobs: int, weights: Column, room: Column) -> list[int]:
+    """B38: how many jobs each candidate takes, as if each job in turn took the highest weight there is.
+
+    ``weights`` (C, K) holds the weight a candidate has once it took 0, 1, 2 ... jobs, falling along a row;
+    ``room`` (C,) what it may take at most. Equal weights go to the candidate that stands first.
+    """
+    offered = np.where(np.arange(weights.shape[1]) < room[:, None], weights, -np.inf)
+    takes = min(jobs, int(np.isfinite(offered).sum()))
+    if takes == 0:
+        return [0] * len(room)
+    least = -np.partition(-offered, takes - 1, axis=None)[takes - 1]
+    taken = (offered > least).sum(axis=1)
+    ties = (offered == least).sum(axis=1)
+    before = np.cumsum(ties) - ties
+    counts: list[int] = (taken + np.clip(takes - taken.sum() - before, 0, ties)).tolist()
+    return counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Queues that passed every check, best first (codes), their weight by rule, and what each may take."""
+
+    queues: Codes
+    weights: Column
+    factors: dict[str, Column]
+    room: Column
+    local: Mask
+
+
+class Ledger:
+    """What waits at each queue in this cycle, jobs placed in it included (B38)."""
+
+    def __init__(self, queues: QueueColumns) -> None:
+        jobs = queues.live.jobs
+        self._queues = queues
+        self.slots = capacity(queues)
+        self.limit = np.maximum(2 * self.slots, queues.constants.nqueue_limit_site)
+        self._assigned = jobs[JobState.ASSIGNED].copy()
+        self._activated = jobs[JobState.ACTIVATED].copy()
+        self._near = jobs[JobState.DEFINED] + self._activated + jobs[JobState.STARTING]
+        self._all_near = np.ones(len(queues), dtype=bool)
+        self._near_weight = initial_weight(self.slots, self._near, 0 * self._near, self._activated)
+        self._far_weight = initial_weight(
+            self.slots, self._near + self._assigned, self._assigned, self._activated
+        )
+
+    def local(self, tasks: TaskColumns, row: int) -> Mask:
+        """Queues whose storage has all the input of these jobs (B31)."""
+        kind = int(tasks.inputs[row, 0])
+        if tasks.input_table.files[kind, 0] == 0:
+            return self._all_near
+        mask: Mask = (tasks.input_table.missing_files[kind] == 0)[self._queues.storage]
+        return mask
+
+    def crowded(self, local: Mask) -> Verdict:
+        """B36: activated+starting, or all that waits, are more than 2R; assigned count as B31 says.
+
+        The first is never more than the second, so the second decides.
+        """
+        waiting = self._waiting(local)
+        return Verdict((waiting > self.limit)[None, :], self.limit[None, :], waiting)
+
+    def rank(self, tasks: TaskColumns, row: int, local: Mask, fits: Mask) -> Standing:
+        """The queues that fit, by weight; ties by name."""
+        chosen = np.flatnonzero(fits)
+        near = local[chosen]
+        initial = np.where(near, self._near_weight[chosen], self._far_weight[chosen])
+        data = data_weight(tasks, row)[self._queues.storage[chosen]]
+        network = tasks.links.weight[int(tasks.nucleus[row, 0])][chosen]
+        weights = initial * data * network
+        order = np.argsort(-weights, kind="stable")
+        best = chosen[order]
+        return Standing(
+            queues=best,
+            weights=weights[order],
+            factors={"B32": initial[order], "B33": data[order], "B34": network[order]},
+            room=(self.limit - self._waiting(local))[best],
+            local=near[order],
+        )
+
+    def place(self, group: Group, standing: Standing) -> list[tuple[int, bool, int]]:
+        """Spreads the jobs over the best candidates that have room: (queue, whether local, jobs) of each."""
+        most = self._queues.constants.max_candidates
+        best = np.flatnonzero(standing.room >= 1)[:most]
+        if not len(best):
+            return []
+        jobs = len(group.jobs)
+        room = standing.room[best]
+        taken = np.arange(min(jobs, int(room.max())))
+        counts = [1] if jobs == 1 else spread(jobs, self._falling(standing, best, taken), room)
+        placed = []
+        for position, count in zip(best.tolist(), counts, strict=False):
+            if count:
+                queue, local = int(standing.queues[position]), bool(standing.local[position])
+                self._take(queue, local, count)
+                placed.append((queue, local, count))
+        return placed
+
+    def _waiting(self, local: Mask) -> Column:
+        if local is self._all_near:
+            return self._near
+        return self._near + np.where(local, 0, self._assigned)
+
+    def _falling(self, standing: Standing, best: Codes, taken: Column) -> Column:
+        """The weights of these candidates once each took 0, 1, 2 ... of the jobs: (C, K)."""
+        queues, local = standing.queues[best, None], standing.local[best, None]
+        assigned = np.where(local, 0, self._assigned[queues] + taken)
+        waiting = self._near[queues] + np.where(local, taken, assigned)
+        activated = np.broadcast_to(self._activated[queues], assigned.shape)
+        rest = (standing.factors["B33"] * standing.factors["B34"])[best, None]
+        weights: Column = initial_weight(self.slots[queues], waiting, assigned, activated) * rest
+        return weights
+
+    def _take(self, queue: int, local: bool, jobs: int) -> None:
+        if local:
+            self._activated[queue] += jobs
+            self._near[queue] += jobs
+        else:
+            self._assigned[queue] += jobs
+        at = slice(queue, queue + 1)
+        assigned, activated = self._assigned[at], self._activated[at]
+        self._near_weight[at] = initial_weight(self.slots[at], self._near[at], 0 * assigned, activated)
+        self._far_weight[at] = initial_weight(self.slots[at], self._near[at] + assigned, assigned, activated)

@@ -1,0 +1,207 @@
+"""What groups of jobs ask for, as columns of shape (T, 1), and the tables that tie tasks to queues."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .columns import Column, Mask, QueueColumns
+from .groups import Group, Placed
+from .links import LinkTable
+
+HIGH_PRIORITY = 800
+URGENT_PRIORITY = 1000
+LEAST_OUTPUT = 500.0
+"""MB of output that B17 assumes at least (0.5 GB)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputTable:
+    """One row for each distinct set of inputs of a job, one column for each storage: shapes (I, S).
+
+    ``files`` and ``size`` (bytes) are (I, 1). A file on tape does not count as available (B33).
+    ``unreadable`` marks storages that miss a file which no other storage can give (B19).
+    """
+
+    files: Column
+    size: Column
+    missing_files: Column
+    missing_size: Column
+    unreadable: Mask
+
+    @classmethod
+    def of(cls, inputs: Sequence[tuple[Placed, ...]], queues: QueueColumns) -> "InputTable":
+        """The rows of these inputs."""
+        shape = (len(inputs), len(queues.storages))
+        table = cls(
+            files=np.array([[sum(part[1] for part in parts)] for parts in inputs], dtype=float),
+            size=np.array([[sum(part[2] for part in parts)] for parts in inputs], dtype=float),
+            missing_files=np.zeros(shape),
+            missing_size=np.zeros(shape),
+            unreadable=np.zeros(shape, dtype=bool),
+        )
+        closed = queues.storage_blacklists["read_wan"]
+        for row, parts in enumerate(inputs):
+            for holders, files, size in parts:
+                codes = np.array(holders, dtype=np.intp)
+                missing = np.ones(len(queues.storages), dtype=bool)
+                missing[codes[~queues.storage_tape[codes]]] = False
+                table.missing_files[row, missing] += files
+                table.missing_size[row, missing] += size
+                if closed[codes].all():
+                    table.unreadable[row] |= missing
+        return table
+
+
+class TaskColumns:
+    """One row for each of some groups of jobs: columns of shape (T, 1).
+
+    ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
+    (of shape (P, Q); row 0 is no pre-assignment). What :meth:`distinct` returns has only the columns asked
+    for, so that a check cannot read what it does not declare.
+    """
+
+    nucleus: Column
+    inputs: Column
+    preassignment: Column
+    high: Column
+    scout: Column
+    normal: Column
+    merge: Column
+    premerged: Column
+    urgent: Column
+    cores: Column
+    max_cores: Column
+    memory: Column
+    fixed_disk: Column
+    walltime_known: Column
+    walltime: Column
+    cpu_work: Column
+    base_time: Column
+    io_intensity: Column
+    disk_io: Column
+    direct_only: Column
+    ip_connectivity: Column
+    outputs: Column
+    t1_weight: Column
+
+    def __init__(
+        self,
+        length: int,
+        columns: Mapping[str, Column],
+        links: LinkTable,
+        input_table: InputTable,
+        preassigned: Mask,
+    ) -> None:
+        self._length = length
+        self._columns = columns
+        self._distinct: dict[tuple[str, ...], tuple[TaskColumns, Column]] = {}
+        self.links = links
+        self.input_table = input_table
+        self.preassigned = preassigned
+        vars(self).update(columns)
+
+    def __len__(self) -> int:
+        return self._length
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], queues: QueueColumns) -> "TaskColumns":
+        """The columns of these groups; (T, 1) whatever the number of jobs."""
+        nuclei = _codes([group.spec.nucleus for group in groups])
+        inputs = _codes([group.inputs for group in groups])
+        named = _codes([(), *(group.spec.queues for group in groups)])
+        columns = _attributes(groups) | {
+            "nucleus": _column([nuclei[group.spec.nucleus] for group in groups], np.intp),
+            "inputs": _column([inputs[group.inputs] for group in groups], np.intp),
+            "preassignment": _column([named[group.spec.queues] for group in groups], np.intp),
+        }
+        return cls(
+            len(groups),
+            columns,
+            LinkTable.of(list(nuclei), queues),
+            InputTable.of(list(inputs), queues),
+            np.array([_preassigned(names, queues) for names in named], dtype=bool),
+        )
+
+    def distinct(self, names: tuple[str, ...]) -> tuple["TaskColumns", Column]:
+        """The distinct rows of these columns, and for each row of this table its row there."""
+        if names not in self._distinct:
+            rows: dict[Any, int] = {}
+            first: list[int] = []
+            inverse = np.zeros(len(self), dtype=np.intp)
+            values = zip(*(self._columns[name][:, 0].tolist() for name in names), strict=True)
+            for row, value in enumerate(values if names else [()] * len(inverse)):
+                if value not in rows:
+                    rows[value] = len(first)
+                    first.append(row)
+                inverse[row] = rows[value]
+            chosen = {name: self._columns[name][first] for name in names}
+            table = TaskColumns(len(first), chosen, self.links, self.input_table, self.preassigned)
+            self._distinct[names] = (table, inverse)
+        return self._distinct[names]
+
+    def missing_files(self, queues: QueueColumns) -> Column:
+        """Input files of one job that are not at the queue's storage: (T, Q)."""
+        return self.input_table.missing_files[self.inputs, queues.storage]
+
+    def missing_size(self, queues: QueueColumns) -> Column:
+        """Bytes of these files: (T, Q)."""
+        return self.input_table.missing_size[self.inputs, queues.storage]
+
+
+def _attributes(groups: Sequence[Group]) -> dict[str, Column]:
+    specs = [group.spec for group in groups]
+    cores = [max(1, spec.cores) for spec in specs]
+    return {
+        "high": _column([group.priority >= HIGH_PRIORITY for group in groups], bool),
+        "scout": _column([group.kind == "scout" for group in groups], bool),
+        "normal": _column([group.kind == "normal" for group in groups], bool),
+        "merge": _column([group.kind == "merge" for group in groups], bool),
+        "premerged": _column([group.spec.merge is not None for group in groups], bool),
+        "urgent": _column(
+            ["urgent" in group.spec.processing_type or group.priority >= URGENT_PRIORITY for group in groups],
+            bool,
+        ),
+        "cores": _column([spec.cores for spec in specs], float),
+        "max_cores": _column([spec.max_cores for spec in specs], float),
+        "memory": _column([spec.memory for spec in specs], float),
+        "fixed_disk": _column(
+            [max(LEAST_OUTPUT, spec.out_disk * spec.events_per_job) + spec.work_disk for spec in specs], float
+        ),
+        "walltime_known": _column([spec.cpu_time > 0 or spec.walltime > 0 for spec in specs], bool),
+        "walltime": _column([0 if spec.cpu_time > 0 else spec.walltime for spec in specs], float),
+        "cpu_work": _column(
+            [
+                spec.cpu_time * spec.events_per_job / (count * spec.cpu_efficiency)
+                for spec, count in zip(specs, cores, strict=True)
+            ],
+            float,
+        ),
+        "base_time": _column([spec.base_time if spec.cpu_time > 0 else 0 for spec in specs], float),
+        "io_intensity": _column([spec.io_intensity for spec in specs], float),
+        "disk_io": _column([spec.disk_io for spec in specs], float),
+        "direct_only": _column([spec.direct_access_only for spec in specs], bool),
+        "ip_connectivity": _column([spec.ip_connectivity for spec in specs], object),
+        "outputs": _column([bool(spec.outputs) for spec in specs], bool),
+        "t1_weight": _column([spec.t1_weight for spec in specs], float),
+    }
+
+
+def _column(values: list[Any], kind: Any) -> Column:
+    return np.array(values, dtype=kind).reshape(-1, 1)
+
+
+def _codes(values: Sequence[Any]) -> dict[Any, int]:
+    return {value: code for code, value in enumerate(dict.fromkeys(values))}
+
+
+def _preassigned(names: Sequence[str], queues: QueueColumns) -> Mask:
+    """B2: the named queues, a unified one standing for its pseudo-queues."""
+    mask = np.zeros(len(queues), dtype=bool)
+    for name in names:
+        if name in queues.children:
+            mask[list(queues.children[name])] = True
+        elif name in queues.index:
+            mask[queues.index[name]] = True
+    return mask
