@@ -1,0 +1,92 @@
+"""A registered task is split into jobs."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from task_worlds import ALICE, task, world
+
+from pilotage.model.documents import to_json
+from pilotage.model.states import TaskState, is_allowed
+from pilotage.model.work import InputFile, InputPattern, NewJob, Requirements, Task
+from pilotage.tasks import splitting
+
+T = TaskState
+
+
+def inputs(*names: str) -> tuple[InputFile, ...]:
+    return tuple(InputFile(name=name, size=1, replicas=("disk",)) for name in names)
+
+
+def jobs(*tasks: Task) -> list[NewJob]:
+    (move,) = splitting.split(world(tasks=tasks)).moves
+    assert is_allowed(move.kind, move.source, move.target)
+    assert (move.kind, move.source, move.target) == ("task", T.REGISTERED, T.RUNNING)
+    return [job for id_ in move.ids for job in move.creates[id_] if isinstance(job, NewJob)]
+
+
+def test_inputs_go_by_name_in_chunks() -> None:
+    asked = task(state=T.REGISTERED, inputs=inputs("e", "b", "a", "d", "c"), files_per_job=2, jobs=77)
+    assert [job.inputs for job in jobs(asked)] == [("a", "b"), ("c", "d"), ("e",)]
+
+
+def test_without_inputs_there_are_as_many_jobs_as_asked() -> None:
+    asked = task(
+        state=T.REGISTERED, jobs=1000, events_per_job=50, priority=700, share="prompt", cores=4, ram=100
+    )
+    made = jobs(asked)
+    assert (
+        made
+        == [
+            NewJob(
+                task=1,
+                kind="normal",
+                share="prompt",
+                priority=700,
+                requirements=Requirements.of(asked.spec, ALICE).text,
+                events=50,
+            )
+        ]
+        * 1000
+    )
+
+
+def test_many_tasks_are_split_in_one_move() -> None:
+    tasks = tuple(task(id_, T.REGISTERED, jobs=2) for id_ in (3, 1, 2))
+    assert [job.task for job in jobs(*tasks)] == [1, 1, 2, 2, 3, 3]
+
+
+def test_only_registered_tasks_are_split() -> None:
+    assert splitting.split(world(tasks=(task(1, T.RUNNING), task(2, T.CANCELLED)))).changes == ()
+
+
+def test_a_task_whose_inputs_nobody_holds_fails_and_says_which() -> None:
+    missing = (InputFile(name="y", size=1), InputFile(name="x", size=1))
+    bad = task(1, T.REGISTERED, inputs=(*inputs("a"), *missing))
+    failed, split = splitting.split(world(tasks=(bad, task(2, T.REGISTERED)))).moves
+    assert (failed.ids, failed.target, failed.creates) == ((1,), T.FAILED, {})
+    assert failed.changes == {"error": "no storage holds 2 of 3 inputs, for example 'x'"}
+    assert is_allowed("task", failed.source, failed.target)
+    assert (split.ids, split.target) == ((2,), T.RUNNING)
+
+
+@pytest.mark.parametrize("others", [(), inputs("a")])
+def test_a_pattern_that_was_not_resolved_is_told(others: tuple[InputFile, ...]) -> None:
+    bad = task(1, T.REGISTERED, inputs=(*others, InputPattern(storages=("disk",), glob="*.root")))
+    (failed,) = splitting.split(world(tasks=(bad,))).moves
+    assert "'*.root'" in str(failed.changes["error"])
+
+
+@given(st.sets(st.text("abc/12", min_size=1, max_size=8)), st.integers(1, 9))
+def test_every_input_is_read_by_exactly_one_job(names: set[str], size: int) -> None:
+    asked = task(state=T.REGISTERED, inputs=inputs(*names), files_per_job=size)
+    made = jobs(asked)
+    assert [name for job in made for name in job.inputs] == sorted(names)
+    assert all(len(job.inputs) <= size for job in made)
+    assert len(made) == max(1, -(-len(names) // size))
+    mirrored = task(state=T.REGISTERED, inputs=inputs(*reversed(list(names))), files_per_job=size)
+    where = world(tasks=(asked, task(2, T.REGISTERED)))
+    assert to_json(splitting.split(replace(where, tasks=(task(2, T.REGISTERED), mirrored)))) == to_json(
+        splitting.split(where)
+    )

@@ -1,0 +1,281 @@
+"""Time-outs: what has waited too long, or has gone silent, moves on (rules T)."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.model.decision import Decision
+from pilotage.model.documents import to_json
+from pilotage.model.federation import Federation, Queue, Site, Storage, TimeoutConstants
+from pilotage.model.identity import Identity
+from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
+from pilotage.model.work import Job, Pilot, Task, TaskSpec
+from pilotage.model.world import QueueReport, World
+from pilotage.watchdog import timeouts
+
+S, P = JobState, PilotState
+NOW, HOUR, DAY = 10_000_000.0, 3600.0, 86400.0
+
+LIMITS = {
+    S.PENDING: HOUR,
+    S.ASSIGNED: 12 * HOUR,
+    S.THROTTLED: 7 * DAY,
+    S.ACTIVATED: 2 * DAY,
+    S.SENT: HOUR / 2,
+    S.STARTING: 2 * DAY,
+    S.RUNNING: 21 * DAY,
+    S.HOLDING: 2 * DAY,
+    S.TRANSFERRING: 6 * DAY,
+}
+HIGH = {S.ACTIVATED: 4 * HOUR, S.STARTING: 4 * HOUR, S.HOLDING: 3 * HOUR, S.TRANSFERRING: 2 * DAY}
+
+
+def job(id_: int, state: JobState, waited: float = 0, **changes: Any) -> Job:
+    made = Job(
+        id=id_,
+        task=1,
+        kind="normal",
+        share="default",
+        priority=500,
+        requirements="",
+        state=state,
+        attempt=1,
+        since=NOW - waited,
+        created=NOW - 30 * DAY,
+        queue="" if state in (S.PENDING, S.DEFINED) else "q1",
+        pilot=1 if state in AT_A_PILOT else None,
+    )
+    return replace(made, **changes)
+
+
+def pilot(id_: int = 1, state: PilotState = P.RUNNING, silent: float = 0, **changes: Any) -> Pilot:
+    made = Pilot(
+        id=id_,
+        queue="q1",
+        requirements="",
+        kind="generic",
+        owner=Identity(name="generic"),
+        submit_pool="default",
+        cores=1,
+        memory=0,
+        walltime=DAY,
+        state=state,
+        created=NOW - 30 * DAY,
+        since=NOW - 30 * DAY,
+        reference="batch-1",
+        heartbeat=NOW - silent,
+    )
+    return replace(made, **changes)
+
+
+def world(*jobs: Job, pilots: tuple[Pilot, ...] = (pilot(),), attempts: int = 3, **queue: Any) -> World:
+    """A task whose jobs have so many attempts, and one queue, which started something a minute ago."""
+    return World(
+        time=NOW,
+        seed=1,
+        federation=Federation(
+            name="test",
+            sites=(Site(name="here"),),
+            storages=(Storage(name="disk", site="here", url="file:///disk"),),
+            queues=(Queue(name="q1", site="here", storage="disk", **queue),),
+        ),
+        tasks=(
+            Task(
+                id=1,
+                spec=TaskSpec(name="t", max_attempts=attempts),
+                owner=Identity(name="alice"),
+                state=TaskState.RUNNING,
+                created=0,
+                since=0,
+            ),
+        ),
+        jobs=jobs,
+        pilots=pilots,
+        queue_reports=(QueueReport(queue="q1", last_start=NOW - 60),),
+    )
+
+
+def after(where: World) -> dict[int, tuple[JobState, int]]:
+    """State and attempt of every job after the watch; fails at a move that the commit would refuse."""
+    return followed(where, timeouts.watch(where))
+
+
+def followed(where: World, decision: Decision) -> dict[int, tuple[JobState, int]]:
+    now = {entry.id: (entry.state, entry.attempt) for entry in where.jobs}
+    for move in decision.moves:
+        assert is_allowed(move.kind, move.source, move.target), move
+        for id_, attempt in zip(move.ids, move.attempts or (), strict=move.kind == "job"):
+            assert now[id_] == (move.source, attempt)
+            now[id_] = (JobState(move.target), attempt + move.next_attempt)
+    return now
+
+
+@pytest.mark.parametrize("state", LIMITS)
+def test_a_job_stays_until_its_limit_and_not_longer(state: JobState) -> None:
+    limit = LIMITS[state]
+    assert after(world(job(1, state, limit - 1))) == {1: (state, 1)}
+    unstarted = state in (S.PENDING, S.ASSIGNED, S.THROTTLED, S.ACTIVATED)
+    assert after(world(job(1, state, limit))) == {1: (S.DEFINED, 1 if unstarted else 2)}
+
+
+@pytest.mark.parametrize("state", [S.STARTING, S.RUNNING, S.HOLDING, S.TRANSFERRING])
+def test_what_had_started_fails_for_good_at_its_last_attempt(state: JobState) -> None:
+    where = world(job(1, state, LIMITS[state], attempt=2), attempts=2)
+    (move,) = timeouts.watch(where).moves
+    assert move.target == S.FAILED
+    assert f"{state} for {LIMITS[state]:g} s" in str(move.changes["error"])
+
+
+def test_what_goes_back_forgets_where_it_was() -> None:
+    for move in timeouts.watch(world(job(1, S.SENT, HOUR), job(2, S.ASSIGNED, DAY))).moves:
+        assert (move.changes["queue"], move.changes["pilot"], move.changes["wake_at"]) == ("", None, None)
+
+
+def test_b37_a_pending_job_is_woken_when_the_brokerage_said() -> None:
+    jobs = (job(1, S.PENDING, 2 * HOUR, wake_at=NOW + 1), job(2, S.PENDING, 5, wake_at=NOW))
+    assert after(world(*jobs)) == {1: (S.PENDING, 1), 2: (S.DEFINED, 1)}
+
+
+def test_what_only_waits_for_a_pass_or_for_its_siblings_has_no_time_out() -> None:
+    assert timeouts.watch(world(job(1, S.DEFINED, 99 * DAY), job(2, S.MERGING, 99 * DAY))).changes == ()
+
+
+@pytest.mark.parametrize("state", HIGH)
+def test_high_priority_has_shorter_limits_for_jobs_and_queues_that_do_not_start_anything(
+    state: JobState,
+) -> None:
+    where = replace(world(job(1, state, HIGH[state], priority=800)), queue_reports=())
+    assert after(where)[1][0] == S.DEFINED
+    assert after(replace(where, jobs=(job(1, state, HIGH[state], priority=799),)))[1][0] == state
+    assert after(replace(where, jobs=(job(1, state, HIGH[state] - 1, priority=800),)))[1][0] == state
+
+
+@pytest.mark.parametrize("state", [S.ACTIVATED, S.STARTING])
+def test_high_priority_jobs_wait_on_where_the_queue_started_something_lately(state: JobState) -> None:
+    urgent = job(1, state, HIGH[state], priority=900)
+    for last_start, target in ((NOW - 2 * HOUR, state), (NOW - 2 * HOUR - 1, S.DEFINED), (None, S.DEFINED)):
+        where = replace(world(urgent), queue_reports=(QueueReport(queue="q1", last_start=last_start),))
+        assert after(where)[1][0] == target
+
+
+@pytest.mark.parametrize("queue", [{"status": "paused"}, {"disable_reassign": True}])
+def test_no_time_out_holds_at_a_queue_that_is_paused_or_not_reassigned(queue: dict[str, Any]) -> None:
+    jobs = [job(id_, state, 99 * DAY) for id_, state in enumerate(LIMITS, start=1) if state != S.PENDING]
+    assert timeouts.watch(world(*jobs, pilots=(pilot(silent=9 * HOUR),), **queue)).changes == ()
+    assert timeouts.watch(world(*jobs, pilots=(pilot(silent=9 * HOUR),))).changes
+
+
+def test_a_silent_pilot_is_lost_and_its_jobs_are_others() -> None:
+    jobs = (
+        job(1, S.SENT),
+        job(2, S.STARTING),
+        job(3, S.RUNNING),
+        job(4, S.RUNNING, attempt=3),
+        job(5, S.HOLDING),
+    )
+    where = world(*jobs, pilots=(pilot(silent=2 * HOUR),))
+    lost = timeouts.watch(where).moves[0]
+    assert (lost.kind, lost.ids, lost.target, lost.changes) == (
+        "pilot",
+        (1,),
+        P.FAILED,
+        {"error": "lost", "ended": NOW},
+    )
+    assert after(where) == {
+        1: (S.DEFINED, 2),
+        2: (S.DEFINED, 2),
+        3: (S.DEFINED, 2),
+        4: (S.FAILED, 3),
+        5: (S.HOLDING, 1),
+    }
+    assert timeouts.watch(world(*jobs, pilots=(pilot(silent=2 * HOUR - 1),))).changes == ()
+
+
+@pytest.mark.parametrize(
+    "present", [(), *((pilot(1, state),) for state in (P.FINISHED, P.FAILED, P.CANCELLED))]
+)
+def test_what_a_pilot_that_has_ended_held_is_others_at_once(present: tuple[Pilot, ...]) -> None:
+    jobs = (job(1, S.SENT), job(2, S.RUNNING))
+    assert after(world(*jobs, pilots=present)) == {1: (S.DEFINED, 2), 2: (S.DEFINED, 2)}
+    assert after(world(*jobs, pilots=present, status="paused")) == {1: (S.DEFINED, 2), 2: (S.DEFINED, 2)}
+
+
+def test_a_pilot_that_never_called_is_heard_from_when_its_state_changed() -> None:
+    quiet = pilot(1, heartbeat=None, since=NOW - 60)
+    assert timeouts.watch(world(job(1, S.SENT), pilots=(quiet,))).changes == ()
+
+
+def test_pilots_that_were_never_submitted_are_given_up() -> None:
+    created = pilot(1, P.CREATED, reference="", heartbeat=None, since=NOW - 300)
+    others = (
+        replace(created, id=2, since=NOW - 299),
+        replace(created, id=3, reference="batch-3"),
+        replace(created, id=4, state=P.SUBMITTED),
+    )
+    (move,) = timeouts.watch(world(pilots=(created, *others))).moves
+    assert (move.ids, move.source, move.target, move.changes["error"]) == (
+        (1,),
+        P.CREATED,
+        P.FAILED,
+        "never submitted",
+    )
+
+
+def test_like_jobs_move_together() -> None:
+    jobs = [job(id_, S.ASSIGNED, DAY + id_) for id_ in range(1, 500)]
+    (move,) = timeouts.watch(world(*jobs)).moves
+    assert move.ids == tuple(range(1, 500))
+
+
+def test_every_rule_names_constants_that_exist_and_an_outcome_that_is_told() -> None:
+    constants = {field.name for field in fields(TimeoutConstants)}
+    for rule in timeouts.RULES:
+        assert {rule.limit, rule.high or rule.limit} <= constants
+        assert rule.outcome in timeouts.OUTCOMES
+        assert rule.text
+    named = {rule.limit for rule in timeouts.RULES} | {rule.high for rule in timeouts.RULES if rule.high}
+    assert constants - named == {"last_start"}
+
+
+def test_every_live_state_but_merging_has_a_rule() -> None:
+    ruled = {rule.state for rule in timeouts.RULES if rule.kind == "job"}
+    assert ruled == set(LIVE_JOBS) - {S.MERGING}
+
+
+any_jobs = st.lists(
+    st.builds(
+        lambda id_, state, waited, attempt, at, priority: job(
+            id_, state, waited, attempt=attempt, pilot=at, priority=priority
+        ),
+        st.integers(1, 50),
+        st.sampled_from(S),
+        st.floats(0, 30 * DAY),
+        st.integers(1, 4),
+        st.sampled_from([None, 1, 2, 3]),
+        st.sampled_from([1, 799, 800]),
+    ),
+    unique_by=lambda entry: entry.id,
+)
+any_pilots = st.lists(
+    st.builds(pilot, st.integers(1, 3), st.sampled_from(P), st.floats(0, 5 * HOUR)),
+    unique_by=lambda entry: entry.id,
+)
+
+
+@given(any_jobs, any_pilots)
+def test_every_move_is_legal_whatever_the_world_and_the_order_of_records_is_nothing(
+    jobs: list[Job], pilots: list[Pilot]
+) -> None:
+    where = world(*jobs, pilots=tuple(pilots))
+    decision = timeouts.watch(where)
+    moved = followed(where, decision)
+    for entry in jobs:
+        if entry.state not in LIVE_JOBS:
+            assert moved[entry.id] == (entry.state, entry.attempt)
+        if entry.state in AT_A_PILOT and moved[entry.id][0] == S.DEFINED:
+            assert moved[entry.id][1] == entry.attempt + 1
+    mirrored = replace(where, jobs=tuple(jobs[::-1]), pilots=tuple(pilots[::-1]))
+    assert to_json(timeouts.watch(mirrored)) == to_json(decision)
