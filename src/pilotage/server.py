@@ -24,7 +24,9 @@ log = logging.getLogger(__name__)
 LOOPS = ("split", "broker", "lift", "stage", "provision", "finish", "watch")
 
 
-def run(settings: Settings, federation: Federation | None, only: Sequence[str] = (), api: bool = True) -> None:
+def run(
+    settings: Settings, federation: Federation | None, only: Sequence[str] = (), api: bool = True
+) -> None:
     """Run until SIGTERM or SIGINT. ``only`` names loops of :data:`LOOPS`; none means all."""
     settings.home.mkdir(parents=True, exist_ok=True)
     store = Store.open(settings.store)
@@ -38,7 +40,9 @@ def run(settings: Settings, federation: Federation | None, only: Sequence[str] =
 
 
 def _run(store: Store, settings: Settings, names: Sequence[str], api: bool) -> None:
-    stager = Stager(store)
+    ringing = bells.Bells(names)
+    store.listeners.append(ringing.ring_for)
+    stager = Stager(store, on_end=partial(ringing.ring, "stage"))
     runs: dict[str, Callable[[Pass], int]] = {
         "split": partial(split.run, store),
         "broker": partial(broker.run, store),
@@ -48,8 +52,6 @@ def _run(store: Store, settings: Settings, names: Sequence[str], api: bool) -> N
         "finish": partial(finish.run, store),
         "watch": partial(watch.run, store),
     }
-    ringing = bells.Bells(names)
-    store.listeners.append(ringing.ring_for)
     running = loops.Loops(store, {name: runs[name] for name in names}, ringing)
     running.start()
     try:

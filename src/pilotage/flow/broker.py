@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from pilotage import brokerage
 from pilotage.model.decision import Decision
-from pilotage.model.world import World
 from pilotage.model.work import Task
+from pilotage.model.world import World
 from pilotage.staging import requests
 from pilotage.store import Store
 

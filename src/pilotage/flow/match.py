@@ -147,9 +147,7 @@ def _order(job: Job, files: dict[str, File]) -> JobOrder:
     return JobOrder(job.id, job.attempt, inputs)
 
 
-def _work(
-    federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]
-) -> Work:
+def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]) -> Work:
     spec = task.spec.for_job(kind)
     storage = next(storage for storage in federation.storages if storage.name == queue.storage)
     return Work(

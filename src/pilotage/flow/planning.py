@@ -30,18 +30,17 @@ def joined(step: str, world: World, decisions: list[Decision]) -> Decision:
     changes: list[Change] = []
     choices: list[Choice] = []
     for decision in decisions:
-        for change in decision.changes:
-            if isinstance(change, Move) and change.choice is not None:
-                change = _shifted(change, len(choices))
-            changes.append(change)
+        changes.extend(_shifted(change, len(choices)) for change in decision.changes)
         choices.extend(decision.choices)
     return Decision(
         step=step, time=world.time, seed=world.seed, changes=tuple(changes), choices=tuple(choices)
     )
 
 
-def _shifted(move: Move, by: int) -> Move:
-    return replace(move, choice=(move.choice or 0) + by)
+def _shifted(change: Change, by: int) -> Change:
+    if isinstance(change, Move) and change.choice is not None:
+        return replace(change, choice=change.choice + by)
+    return change
 
 
 STEPS: dict[str, Callable[[World], Decision]] = {

@@ -1,11 +1,11 @@
 """Tasks are accepted: their inputs looked up, checked against the federation, and recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pilotage.federation import checks
 from pilotage.model.decision import Create, Creation, Decision
-from pilotage.model.federation import Federation
+from pilotage.model.federation import Federation, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.work import InputFile, InputPattern, NewFile, NewTask, Replica, TaskSpec
 from pilotage.staging import movers
@@ -87,24 +87,34 @@ def _resolve(spec: TaskSpec, federation: Federation) -> tuple[TaskSpec, list[Fau
     found: dict[str, InputFile] = {}
     faults: list[Fault] = []
     for index, item in enumerate(spec.inputs):
-        if isinstance(item, InputFile):
-            found[item.name] = item
+        try:
+            files = [item] if isinstance(item, InputFile) else _scan(item, storages)
+        except (LookupError, movers.StorageError) as error:
+            faults.append((f"inputs.{index}", str(error)))
             continue
-        before = len(found)
-        for name in item.storages:
-            if name not in storages:
-                faults.append((f"inputs.{index}.storages", f"there is no storage {name!r}"))
-                continue
-            for file in movers.scan(storages[name], item.glob):
-                known = found.get(file.name)
-                if known and (known.size, known.checksum) != (file.size, file.checksum):
-                    place = f"{name} and {', '.join(known.replicas)}"
-                    faults.append((f"inputs.{index}", f"{file.name} differs between {place}"))
-                elif known:
-                    found[file.name] = replace(known, replicas=tuple(sorted({*known.replicas, name})))
-                else:
-                    found[file.name] = replace(file, replicas=(name,))
-        if len(found) == before and not faults:
-            where = ", ".join(item.storages)
-            faults.append((f"inputs.{index}.glob", f"no file matches {item.glob!r} on {where}"))
+        faults.extend((f"inputs.{index}", fault) for fault in _merge(found, files))
     return replace(spec, inputs=tuple(found[name] for name in sorted(found))), faults
+
+
+def _scan(pattern: InputPattern, storages: Mapping[str, Storage]) -> list[InputFile]:
+    """What a pattern finds. Raises LookupError for an unknown storage, and where it finds nothing."""
+    files: list[InputFile] = []
+    for name in pattern.storages:
+        if name not in storages:
+            raise LookupError(f"there is no storage {name!r}; known are {', '.join(sorted(storages))}")
+        files.extend(movers.scan(storages[name], pattern.glob))
+    if not files:
+        raise LookupError(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
+    return files
+
+
+def _merge(found: dict[str, InputFile], files: Iterable[InputFile]) -> Iterator[str]:
+    """Add files to those found, replicas of one file together; yields what contradicts."""
+    for file in files:
+        known = found.get(file.name)
+        if known and (known.size, known.checksum) != (file.size, file.checksum):
+            places = ", ".join((*known.replicas, *file.replicas))
+            yield f"{file.name} is not the same everywhere: its copies at {places} differ"
+            continue
+        replicas = {*file.replicas, *(known.replicas if known else ())}
+        found[file.name] = replace(file, replicas=tuple(sorted(replicas)))

@@ -1,0 +1,114 @@
+"""Deliveries under way in this process: threads that move bytes, and what has become of them."""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from pilotage.model.decision import Change, Touch
+from pilotage.model.federation import StagingConstants
+from pilotage.model.work import Transfer
+from pilotage.staging import movers, retries
+
+log = logging.getLogger(__name__)
+
+MOST_THREADS = 1000
+"""Threads are made as slots ask for them; the slots are the limit that counts."""
+
+
+class Withdrawn(Exception):
+    """The transfer was taken away while its bytes were under way."""
+
+
+@dataclass(slots=True)
+class _Delivery:
+    transfer: Transfer
+    order: movers.Delivery
+    sources: tuple[str, ...]
+    constants: StagingConstants
+    progressed: float = field(default_factory=time.time)
+    withdrawn: bool = False
+
+
+class Deliveries:
+    """Runs deliveries side by side. Their ends are collected by :meth:`ended`, a change for each."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self._on_end = on_end
+        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="mover")
+        self._ended: queue.SimpleQueue[Change] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._running: dict[tuple[int, int], _Delivery] = {}
+
+    def start(
+        self,
+        transfer: Transfer,
+        order: movers.Delivery,
+        sources: tuple[str, ...],
+        constants: StagingConstants,
+    ) -> None:
+        """Begin a delivery; ``sources`` are the storages to try next should it fail."""
+        delivery = _Delivery(transfer, order, sources, constants)
+        with self._lock:
+            self._running[transfer.id, transfer.attempt] = delivery
+        self._threads.submit(self._run, delivery)
+
+    def ended(self) -> tuple[Change, ...]:
+        """What became of the deliveries that have ended since the last call."""
+        return tuple(self._ended.get_nowait() for _ in range(self._ended.qsize()))
+
+    def alive(self, now: float) -> Touch | None:
+        """A heartbeat for those whose bytes moved lately; None where there are none."""
+        with self._lock:
+            moving = sorted(
+                key
+                for key, delivery in self._running.items()
+                if now - delivery.progressed < delivery.constants.delivery_timeout
+            )
+        if not moving:
+            return None
+        ids, attempts = zip(*moving, strict=True)
+        return Touch(kind="transfer", ids=ids, attempts=attempts, changes={"heartbeat": now})
+
+    def withdraw_all_but(self, ids: set[int]) -> None:
+        """Give up the deliveries whose transfers are not this process's any more."""
+        with self._lock:
+            for (id_, _), delivery in self._running.items():
+                delivery.withdrawn = delivery.withdrawn or id_ not in ids
+
+    def stop(self) -> None:
+        """Give everything up and wait for it."""
+        self.withdraw_all_but(set())
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, delivery: _Delivery) -> None:
+        def progress(_: int) -> None:
+            delivery.progressed = time.time()
+            if delivery.withdrawn:
+                raise Withdrawn
+
+        change: Change | None = None
+        try:
+            movers.deliver(delivery.order, progress)
+            movers.cleanup(delivery.order)
+            change = retries.after_delivery(delivery.transfer, time.time())
+        except movers.StorageError as error:
+            if not delivery.withdrawn:
+                change = self._failed(delivery, str(error))
+        except Exception as error:
+            log.exception("transfer %d: unexpected fault", delivery.transfer.id)
+            change = self._failed(delivery, f"{type(error).__name__}: {error}")
+        finally:
+            with self._lock:
+                del self._running[delivery.transfer.id, delivery.transfer.attempt]
+        if change is not None:
+            self._ended.put(change)
+            self._on_end()
+
+    def _failed(self, delivery: _Delivery, error: str) -> Change:
+        return retries.after_failure(
+            delivery.transfer, error, time.time(), delivery.constants, delivery.sources
+        )
