@@ -12,7 +12,7 @@ from pilotage.model.states import LIVE_PILOTS, PilotState
 from pilotage.model.work import NewPilot, Requirements
 from pilotage.model.world import TaskQueue, World
 
-from .task_queues import is_open, randomness, requirements, walltime_needed
+from .task_queues import is_open, randomness, walltime_needed
 
 GENERIC = Identity(name="generic")
 """Whom generic pilots belong to: nobody's work is theirs alone."""
@@ -82,7 +82,7 @@ def _wants(world: World, busy: Sequence[TaskQueue], served: dict[str, Queue]) ->
     wants = []
     for entry in busy:
         share = constants.pilots_per_iteration * (entry.priority / priorities + entry.jobs / jobs)
-        cpu_time = max(requirements(entry.requirements).cpu_time, constants.lowest_cpu_boost)
+        cpu_time = max(Requirements.from_text(entry.requirements).cpu_time, constants.lowest_cpu_boost)
         mean = share * constants.max_cpu / cpu_time
         random = randomness(world, "provision", entry.queue, entry.requirements)
         wants.append(
@@ -133,7 +133,7 @@ def _shared(world: World, queue: Queue, asked: Sequence[Want]) -> list[int]:
 def _create(world: World, queue: Queue, want: Want, pilots: int) -> Create:
     """New pilots of one task queue; of each number a fraction is private, all where the work is (P7)."""
     element = _element(queue)
-    wanted = requirements(want.requirements)
+    wanted = Requirements.from_text(want.requirements)
     fraction = 1.0 if wanted.private else world.federation.director.private_pilot_fraction
     random = randomness(world, "private", want.queue, want.requirements)
     private = int(random.binomial(pilots, fraction))
@@ -145,7 +145,7 @@ def _create(world: World, queue: Queue, want: Want, pilots: int) -> Create:
 
 def _pilot(queue: Queue, want: Want, *, private: bool) -> NewPilot:
     element = _element(queue)
-    wanted = requirements(want.requirements)
+    wanted = Requirements.from_text(want.requirements)
     owner = Identity(name=wanted.owner, vo=wanted.vo, group=wanted.group)
     return NewPilot(
         queue=queue.name,

@@ -14,7 +14,7 @@ from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
 from .reports import called_home
-from .task_queues import is_open, may_run, randomness, requirements, walltime_needed
+from .task_queues import is_open, may_run, randomness, walltime_needed
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ def _lines(world: World) -> dict[str, list[_Line]]:
     lines: dict[str, list[_Line]] = defaultdict(list)
     for (queue, text), jobs in sorted(found.items(), key=lambda item: item[0]):
         jobs.sort(key=lambda job: (-job.priority, job.created, job.id))
-        lines[queue].append(_Line(requirements(text), jobs))
+        lines[queue].append(_Line(Requirements.from_text(text), jobs))
     return lines
 
 

@@ -1,6 +1,5 @@
 """What a pilot and a task queue have to do with each other (P1, P7, P13)."""
 
-from functools import lru_cache
 from math import inf
 
 import numpy as np
@@ -33,12 +32,6 @@ def walltime_needed(wanted: Requirements, queue: Queue) -> float:
     fits there (B21): then all that the queue gives is enough.
     """
     return min(wanted.cpu_time, queue.max_walltime or inf)
-
-
-@lru_cache(maxsize=4096)
-def requirements(text: str) -> Requirements:
-    """The requirements that name a task queue."""
-    return Requirements.from_text(text)
 
 
 def randomness(world: World, *names: str) -> np.random.Generator:
