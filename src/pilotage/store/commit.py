@@ -1,0 +1,237 @@
+"""The only place that writes what decisions change: all of a decision that still holds, in one transaction."""
+
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Select, Update, bindparam, insert, select, update
+
+from pilotage.model.decision import Change, Claim, Committed, Create, Creation, Decision, Move, Touch
+from pilotage.model.documents import to_json
+from pilotage.model.states import (
+    LIVE_JOBS,
+    LIVE_PILOTS,
+    LIVE_TASKS,
+    LIVE_TRANSFERS,
+    Kind,
+    State,
+    is_allowed,
+)
+from pilotage.model.world import COUNTERS
+
+from .counters import KEY_COLUMNS, Deltas
+from .creation import FIRST, Creator
+from .errors import IllegalColumn, IllegalTransition
+from .events import Events
+from .sets import among
+from .sightings import Sightings
+from .tables import RECORDS, decisions, is_state
+
+WRITABLE: dict[Kind, frozenset[str]] = {
+    "task": frozenset({"error"}),
+    "job": frozenset(
+        ["queue", "pilot", "wake_at", "error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "started", "ended"]
+    ),
+    "transfer": frozenset(
+        ["source", "source_path", "heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended"]
+    ),
+    "pilot": frozenset({"reference", "heartbeat", "error", "matched", "ended"}),
+}
+"""The columns that a decision may set."""
+
+LIVE: dict[Kind, tuple[State, ...]] = {
+    "task": LIVE_TASKS,
+    "job": LIVE_JOBS,
+    "transfer": LIVE_TRANSFERS,
+    "pilot": LIVE_PILOTS,
+}
+
+
+def check(decision: Decision) -> None:
+    """Raises IllegalTransition or IllegalColumn for what no state of the store could make right."""
+    for change in decision.changes:
+        if isinstance(change, Create):
+            continue
+        if isinstance(change, Move) and not is_allowed(change.kind, change.source, change.target):
+            raise IllegalTransition(change.kind, change.source, change.target)
+        if isinstance(change, Move) and not 0 <= (change.choice or 0) <= max(0, len(decision.choices) - 1):
+            raise ValueError(f"a move rests on choice {change.choice} of {len(decision.choices)}")
+        allowed = WRITABLE[change.kind]
+        if isinstance(change, Touch):
+            allowed -= set(KEY_COLUMNS[change.kind])
+        if not allowed.issuperset(change.changes):
+            raise IllegalColumn(change.kind, set(change.changes) - allowed, allowed)
+        if change.attempts is not None and len(change.attempts) != len(change.ids):
+            raise ValueError(f"{len(change.attempts)} attempts given for {len(change.ids)} {change.kind}s")
+
+
+class Documents:
+    """The reasons of a decision as they are stored, made before the transaction begins."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.rows = [
+            {
+                "task": choice.task,
+                "step": decision.step,
+                "time": decision.time,
+                "document": zlib.compress(to_json(choice)),
+            }
+            for choice in decision.choices
+        ]
+
+
+class Commit:
+    """One decision being applied in one transaction."""
+
+    def __init__(self, connection: Connection, decision: Decision, documents: Documents, actor: str) -> None:
+        self._connection = connection
+        self._decision = decision
+        self._documents = documents
+        self._actor = actor
+        self._deltas = Deltas(connection)
+        self._events = Events(connection, decision.time, actor)
+        self._creator = Creator(connection, decision.time, self._deltas, self._events)
+        self._sightings = Sightings(connection, decision.time)
+        self._handed_back = 0
+        self._ineffective: set[int] = set()
+        self._effective: set[int] = set()
+
+    def run(self) -> Committed:
+        """Apply the changes in their order; returns what became of each."""
+        self._first_document = self._next_document()
+        results = [self._apply(change) for change in self._decision.changes]
+        self._save_documents()
+        self._sightings.write()
+        self._deltas.write()
+        return Committed(
+            accepted=tuple(accepted for accepted, _ in results),
+            created=tuple(created for _, created in results),
+            handed_back=self._handed_back,
+        )
+
+    def _apply(self, change: Change) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
+        if isinstance(change, Move):
+            accepted = self._move(change)
+            created = self._creations(change, set(accepted)) if change.creates else ()
+            return accepted, created
+        if isinstance(change, Create):
+            return (), self._create(change)
+        return self._touch(change), ()
+
+    def _move(self, move: Move) -> tuple[int, ...]:
+        rows = self._current(move.kind, move.ids, move.attempts, (move.source,))
+        room = self._deltas.room(move.claims, len(rows)) if move.claims else len(rows)
+        rows = rows[:room]
+        self._handed_back += len(set(move.ids)) - len(rows)
+        self._note_choice(move, bool(rows))
+        if not rows:
+            return ()
+        accepted = tuple(row[0] for row in rows)
+        decision = None if move.choice is None else self._first_document + move.choice
+        self._events.moved(move.kind, accepted, move.source, move.target, move.cause, decision)
+        values = {f"new_{name}": value for name, value in move.changes.items()}
+        values |= {"ids": accepted, "new_state": str(move.target), "new_since": self._decision.time}
+        columns = frozenset(move.changes) | {"state", "since"}
+        self._connection.execute(_update(move.kind, columns, move.next_attempt), values)
+        self._count(move, rows)
+        return accepted
+
+    def _count(self, move: Move, rows: Sequence[Any]) -> None:
+        columns = KEY_COLUMNS[move.kind]
+        for before, count in Counter(tuple(row[2:]) for row in rows).items():
+            after = [move.changes.get(name, value) for name, value in zip(columns, before, strict=True)]
+            self._deltas.add(move.kind, before, move.source, -count)
+            self._deltas.add(move.kind, after, move.target, count)
+            self._sightings.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
+
+    def _touch(self, touch: Touch) -> tuple[int, ...]:
+        rows = self._current(touch.kind, touch.ids, touch.attempts, LIVE[touch.kind])
+        self._handed_back += len(set(touch.ids)) - len(rows)
+        accepted = tuple(row[0] for row in rows)
+        if accepted and touch.changes:
+            values = {f"new_{name}": value for name, value in touch.changes.items()}
+            statement = _update(touch.kind, frozenset(touch.changes), False)
+            self._connection.execute(statement, {"ids": accepted, **values})
+            columns = KEY_COLUMNS[touch.kind]
+            for row in {tuple(row[2:]) for row in rows}:
+                self._sightings.touched(touch, dict(zip(columns, row, strict=True)))
+        return accepted
+
+    def _current(
+        self, kind: Kind, ids: Sequence[int], attempts: Sequence[int] | None, states: tuple[State, ...]
+    ) -> list[Any]:
+        """The records that are as the decision saw them, in its order: id, attempt, what they are counted by."""
+        found = self._connection.execute(_rows(kind, states), {"ids": ids})
+        rows = {row[0]: row for row in found}
+        if attempts is not None:
+            wanted = dict(zip(ids, attempts, strict=True))
+            return [rows[id_] for id_ in wanted if id_ in rows and rows[id_][1] == wanted[id_]]
+        return [rows[id_] for id_ in dict.fromkeys(ids) if id_ in rows]
+
+    def _creations(self, move: Move, accepted: set[int]) -> tuple[int | None, ...]:
+        """What rests on records that moved comes into being; the rest of it does not."""
+        resting = [(id_, record) for id_ in move.creates for record in move.creates[id_]]
+        held = [record for id_, record in resting if id_ in accepted]
+        ids = iter(self._creator.create(held, move.cause))
+        return tuple(next(ids) if id_ in accepted else None for id_, _ in resting)
+
+    def _create(self, create: Create) -> tuple[int | None, ...]:
+        fits = self._fitting(create.records, create.claims)
+        self._handed_back += fits.count(False)
+        held = [record for record, fit in zip(create.records, fits, strict=True) if fit]
+        ids = iter(self._creator.create(held, create.cause))
+        return tuple(next(ids) if fit else None for fit in fits)
+
+    def _fitting(self, records: Sequence[Creation], claims: Sequence[Claim]) -> list[bool]:
+        """A claim bounds the records of the kind that its counter counts, the first of them first."""
+        kinds = [FIRST[type(record)][0] if type(record) in FIRST else None for record in records]
+        fits = [True] * len(records)
+        for kind in {COUNTERS[claim.counter][0] for claim in claims}:
+            counted = [index for index, of in enumerate(kinds) if of == kind]
+            of_kind = [claim for claim in claims if COUNTERS[claim.counter][0] == kind]
+            for index in counted[self._deltas.room(of_kind, len(counted)) :]:
+                fits[index] = False
+        return fits
+
+    def _next_document(self) -> int:
+        if not self._documents.rows:
+            return 0
+        highest = self._connection.execute(select(decisions.c.id).order_by(decisions.c.id.desc()).limit(1))
+        return (highest.scalar() or 0) + 1
+
+    def _note_choice(self, move: Move, effective: bool) -> None:
+        if move.choice is not None:
+            (self._effective if effective else self._ineffective).add(move.choice)
+
+    def _save_documents(self) -> None:
+        """A choice is kept unless every move that it is the reason of was handed back whole."""
+        dropped = self._ineffective - self._effective
+        rows = [
+            {"id": self._first_document + index, "actor": self._actor, **row}
+            for index, row in enumerate(self._documents.rows)
+            if index not in dropped
+        ]
+        if rows:
+            self._connection.execute(insert(decisions), rows)
+
+
+@cache
+def _rows(kind: Kind, states: tuple[State, ...]) -> Select[Any]:
+    columns = RECORDS[kind].c
+    keys = [columns[name] for name in KEY_COLUMNS[kind]]
+    return select(columns.id, columns.attempt, *keys).where(
+        among(columns.id, "ids"), is_state(RECORDS[kind], *states)
+    )
+
+
+@cache
+def _update(kind: Kind, names: frozenset[str], next_attempt: bool) -> Update:
+    columns = RECORDS[kind].c
+    values: dict[str, Any] = {
+        name: bindparam(f"new_{name}", type_=columns[name].type) for name in sorted(names)
+    }
+    if next_attempt:
+        values["attempt"] = columns.attempt + 1
+    return update(RECORDS[kind]).where(among(columns.id, "ids")).values(values)

@@ -1,0 +1,246 @@
+"""New records: what is there already is left alone, what is new is numbered, written and counted in bulk."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, func, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pilotage.model.decision import Creation
+from pilotage.model.documents import to_json
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState, Kind, PilotState, State, TaskState, TransferState
+from pilotage.model.work import NewFile, NewJob, NewPilot, NewTask, NewTransfer, Replica
+
+from .counters import KEY_COLUMNS, Deltas
+from .errors import FileConflict
+from .events import Events
+from .sets import among
+from .tables import RECORDS, files, is_state, job_inputs, replicas, transfers
+
+WITHOUT_NUMBER = 0
+"""Stands for the id of a file or replica that came into being: they are known by name."""
+
+FIRST: dict[type, tuple[Kind, State]] = {
+    NewTask: ("task", TaskState.REGISTERED),
+    NewJob: ("job", JobState.DEFINED),
+    NewTransfer: ("transfer", TransferState.QUEUED),
+    NewPilot: ("pilot", PilotState.CREATED),
+}
+"""The kind and first state of new records."""
+
+_ORDER: tuple[type, ...] = (NewTask, NewFile, Replica, NewJob, NewTransfer, NewPilot)
+"""What others refer to comes first."""
+
+_UPSERTS = {
+    name: upsert(files) for name, upsert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
+}
+_SAVE_FILES = {
+    name: upsert.on_conflict_do_update(
+        index_elements=[files.c.name],
+        set_={column: upsert.excluded[column] for column in ("size", "checksum", "task", "job")},
+    )
+    for name, upsert in _UPSERTS.items()
+}
+_KNOWN_FILES = select(files).where(among(files.c.name, "names"))
+_KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
+_LIVE_TRANSFERS = select(transfers.c.file, transfers.c.destination).where(
+    among(transfers.c.file, "names"),
+    is_state(transfers, TransferState.QUEUED, TransferState.DELIVERING),
+)
+
+N = TypeVar("N", NewTask, NewJob, NewTransfer, NewPilot)
+
+
+class Creator:
+    """Writes the new records of one commit."""
+
+    def __init__(self, connection: Connection, time: float, deltas: Deltas, events: Events) -> None:
+        self._connection = connection
+        self._time = time
+        self._deltas = deltas
+        self._events = events
+        self._next: dict[Kind, int] = {}
+
+    def create(self, records: Sequence[Creation], cause: str) -> list[int | None]:
+        """The ids of the records that came into being, in their order; None where one was there already."""
+        by_type: dict[type, list[int]] = defaultdict(list)
+        for index, record in enumerate(records):
+            by_type[type(record)].append(index)
+        created: list[int | None] = [None] * len(records)
+        for type_ in _ORDER:
+            indexes = by_type.get(type_, [])
+            ids = self._create(type_, [records[index] for index in indexes], cause) if indexes else []
+            for index, id_ in zip(indexes, ids, strict=True):
+                created[index] = id_
+        return created
+
+    def _create(self, type_: type, records: Sequence[Any], cause: str) -> Sequence[int | None]:
+        if type_ is NewFile:
+            return self._files(records)
+        if type_ is Replica:
+            return self._replicas(records)
+        if type_ is NewTransfer:
+            return self._transfers(records, cause)
+        ids = self._insert(type_, [_ROWS[type_](record) for record in records], cause)
+        if type_ is NewJob:
+            self._inputs(ids, records)
+        return ids
+
+    def _insert(self, type_: type, rows: list[dict[str, Any]], cause: str) -> range:
+        """Numbers the rows in their order, writes them in their first state, and counts them."""
+        kind, state = FIRST[type_]
+        ids = self._numbers(kind, len(rows))
+        for id_, row in zip(ids, rows, strict=True):
+            row.update(id=id_, state=str(state), attempt=1, created=self._time, since=self._time)
+        self._connection.execute(insert(RECORDS[kind]), rows)
+        self._events.created(kind, ids, state, cause)
+        columns = KEY_COLUMNS[kind]
+        for values, count in Counter(tuple(row[column] for column in columns) for row in rows).items():
+            self._deltas.add(kind, values, state, count)
+        return ids
+
+    def _numbers(self, kind: Kind, count: int) -> range:
+        """The next numbers of a kind: safe without a sequence, as there is one writer at a time."""
+        if kind not in self._next:
+            highest = select(func.max(RECORDS[kind].c.id))
+            self._next[kind] = (self._connection.execute(highest).scalar_one() or 0) + 1
+        first = self._next[kind]
+        self._next[kind] += count
+        return range(first, first + count)
+
+    def _inputs(self, ids: range, jobs: Sequence[NewJob]) -> None:
+        rows = [
+            {"job": id_, "position": position, "file": file}
+            for id_, job in zip(ids, jobs, strict=True)
+            for position, file in enumerate(job.inputs)
+        ]
+        if rows:
+            self._connection.execute(insert(job_inputs), rows)
+
+    def _files(self, given: Sequence[NewFile]) -> list[int | None]:
+        names = list({file.name for file in given})
+        rows = self._connection.execute(_KNOWN_FILES, {"names": names})
+        known = {row.name: NewFile(**row._mapping) for row in rows}
+        created: list[int | None] = []
+        changed: dict[str, NewFile] = {}
+        for file in given:
+            before = known.get(file.name)
+            created.append(WITHOUT_NUMBER if before is None else None)
+            if before is None or replaces(file, before):
+                known[file.name] = changed[file.name] = file
+        if changed:
+            save = _SAVE_FILES[self._connection.dialect.name]
+            self._connection.execute(save, [_file_row(file) for file in changed.values()])
+        return created
+
+    def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
+        names = list({replica.file for replica in given})
+        known = {tuple(row) for row in self._connection.execute(_KNOWN_REPLICAS, {"names": names})}
+        new = dict.fromkeys(
+            pair for replica in given if (pair := (replica.file, replica.storage)) not in known
+        )
+        if new:
+            self._connection.execute(insert(replicas), [{"file": f, "storage": s} for f, s in new])
+        return [
+            WITHOUT_NUMBER if new.pop((replica.file, replica.storage), 0) is None else None
+            for replica in given
+        ]
+
+    def _transfers(self, given: Sequence[NewTransfer], cause: str) -> list[int | None]:
+        """There is never more than one transfer of a file to a storage on its way."""
+        names = list({transfer.file for transfer in given})
+        under_way = {tuple(row) for row in self._connection.execute(_LIVE_TRANSFERS, {"names": names})}
+        new: list[dict[str, Any]] = []
+        places: list[int | None] = []
+        for transfer in given:
+            pair = (transfer.file, transfer.destination)
+            places.append(None if pair in under_way else len(new))
+            if pair not in under_way:
+                under_way.add(pair)
+                new.append(_transfer_row(transfer))
+        ids = self._insert(NewTransfer, new, cause) if new else range(0)
+        return [None if place is None else ids[place] for place in places]
+
+
+def replaces(file: NewFile, known: NewFile) -> bool:
+    """Whether a file takes the place of the one known by its name.
+
+    A job's output always does: it is that of a newer attempt. An input is as it was, or gets the checksum
+    that was not known; anything else raises :class:`FileConflict`.
+    """
+    if file.job is not None:
+        return file != known
+    same = known.checksum == file.checksum or not known.checksum or not file.checksum
+    if file.size != known.size or not same:
+        raise FileConflict(file.name, (known.size, known.checksum), (file.size, file.checksum))
+    return bool(file.checksum) and not known.checksum and known.job is None
+
+
+def _owner(owner: Identity) -> dict[str, str]:
+    return {"owner": owner.name, "vo": owner.vo, "group": owner.group, "vo_role": owner.vo_role}
+
+
+def _file_row(file: NewFile) -> dict[str, Any]:
+    return {
+        "name": file.name,
+        "size": file.size,
+        "checksum": file.checksum,
+        "task": file.task,
+        "job": file.job,
+    }
+
+
+def _task_row(task: NewTask) -> dict[str, Any]:
+    spec = task.spec
+    return {
+        "name": spec.name,
+        "share": spec.share,
+        "priority": spec.priority,
+        "spec": to_json(spec).decode(),
+        **_owner(task.owner),
+    }
+
+
+def _job_row(job: NewJob) -> dict[str, Any]:
+    return {
+        "task": job.task,
+        "kind": job.kind,
+        "share": job.share,
+        "priority": job.priority,
+        "requirements": job.requirements,
+        "queue": "",
+        "events": job.events,
+        "input_count": len(job.inputs),
+    }
+
+
+def _transfer_row(transfer: NewTransfer) -> dict[str, Any]:
+    return {
+        "file": transfer.file,
+        "source": transfer.source,
+        "source_path": transfer.source_path,
+        "destination": transfer.destination,
+        "direction": transfer.direction,
+        "share": transfer.share,
+        "priority": transfer.priority,
+        "emergency": False,
+    }
+
+
+def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
+    return {
+        "queue": pilot.queue,
+        "requirements": pilot.requirements,
+        "kind": pilot.kind,
+        "submit_pool": pilot.submit_pool,
+        "cores": pilot.cores,
+        "memory": pilot.memory,
+        "walltime": pilot.walltime,
+        "matched": 0,
+        **_owner(pilot.owner),
+    }
+
+
+_ROWS: dict[type, Any] = {NewTask: _task_row, NewJob: _job_row, NewPilot: _pilot_row}

@@ -1,0 +1,160 @@
+"""Connections and transactions: one writer at a time, readers that never wait, and retries in one place.
+
+SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL). PostgreSQL: a writer holds
+an advisory lock until it ends, and sees all that was committed before; a reader works on one snapshot.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+import tenacity
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+RETRY_FOR = 60.0
+"""How long a transaction is tried again before its error is raised, in s."""
+
+BUSY_TIMEOUT = 30.0
+"""How long SQLite waits for another process's lock, in s, before the retry takes over."""
+
+_LOCK = text("SELECT pg_advisory_xact_lock(7236140), CAST(pg_current_xact_id() AS text)")
+_FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
+_PASSING = ("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
+"""SQLSTATEs of what passes by itself: serialization, deadlock, lock, shutdown, connection."""
+
+
+class Database:
+    """A SQLite file or a PostgreSQL database. Safe to use from many threads."""
+
+    def __init__(self, url: str) -> None:
+        address = make_url(url)
+        make = {"sqlite": _sqlite, "postgresql": _postgresql}.get(address.get_backend_name())
+        if make is None:
+            raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
+        self.engine = make(address)
+        self._writing = threading.Lock()
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """What ``work`` reads, all of it as of one moment."""
+
+        def once() -> T:
+            with self._reader().begin() as connection:
+                return work(connection)
+
+        return _retrying()(once)
+
+    def write(self, work: Callable[[Connection], T]) -> T:
+        """Do ``work`` in one transaction, alone, exactly once; it is done again from the start if it has to be.
+
+        Where PostgreSQL's answer to a COMMIT was lost, the server is asked what became of it.
+        """
+        unanswered: list[tuple[str, T]] = []
+
+        def once() -> T:
+            with self._writing, self._writer().begin() as connection:
+                transaction = self._lock(connection)
+                if unanswered:
+                    earlier, result = unanswered.pop()
+                    if connection.execute(_FATE, {"transaction": earlier}).scalar_one() == "committed":
+                        return result
+                result = work(connection)
+                if transaction:
+                    unanswered[:] = [(transaction, result)]
+            return result
+
+        return _retrying()(once)
+
+    def _reader(self) -> Engine:
+        if self.engine.dialect.name == "sqlite":
+            return self.engine
+        return self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    def _writer(self) -> Engine:
+        if self.engine.dialect.name == "sqlite":
+            return self.engine.execution_options(begin="BEGIN IMMEDIATE")
+        return self.engine
+
+    def _lock(self, connection: Connection) -> str:
+        """On PostgreSQL, wait to be the only writer; returns the transaction's number."""
+        if connection.dialect.name == "sqlite":
+            return ""
+        return str(connection.execute(_LOCK).one()[1])
+
+
+def _retrying() -> tenacity.Retrying:
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception(passes),
+        wait=tenacity.wait_random_exponential(multiplier=0.02, max=2),
+        stop=tenacity.stop_after_delay(RETRY_FOR),
+        before_sleep=tenacity.before_sleep_log(log, logging.WARNING),
+        reraise=True,
+    )
+
+
+def passes(error: BaseException) -> bool:
+    """Whether the same transaction may succeed if it is tried again."""
+    if not isinstance(error, DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.OperationalError):
+        return error.orig.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    state = getattr(error.orig, "sqlstate", None)
+    if state is None:
+        return error.connection_invalidated or _is_unreachable(error.orig)
+    return str(state).startswith(_PASSING)
+
+
+def _is_unreachable(error: BaseException | None) -> bool:
+    """No answer, or one that it starts or stops; a wrong name or password would stay wrong."""
+    refused = "FATAL" in str(error) and "the database system is" not in str(error)
+    return isinstance(error, psycopg.OperationalError) and not refused
+
+
+def _postgresql(url: URL) -> Engine:
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        isolation_level="READ COMMITTED",
+        pool_size=16,
+        max_overflow=32,
+        connect_args={"options": "-c jit=off", "application_name": "pilotage"},
+    )
+
+
+def _sqlite(url: URL) -> Engine:
+    if url.database in (None, "", ":memory:"):
+        raise ValueError("a store in memory cannot be shared by threads: give a path, sqlite:///PATH")
+    Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url, pool_size=16, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    """The driver must not begin transactions of its own: it begins too late, and never IMMEDIATE."""
+    connection.isolation_level = None
+    for setting in (
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+        "temp_store=MEMORY",
+        "cache_size=-65536",
+        "journal_size_limit=67108864",
+    ):
+        connection.execute(f"PRAGMA {setting}").close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))

@@ -1,0 +1,46 @@
+"""What the store refuses; the message says what was wrong, where, and what would be right."""
+
+from pilotage.model.states import TRANSITIONS, Kind, State
+
+
+class StoreError(Exception):
+    """Something that the store was asked for cannot be."""
+
+
+class IllegalTransition(StoreError):
+    """A move that is not in the table of transitions; nothing of its decision was written."""
+
+    def __init__(self, kind: Kind, source: State, target: State) -> None:
+        allowed = sorted(t for k, s, t in TRANSITIONS if k == kind and s == source)
+        right = f"from there it can become {', '.join(allowed)}" if allowed else "that is its end"
+        super().__init__(f"a {kind} that is {source} cannot become {target}: {right}")
+
+
+class IllegalColumn(StoreError):
+    """A change of a column that only the store itself, or nobody, may set."""
+
+    def __init__(self, kind: Kind, columns: set[str], allowed: frozenset[str]) -> None:
+        names = ", ".join(sorted(columns))
+        super().__init__(f"a {kind}'s {names} cannot be changed here, only {', '.join(sorted(allowed))}")
+
+
+class FileConflict(StoreError):
+    """A file is already known by this name, with another size or checksum."""
+
+    def __init__(self, name: str, known: tuple[int, str], given: tuple[int, str]) -> None:
+        def text(size: int, checksum: str) -> str:
+            return f"{size} bytes, {checksum or 'no checksum'}"
+
+        super().__init__(f"{name} is known with {text(*known)}, and was given with {text(*given)}")
+        self.name = name
+
+
+class NoFederation(StoreError):
+    """No federation has been saved in this store yet."""
+
+    def __init__(self) -> None:
+        super().__init__("the store has no federation yet: save one first")
+
+
+class NewerStore(StoreError):
+    """The store was written by a newer version of the program."""

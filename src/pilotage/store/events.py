@@ -1,0 +1,61 @@
+"""Every change of state leaves an event: which record, from what to what, when, why and by whom."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+from sqlalchemy import Connection, Insert, bindparam, insert, null, select
+from sqlalchemy.sql import literal
+
+from pilotage.model.states import Kind, State
+
+from .sets import among
+from .tables import RECORDS, events
+
+_COLUMNS = ["kind", "record", "task", "attempt", "source", "target", "time", "cause", "actor", "decision"]
+_ROW = [bindparam(f"the_{name}", type_=events.c[name].type) for name in _COLUMNS[4:]]
+
+
+@cache
+def _moved(kind: Kind) -> Insert:
+    """One statement for any number of records of a kind; taken before they move, for their attempt."""
+    table = RECORDS[kind]
+    task = {"task": table.c.id, "job": table.c.get("task")}.get(kind, null())
+    rows = select(literal(kind), table.c.id, task, table.c.attempt, *_ROW).where(among(table.c.id, "ids"))
+    return insert(events).from_select(_COLUMNS, rows)
+
+
+class Events:
+    """Writes the events of one commit."""
+
+    def __init__(self, connection: Connection, time: float, actor: str) -> None:
+        self._connection = connection
+        self._common = {"the_time": time, "the_actor": actor}
+
+    def created(self, kind: Kind, ids: Iterable[int], state: State, cause: str) -> None:
+        """Records that are already there came into being."""
+        self._write(kind, list(ids), None, state, cause, None)
+
+    def moved(
+        self, kind: Kind, ids: Sequence[int], source: State, target: State, cause: str, decision: int | None
+    ) -> None:
+        """Records are about to move."""
+        self._write(kind, ids, source, target, cause, decision)
+
+    def _write(
+        self,
+        kind: Kind,
+        ids: Sequence[int],
+        source: State | None,
+        target: State,
+        cause: str,
+        decision: int | None,
+    ) -> None:
+        values: Mapping[str, object] = {
+            "ids": ids,
+            "the_source": None if source is None else str(source),
+            "the_target": str(target),
+            "the_cause": cause,
+            "the_decision": decision,
+            **self._common,
+        }
+        self._connection.execute(_moved(kind), values)

@@ -1,0 +1,54 @@
+"""The federation as it was declared, every version of it; parsed once, looked up by version."""
+
+import threading
+import time
+
+from sqlalchemy import Connection, func, insert, select
+
+from pilotage.model.documents import from_json, to_json
+from pilotage.model.federation import Federation
+
+from .engine import Database
+from .errors import NoFederation
+from .tables import federations
+
+_VERSION = select(func.max(federations.c.version))
+
+
+class Federations:
+    """Saves and remembers the federation."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._known: tuple[int, Federation] | None = None
+
+    def save(self, federation: Federation, actor: str) -> int:
+        """Make this the federation; returns its version. Loops see it at their next pass."""
+        document = to_json(federation).decode()
+
+        def write(connection: Connection) -> int:
+            version = (connection.execute(_VERSION).scalar() or 0) + 1
+            row = {"version": version, "time": time.time(), "actor": actor, "document": document}
+            connection.execute(insert(federations), row)
+            return version
+
+        return self._database.write(write)
+
+    def current(self, connection: Connection) -> Federation:
+        """The federation as of this connection's moment. Raises :class:`NoFederation`."""
+        version = connection.execute(_VERSION).scalar()
+        if version is None:
+            raise NoFederation
+        with self._lock:
+            known = self._known
+        if known is None or known[0] != version:
+            query = select(federations.c.document).where(federations.c.version == version)
+            known = (version, from_json(Federation, connection.execute(query).scalar_one()))
+            with self._lock:
+                self._known = known
+        return known[1]
+
+    def read(self) -> Federation:
+        """The federation as of now. Raises :class:`NoFederation`."""
+        return self._database.read(self.current)

@@ -1,0 +1,13 @@
+"""Run by Alembic: migrates over the connection that the store hands in, within its transaction."""
+
+from alembic import context
+
+from pilotage.store.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,
+    transactional_ddl=False,
+)
+context.run_migrations()

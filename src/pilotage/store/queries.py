@@ -1,0 +1,296 @@
+"""What people ask: lists and single records, read as of one moment, newest first unless said otherwise.
+
+Times in s since 1970 UTC, memory in MB, files in bytes. A record that is not there is None; lists are at most ``limit`` long.
+"""
+
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from pilotage.model.documents import from_json
+from pilotage.model.identity import Identity
+from pilotage.model.states import AT_A_PILOT, STATES, JobState, Kind, PilotState, TaskState, TransferState
+from pilotage.model.work import Pilot, Transfer
+
+from . import rows
+from .engine import Database
+from .errors import NoFederation
+from .federations import Federations
+from .reader import Reader
+from .rows import PILOT_COLUMNS, TRANSFER_COLUMNS, Specs
+from .sets import among
+from .tables import counters, decisions, events, is_state, jobs, pilots, tasks, transfers
+from .views import (
+    DatedChoice,
+    EventView,
+    JobDetails,
+    JobView,
+    OutputView,
+    QueueView,
+    ReplicaView,
+    ShareView,
+    TaskDetails,
+    TaskView,
+)
+
+_t, _j, _c, _e, _d = tasks.c, jobs.c, counters.c, events.c, decisions.c
+
+_TASK_NAMES = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error")
+_TASK = select(_t.state, *(_t[name] for name in _TASK_NAMES))
+_JOB_NAMES = (
+    *("id", "task", "kind", "attempt", "queue", "pilot", "priority", "since", "created", "started", "ended"),
+    *("error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss"),
+)
+_JOB = select(_j.state, *(_j[name] for name in _JOB_NAMES))
+_COUNTS = (
+    select(_c.first, _c.state, func.sum(_c.count))
+    .where(_c.count > 0)
+    .group_by(_c.first, _c.state)
+    .order_by(_c.first, _c.state)
+)
+_BY_SHARE = (
+    select(_c.second, _c.state, func.sum(_c.count))
+    .where(_c.counter == "jobs_by_queue", _c.count > 0)
+    .group_by(_c.second, _c.state)
+    .order_by(_c.second, _c.state)
+)
+
+Counts = dict[str, dict[Any, int]]
+
+
+class Queries:
+    """Reads for the API and the command line. Nothing here changes anything."""
+
+    def __init__(self, database: Database, federations: Federations, specs: Specs) -> None:
+        self._database = database
+        self._federations = federations
+        self._specs = specs
+
+    def tasks(
+        self, owner: Identity | None, state: TaskState | None, limit: int, before: int | None = None
+    ) -> list[TaskView]:
+        """Tasks of an owner, by name and VO, or of everybody; ``before`` leaves out ids from there on."""
+        query = _TASK.order_by(_t.id.desc()).limit(limit)
+        query = query if owner is None else query.where(_t.owner == owner.name, _t.vo == owner.vo)
+        query = query if state is None else query.where(is_state(tasks, state))
+        query = query if before is None else query.where(_t.id < before)
+
+        def read(connection: Connection) -> list[TaskView]:
+            found = connection.execute(query).all()
+            counts = _counts(connection, "job", "jobs_by_task", [str(row.id) for row in found])
+            return [TaskView(**_task(row, counts)) for row in found]
+
+        return self._database.read(read)
+
+    def task(self, task: int) -> TaskDetails | None:
+        """One task, with what was asked for."""
+
+        def read(connection: Connection) -> TaskDetails | None:
+            row = connection.execute(_TASK.where(_t.id == task)).one_or_none()
+            if row is None:
+                return None
+            counts = _counts(connection, "job", "jobs_by_task", [str(task)])
+            return TaskDetails(**_task(row, counts), spec=self._specs.of(connection, [task])[task])
+
+        return self._database.read(read)
+
+    def jobs(self, task: int, state: JobState | None, limit: int, after: int = 0) -> list[JobView]:
+        """A task's jobs by id; ``after`` leaves out ids up to there."""
+        query = _JOB.where(_j.task == task, _j.id > after).order_by(_j.id).limit(limit)
+        query = query if state is None else query.where(is_state(jobs, state))
+
+        def read(connection: Connection) -> list[JobView]:
+            sites = self._sites(connection)
+            return [JobView(**_job(row, sites)) for row in connection.execute(query)]
+
+        return self._database.read(read)
+
+    def job(self, job: int) -> JobDetails | None:
+        """One job, with its history."""
+        history = select(_e).where(_e.kind == "job", _e.record == job).order_by(_e.id)
+
+        def read(connection: Connection) -> JobDetails | None:
+            row = connection.execute(_JOB.where(_j.id == job)).one_or_none()
+            if row is None:
+                return None
+            happened = tuple(_event(event) for event in connection.execute(history))
+            return JobDetails(**_job(row, self._sites(connection)), events=happened)
+
+        return self._database.read(read)
+
+    def events(self, kind: Kind, record: int) -> list[EventView]:
+        """The history of any record, oldest first."""
+        history = select(_e).where(_e.kind == kind, _e.record == record).order_by(_e.id)
+        return self._database.read(lambda connection: [_event(row) for row in connection.execute(history)])
+
+    def task_choices(self, task: int, limit: int = 100) -> list[DatedChoice]:
+        """Why a task's jobs went where they went, or nowhere."""
+        query = select(_d.time, _d.document).where(_d.task == task).order_by(_d.id.desc()).limit(limit)
+        return self._choices(query)
+
+    def job_choices(self, job: int, limit: int = 100) -> list[DatedChoice]:
+        """Why a job went where it went, or nowhere, each time it was brokered."""
+        chosen = select(_e.decision).where(_e.kind == "job", _e.record == job, _e.decision.is_not(None))
+        query = select(_d.time, _d.document).where(_d.id.in_(chosen)).order_by(_d.id.desc()).limit(limit)
+        return self._choices(query)
+
+    def outputs(self, task: int) -> list[OutputView]:
+        """The files that a task's jobs made, by name, and where they lie."""
+
+        def read(connection: Connection) -> list[OutputView]:
+            reader = Reader(connection, self._specs)
+            made = [file for file in reader.files_of_tasks([task]) if file.job is not None]
+            kinds = dict(map(tuple, connection.execute(select(_j.id, _j.kind).where(_j.task == task))))
+            urls = self._urls(connection)
+            lying: dict[str, list[ReplicaView]] = defaultdict(list)
+            for replica in reader.replicas_of(made):
+                url = f"{urls[replica.storage]}/{replica.file}" if replica.storage in urls else ""
+                lying[replica.file].append(ReplicaView(storage=replica.storage, url=url))
+            return [
+                OutputView(
+                    name=file.name,
+                    size=file.size,
+                    checksum=file.checksum,
+                    job=file.job,
+                    kind=kinds[file.job],
+                    replicas=tuple(lying[file.name]),
+                )
+                for file in made
+                if file.job is not None
+            ]
+
+        return self._database.read(read)
+
+    def payload_files(self, task: int, pilot: int) -> dict[str, str] | None:
+        """The payload files of a task, by name, if the pilot holds a job of it."""
+        holds = select(_j.id).where(_j.pilot == pilot, _j.task == task, is_state(jobs, *AT_A_PILOT)).limit(1)
+
+        def read(connection: Connection) -> dict[str, str] | None:
+            if connection.execute(holds).one_or_none() is None:
+                return None
+            return dict(self._specs.of(connection, [task])[task].payload_files)
+
+        return self._database.read(read)
+
+    def pilot(self, pilot: int) -> Pilot | None:
+        """One pilot."""
+        found = self._pilots(select(*PILOT_COLUMNS).where(pilots.c.id == pilot))
+        return found[0] if found else None
+
+    def pilots(self, state: PilotState | None, queue: str | None, limit: int) -> list[Pilot]:
+        """Pilots in a state, or of a queue, or all."""
+        query = select(*PILOT_COLUMNS).order_by(pilots.c.id.desc()).limit(limit)
+        query = query if state is None else query.where(is_state(pilots, state))
+        return self._pilots(query if queue is None else query.where(pilots.c.queue == queue))
+
+    def transfers(self, state: TransferState | None, limit: int) -> list[Transfer]:
+        """Transfers in a state, or all."""
+        query = select(*TRANSFER_COLUMNS).order_by(transfers.c.id.desc()).limit(limit)
+        query = query if state is None else query.where(is_state(transfers, state))
+        return self._database.read(lambda connection: list(map(rows.transfer, connection.execute(query))))
+
+    def queues(self) -> list[QueueView]:
+        """Every queue of the federation by name, with its counts. Raises :class:`NoFederation`."""
+
+        def read(connection: Connection) -> list[QueueView]:
+            waiting = _counts(connection, "job", "jobs_by_queue")
+            held = _counts(connection, "pilot", "pilots_by_queue")
+            return [
+                QueueView(
+                    name=queue.name,
+                    site=queue.site,
+                    status=queue.status,
+                    cores=queue.cores,
+                    max_memory=queue.max_memory,
+                    max_walltime=queue.max_walltime,
+                    jobs=waiting.get(queue.name, {}),
+                    pilots=held.get(queue.name, {}),
+                )
+                for queue in sorted(self._federations.current(connection).queues, key=lambda q: q.name)
+            ]
+
+        return self._database.read(read)
+
+    def shares(self) -> list[ShareView]:
+        """Every global share, and every other share that transfers have, by name. Raises :class:`NoFederation`."""
+
+        def read(connection: Connection) -> list[ShareView]:
+            declared = {share.name: share for share in self._federations.current(connection).shares}
+            working = _by_name("job", connection.execute(_BY_SHARE))
+            moving = _counts(connection, "transfer", "transfers_by_share")
+            return [
+                ShareView(
+                    name=name,
+                    vo=declared[name].vo if name in declared else "",
+                    target=declared[name].target if name in declared else 0,
+                    jobs=working.get(name, {}),
+                    transfers=moving.get(name, {}),
+                )
+                for name in sorted({*declared, *working, *moving})
+            ]
+
+        return self._database.read(read)
+
+    def _pilots(self, query: Any) -> list[Pilot]:
+        return self._database.read(lambda connection: list(map(rows.pilot, connection.execute(query))))
+
+    def _choices(self, query: Any) -> list[DatedChoice]:
+        def read(connection: Connection) -> list[DatedChoice]:
+            return [
+                from_json(DatedChoice, b'{"time":%s,' % repr(time).encode() + zlib.decompress(document)[1:])
+                for time, document in connection.execute(query)
+            ]
+
+        return self._database.read(read)
+
+    def _sites(self, connection: Connection) -> dict[str, str]:
+        try:
+            return {queue.name: queue.site for queue in self._federations.current(connection).queues}
+        except NoFederation:
+            return {}
+
+    def _urls(self, connection: Connection) -> dict[str, str]:
+        try:
+            return {storage.name: storage.url for storage in self._federations.current(connection).storages}
+        except NoFederation:
+            return {}
+
+
+def _counts(connection: Connection, kind: Kind, counter: str, names: Iterable[str] | None = None) -> Counts:
+    """Counts by the first column of a counter, then by state."""
+    query = _COUNTS.where(_c.counter == counter)
+    if names is None:
+        return _by_name(kind, connection.execute(query))
+    return _by_name(kind, connection.execute(query.where(among(_c.first, "names")), {"names": list(names)}))
+
+
+def _by_name(kind: Kind, found: Iterable[Any]) -> Counts:
+    counts: Counts = defaultdict(dict)
+    for name, state, count in found:
+        counts[name][STATES[kind](state)] = int(count)
+    return counts
+
+
+def _task(row: Row[Any], counts: Counts) -> dict[str, Any]:
+    values = {name: getattr(row, name) for name in _TASK_NAMES}
+    return {**values, "state": TaskState(row.state), "jobs": counts.get(str(row.id), {})}
+
+
+def _job(row: Row[Any], sites: dict[str, str]) -> dict[str, Any]:
+    values = {name: getattr(row, name) for name in _JOB_NAMES}
+    return {**values, "state": JobState(row.state), "site": sites.get(row.queue, "")}
+
+
+def _event(row: Row[Any]) -> EventView:
+    states = STATES[row.kind]
+    return EventView(
+        time=row.time,
+        source=None if row.source is None else states(row.source),
+        target=states(row.target),
+        cause=row.cause,
+        actor=row.actor,
+        attempt=row.attempt,
+    )

@@ -1,0 +1,232 @@
+"""Parts that worlds are put together from, all read over one connection, as of one moment."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select
+
+from pilotage.model.states import LIVE_PILOTS, LIVE_TRANSFERS, JobState, PilotState, TransferState
+from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
+from pilotage.model.world import JobCount, LinkCount, QueueReport, TaskCount, TaskQueue
+
+from . import rows
+from .rows import JOB_COLUMNS, PILOT_COLUMNS, TASK_COLUMNS, TRANSFER_COLUMNS, Specs
+from .sets import among
+from .tables import (
+    counters,
+    files,
+    is_state,
+    job_inputs,
+    jobs,
+    pilots,
+    queue_reports,
+    replicas,
+    tasks,
+    transfers,
+)
+
+_c, _j = counters.c, jobs.c
+_LIVE_COUNTED = [
+    str(state) for state in JobState if state not in ("finished", "failed", "cancelled", "closed")
+]
+
+_INPUTS = (
+    select(job_inputs.c.job, job_inputs.c.file)
+    .where(among(job_inputs.c.job, "ids"))
+    .order_by(job_inputs.c.job, job_inputs.c.position)
+)
+_TASKS = select(*TASK_COLUMNS).where(among(tasks.c.id, "ids")).order_by(tasks.c.id)
+_FILES = select(files).where(among(files.c.name, "names")).order_by(files.c.name)
+_OUTPUTS = select(files).where(among(files.c.job, "ids"), files.c.job.is_not(None)).order_by(files.c.name)
+_TASK_FILES = (
+    select(files).where(among(files.c.task, "ids"), files.c.task.is_not(None)).order_by(files.c.name)
+)
+_REPLICAS = (
+    select(replicas.c.file, replicas.c.storage)
+    .where(among(replicas.c.file, "names"))
+    .order_by(replicas.c.file, replicas.c.storage)
+)
+_JOB_COUNTS = (
+    select(_c.first, _c.second, _c.state, _c.count)
+    .where(_c.counter == "jobs_by_queue", _c.state.in_(_LIVE_COUNTED), _c.count > 0)
+    .order_by(_c.first, _c.second, _c.state)
+)
+_LINK_COUNTS = (
+    select(_c.first, _c.second, func.sum(_c.count))
+    .where(_c.counter == "transfers_by_link", _c.state.in_([str(s) for s in LIVE_TRANSFERS]), _c.count > 0)
+    .group_by(_c.first, _c.second)
+    .order_by(_c.first, _c.second)
+)
+_TASK_COUNTS = select(_c.first, _c.state, _c.count).where(
+    _c.counter == "jobs_by_task", among(_c.first, "ids"), _c.count > 0
+)
+_HIGHEST = (
+    select(_j.priority)
+    .where(_j.queue == _c.first, _j.requirements == _c.second, is_state(jobs, JobState.ACTIVATED))
+    .order_by(_j.priority.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_TASK_QUEUES = (
+    select(_c.first, _c.second, _c.count, _HIGHEST)
+    .where(_c.counter == "jobs_by_task_queue", _c.state == str(JobState.ACTIVATED), _c.count > 0)
+    .order_by(_c.first, _c.second)
+)
+_TASK_QUEUES_OF = _TASK_QUEUES.where(among(_c.first, "queues"))
+_WORKERS = select(_c.first, _c.count).where(
+    _c.counter == "pilots_by_queue", _c.state == str(PilotState.RUNNING), _c.count > 0
+)
+
+
+class Reader:
+    """Reads records and counts, sorted by number or name unless a caller orders them."""
+
+    def __init__(self, connection: Connection, specs: Specs) -> None:
+        self._connection = connection
+        self._specs = specs
+
+    def rows(self, query: Any, **values: Any) -> Sequence[Any]:
+        """The rows of any query."""
+        return self._connection.execute(query, values).all()
+
+    def jobs(self, query: Select[Any], **values: Any) -> tuple[Job, ...]:
+        """Jobs with their inputs, from a query of :data:`JOB_COLUMNS`."""
+        return self.with_inputs(self.rows(query, **values))
+
+    def with_inputs(self, found: Iterable[Any]) -> tuple[Job, ...]:
+        """Jobs from rows of :data:`JOB_COLUMNS`; what reads nothing costs nothing more."""
+        found = list(found)
+        reading = [row[0] for row in found if row[12]]
+        inputs: dict[int, list[str]] = defaultdict(list)
+        if reading:
+            for job, file in self.rows(_INPUTS, ids=reading):
+                inputs[job].append(file)
+        return tuple(rows.job(row, tuple(inputs[row[0]]) if row[12] else ()) for row in found)
+
+    def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
+        """Jobs by number."""
+        return self.jobs(select(*JOB_COLUMNS).where(*conditions).order_by(_j.id), **values)
+
+    def tasks(self, ids: Iterable[int]) -> tuple[Task, ...]:
+        """Tasks by number."""
+        wanted = sorted(set(ids))
+        return self.tasks_from(_TASKS, ids=wanted) if wanted else ()
+
+    def tasks_from(self, query: Select[Any], **values: Any) -> tuple[Task, ...]:
+        """Tasks from a query of :data:`TASK_COLUMNS`."""
+        found = self.rows(query, **values)
+        specs = self._specs.of(self._connection, [row[0] for row in found])
+        return tuple(rows.task(row, specs[row[0]]) for row in found)
+
+    def tasks_of(self, found: Iterable[Job]) -> tuple[Task, ...]:
+        """The tasks that jobs belong to."""
+        return self.tasks(job.task for job in found)
+
+    def files(self, names: Iterable[str]) -> tuple[File, ...]:
+        """Files by name."""
+        wanted = sorted(set(names))
+        return self._files(_FILES, names=wanted) if wanted else ()
+
+    def inputs_of(self, found: Iterable[Job]) -> tuple[File, ...]:
+        """The files that jobs read."""
+        return self.files(name for job in found for name in job.inputs)
+
+    def outputs_of(self, ids: Iterable[int]) -> tuple[File, ...]:
+        """The files that jobs made."""
+        wanted = sorted(set(ids))
+        return self._files(_OUTPUTS, ids=wanted) if wanted else ()
+
+    def files_of_tasks(self, ids: Iterable[int]) -> tuple[File, ...]:
+        """The files that the jobs of tasks made."""
+        wanted = sorted(set(ids))
+        return self._files(_TASK_FILES, ids=wanted) if wanted else ()
+
+    def _files(self, query: Select[Any], **values: Any) -> tuple[File, ...]:
+        return tuple(
+            File(name=name, size=size, checksum=checksum, task=task, job=job)
+            for name, size, checksum, task, job in self.rows(query, **values)
+        )
+
+    def replicas_of(self, found: Iterable[File]) -> tuple[Replica, ...]:
+        """Where files lie."""
+        names = sorted({file.name for file in found})
+        if not names:
+            return ()
+        return tuple(Replica(file=f, storage=s) for f, s in self.rows(_REPLICAS, names=names))
+
+    def transfers(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Transfer, ...]:
+        """Transfers by number."""
+        query = select(*TRANSFER_COLUMNS).where(*conditions).order_by(transfers.c.id)
+        return tuple(map(rows.transfer, self.rows(query, **values)))
+
+    def transfers_in(self, *states: TransferState) -> tuple[Transfer, ...]:
+        """All transfers in these states."""
+        return self.transfers(is_state(transfers, *states))
+
+    def live_transfers_of(self, found: Iterable[File]) -> tuple[Transfer, ...]:
+        """Transfers of files that have not ended."""
+        names = sorted({file.name for file in found})
+        if not names:
+            return ()
+        return self.transfers(
+            among(transfers.c.file, "names"), is_state(transfers, *LIVE_TRANSFERS), names=names
+        )
+
+    def pilots(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Pilot, ...]:
+        """Pilots by number."""
+        query = select(*PILOT_COLUMNS).where(*conditions).order_by(pilots.c.id)
+        return tuple(map(rows.pilot, self.rows(query, **values)))
+
+    def live_pilots(self) -> tuple[Pilot, ...]:
+        """Pilots that have not ended."""
+        return self.pilots(is_state(pilots, *LIVE_PILOTS))
+
+    def job_counts(self) -> tuple[JobCount, ...]:
+        """Live jobs by queue, share and state."""
+        return tuple(
+            JobCount(queue=queue, share=share, state=rows.JOB_STATES[state], jobs=count)
+            for queue, share, state, count in self.rows(_JOB_COUNTS)
+        )
+
+    def task_counts(self, ids: Iterable[int]) -> tuple[TaskCount, ...]:
+        """Jobs of tasks by state."""
+        found = self.rows(_TASK_COUNTS, ids=[str(id_) for id_ in set(ids)])
+        counts = [
+            TaskCount(task=int(task), state=rows.JOB_STATES[state], jobs=count)
+            for task, state, count in found
+        ]
+        return tuple(sorted(counts, key=lambda count: (count.task, count.state)))
+
+    def link_counts(self) -> tuple[LinkCount, ...]:
+        """Live transfers by link."""
+        return tuple(
+            LinkCount(source=source, destination=destination, files=int(count))
+            for source, destination, count in self.rows(_LINK_COUNTS)
+        )
+
+    def queue_reports(self) -> tuple[QueueReport, ...]:
+        """What was last seen of queues; batch workers are the pilots that run there."""
+        workers = {queue: count for queue, count in self.rows(_WORKERS)}
+        seen = {queue: (pilot, start) for queue, pilot, start in self.rows(select(queue_reports))}
+        return tuple(
+            QueueReport(
+                queue=queue,
+                last_pilot=seen.get(queue, (None, None))[0],
+                last_start=seen.get(queue, (None, None))[1],
+                batch_workers=workers.get(queue, 0),
+            )
+            for queue in sorted({*workers, *seen})
+        )
+
+    def task_queues(self, queues: Iterable[str] | None = None) -> tuple[TaskQueue, ...]:
+        """Activated jobs by queue and requirements, of all queues or of some; emptied ones never count (P1)."""
+        found = (
+            self.rows(_TASK_QUEUES)
+            if queues is None
+            else self.rows(_TASK_QUEUES_OF, queues=sorted(set(queues)))
+        )
+        return tuple(
+            TaskQueue(queue=queue, requirements=requirements, jobs=count, priority=priority)
+            for queue, requirements, count, priority in found
+        )

@@ -1,0 +1,285 @@
+"""A world for each step: what that step reads, as of one moment, at a cost that does not grow with what is queued.
+
+Every snapshot is given the world's time (s since 1970 UTC) and its seed.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+from sqlalchemy import bindparam, select
+
+from pilotage.model.states import (
+    AT_A_PILOT,
+    LIVE_JOBS,
+    LIVE_PILOTS,
+    LIVE_TASKS,
+    LIVE_TRANSFERS,
+    JobState,
+    PilotState,
+    TaskState,
+)
+from pilotage.model.work import Pilot
+from pilotage.model.world import MatchRequest, Report, World
+
+from . import staging, watching
+from .engine import Database
+from .federations import Federations
+from .reader import Reader
+from .rows import JOB_COLUMNS, TASK_COLUMNS, Specs
+from .sets import among
+from .tables import counters, is_state, jobs, pilots, tasks
+
+ENDED_LATELY = 3600.0
+"""How long the director hears of a pilot that has ended, in s."""
+
+EXAMPLES = 20
+"""How many failed jobs of a task are shown for their errors."""
+
+_j, _t, _c = jobs.c, tasks.c, counters.c
+_LIMIT: Any = bindparam("limit", type_=None)
+
+_TO_SPLIT = select(*TASK_COLUMNS).where(is_state(tasks, TaskState.REGISTERED)).order_by(_t.id).limit(_LIMIT)
+_TO_BROKER = (
+    select(*JOB_COLUMNS)
+    .where(is_state(jobs, JobState.DEFINED))
+    .order_by(_j.priority.desc(), _j.id)
+    .limit(_LIMIT)
+)
+_TO_MATCH = (
+    select(*JOB_COLUMNS)
+    .where(
+        _j.queue == bindparam("queue"),
+        _j.requirements == bindparam("requirements"),
+        is_state(jobs, JobState.ACTIVATED),
+    )
+    .order_by(_j.priority.desc(), _j.id)
+    .limit(_LIMIT)
+)
+_AT_WORK = [str(state) for state in LIVE_JOBS if state != JobState.MERGING]
+_WORKING = (
+    select(_c.first)
+    .where(_c.counter == "jobs_by_task", _c.state.in_(_AT_WORK), _c.count > 0)
+    .where(_c.first == _t.id.cast(_c.first.type))
+)
+_TO_COMPLETE = (
+    select(*TASK_COLUMNS)
+    .where(is_state(tasks, TaskState.RUNNING, TaskState.MERGING), ~_WORKING.exists())
+    .order_by(_t.id)
+    .limit(_LIMIT)
+)
+_FAILED = (
+    select(*JOB_COLUMNS)
+    .where(_j.task == bindparam("task"), is_state(jobs, JobState.FAILED))
+    .order_by(_j.id)
+    .limit(EXAMPLES)
+)
+
+
+class Snapshots:
+    """Reads worlds. Each raises :class:`NoFederation` while there is none."""
+
+    def __init__(self, database: Database, federations: Federations, specs: Specs) -> None:
+        self._database = database
+        self._federations = federations
+        self._specs = specs
+
+    def _world(self, time: float, seed: int, read: Callable[[Reader, World], dict[str, Any]]) -> World:
+        def work(connection: Any) -> World:
+            empty = World(time=time, seed=seed, federation=self._federations.current(connection))
+            parts = read(Reader(connection, self._specs), empty)
+            return World(time=time, seed=seed, federation=empty.federation, **parts)
+
+        return self._database.read(work)
+
+    def for_split(self, time: float, seed: int, limit: int) -> World:
+        """Tasks that were registered, the oldest first."""
+        return self._world(time, seed, lambda reader, _: {"tasks": reader.tasks_from(_TO_SPLIT, limit=limit)})
+
+    def for_broker(self, time: float, seed: int, limit: int) -> World:
+        """Jobs to be brokered, by priority, then age; their inputs; what is where already."""
+
+        def read(reader: Reader, _: World) -> dict[str, Any]:
+            found = reader.jobs(_TO_BROKER, limit=limit)
+            inputs = reader.inputs_of(found)
+            return {
+                "jobs": found,
+                "tasks": reader.tasks_of(found),
+                "files": inputs,
+                "replicas": reader.replicas_of(inputs),
+                "job_counts": reader.job_counts(),
+                "link_counts": reader.link_counts(),
+                "queue_reports": reader.queue_reports(),
+            }
+
+        return self._world(time, seed, read)
+
+    def for_staging(self, time: float, seed: int, limit: int) -> World:
+        """Transfers under way, those that could start, those that ended, and the jobs these concern."""
+        return self._world(time, seed, lambda reader, world: staging.read(reader, world, limit))
+
+    def for_director(self, time: float, seed: int) -> World:
+        """What waits for pilots, and the pilots: live ones, and those that ended in the last hour."""
+
+        def read(reader: Reader, _: World) -> dict[str, Any]:
+            ended = [state for state in PilotState if state not in LIVE_PILOTS]
+            lately = reader.pilots(is_state(pilots, *ended), pilots.c.since > time - ENDED_LATELY)
+            return {
+                "task_queues": reader.task_queues(),
+                "pilots": _by_id(reader.live_pilots(), lately),
+                "job_counts": reader.job_counts(),
+            }
+
+        return self._world(time, seed, read)
+
+    def for_match(self, time: float, seed: int, requests: Sequence[MatchRequest]) -> World:
+        """The heads of the task queues of the queues that are asked for, as long as the requests need."""
+
+        def read(reader: Reader, _: World) -> dict[str, Any]:
+            wanted: dict[str, int] = {}
+            for request in requests:
+                wanted[request.queue] = wanted.get(request.queue, 0) + request.max_jobs
+            lines = reader.task_queues(wanted)
+            heads = [
+                reader.rows(
+                    _TO_MATCH,
+                    queue=line.queue,
+                    requirements=line.requirements,
+                    limit=min(line.jobs, wanted[line.queue]),
+                )
+                for line in lines
+            ]
+            found = reader.with_inputs(chain.from_iterable(heads))
+            asking = [request.pilot for request in requests]
+            return {
+                "task_queues": lines,
+                "jobs": found,
+                "tasks": reader.tasks_of(found),
+                "files": reader.inputs_of(found),
+                "pilots": reader.pilots(among(pilots.c.id, "ids"), ids=asking),
+                "requests": tuple(requests),
+            }
+
+        return self._world(time, seed, read)
+
+    def for_reports(
+        self,
+        time: float,
+        seed: int,
+        pilot: int,
+        reports: Sequence[Report],
+        holding: Sequence[tuple[int, int]],
+    ) -> World:
+        """A pilot, the jobs it has, and those it speaks of; ``holding`` lists (job, attempt)."""
+
+        def read(reader: Reader, _: World) -> dict[str, Any]:
+            held = reader.jobs_where(_j.pilot == pilot, is_state(jobs, *AT_A_PILOT))
+            named = {report.job for report in reports} | {job for job, _ in holding}
+            others = named - {job.id for job in held}
+            found = _by_id(held, reader.jobs_where(among(_j.id, "ids"), ids=list(others)) if others else ())
+            return {
+                "pilots": reader.pilots(pilots.c.id == pilot),
+                "jobs": found,
+                "tasks": reader.tasks_of(found),
+                "reports": tuple(reports),
+            }
+
+        return self._world(time, seed, read)
+
+    def for_completion(self, time: float, seed: int, limit: int) -> World:
+        """Tasks of which no job is at work any more, with what their completion rests on."""
+
+        def read(reader: Reader, _: World) -> dict[str, Any]:
+            found = reader.tasks_from(_TO_COMPLETE, limit=limit)
+            ids = [task.id for task in found]
+            counts = reader.task_counts(ids)
+            failed = [count.task for count in counts if count.state == JobState.FAILED]
+            unmerged = {count.task for count in counts if count.state != JobState.MERGING}
+            to_merge = [
+                task.id
+                for task in found
+                if task.spec.merge and task.state == TaskState.RUNNING and task.id not in unmerged
+            ]
+            waiting = reader.jobs_where(among(_j.task, "ids"), is_state(jobs, JobState.MERGING), ids=ids)
+            examples = chain.from_iterable(reader.jobs(_FAILED, task=task) for task in failed)
+            return {
+                "tasks": found,
+                "task_counts": counts,
+                "jobs": _by_id(waiting, examples),
+                "files": reader.files_of_tasks(to_merge),
+            }
+
+        return self._world(time, seed, read)
+
+    def for_watch(self, time: float, seed: int, limit: int) -> World:
+        """Jobs whose time may be over, or whose pilot has ended or gone silent."""
+        return self._world(time, seed, lambda reader, world: watching.read(reader, world, limit))
+
+    def for_cancel(self, time: float, seed: int, task: int) -> World:
+        """A task, its live jobs, and the live transfers of what its jobs made."""
+
+        def read(reader: Reader, _: World) -> dict[str, Any]:
+            made = reader.files_of_tasks([task])
+            return {
+                "tasks": reader.tasks([task]),
+                "jobs": reader.jobs_where(_j.task == task, is_state(jobs, *LIVE_JOBS)),
+                "transfers": reader.live_transfers_of(made),
+                "files": made,
+            }
+
+        return self._world(time, seed, read)
+
+    def whole(self, time: float, seed: int) -> World:
+        """All that is live, in order, and a request for work of every pilot that runs."""
+
+        def read(reader: Reader, world: World) -> dict[str, Any]:
+            found = reader.jobs_where(is_state(jobs, *LIVE_JOBS))
+            moving = reader.transfers_in(*LIVE_TRANSFERS)
+            live = reader.live_pilots()
+            live_tasks = [id_ for (id_,) in reader.rows(select(_t.id).where(is_state(tasks, *LIVE_TASKS)))]
+            names = {name for job in found for name in job.inputs} | {transfer.file for transfer in moving}
+            made = reader.outputs_of(job.id for job in found)
+            known = tuple(sorted({*reader.files(names), *made}, key=lambda file: file.name))
+            return {
+                "tasks": reader.tasks([*live_tasks, *(job.task for job in found)]),
+                "jobs": found,
+                "files": known,
+                "replicas": reader.replicas_of(known),
+                "transfers": moving,
+                "pilots": live,
+                "task_queues": reader.task_queues(),
+                "job_counts": reader.job_counts(),
+                "task_counts": reader.task_counts(live_tasks),
+                "link_counts": reader.link_counts(),
+                "queue_reports": reader.queue_reports(),
+                "requests": _requests(world, live),
+            }
+
+        return self._world(time, seed, read)
+
+
+def _by_id(*groups: Any) -> tuple[Any, ...]:
+    return tuple(sorted(chain.from_iterable(groups), key=lambda record: record.id))
+
+
+def _requests(world: World, live: Sequence[Pilot]) -> tuple[MatchRequest, ...]:
+    """What every running pilot would ask for if all its slots were free."""
+    slots = {
+        queue.name: queue.computing_element.pilot_slots
+        for queue in world.federation.queues
+        if queue.computing_element
+    }
+    return tuple(
+        MatchRequest(
+            pilot=pilot.id,
+            queue=pilot.queue,
+            kind=pilot.kind,
+            owner=pilot.owner,
+            cores=pilot.cores,
+            memory=pilot.memory,
+            walltime=max(0.0, pilot.walltime - (world.time - pilot.since)),
+            max_jobs=slots.get(pilot.queue, 1),
+        )
+        for pilot in live
+        if pilot.state == PilotState.RUNNING
+    )

