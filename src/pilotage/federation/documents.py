@@ -1,6 +1,7 @@
 """Documents checked as a whole, and files of them, with the line of every fault."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
@@ -73,6 +74,18 @@ def read_tasks(path: str | FilePath) -> tuple[TaskSpec, ...]:
     if faults:
         raise _located(path, content, faults)
     return tuple(specs)
+
+
+def refused(path: str | FilePath, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
+    """What somebody else found wrong in a file, with its lines: (index of the task, field, message) each."""
+    content = _content(path)
+    document = text.parse(content)
+    places = [place for place, _ in _tasks(document)]
+    found = []
+    for index, field, message in faults:
+        parts = tuple(int(part) if part.isdigit() else part for part in re.split(r"[.\[\]]+", field) if part)
+        found.append(Fault((*(() if index is None else places[index]), *parts), message))
+    return _located(path, content, found)
 
 
 def write(value: object) -> str:

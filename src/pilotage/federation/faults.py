@@ -45,7 +45,7 @@ class FileFault:
         return ": ".join(parts) + (f"; {self.remedy}" if self.remedy else "")
 
 
-class BadDocument(Exception):  # noqa: N818
+class BadDocument(Exception):
     """A document cannot be taken as it is. ``faults`` holds every fault that was found."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
@@ -53,7 +53,7 @@ class BadDocument(Exception):  # noqa: N818
         super().__init__("\n".join(f"{field_name(f.path) or 'document'}: {f.text}" for f in self.faults))
 
 
-class BadFile(Exception):  # noqa: N818
+class BadFile(Exception):
     """A file cannot be taken as it is. ``faults`` holds every fault that was found, in order of line."""
 
     def __init__(self, faults: Iterable[FileFault]) -> None:

@@ -1,0 +1,5 @@
+"""``python -m pilotage.cli`` is the ``pilotage`` command."""
+
+from . import main
+
+main()

@@ -1,0 +1,69 @@
+"""The commands together, and how each of them ends."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from pilotage.federation.faults import BadFile
+
+from . import explaining, federations, pilots, queues, server, tasks, tokens, transfers, worlds
+from .errors import Failure
+
+EPILOG = (
+    "Exit codes: 0 done; 1 what was asked for is not there or failed; 2 bad input or usage; "
+    "3 the server cannot be reached. Settings: PILOTAGE_URL (http://127.0.0.1:8470), PILOTAGE_TOKEN "
+    "(else the file token in the home), PILOTAGE_HOME (~/.pilotage), PILOTAGE_STORE (else the file "
+    "pilotage.sqlite in the home)."
+)
+MOST_FAULTS = 50
+
+
+class _Commands(TyperGroup):
+    """Turns what commands raise into a sentence and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BadFile as bad:
+            for fault in bad.faults[:MOST_FAULTS]:
+                typer.echo(str(fault), err=True)
+            if len(bad.faults) > MOST_FAULTS:
+                typer.echo(f"and {len(bad.faults) - MOST_FAULTS} more faults", err=True)
+            raise typer.Exit(2) from None
+        except Failure as failure:
+            typer.echo(str(failure), err=True)
+            raise typer.Exit(failure.code) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    name="pilotage",
+    help="Submit work once; Pilotage chooses where each job runs, moves its data, and can say why.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for room in (server, tasks, explaining, queues, pilots, transfers, worlds):
+    app.add_typer(room.app)
+app.add_typer(federations.app, name="federation")
+app.add_typer(tokens.app, name="token")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("pilotage"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of every command."""

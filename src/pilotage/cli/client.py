@@ -1,0 +1,94 @@
+"""A client of the server: plain documents in and out, everything that can go wrong as a :class:`Failure`."""
+
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from pilotage.settings import Settings
+
+from .configuration import settings as current
+from .errors import BadInput, Failure, Unreachable
+
+PREFIX = "/api/v1"
+PATIENCE = 60.0
+"""How long an answer may take, in s."""
+
+
+class Client:
+    """The server of the settings, called with their token."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self._settings = settings or current()
+        headers = {"Authorization": f"Bearer {self._settings.token}"} if self._settings.token else {}
+        self._http = httpx.Client(
+            base_url=self._settings.url + PREFIX,
+            headers=headers,
+            timeout=httpx.Timeout(PATIENCE, connect=10),
+            trust_env=not self._settings.url.split("//")[1].startswith(("127.", "localhost", "[::1]")),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def get(self, path: str, **parameters: str | int | None) -> Any:
+        """The document there; parameters that are None are left out."""
+        return self.send("GET", path, parameters={k: v for k, v in parameters.items() if v is not None})
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        parameters: dict[str, str | int] | None = None,
+        also: tuple[int, ...] = (),
+    ) -> Any:
+        """The answer's document. A status of ``also`` is an answer too, not a failure."""
+        try:
+            response = self._http.request(method, path, json=body, params=parameters)
+        except httpx.HTTPError as error:
+            reason = str(error) or type(error).__name__
+            remedy = "start it with `pilotage up`, or set PILOTAGE_URL"
+            raise Unreachable(f"no answer from {self._settings.url}: {reason}; {remedy}") from error
+        if response.is_success or response.status_code in also:
+            return self._document(response)
+        raise self._failure(response)
+
+    def _document(self, response: httpx.Response) -> Any:
+        if response.status_code == httpx.codes.NO_CONTENT:
+            return None
+        try:
+            return response.json()
+        except ValueError as error:
+            raise self._stranger() from error
+
+    def _failure(self, response: httpx.Response) -> Failure:
+        """What the server says is wrong."""
+        try:
+            detail = response.json()["detail"]
+        except (ValueError, KeyError, TypeError):
+            return self._stranger() if response.status_code < 500 else Failure(self._broken(response))
+        if isinstance(detail, list):
+            detail = "; ".join(f"{fault['field']}: {fault['message']}" for fault in detail)
+        match response.status_code:
+            case 401:
+                where = f"PILOTAGE_TOKEN or {self._settings.home / 'token'}"
+                return Failure(f"the server does not know you: {detail}; set {where}")
+            case 400 | 413 | 422:
+                return BadInput(str(detail))
+            case code if code >= 500:
+                return Failure(f"{self._broken(response)}: {detail}")
+        return Failure(str(detail))
+
+    def _broken(self, response: httpx.Response) -> str:
+        return f"the server failed with {response.status_code} {response.reason_phrase}"
+
+    def _stranger(self) -> Unreachable:
+        return Unreachable(
+            f"what answers at {self._settings.url} is not Pilotage; set PILOTAGE_URL to the server's address"
+        )

@@ -1,0 +1,5 @@
+"""Why jobs went where they went, or nowhere."""
+
+import typer
+
+app = typer.Typer()

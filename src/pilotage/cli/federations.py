@@ -1,0 +1,73 @@
+"""The federation: checked, loaded into the server, shown."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .output import Json, document_text, show_json
+
+app = typer.Typer(
+    help="Check a federation's file, load it into the server, or show the one in force.", no_args_is_help=True
+)
+
+File = Annotated[Path, typer.Argument(help="A federation's YAML or JSON file.")]
+
+
+@app.command(epilog="Example: pilotage federation check federation.yaml")
+def check(file: File, json_output: Json = False) -> None:
+    """Check a file without a server: every fault with its line."""
+    from dataclasses import asdict
+
+    from pilotage.federation.documents import read
+    from pilotage.federation.faults import BadFile
+    from pilotage.model.federation import Federation
+
+    try:
+        federation = read(Federation, file)
+    except BadFile as bad:
+        if not json_output:
+            raise
+        show_json({"valid": False, "faults": [asdict(fault) for fault in bad.faults]})
+        raise typer.Exit(2) from None
+    if json_output:
+        show_json({"valid": True, "faults": []})
+    else:
+        parts = ("sites", "storages", "queues", "links", "shares")
+        held = ", ".join(f"{len(getattr(federation, part))} {part}" for part in parts)
+        typer.echo(f"{file} is sound: {federation.name} with {held}")
+
+
+@app.command(epilog="Example: pilotage federation load federation.yaml")
+def load(file: File, json_output: Json = False) -> None:
+    """Replace the server's federation, constants and all; no restart is needed."""
+    from pilotage.federation import documents
+    from pilotage.model.documents import to_document
+    from pilotage.model.federation import Federation
+
+    from .client import Client
+
+    federation = documents.read(Federation, file)
+    with Client() as client:
+        answer = client.send("PUT", "/federation", to_document(federation), also=(422,))
+    if "version" not in answer:
+        raise documents.refused(
+            file, [(None, fault["field"], fault["message"]) for fault in answer["detail"]]
+        )
+    if json_output:
+        show_json(answer)
+    else:
+        typer.echo(f"version {answer['version']} of {federation.name} is in force")
+
+
+@app.command(name="show", epilog="Example: pilotage federation show > federation.yaml")
+def show_federation(json_output: Json = False) -> None:
+    """Print the federation in force as YAML."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/federation")
+    if json_output:
+        show_json(document)
+    else:
+        typer.echo(document_text(document), nl=False)

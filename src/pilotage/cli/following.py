@@ -1,0 +1,100 @@
+"""Tasks as they go on: waiting for their end, with a live view on terminals and lines elsewhere."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from .errors import Failure
+from .output import Column, console, counts, table
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from .client import Client
+
+ENDED = ("finished", "failed", "cancelled")
+ENDED_JOBS = (*ENDED, "closed")
+PERIOD = 1.0
+"""Between two looks at the server, in s."""
+
+
+def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, Any]]:
+    """The tasks' views when all have ended, in the order given."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    out = console()
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[jobs]}"),
+        TimeElapsedColumn(),
+        console=out,
+        disable=not (shown and out.is_terminal),
+    )
+    seen = _Seen(progress, in_lines=shown and not out.is_terminal)
+    with progress:
+        while True:
+            for task in tasks:
+                if not seen.ended(task):
+                    seen.update(client.get(f"/tasks/{task}"))
+            if all(map(seen.ended, tasks)):
+                return [seen.views[task] for task in tasks]
+            time.sleep(PERIOD)
+
+
+class _Seen:
+    """What was last seen of each task, and how it is shown."""
+
+    def __init__(self, progress: "Progress", in_lines: bool) -> None:
+        self.views: dict[int, dict[str, Any]] = {}
+        self._progress = progress
+        self._in_lines = in_lines
+        self._bars: dict[int, Any] = {}
+
+    def ended(self, task: int) -> bool:
+        return task in self.views and self.views[task]["state"] in ENDED
+
+    def update(self, view: dict[str, Any]) -> None:
+        task = view["id"]
+        before = self.views.get(task)
+        self.views[task] = view
+        jobs = counts(view["jobs"])
+        if self._in_lines and (
+            before is None or (before["state"], before["jobs"]) != (view["state"], view["jobs"])
+        ):
+            typer.echo(f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}")
+        if task not in self._bars:
+            self._bars[task] = self._progress.add_task("", total=None, jobs="")
+        self._progress.update(
+            self._bars[task],
+            description=f"task {task} {view['name']} {view['state']}",
+            total=sum(view["jobs"].values()) or None,
+            completed=sum(view["jobs"].get(state, 0) for state in ENDED_JOBS),
+            jobs=jobs,
+        )
+
+
+def keep_showing(rows: Callable[[], list[tuple[object, ...]]], columns: Sequence[Column]) -> None:
+    """A table kept up to date until the user interrupts."""
+    from rich.live import Live
+
+    out = console()
+    if not out.is_terminal:
+        raise Failure("there is no terminal to keep a table up to date on; leave --watch out")
+    with Live(console=out, auto_refresh=False) as live:
+        while True:
+            live.update(table(columns, rows(), out.width), refresh=True)
+            time.sleep(PERIOD)
+
+
+def fail_unless_finished(views: list[dict[str, Any]]) -> None:
+    """Raises :class:`Failure` naming the tasks that ended otherwise."""
+    others = [
+        f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")
+        for view in views
+        if view["state"] != "finished"
+    ]
+    if others:
+        raise Failure("; ".join(others))

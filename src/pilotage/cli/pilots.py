@@ -1,0 +1,53 @@
+"""Pilots: the jobs that Pilotage itself keeps in the sites' queues."""
+
+from typing import Annotated
+
+import typer
+
+from .output import Column, Json, ago, show, show_json
+
+app = typer.Typer()
+
+PILOTS = (
+    Column("pilot", number=True),
+    Column("queue"),
+    Column("state"),
+    Column("kind", essential=False),
+    Column("reference", essential=False),
+    Column("jobs", number=True),
+    Column("last heard", number=True),
+    Column("age", essential=False, number=True),
+    Column("error", essential=False),
+)
+
+
+@app.command(epilog="Example: pilotage pilots --state running --queue oslo-long")
+def pilots(
+    state: Annotated[str | None, typer.Option(help="Only pilots in this state.")] = None,
+    queue: Annotated[str | None, typer.Option(help="Only pilots of this queue.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
+    json_output: Json = False,
+) -> None:
+    """Show pilots, newest first."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/pilots", state=state, queue=queue, limit=limit)
+    if json_output:
+        show_json(document)
+        return
+    rows = [
+        (
+            pilot["id"],
+            pilot["queue"],
+            pilot["state"],
+            pilot["kind"],
+            pilot["reference"],
+            pilot["matched"],
+            ago(pilot["heartbeat"]),
+            ago(pilot["created"]),
+            pilot["error"],
+        )
+        for pilot in document["pilots"]
+    ]
+    show(PILOTS, rows, "There are no pilots.")

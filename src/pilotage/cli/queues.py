@@ -1,0 +1,74 @@
+"""Queues and global shares, with what is at them now."""
+
+import typer
+
+from .output import Column, Json, counts, limit_of, show, show_json
+
+app = typer.Typer()
+
+QUEUES = (
+    Column("queue"),
+    Column("site", essential=False),
+    Column("status"),
+    Column("cores", essential=False, number=True),
+    Column("memory", essential=False, number=True),
+    Column("walltime", essential=False, number=True),
+    Column("jobs"),
+    Column("pilots"),
+)
+SHARES = (
+    Column("share"),
+    Column("vo"),
+    Column("target", number=True),
+    Column("jobs"),
+    Column("transfers"),
+)
+
+
+@app.command(epilog="Example: pilotage queues --json")
+def queues(json_output: Json = False) -> None:
+    """Show queues with their limits, jobs and pilots."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/queues")
+    if json_output:
+        show_json(document)
+        return
+    rows = [
+        (
+            queue["name"],
+            queue["site"],
+            queue["status"],
+            queue["cores"] or "any",
+            limit_of(queue["max_memory"], "MB"),
+            limit_of(queue["max_walltime"] / 3600, "h"),
+            counts(queue["jobs"]),
+            counts(queue["pilots"]),
+        )
+        for queue in document["queues"]
+    ]
+    show(QUEUES, rows, "There are no queues; load a federation with: pilotage federation load FILE")
+
+
+@app.command(epilog="Example: pilotage shares")
+def shares(json_output: Json = False) -> None:
+    """Show global shares with their jobs and transfers."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/shares")
+    if json_output:
+        show_json(document)
+        return
+    rows = [
+        (
+            share["name"],
+            share["vo"],
+            f"{share['target']:g}",
+            counts(share["jobs"]),
+            counts(share["transfers"]),
+        )
+        for share in document["shares"]
+    ]
+    show(SHARES, rows, "There are no shares.")

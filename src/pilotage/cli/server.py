@@ -1,0 +1,69 @@
+"""The server, and the demonstration."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .configuration import settings
+from .errors import BadInput
+from .output import Json
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: pilotage up federation.yaml")
+def up(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FEDERATION]", help="A federation to put in force first.")
+    ] = None,
+    federation: Annotated[Path | None, typer.Option(help="The same as an option.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="LOOP,...", help="Run these loops only.")] = None,
+    no_api: Annotated[bool, typer.Option("--no-api", help="Run loops without the API.")] = False,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on, else that of PILOTAGE_URL.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port to listen on, likewise.")
+    ] = None,
+) -> None:
+    """Start the server: the API and the loops, until it is interrupted.
+
+    The first start makes an operator's token and writes it to the file token in the home.
+    """
+    import logging
+
+    from pilotage import server
+    from pilotage.federation.documents import read
+    from pilotage.model.federation import Federation
+
+    loops = tuple(name.strip() for name in only.split(",")) if only is not None else ()
+    unknown = [name for name in loops if name not in server.LOOPS]
+    if unknown:
+        raise BadInput(f"there is no loop {', '.join(unknown)}; there are {', '.join(server.LOOPS)}")
+    declared = file or federation
+    known = settings().at(host, port)
+    read_federation = read(Federation, declared) if declared else None
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    where = "without the API" if no_api else f"at {known.url}"
+    typer.echo(f"Pilotage {where}, store {known.store}; Ctrl-C ends it", err=True)
+    server.run(known, read_federation, only=loops, api=not no_api)
+
+
+@app.command(epilog="Example: pilotage demo --directory results")
+def demo(
+    directory: Annotated[
+        Path | None, typer.Option(help="Where the results go; ./pilotage-demo without.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the sites and the server's home behind.")
+    ] = False,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The server's port, else a free one.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Run one real task all the way on this machine: five sites, their pilots and their transfers."""
+    from pilotage.demo.run import run
+
+    raise typer.Exit(run(directory, keep, json_output, port))

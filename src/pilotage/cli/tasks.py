@@ -1,0 +1,205 @@
+"""Tasks: submit, look at, wait for, cancel."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .errors import Failure
+from .output import Column, Json, ago, console, counts, show, show_json
+
+if TYPE_CHECKING:
+    from .client import Client
+
+app = typer.Typer()
+
+BATCH = 4_000_000
+"""Bytes of tasks that one request carries."""
+
+TASKS = (
+    Column("task", number=True),
+    Column("name"),
+    Column("state"),
+    Column("jobs"),
+    Column("priority", essential=False, number=True),
+    Column("owner", essential=False),
+    Column("since", number=True),
+    Column("error", essential=False),
+)
+
+
+@app.command(epilog="Example: pilotage submit task.yaml --wait")
+def submit(
+    file: Annotated[Path, typer.Argument(help="A YAML or JSON file of one task or several.")],
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return when the tasks have ended; 1 if one failed.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show how they go on until they have ended.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Submit tasks and print their ids.
+
+    A file with faults is refused as a whole. Every fault is told with its line, the server's as well.
+    """
+    from pilotage.federation import documents
+
+    from . import following
+    from .client import Client
+
+    specs = documents.read_tasks(file)
+    with Client() as client:
+        answer = _submit(client, specs)
+        ids = [task["id"] for task in answer["tasks"]]
+        if not json_output:
+            for task in answer["tasks"]:
+                typer.echo(f"{task['id']} {task['name']}")
+        if answer["refused"]:
+            if json_output:
+                show_json(answer)
+            faults = [
+                (task["index"], fault["field"], fault["message"])
+                for task in answer["refused"]
+                for fault in task["errors"]
+            ]
+            raise documents.refused(file, faults)
+        views = following.follow(client, ids, shown=watch and not json_output) if wait or watch else None
+    if json_output:
+        show_json({**answer, "tasks": views or answer["tasks"]})
+    following.fail_unless_finished(views or [])
+
+
+def _submit(client: "Client", specs: Any) -> dict[str, list[Any]]:
+    """The server's answers to all tasks as one, indices counted over the whole file."""
+    from rich.progress import track
+
+    from pilotage.model.documents import to_document, to_json
+
+    batches: list[list[Any]] = [[]]
+    size = 0
+    for spec in specs:
+        length = len(to_json(spec))
+        if batches[-1] and size + length > BATCH:
+            batches.append([])
+            size = 0
+        batches[-1].append(to_document(spec))
+        size += length
+    answer: dict[str, list[Any]] = {"tasks": [], "refused": []}
+    done = 0
+    err = console(stderr=True)
+    for batch in track(batches, "submitting", console=err, transient=True, disable=len(batches) == 1):
+        found = client.send("POST", "/tasks", {"tasks": batch}, also=(422,))
+        if "tasks" not in found:
+            raise Failure(f"the server did not understand the tasks: {found.get('detail')}")
+        for kind in answer:
+            answer[kind] += [{**item, "index": item["index"] + done} for item in found[kind]]
+        done += len(batch)
+    return answer
+
+
+@app.command(epilog="Example: pilotage status 12 --watch")
+def status(
+    task: Annotated[int | None, typer.Argument(help="A task; without it, the newest tasks.")] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep the view up to date; of a task, until it ends.")
+    ] = False,
+    state: Annotated[str | None, typer.Option(help="Only tasks in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many tasks at most.")] = 50,
+    json_output: Json = False,
+) -> None:
+    """Show tasks, or one task with its jobs by queue and state."""
+    from . import following
+    from .client import Client
+
+    with Client() as client:
+        if task is not None:
+            if watch:
+                following.follow(client, [task], shown=not json_output)
+            _show_task(client, task, json_output)
+        elif watch and not json_output:
+            following.keep_showing(lambda: rows(_tasks(client, state, limit)), TASKS)
+        elif json_output:
+            show_json(_tasks(client, state, limit))
+        else:
+            show(TASKS, rows(_tasks(client, state, limit)), "There are no tasks.")
+
+
+def _tasks(client: "Client", state: str | None, limit: int) -> Any:
+    return client.get("/tasks", state=state, limit=limit)
+
+
+def rows(document: Any) -> list[tuple[object, ...]]:
+    """The rows of :data:`TASKS`."""
+    return [
+        (
+            view["id"],
+            view["name"],
+            view["state"],
+            counts(view["jobs"]),
+            view["priority"],
+            f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"],
+            ago(view["since"]),
+            view["error"],
+        )
+        for view in document["tasks"]
+    ]
+
+
+def _show_task(client: "Client", task: int, json_output: bool) -> None:
+    view = client.get(f"/tasks/{task}")
+    by_queue = _jobs_by_queue(client, view)
+    if json_output:
+        show_json({**view, "jobs_by_queue": by_queue})
+        return
+    out = console()
+    who = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
+    out.print(f"task {view['id']} {view['name']}: {view['state']} since {ago(view['since'])}", markup=False)
+    out.print(
+        f"of {who}, share {view['share']}, priority {view['priority']}, submitted {ago(view['created'])} ago",
+        markup=False,
+    )
+    if view["error"]:
+        out.print(f"error: {view['error']}", markup=False, style="red")
+    if by_queue is None:
+        out.print(f"jobs: {counts(view['jobs'])}", markup=False)
+    else:
+        found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
+        show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
+
+
+def _jobs_by_queue(client: "Client", view: Any) -> dict[str, dict[str, int]] | None:
+    """Jobs counted by queue and state; None where there are more than one answer of the server holds."""
+    if sum(view["jobs"].values()) > 10_000:
+        return None
+    found: dict[str, dict[str, int]] = {}
+    for job in client.get(f"/tasks/{view['id']}/jobs", limit=10_000)["jobs"]:
+        states = found.setdefault(job["queue"], {})
+        states[job["state"]] = states.get(job["state"], 0) + 1
+    return dict(sorted(found.items()))
+
+
+@app.command(epilog="Example: pilotage cancel 12 13")
+def cancel(
+    tasks: Annotated[list[int], typer.Argument(help="Tasks by id.", metavar="TASK...")],
+    json_output: Json = False,
+) -> None:
+    """Cancel tasks, with their jobs and transfers. One that has ended stays as it is."""
+    from .client import Client
+
+    views, failures = [], []
+    with Client() as client:
+        for task in tasks:
+            try:
+                views.append(client.send("POST", f"/tasks/{task}/cancel"))
+            except Failure as failure:
+                if failure.code != Failure.code:
+                    raise
+                failures.append(str(failure))
+                continue
+            if not json_output:
+                typer.echo(f"task {task} is {views[-1]['state']}")
+    if json_output:
+        show_json({"tasks": views})
+    if failures:
+        raise Failure("; ".join(failures))

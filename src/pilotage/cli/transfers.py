@@ -1,0 +1,92 @@
+"""Transfers, and their priorities (D9)."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .errors import BadInput, Failure
+from .output import Column, Json, ago, show, show_json
+
+if TYPE_CHECKING:
+    from .client import Client
+
+app = typer.Typer()
+
+TRANSFERS = (
+    Column("transfer", number=True),
+    Column("file"),
+    Column("from", essential=False),
+    Column("to"),
+    Column("share", essential=False),
+    Column("priority", number=True),
+    Column("state"),
+    Column("since", essential=False, number=True),
+    Column("error", essential=False),
+)
+
+
+@app.command(epilog="Example: pilotage transfers --prioritise 17=90 --prioritise 18=90")
+def transfers(
+    state: Annotated[str | None, typer.Option(help="Only transfers in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
+    prioritise: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID=PRIORITY", help="Give a live transfer another priority, 1 to 100; repeatable."
+        ),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Show transfers, newest first, or give some another priority."""
+    from .client import Client
+
+    wanted = [_priority(text) for text in prioritise or []]
+    with Client() as client:
+        if wanted:
+            _prioritise(client, wanted, json_output)
+            return
+        document = client.get("/transfers", state=state, limit=limit)
+    if json_output:
+        show_json(document)
+        return
+    rows = [
+        (
+            transfer["id"],
+            transfer["file"],
+            transfer["source"],
+            transfer["destination"],
+            transfer["share"],
+            transfer["priority"],
+            transfer["state"],
+            ago(transfer["since"]),
+            transfer["error"],
+        )
+        for transfer in document["transfers"]
+    ]
+    show(TRANSFERS, rows, "There are no transfers.")
+
+
+def _priority(text: str) -> tuple[int, int]:
+    id_, _, priority = text.partition("=")
+    try:
+        found = int(id_), int(priority)
+    except ValueError:
+        raise BadInput(f"--prioritise {text!r} is not ID=PRIORITY; give for example 17=90") from None
+    if not 1 <= found[1] <= 100:
+        raise BadInput(f"--prioritise {text!r}: {found[1]} is outside 1 to 100")
+    return found
+
+
+def _prioritise(client: "Client", wanted: list[tuple[int, int]], json_output: bool) -> None:
+    body = {"priorities": [{"id": id_, "priority": priority} for id_, priority in wanted]}
+    document = client.send("POST", "/transfers/priorities", body)
+    changed = set(document["changed"])
+    if json_output:
+        show_json(document)
+    else:
+        for id_, priority in wanted:
+            if id_ in changed:
+                typer.echo(f"transfer {id_} has priority {priority}")
+    missing = ", ".join(str(id_) for id_, _ in wanted if id_ not in changed)
+    if missing:
+        raise Failure(f"not changed, since no such transfer is live: {missing}")

@@ -1,0 +1,130 @@
+"""Worlds and what is decided from them, and the schemas of documents."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .errors import BadInput
+from .output import Column, Json, console, document_text, show, show_json
+
+if TYPE_CHECKING:
+    from pilotage.model.decision import Decision
+
+app = typer.Typer()
+
+
+class Step(StrEnum):
+    """What can be decided from a saved world."""
+
+    BROKER = "broker"
+    STAGE = "stage"
+    PROVISION = "provision"
+    MATCH = "match"
+    WATCH = "watch"
+
+
+class Document(StrEnum):
+    """What has a published schema."""
+
+    WORLD = "world"
+    FEDERATION = "federation"
+    TASK = "task"
+    DECISION = "decision"
+
+
+@app.command(epilog="Example: pilotage world --output world.yaml")
+def world(
+    output: Annotated[
+        Path | None, typer.Option(help="Write to this file, JSON where it ends in .json.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Save the world: all that decisions read, as YAML."""
+    import json
+
+    from .client import Client
+
+    with Client() as client, console(stderr=True).status("reading the world"):
+        document = client.get("/world")
+    as_json = json_output or (output is not None and output.suffix == ".json")
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else document_text(document)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text)
+    except OSError as error:
+        raise BadInput(f"{output} cannot be written: {error.strerror}") from error
+    if json_output:
+        show_json({"output": str(output), "time": document["time"], "seed": document["seed"]})
+    else:
+        typer.echo(f"{output} holds the world of now: {len(document['jobs'])} jobs", err=True)
+
+
+@app.command(epilog="Example: pilotage plan broker --world world.yaml --json")
+def plan(
+    step: Annotated[Step, typer.Argument(help="The step that decides.")],
+    world: Annotated[Path, typer.Option(help="A saved world; nothing else is read, nothing is changed.")],
+    json_output: Json = False,
+) -> None:
+    """Decide from a saved world. The same world gives the same decision, byte for byte."""
+    from pilotage.federation.documents import read
+    from pilotage.flow import planning
+    from pilotage.model.documents import canonical_json
+    from pilotage.model.world import World
+
+    decision = planning.plan(step.value, read(World, world))
+    if json_output:
+        typer.echo(canonical_json(decision))
+    else:
+        _show_decision(decision)
+
+
+def _show_decision(decision: "Decision") -> None:
+    from pilotage.model.decision import Create, Move
+
+    rows: list[tuple[object, ...]] = []
+    for change in decision.changes:
+        match change:
+            case Move():
+                went = f"{change.source} to {change.target}"
+                queue = change.changes.get("queue", "")
+                rows.append((len(change.ids), change.kind, went, queue, change.cause))
+            case Create():
+                kinds = sorted(
+                    {type(record).__name__.removeprefix("New").lower() for record in change.records}
+                )
+                rows.append((len(change.records), ", ".join(kinds), "created", "", change.cause))
+            case _:
+                rows.append((len(change.ids), change.kind, f"set {', '.join(change.changes)}", "", ""))
+    columns = (
+        Column("records", number=True),
+        Column("kind"),
+        Column("change"),
+        Column("queue"),
+        Column("cause", essential=False),
+    )
+    show(columns, rows, f"The step {decision.step} changes nothing in this world.")
+
+
+@app.command(epilog="Example: pilotage schema federation > federation.schema.json")
+def schema(
+    document: Annotated[Document, typer.Argument(help="Whose schema.")],
+    json_output: Json = False,  # noqa: ARG001 -- a schema is JSON with it and without
+) -> None:
+    """Print the JSON Schema of a document, which editors can check files with."""
+    from pilotage.model.decision import Decision
+    from pilotage.model.documents import json_schema
+    from pilotage.model.federation import Federation
+    from pilotage.model.work import TaskSpec
+    from pilotage.model.world import World
+
+    kinds: dict[Document, type] = {
+        Document.WORLD: World,
+        Document.FEDERATION: Federation,
+        Document.TASK: TaskSpec,
+        Document.DECISION: Decision,
+    }
+    show_json(json_schema(kinds[document]))

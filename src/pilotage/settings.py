@@ -1,0 +1,69 @@
+"""Where this machine keeps its things and where its server answers: environment variables PILOTAGE_*."""
+
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def _store(known: dict[str, Any]) -> str:
+    return f"sqlite:///{known['home']}/pilotage.sqlite"
+
+
+def _token(known: dict[str, Any]) -> str:
+    try:
+        return Path(known["home"], "token").read_text().strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _host(known: dict[str, Any]) -> str:
+    return urlsplit(known["url"]).hostname or "127.0.0.1"
+
+
+def _port(known: dict[str, Any]) -> int:
+    parts = urlsplit(known["url"])
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+class Settings(BaseSettings):
+    """Each field is set by the variable of its name: ``PILOTAGE_HOME``, ``PILOTAGE_STORE`` and so on.
+
+    ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is where
+    clients and pilots reach the server, ``host`` and ``port`` where it listens: the url's, unless given.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="PILOTAGE_", env_ignore_empty=True, frozen=True, extra="forbid"
+    )
+
+    home: Path = Field(default_factory=lambda: Path.home() / ".pilotage")
+    store: str = Field(default_factory=_store)
+    url: str = "http://127.0.0.1:8470"
+    token: Annotated[str, Field(repr=False)] = Field(default_factory=_token)
+    host: str = Field(default_factory=_host)
+    port: Annotated[int, Field(ge=0, le=65535)] = Field(default_factory=_port)
+
+    @field_validator("home")
+    @classmethod
+    def _expanded(cls, home: Path) -> Path:
+        return home.expanduser().absolute()
+
+    @field_validator("url")
+    @classmethod
+    def _is_http(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("give a URL like http://127.0.0.1:8470")
+        parts.port  # noqa: B018 -- raises ValueError where it is not a port
+        return url.rstrip("/")
+
+    def at(self, host: str | None, port: int | None) -> "Settings":
+        """The same, listening elsewhere; where no url was set, clients on this machine find it there."""
+        changes: dict[str, Any] = {"host": host or self.host, "port": self.port if port is None else port}
+        if "url" not in self.model_fields_set:
+            name = "127.0.0.1" if changes["host"] in ("0.0.0.0", "::") else changes["host"]
+            changes["url"] = f"http://{f'[{name}]' if ':' in name else name}:{changes['port']}"
+        return self.model_copy(update=changes)

@@ -1,0 +1,65 @@
+"""Every command says what it does, with an example, and the command line starts without heavy imports."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+
+from pilotage.cli.app import app
+
+from .conftest import Pilotage
+
+HEAVY = ("pydantic", "httpx", "sqlalchemy", "numpy", "fastapi", "yaml", "matplotlib")
+
+
+def commands(group: Any, *before: str) -> Iterator[tuple[str, ...]]:
+    """Every command that can be typed, by its words."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, *before, name)
+        else:
+            yield (*before, name)
+
+
+COMMANDS = list(commands(typer.main.get_command(app)))
+
+
+def test_the_commands_are_those_that_people_know() -> None:
+    assert {words[0] for words in COMMANDS} == {
+        *("up", "demo", "submit", "status", "cancel", "explain", "plan", "world", "queues", "shares"),
+        *("pilots", "transfers", "token", "schema", "federation"),
+    }
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_ends_with_an_example(pilotage: Pilotage, words: tuple[str, ...]) -> None:
+    result = pilotage(*words, "--help")
+    assert result.exit_code == 0
+    assert f"Example: pilotage {' '.join(words)}" in result.stdout
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words != ("up",)], ids=" ".join)
+def test_every_command_with_an_answer_gives_it_as_json_too(
+    pilotage: Pilotage, words: tuple[str, ...]
+) -> None:
+    assert "--json" in pilotage(*words, "--help").stdout
+
+
+def test_exit_codes_are_documented(pilotage: Pilotage) -> None:
+    text = " ".join(pilotage("--help").stdout.split())
+    assert "0 done; 1 what was asked for is not there or failed; 2 bad input or usage; 3 the server" in text
+
+
+def test_an_unknown_command_is_bad_usage(pilotage: Pilotage) -> None:
+    assert pilotage("sbumit", "x").exit_code == 2
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = f"import sys; import pilotage.cli.app; print(*({HEAVY!r} & sys.modules.keys()))".replace(
+        f"{HEAVY!r}", f"set({HEAVY!r})"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

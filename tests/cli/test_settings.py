@@ -1,0 +1,65 @@
+"""Settings by the environment, and what follows from them."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from pilotage.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("STORE", "URL", "TOKEN", "HOST", "PORT"):
+        monkeypatch.delenv(f"PILOTAGE_{name}", raising=False)
+    monkeypatch.setenv("PILOTAGE_HOME", str(tmp_path))
+
+
+def test_the_store_and_the_token_are_in_the_home(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    settings = Settings()
+    assert settings.store == f"sqlite:///{tmp_path}/pilotage.sqlite"
+    assert settings.token == "secret"
+    assert "secret" not in repr(settings)
+
+
+def test_the_home_is_below_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("PILOTAGE_HOME")
+    assert Settings().home == tmp_path / ".pilotage"
+    monkeypatch.setenv("PILOTAGE_HOME", "~/elsewhere")
+    assert Settings().home == tmp_path / "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port"),
+    [
+        ("http://127.0.0.1:9000", "127.0.0.1", 9000),
+        ("https://pilotage.example.org/", "pilotage.example.org", 443),
+        ("http://[::1]:8470", "::1", 8470),
+        ("http://example.org", "example.org", 80),
+    ],
+)
+def test_host_and_port_are_those_of_the_url(
+    monkeypatch: pytest.MonkeyPatch, url: str, host: str, port: int
+) -> None:
+    monkeypatch.setenv("PILOTAGE_URL", url)
+    settings = Settings()
+    assert (settings.host, settings.port) == (host, port)
+    assert settings.url == url.rstrip("/")
+
+
+def test_listening_elsewhere_moves_the_url_unless_one_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings().at(None, 9000).url == "http://127.0.0.1:9000"
+    assert Settings().at("0.0.0.0", None).url == "http://127.0.0.1:8470"
+    assert Settings().at("::1", 9000).url == "http://[::1]:9000"
+    monkeypatch.setenv("PILOTAGE_URL", "https://pilotage.example.org")
+    moved = Settings().at("0.0.0.0", 8470)
+    assert (moved.url, moved.host, moved.port) == ("https://pilotage.example.org", "0.0.0.0", 8470)
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "127.0.0.1:8470", "http://", "http://x:99999", "http://x:port"])
+def test_a_url_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("PILOTAGE_URL", url)
+    with pytest.raises(ValidationError):
+        Settings()
