@@ -4,7 +4,7 @@ from pilotage.store import Store
 from pilotage.tasks import cancellation
 
 from .errors import NoSuchTask
-from .step import new_seed, take
+from .step import new_seed
 
 
 def cancel(store: Store, task: int, reason: str, actor: str, now: float) -> int:
@@ -12,7 +12,13 @@ def cancel(store: Store, task: int, reason: str, actor: str, now: float) -> int:
 
     Pilots that run its jobs are told so at their next report. Raises :class:`NoSuchTask`.
     """
-    world = store.snapshots.for_cancel(now, new_seed(), task)
-    if not world.tasks:
-        raise NoSuchTask(task)
-    return take(store, cancellation.cancel(world, task, reason), actor)
+    changed = 0
+    while True:
+        world = store.snapshots.for_cancel(now, new_seed(), task)
+        if not world.tasks:
+            raise NoSuchTask(task)
+        # What moved on since the world was read is handed back, and met again where it is now.
+        committed = store.commit(cancellation.cancel(world, task, reason), actor)
+        changed += sum(len(ids) for ids in committed.accepted)
+        if not committed.handed_back:
+            return changed

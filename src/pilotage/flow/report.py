@@ -8,7 +8,7 @@ from pilotage.pilots import reports as policy
 from pilotage.store import Store
 
 from .errors import PilotGone
-from .step import new_seed, take
+from .step import new_seed
 
 Attempt = tuple[int, int]
 
@@ -21,7 +21,9 @@ def report(
     ``holding`` lists every attempt (job, attempt) that it has. Raises :class:`PilotGone`.
     """
     world = _world(store, pilot, holding, reports, now)
-    take(store, policy.receive(world, tuple(holding)), f"pilot:{pilot}")
+    committed = store.commit(policy.receive(world, tuple(holding)), f"pilot:{pilot}")
+    if committed.handed_back:
+        world = _world(store, pilot, holding, reports, now)
     return policy.stops(world, tuple(holding))
 
 

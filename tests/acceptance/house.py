@@ -1,0 +1,123 @@
+"""A whole house as processes of its own, any of which may be killed at any moment and started again."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+AGENT = "pilotage.pilots.agent"
+
+
+def wait_until(holds: Callable[[], bool], timeout: float, what: str) -> None:
+    """Wait until something holds; fails the test after ``timeout`` s."""
+    end = time.monotonic() + timeout
+    while not holds():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout:g} s: {what}")
+        time.sleep(0.05)
+
+
+@dataclass
+class House:
+    """Processes by name, each the arguments of ``pilotage up``; all share one home and one store."""
+
+    home: Path
+    store: str
+    port: int
+    federation: Path
+    parts: dict[str, Sequence[str]]
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str) -> None:
+        """Start a part, or start it again."""
+        environment = os.environ | {
+            "PILOTAGE_HOME": str(self.home),
+            "PILOTAGE_STORE": self.store,
+            "PILOTAGE_URL": f"http://127.0.0.1:{self.port}",
+        }
+        command = [sys.executable, "-m", "pilotage.cli", "up", *self.parts[name]]
+        with (self.home / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                command, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+
+    def kill(self, name: str) -> None:
+        """As ``kill -9`` does."""
+        self.running[name].kill()
+        self.running[name].wait()
+
+    def kill_an_agent(self, dice: random.Random) -> bool:
+        """Kill one of the pilots' processes, if there is any."""
+        agents = self.agents()
+        if not agents:
+            return False
+        try:
+            dice.choice(agents).kill()
+        except psutil.NoSuchProcess:
+            return False
+        return True
+
+    def agents(self) -> list[psutil.Process]:
+        """The pilot agents of this house, by pid."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                mine = AGENT in process.cmdline() and process.environ().get("PILOTAGE_URL") == self.url
+            except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+                continue
+            if mine:
+                found.append(process)
+        return sorted(found, key=lambda process: process.pid)
+
+    def stop(self) -> None:
+        """End everything."""
+        for process in self.running.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self.running.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        for agent in self.agents():
+            for process in [*agent.children(recursive=True), agent]:
+                process.kill()
+
+    @property
+    def url(self) -> str:
+        """Where the API answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """The API's answer as a document; tried again while the server is being started again."""
+        end = time.monotonic() + 60
+        while True:
+            try:
+                token = (self.home / "token").read_text()
+                headers = {"Authorization": f"Bearer {token}"}
+                answer = httpx.request(
+                    method, f"{self.url}/api/v1{path}", json=body, headers=headers, timeout=10
+                )
+                if answer.status_code < 500:
+                    answer.raise_for_status()
+                    return answer.json() if answer.content else None
+                fault: object = answer.text
+            except (httpx.TransportError, FileNotFoundError) as error:
+                fault = error
+            if time.monotonic() > end:
+                raise AssertionError(f"no answer from {path}: {fault}\n{self.last_words()}")
+            time.sleep(0.1)
+
+    def last_words(self) -> str:
+        """The end of every part's log."""
+        logs = sorted(self.home.glob("*.log"))
+        return "\n".join(f"--- {log.name}\n{log.read_text()[-3000:]}" for log in logs)
