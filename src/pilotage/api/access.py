@@ -1,0 +1,106 @@
+"""Who calls, and whether they may: bearer tokens to credentials, one policy a route.
+
+Tokens are looked up in the store by their hash; what was found is believed for a few seconds, so that pilots
+that report often cost no query. A pilot that was given up meanwhile is found out by the step it calls.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.concurrency import run_in_threadpool
+
+from pilotage.model.identity import Credential, Identity, Role
+from pilotage.store import Store
+
+BELIEVED_FOR = 5.0
+"""How long a token that was found is not looked up again, in s."""
+
+REMEMBERED = 10_000
+"""How many tokens are remembered at most; the oldest is forgotten first."""
+
+_BEARER = HTTPBearer(auto_error=False, description="A token made with `pilotage token`, or a pilot's own.")
+
+
+class Tokens:
+    """The store's tokens, with those found lately in memory. Used from the event loop only."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._found: dict[bytes, tuple[Credential, float]] = {}
+
+    async def find(self, token: str) -> Credential | None:
+        """What the token stands for, None where it is unknown, revoked or expired."""
+        key = hashlib.sha256(token.encode()).digest()
+        credential, until = self._found.get(key, (None, 0.0))
+        now = self._clock()
+        if credential is None or now >= until:
+            self._found.pop(key, None)
+            credential = await run_in_threadpool(self._store.tokens.find, token)
+            if credential is not None:
+                self._remember(key, credential, now)
+        if credential is None or (credential.expires is not None and credential.expires <= now):
+            return None
+        return credential
+
+    def _remember(self, key: bytes, credential: Credential, now: float) -> None:
+        while len(self._found) >= REMEMBERED:
+            del self._found[next(iter(self._found))]
+        self._found[key] = (credential, now + BELIEVED_FOR)
+
+
+class Policy:
+    """Lets callers of some roles in; every route but the open ones has one."""
+
+    def __init__(self, *roles: Role) -> None:
+        self.roles = frozenset(roles)
+
+    async def __call__(
+        self,
+        request: Request,
+        bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
+    ) -> Credential:
+        """The caller's credential. 401 without a token that is known, 403 for another role."""
+        tokens: Tokens = request.app.state.tokens
+        credential = await tokens.find(bearer.credentials) if bearer else None
+        if credential is None:
+            raise HTTPException(401, "a valid bearer token is needed", headers={"WWW-Authenticate": "Bearer"})
+        if credential.role not in self.roles:
+            needed = " or ".join(sorted(self.roles))
+            raise HTTPException(403, f"this is for the role {needed}, the token's is {credential.role}")
+        return credential
+
+
+def _pilot_id(credential: Annotated[Credential, Depends(Policy("pilot"))]) -> int:
+    if credential.pilot is None:
+        raise HTTPException(403, "this token is not bound to a pilot")
+    return credential.pilot
+
+
+FOR_PEOPLE = Depends(Policy("user", "operator"))
+FOR_OPERATORS = Depends(Policy("operator"))
+Person = Annotated[Credential, FOR_PEOPLE]
+"""A user, who sees what is their own, or an operator, who sees everything."""
+
+Operator = Annotated[Credential, FOR_OPERATORS]
+PilotId = Annotated[int, Depends(_pilot_id)]
+"""The one pilot that the caller's token is bound to (P9)."""
+
+
+def owner_seen(credential: Credential) -> Identity | None:
+    """Whose tasks the caller sees: a user their own, an operator everybody's (None)."""
+    return None if credential.role == "operator" else credential.identity
+
+
+def may_see(credential: Credential, owner: str, vo: str) -> bool:
+    """Whether something of this owner's is shown to the caller: name and VO are both the same."""
+    seen = owner_seen(credential)
+    return seen is None or (seen.name, seen.vo) == (owner, vo)
+
+
+def actor(credential: Credential) -> str:
+    """How events name the caller."""
+    return f"{credential.role}:{credential.identity.name}"

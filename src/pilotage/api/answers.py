@@ -1,0 +1,64 @@
+"""Answers as bytes that are made once, and faults as the documents that clients read."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Response
+
+from pilotage.federation.faults import BadDocument, field_name
+from pilotage.model.documents import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFault:
+    """What is wrong with a field of a request, and what would be right."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotUnderstood:
+    """Why a request was not understood (422)."""
+
+    detail: list[FieldFault]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a request was refused."""
+
+    detail: str
+
+
+_MEANINGS = {
+    404: "there is no such thing, or it is somebody else's",
+    409: "not before a federation is there",
+    410: "the pilot was given up",
+}
+
+
+def answer(value: object, status: int = 200) -> Response:
+    """The document of a record, not validated again: it was made by us."""
+    return Response(to_json(value), status, media_type="application/json")
+
+
+def documented(model: Any, *refusals: int, status: int = 200) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of a route's answers: its own, and those in which it refuses."""
+    told: Mapping[int, str] = {401: "no valid token", 403: "not for this caller"} | {
+        code: _MEANINGS[code] for code in refusals
+    }
+    answers: dict[int | str, dict[str, Any]] = {} if model is None else {status: {"model": model}}
+    answers |= {code: {"model": Refused, "description": text} for code, text in told.items()}
+    return answers | {422: {"model": NotUnderstood, "description": "not understood"}}
+
+
+def faults_of(bad: BadDocument) -> list[FieldFault]:
+    """A document's faults by field."""
+    return [FieldFault(field_name(fault.path), fault.text) for fault in bad.faults]
+
+
+def misread(errors: Sequence[Any]) -> list[FieldFault]:
+    """A request's faults by field, without the part of the request in which they are."""
+    return [FieldFault(".".join(map(str, error["loc"][1:])), error["msg"]) for error in errors]

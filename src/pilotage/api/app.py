@@ -1,0 +1,80 @@
+"""The application: every route under ``/api/v1``, and how what the steps refuse is answered."""
+
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+
+from pilotage.flow.errors import PilotGone
+from pilotage.store import NoFederation, Store
+
+from . import federation, jobs, pilot_agent, pilots, queues, tasks, tokens, transfers
+from .access import Tokens
+from .answers import answer, misread
+from .guard import Guard
+
+PREFIX = "/api/v1"
+ROUTERS = (tasks, jobs, queues, pilots, transfers, federation, tokens, pilot_agent)
+
+LARGEST_BODY = 16 * 1024 * 1024
+"""Bytes of a request: some ten thousand tasks, or reports."""
+
+
+class Health(BaseModel):
+    """That the server answers, and which one it is."""
+
+    status: str
+    version: str
+
+
+def create_app(
+    store: Store,
+    wake: Callable[[str], None] = lambda _: None,
+    clock: Callable[[], float] = time.time,
+) -> FastAPI:
+    """The API of a store. ``wake`` rings for a loop by name, ``clock`` tells the time in s since 1970 UTC."""
+    app = FastAPI(
+        title="Pilotage",
+        summary="A workload broker for federated computing that can say why.",
+        version=version("pilotage"),
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        max_body_size=LARGEST_BODY,
+        separate_input_output_schemas=False,
+    )
+    app.state.store, app.state.wake, app.state.clock = store, wake, clock
+    app.state.tokens = Tokens(store, clock)
+    app.add_middleware(Guard)
+    _answer_faults(app)
+    api = APIRouter(prefix=PREFIX)
+    api.add_api_route("/health", _health, response_model=Health, tags=["health"])
+    for room in ROUTERS:
+        api.include_router(room.router)
+    app.include_router(api)
+    return app
+
+
+async def _health() -> Health:
+    """Whether the server answers; open to everybody."""
+    return Health(status="ok", version=version("pilotage"))
+
+
+def _answer_faults(app: FastAPI) -> None:
+    """What steps and requests can have wrong, as answers; everything else is the guard's."""
+
+    @app.exception_handler(RequestValidationError)
+    async def not_understood(_: Request, fault: Exception) -> Response:
+        assert isinstance(fault, RequestValidationError)
+        return answer({"detail": misread(fault.errors())}, 422)
+
+    @app.exception_handler(PilotGone)
+    async def gone(_: Request, __: Exception) -> Response:
+        return answer({"detail": PilotGone.__doc__}, 410)
+
+    @app.exception_handler(NoFederation)
+    async def not_yet(_: Request, fault: Exception) -> Response:
+        return answer({"detail": str(fault)}, 409)

@@ -1,0 +1,67 @@
+"""The federation as it is declared, and the world as decisions read it."""
+
+import secrets
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Response
+from pydantic import BaseModel
+
+from pilotage.federation.faults import BadDocument
+from pilotage.model.federation import Federation
+from pilotage.model.world import World
+
+from .access import FOR_OPERATORS, Operator, Person, actor
+from .answers import answer, documented, faults_of
+from .documents import Declared
+from .parts import Clock, TheStore, Wake
+
+router = APIRouter(tags=["federation"])
+
+LARGEST_FEDERATION = 256 * 1024 * 1024
+"""Bytes: a thousand sites with every link between them."""
+
+
+class Saved(BaseModel):
+    """The number of the version that is in force now."""
+
+    version: int
+
+
+@router.get("/federation", responses=documented(Federation, 409))
+def get_federation(caller: Person, store: TheStore) -> Response:
+    """The federation in force. Options, which may hold credentials, are shown to operators alone."""
+    federation = store.federation()
+    return answer(federation if caller.role == "operator" else without_options(federation))
+
+
+@router.put("/federation", max_body_size=LARGEST_FEDERATION, responses=documented(Saved))
+def put_federation(
+    body: Annotated[Declared, Body()], caller: Operator, store: TheStore, wake: Wake
+) -> Response:
+    """Replace the federation, without a restart; nothing of one that has faults is taken."""
+    if isinstance(body, BadDocument):
+        return answer({"detail": faults_of(body)}, 422)
+    assert isinstance(body, Federation)
+    version = store.save_federation(body, actor(caller))
+    for loop in ("lift", "broker", "provision", "stage"):
+        wake(loop)
+    return answer({"version": version})
+
+
+@router.get("/world", dependencies=[FOR_OPERATORS], responses=documented(World, 409))
+def get_world(store: TheStore, clock: Clock) -> Response:
+    """All that decisions read, as of now: any of them can be made again from this."""
+    return answer(store.snapshots.whole(clock(), secrets.randbits(32)))
+
+
+def without_options(federation: Federation) -> Federation:
+    """The same without the options of storages, computing elements and plugins."""
+    queues = tuple(
+        replace(
+            queue, computing_element=queue.computing_element and replace(queue.computing_element, options={})
+        )
+        for queue in federation.queues
+    )
+    storages = tuple(replace(storage, options={}) for storage in federation.storages)
+    return replace(federation, queues=queues, storages=storages, plugin_options={})

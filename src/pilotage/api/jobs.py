@@ -1,0 +1,36 @@
+"""Single jobs: how they are, what happened to them, and why they are where they are."""
+
+from fastapi import APIRouter, HTTPException, Response
+
+from pilotage.model.identity import Credential
+from pilotage.store import Store
+from pilotage.store.views import JobDetails
+
+from .access import Person, may_see
+from .answers import answer, documented
+from .parts import Id, TheStore
+from .views import Choices
+
+router = APIRouter(prefix="/jobs", tags=["jobs"])
+
+
+@router.get("/{job}", responses=documented(JobDetails, 404))
+def get_job(job: Id, caller: Person, store: TheStore) -> Response:
+    """A job with its history."""
+    return answer(_seen(store, caller, job))
+
+
+@router.get("/{job}/explain", responses=documented(Choices, 404))
+def get_explanation(job: Id, caller: Person, store: TheStore) -> Response:
+    """Why a job went where it went, or nowhere, newest first."""
+    _seen(store, caller, job)
+    return answer({"choices": store.queries.job_choices(job)})
+
+
+def _seen(store: Store, caller: Credential, job: int) -> JobDetails:
+    """A job of a task that the caller may see; 404 where there is none or it is somebody else's."""
+    found = store.queries.job(job)
+    task = store.queries.task(found.task) if found else None
+    if found is None or task is None or not may_see(caller, task.owner, task.vo):
+        raise HTTPException(404, f"there is no job {job}, or it is not yours")
+    return found

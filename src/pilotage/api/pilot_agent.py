@@ -1,0 +1,87 @@
+"""What a pilot does: fetch work, report on it, end. Its token reaches nothing else (P9)."""
+
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Response
+from pydantic import BaseModel, Field
+
+from pilotage.flow import match, pilot_end, report
+from pilotage.flow.match import MatchAnswer
+from pilotage.model.work import Count, Megabytes, Seconds
+from pilotage.model.world import Report
+
+from .access import PilotId
+from .answers import answer, documented
+from .parts import LARGEST_ID, Clock, Id, Text, TheStore
+
+router = APIRouter(prefix="/pilot", tags=["pilot"])
+
+Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
+Attempt = tuple[Number, Number]
+Batch = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class Offer(BaseModel, extra="forbid"):
+    """What a pilot has free: cores, memory in MB, walltime left in s, and the most jobs it would take."""
+
+    cores: Count
+    memory: Megabytes
+    walltime: Seconds
+    max_jobs: Batch
+
+
+class Reports(BaseModel, extra="forbid"):
+    """Every attempt that the pilot has, and what happened to some of them, in order."""
+
+    holding: tuple[Attempt, ...] = ()
+    reports: tuple[Report, ...] = ()
+
+
+class Stops(BaseModel):
+    """Attempts that are not the pilot's any more: their payloads must end, their files go."""
+
+    stop: list[Attempt]
+
+
+class PayloadFiles(BaseModel):
+    """Files to write beside the inputs, by name."""
+
+    files: dict[str, str]
+
+
+class Reason(BaseModel, extra="forbid"):
+    """Why the pilot ends."""
+
+    reason: Text
+
+
+@router.post("/match", responses=documented(MatchAnswer, 410))
+def post_match(offer: Offer, pilot: PilotId, store: TheStore, clock: Clock) -> Response:
+    """Fetch the jobs of the highest claim among all that fit what is free (P13)."""
+    return answer(
+        match.match(store, pilot, offer.cores, offer.memory, offer.walltime, offer.max_jobs, clock())
+    )
+
+
+@router.post("/report", responses=documented(Stops, 410))
+def post_report(body: Reports, pilot: PilotId, store: TheStore, clock: Clock) -> Response:
+    """Report on attempts; the same call is the pilot's heartbeat."""
+    reports = [replace(one, error=one.error.replace("\0", "")) for one in body.reports]
+    return answer({"stop": report.report(store, pilot, body.holding, reports, clock())})
+
+
+@router.post("/end", status_code=204, responses=documented(None, 410))
+def post_end(body: Reason, pilot: PilotId, store: TheStore, clock: Clock) -> Response:
+    """Say that nothing runs any more and nothing will."""
+    pilot_end.end(store, pilot, body.reason, clock())
+    return Response(status_code=204)
+
+
+@router.get("/payload/{task}", responses=documented(PayloadFiles, 404, 410))
+def get_payload(task: Id, pilot: PilotId, store: TheStore) -> Response:
+    """The payload files of a task of which the pilot holds a job."""
+    files = store.queries.payload_files(task, pilot)
+    if files is None:
+        raise HTTPException(404, f"the pilot holds no job of task {task}")
+    return answer({"files": files})

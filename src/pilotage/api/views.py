@@ -1,0 +1,54 @@
+"""The lists that people are shown, as OpenAPI describes them."""
+
+from pydantic import BaseModel
+
+from pilotage.model.work import Pilot, Transfer
+from pilotage.store.views import DatedChoice, JobView, OutputView, QueueView, ShareView, TaskView
+
+
+class Tasks(BaseModel):
+    """Tasks, newest first."""
+
+    tasks: list[TaskView]
+
+
+class Jobs(BaseModel):
+    """Jobs by id."""
+
+    jobs: list[JobView]
+
+
+class Outputs(BaseModel):
+    """The files that a task's jobs made."""
+
+    files: list[OutputView]
+
+
+class Choices(BaseModel):
+    """Decisions, newest first."""
+
+    choices: list[DatedChoice]
+
+
+class Queues(BaseModel):
+    """Queues by name."""
+
+    queues: list[QueueView]
+
+
+class Shares(BaseModel):
+    """Shares by name."""
+
+    shares: list[ShareView]
+
+
+class Pilots(BaseModel):
+    """Pilots, newest first."""
+
+    pilots: list[Pilot]
+
+
+class Transfers(BaseModel):
+    """Transfers, newest first."""
+
+    transfers: list[Transfer]

@@ -1,0 +1,172 @@
+"""An application on a real store: a small federation, people of two VOs, and a clock that stands still."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+with warnings.catch_warnings():  # it asks for a client that is not the one this project uses
+    warnings.simplefilter("ignore")
+    from starlette.testclient import TestClient
+
+from pilotage.api import PREFIX, create_app
+from pilotage.flow import split
+from pilotage.flow.step import Pass
+from pilotage.model.decision import Create, Decision, Move
+from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.identity import Credential, Identity, Role
+from pilotage.model.states import JobState, PilotState
+from pilotage.model.work import NewPilot
+from pilotage.store import Store
+from pilotage.store.views import JobDetails
+
+NOW = 1_800_000_000.0
+ALICE = Identity(name="alice", vo="atlas", group="higgs")
+BOB = Identity(name="bob", vo="atlas", group="higgs")
+OTHER_ALICE = Identity(name="alice", vo="belle")
+
+
+def federation(directory: Path) -> Federation:
+    return Federation(
+        name="small",
+        sites=(Site(name="north", nucleus=True), Site(name="south")),
+        storages=(
+            Storage(name="north-disk", site="north", url=f"file://{directory}/north"),
+            Storage(
+                name="south-disk", site="south", url=f"file://{directory}/south", options={"key": "secret"}
+            ),
+        ),
+        queues=(
+            Queue(
+                name="north-queue",
+                site="north",
+                storage="north-disk",
+                computing_element=ComputingElement(options={"password": "secret"}),
+            ),
+            Queue(name="south-queue", site="south", storage="south-disk"),
+        ),
+    )
+
+
+@dataclass
+class House:
+    """The application and what stands behind it."""
+
+    store: Store
+    now: float = NOW
+    rung: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.app: FastAPI = create_app(self.store, self.rung.append, lambda: self.now)
+
+    def client(self, token: str | None = None) -> TestClient:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return TestClient(self.app, base_url=f"http://testserver{PREFIX}", headers=headers)
+
+    def as_(self, role: Role, identity: Identity, pilot: int | None = None) -> TestClient:
+        credential = Credential(role=role, identity=identity, pilot=pilot, expires=None)
+        return self.client(self.store.tokens.create(credential))
+
+    def job(self, job: int) -> JobDetails:
+        found = self.store.queries.job(job)
+        assert found is not None
+        return found
+
+    def commit(self, *changes: Any) -> None:
+        self.store.commit(Decision(step="test", time=self.now, seed=1, changes=changes), "test")
+
+    def split(self) -> None:
+        split.run(self.store, Pass(time=self.now, seed=1, batch=1000))
+
+    def activate(self, task: int, queue: str = "north-queue") -> tuple[int, ...]:
+        """Jobs of a task that was submitted, made ready to be matched at a queue."""
+        self.split()
+        ids = tuple(job.id for job in self.store.queries.jobs(task, None, 1000, 0))
+        changes = {"queue": queue}
+        self.commit(
+            Move(
+                kind="job",
+                ids=ids,
+                source=JobState.DEFINED,
+                target=JobState.ACTIVATED,
+                cause="brokered",
+                changes=changes,
+            )
+        )
+        return ids
+
+    def pilot(self, queue: str = "north-queue", owner: Identity = ALICE) -> tuple[int, TestClient]:
+        """A pilot in a queue, and a client with its token."""
+        new = NewPilot(
+            queue=queue,
+            requirements="",
+            kind="generic",
+            owner=owner,
+            submit_pool="default",
+            cores=1,
+            memory=4000,
+            walltime=86400,
+        )
+        made = self.store.commit(
+            Decision(step="test", time=self.now, seed=1, changes=(Create(records=(new,), cause="needed"),)),
+            "test",
+        )
+        id_ = made.created[0][0]
+        assert id_ is not None
+        self.commit(
+            Move(
+                kind="pilot",
+                ids=(id_,),
+                source=PilotState.CREATED,
+                target=PilotState.SUBMITTED,
+                cause="submitted",
+            )
+        )
+        return id_, self.as_("pilot", owner, id_)
+
+
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A house for all tests of a module that are refused everything."""
+    directory = tmp_path_factory.mktemp("unchanged")
+    store = Store.open(f"sqlite:///{directory / 'store.db'}")
+    store.save_federation(federation(directory), "test")
+    yield House(store)
+    store.close()
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    store = Store.open(f"sqlite:///{tmp_path / 'store.db'}")
+    store.save_federation(federation(tmp_path), "test")
+    yield House(store)
+    store.close()
+
+
+@pytest.fixture
+def alice(house: House) -> TestClient:
+    return house.as_("user", ALICE)
+
+
+@pytest.fixture
+def operator(house: House) -> TestClient:
+    return house.as_("operator", Identity(name="olga"))
+
+
+Submit = Callable[..., int]
+
+
+@pytest.fixture
+def submit(alice: TestClient) -> Submit:
+    """Submits a task of Alice's; returns its id."""
+
+    def submitted(**fields: Any) -> int:
+        answer = alice.post("/tasks", json={"tasks": [{"name": "work", "command": ["true"], **fields}]})
+        assert answer.status_code == 201, answer.text
+        return int(answer.json()["tasks"][0]["id"])
+
+    return submitted

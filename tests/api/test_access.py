@@ -1,0 +1,208 @@
+"""Every route has a policy, and the policy holds: no token, another role, somebody else's token."""
+
+import time
+from typing import Any
+
+import pytest
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from pilotage.api.access import BELIEVED_FOR, Policy
+from pilotage.api.app import PREFIX, ROUTERS
+from pilotage.model.identity import Credential, Identity, Role
+
+from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit
+
+Route = tuple[str, str]
+
+OPEN = {("GET", "/health")}
+OPERATORS = {
+    ("POST", "/transfers/priorities"),
+    ("PUT", "/federation"),
+    ("GET", "/world"),
+    ("GET", "/pilots"),
+    ("GET", "/transfers"),
+    ("POST", "/tokens"),
+}
+PILOTS = {
+    ("POST", "/pilot/match"),
+    ("POST", "/pilot/report"),
+    ("POST", "/pilot/end"),
+    ("GET", "/pilot/payload/{task}"),
+}
+EVERYBODY = {
+    ("POST", "/tasks"),
+    ("GET", "/tasks"),
+    ("GET", "/queues"),
+    ("GET", "/shares"),
+    ("GET", "/federation"),
+}
+OWNERS = {
+    ("GET", "/tasks/{task}"),
+    ("POST", "/tasks/{task}/cancel"),
+    ("GET", "/tasks/{task}/jobs"),
+    ("GET", "/tasks/{task}/outputs"),
+    ("GET", "/tasks/{task}/explain"),
+    ("GET", "/jobs/{job}"),
+    ("GET", "/jobs/{job}/explain"),
+}
+CLOSED = sorted(OPERATORS | PILOTS | EVERYBODY | OWNERS)
+BODIES: dict[Route, Any] = {
+    ("POST", "/tasks"): {"tasks": [{"name": "work"}]},
+    ("POST", "/tokens"): {"name": "mallory", "role": "operator"},
+    ("POST", "/transfers/priorities"): {"priorities": [{"id": 1, "priority": 100}]},
+    ("PUT", "/federation"): {},
+    ("POST", "/pilot/match"): {"cores": 1, "memory": 1000, "walltime": 1000, "max_jobs": 1},
+    ("POST", "/pilot/report"): {"holding": [], "reports": []},
+    ("POST", "/pilot/end"): {"reason": "idle"},
+}
+ROLES: tuple[Role, ...] = ("user", "pilot", "operator")
+
+
+def roles_of(route: Route) -> set[Role]:
+    if route in PILOTS:
+        return {"pilot"}
+    return {"operator"} if route in OPERATORS else {"user", "operator"}
+
+
+WRONG = [(route, role) for route in CLOSED for role in ROLES if role not in roles_of(route)]
+
+
+def call(client: Any, route: Route, number: int = 1) -> Any:
+    method, path = route
+    return client.request(method, path.format(task=number, job=number), json=BODIES.get(route))
+
+
+def policies(dependant: Dependant) -> list[Policy]:
+    own = [dependant.call] if isinstance(dependant.call, Policy) else []
+    return own + [policy for inner in dependant.dependencies for policy in policies(inner)]
+
+
+def test_every_route_has_a_policy_and_is_tested_here() -> None:
+    found: dict[Route, set[frozenset[Role]]] = {}
+    for room in ROUTERS:
+        for route in room.router.routes:
+            assert isinstance(route, APIRoute)
+            for method in route.methods or ():
+                found[method, route.path] = {policy.roles for policy in policies(route.dependant)}
+    assert found == {route: {frozenset(roles_of(route))} for route in CLOSED}
+
+
+def test_openapi_shows_every_route_and_which_need_a_token(house: House) -> None:
+    document = house.client().get("/openapi.json").json()
+    told = {
+        (method.upper(), path.removeprefix(PREFIX)): "security" in operation
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert told == dict.fromkeys(CLOSED, True) | dict.fromkeys(OPEN, False)
+
+
+@pytest.mark.parametrize("route", CLOSED)
+@pytest.mark.parametrize("header", [None, "Bearer nonsense", "Basic YTpi", "Bearer"])
+def test_without_a_token_that_is_known_nothing_is_told(
+    unchanged: House, route: Route, header: str | None
+) -> None:
+    client = unchanged.client()
+    client.headers = {"Authorization": header} if header else {}
+    answer = call(client, route)
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert answer.json() == {"detail": "a valid bearer token is needed"}
+
+
+@pytest.mark.parametrize(("route", "role"), WRONG)
+def test_the_wrong_role_is_refused(unchanged: House, route: Route, role: Role) -> None:
+    answer = call(unchanged.as_(role, ALICE, 1 if role == "pilot" else None), route)
+    assert answer.status_code == 403
+    assert answer.json()["detail"].endswith(f"the token's is {role}")
+
+
+@pytest.mark.parametrize("route", sorted(PILOTS))
+def test_a_pilots_token_without_a_pilot_reaches_nothing(unchanged: House, route: Route) -> None:
+    assert call(unchanged.as_("pilot", ALICE), route).status_code == 403
+
+
+@pytest.mark.parametrize("route", sorted(OWNERS))
+@pytest.mark.parametrize(
+    "stranger", [BOB, OTHER_ALICE, Identity(name="alice"), Identity(name="", vo="atlas")]
+)
+def test_somebody_elses_is_as_if_it_were_not_there(
+    house: House, submit: Submit, route: Route, stranger: Identity
+) -> None:
+    task = submit()
+    (job,) = house.activate(task)
+    number = task if "{task}" in route[1] else job
+    theirs = call(house.as_("user", stranger), route, number)
+    nobodys = call(house.as_("user", stranger), route, 999)
+    assert (theirs.status_code, nobodys.status_code) == (404, 404)
+    assert theirs.json()["detail"].replace(str(number), "999") == nobodys.json()["detail"]
+    assert [kept.state for kept in house.store.queries.tasks(None, None, 10)] == ["running"]
+
+
+@pytest.mark.parametrize("route", sorted(OWNERS))
+def test_the_owner_and_an_operator_are_let_in(house: House, submit: Submit, route: Route) -> None:
+    task = submit()
+    (job,) = house.activate(task)
+    number = task if "{task}" in route[1] else job
+    same = Identity(name="alice", vo="atlas", group="other")
+    for client in (house.as_("user", same), house.as_("operator", Identity(name="olga"))):
+        assert call(client, route, number).status_code == 200
+
+
+def test_the_list_of_tasks_is_the_callers_own(house: House, submit: Submit) -> None:
+    task = submit()
+
+    def listed(role: Role, identity: Identity) -> list[int]:
+        return [item["id"] for item in house.as_(role, identity).get("/tasks").json()["tasks"]]
+
+    assert listed("user", ALICE) == listed("operator", Identity(name="olga")) == [task]
+    assert listed("user", BOB) == listed("user", OTHER_ALICE) == []
+
+
+def test_another_pilot_reaches_nothing_of_a_pilots_jobs(house: House, submit: Submit) -> None:
+    task = submit(payload_files={"secret.txt": "a\nb\n"})
+    (job,) = house.activate(task)
+    _, mine = house.pilot()
+    _, other = house.pilot(owner=BOB)
+    match = BODIES["POST", "/pilot/match"]
+    assert mine.post("/pilot/match", json=match).json()["works"][0]["jobs"][0]["job"] == job
+    assert other.post("/pilot/match", json=match).json()["works"] == []
+    assert mine.get(f"/pilot/payload/{task}").json() == {"files": {"secret.txt": "a\nb\n"}}
+    assert other.get(f"/pilot/payload/{task}").status_code == 404
+    stolen = {"reports": [{"job": job, "attempt": 1, "state": "done"}]}
+    assert other.post("/pilot/report", json=stolen).json() == {"stop": [[job, 1]]}
+    assert house.job(job).state == "sent"
+
+
+def test_health_is_open(house: House) -> None:
+    answer = house.client().get("/health")
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "ok"
+
+
+def test_a_token_that_expires_is_refused_at_once_though_it_was_believed(house: House) -> None:
+    house.now = time.time()
+    credential = Credential(role="user", identity=ALICE, expires=house.now + 1000)
+    client = house.client(house.store.tokens.create(credential))
+    assert client.get("/tasks").status_code == 200
+    house.now += 1000
+    assert client.get("/tasks").status_code == 401
+
+
+def test_a_token_is_looked_up_once_in_a_while(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+    find = house.store.tokens.find
+
+    def counted(token: str) -> Credential | None:
+        looked_up.append(token)
+        return find(token)
+
+    client = house.as_("user", ALICE)
+    monkeypatch.setattr(house.store.tokens, "find", counted)
+    for _ in range(3):
+        assert client.get("/tasks").status_code == 200
+    assert len(looked_up) == 1
+    house.now += BELIEVED_FOR
+    assert client.get("/tasks").status_code == 200
+    assert len(looked_up) == 2

@@ -1,0 +1,126 @@
+"""Queues, shares, pilots, transfers, federation, world and tokens, as people use them."""
+
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from pilotage.model.decision import Create
+from pilotage.model.documents import from_document, to_document
+from pilotage.model.federation import Federation
+from pilotage.model.work import NewTransfer
+from pilotage.model.world import World
+
+from .conftest import ALICE, NOW, House, Submit, federation
+
+
+def transfer(house: House, file: str = "data.txt", priority: int = 25) -> None:
+    new = NewTransfer(
+        file=file,
+        source="north-disk",
+        destination="south-disk",
+        direction="download",
+        share="atlas-download",
+        priority=priority,
+    )
+    house.commit(Create(records=(new,), cause="needed"))
+
+
+def test_queues_show_what_is_there(house: House, alice: TestClient, submit: Submit) -> None:
+    house.activate(submit(jobs=2))
+    house.pilot()
+    queues = {queue["name"]: queue for queue in alice.get("/queues").json()["queues"]}
+    assert queues["north-queue"] == {
+        "name": "north-queue",
+        "site": "north",
+        "status": "online",
+        "cores": 1,
+        "max_memory": 0,
+        "max_walltime": 0,
+        "jobs": {"activated": 2},
+        "pilots": {"submitted": 1},
+    }
+    assert (queues["south-queue"]["jobs"], queues["south-queue"]["pilots"]) == ({}, {})
+
+
+def test_shares_show_what_is_theirs(house: House, alice: TestClient, submit: Submit) -> None:
+    house.activate(submit())
+    (share,) = [share for share in alice.get("/shares").json()["shares"] if share["name"] == "default"]
+    assert share["jobs"] == {"activated": 1}
+
+
+def test_pilots_are_listed_by_state_and_queue(house: House, operator: TestClient) -> None:
+    first, client = house.pilot("north-queue")
+    second, _ = house.pilot("south-queue")
+    client.post("/pilot/report", json={})
+
+    def listed(**parameters: Any) -> list[int]:
+        return [pilot["id"] for pilot in operator.get("/pilots", params=parameters).json()["pilots"]]
+
+    assert listed() == [second, first]
+    assert listed(queue="south-queue") == [second]
+    assert listed(state="running") == [first]
+    assert listed(limit=1) == [second]
+
+
+def test_an_operator_gives_transfers_priorities(house: House, operator: TestClient) -> None:
+    transfer(house)
+    (found,) = operator.get("/transfers").json()["transfers"]
+    assert (found["file"], found["priority"], found["state"]) == ("data.txt", 25, "queued")
+    wanted = {"priorities": [{"id": found["id"], "priority": 90}, {"id": 999, "priority": 1}]}
+    assert operator.post("/transfers/priorities", json=wanted).json() == {"changed": [found["id"]]}
+    assert operator.get("/transfers").json()["transfers"][0]["priority"] == 90
+    assert "stage" in house.rung
+
+
+def test_a_priority_outside_1_to_100_is_refused(house: House, operator: TestClient) -> None:
+    transfer(house)
+    for priority in (0, 101):
+        wanted = {"priorities": [{"id": 1, "priority": priority}]}
+        answer = operator.post("/transfers/priorities", json=wanted)
+        assert answer.status_code == 422
+        assert answer.json()["detail"][0]["field"] == "priorities.0.priority"
+
+
+def test_the_federation_is_replaced_as_a_whole_or_not_at_all(
+    house: House, operator: TestClient, tmp_path: Path
+) -> None:
+    document = to_document(federation(tmp_path)) | {"name": "renamed"}
+    assert operator.put("/federation", json=document).status_code == 200
+    assert from_document(Federation, operator.get("/federation").json()).name == "renamed"
+    assert "broker" in house.rung
+    document["queues"][0]["storage"] = "nowhere"
+    answer = operator.put("/federation", json=document | {"name": "broken"})
+    assert answer.status_code == 422
+    assert "queues[0].storage" in [fault["field"] for fault in answer.json()["detail"]]
+    assert operator.get("/federation").json()["name"] == "renamed"
+
+
+def test_options_are_shown_to_operators_alone(house: House, alice: TestClient, operator: TestClient) -> None:
+    assert operator.get("/federation").text.count("secret") == 2
+    shown = alice.get("/federation")
+    assert "secret" not in shown.text
+    assert [queue["name"] for queue in shown.json()["queues"]] == ["north-queue", "south-queue"]
+
+
+def test_the_world_is_a_document_that_reads_back(house: House, operator: TestClient, submit: Submit) -> None:
+    task = submit()
+    world = from_document(World, operator.get("/world").json())
+    assert world.time == NOW
+    assert [one.id for one in world.tasks] == [task]
+
+
+def test_a_token_that_an_operator_makes_is_who_it_says(house: House, operator: TestClient) -> None:
+    asked = {"role": "user", "name": ALICE.name, "vo": ALICE.vo, "expires_in": 60}
+    answer = operator.post("/tokens", json=asked)
+    assert answer.status_code == 201
+    client = house.client(answer.json()["token"])
+    assert client.post("/tasks", json={"tasks": [{"name": "work"}]}).status_code == 201
+    (task,) = client.get("/tasks").json()["tasks"]
+    assert (task["owner"], task["vo"]) == ("alice", "atlas")
+
+
+def test_nobody_makes_a_pilots_token(operator: TestClient) -> None:
+    answer = operator.post("/tokens", json={"role": "pilot", "name": "p"})
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["field"] == "role"

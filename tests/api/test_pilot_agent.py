@@ -1,0 +1,106 @@
+"""A pilot's way through the API: match, report, end."""
+
+from typing import Any
+
+import pytest
+
+from .conftest import House, Submit
+
+OFFER = {"cores": 10, "memory": 2000, "walltime": 5000, "max_jobs": 10}
+
+
+def report(job: int, state: str, **fields: Any) -> dict[str, Any]:
+    return {"job": job, "attempt": 1, "state": state, **fields}
+
+
+def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: Submit) -> None:
+    task = submit(command=["echo", "hello"], environment={"A": "b"}, outputs=["out.txt"], jobs=2)
+    jobs = house.activate(task)
+    _, pilot = house.pilot()
+    answer = pilot.post("/pilot/match", json=OFFER).json()
+    assert {"lease", "heartbeat", "idle"} < set(answer)
+    (work,) = answer["works"]
+    assert work.pop("storage_url").endswith("/north")
+    assert work == {
+        "task": task,
+        "kind": "normal",
+        "command": ["echo", "hello"],
+        "environment": {"A": "b"},
+        "payload_files": False,
+        "cores": 1,
+        "memory": 0,
+        "walltime": 0,
+        "workdir": 0,
+        "outputs": ["out.txt"],
+        "storage_options": {},
+        "jobs": [{"job": job, "attempt": 1, "inputs": []} for job in jobs],
+    }
+    assert pilot.post("/pilot/match", json=OFFER).json()["works"] == []
+
+
+def test_no_more_jobs_are_handed_out_than_asked_for(house: House, submit: Submit) -> None:
+    house.activate(submit(jobs=3))
+    _, pilot = house.pilot()
+
+    def matched() -> int:
+        works = pilot.post("/pilot/match", json={**OFFER, "max_jobs": 2}).json()["works"]
+        return sum(len(work["jobs"]) for work in works)
+
+    assert [matched(), matched(), matched()] == [2, 1, 0]
+
+
+def test_a_job_goes_its_way_by_reports(house: House, submit: Submit) -> None:
+    (job,) = house.activate(submit())
+    _, pilot = house.pilot()
+    pilot.post("/pilot/match", json=OFFER)
+    house.now += 5
+    body = {"holding": [[job, 1]], "reports": [report(job, "starting"), report(job, "running")]}
+    assert pilot.post("/pilot/report", json=body).json() == {"stop": []}
+    done = report(job, "done", exit_code=0, cpu_seconds=1.5, wall_seconds=2, max_rss=30)
+    assert pilot.post("/pilot/report", json={"reports": [done]}).json() == {"stop": []}
+    found = house.job(job)
+    assert (found.state, found.exit_code, found.cpu_seconds) == ("finished", 0, 1.5)
+
+
+def test_faults_of_reports_name_their_fields(house: House) -> None:
+    _, pilot = house.pilot()
+    answer = pilot.post("/pilot/report", json={"reports": [report(1, "sleeping")]})
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["field"] == "reports.0.state"
+
+
+def test_an_error_may_hold_any_character(house: House, submit: Submit) -> None:
+    (job,) = house.activate(submit(max_attempts=1))
+    _, pilot = house.pilot()
+    pilot.post("/pilot/match", json=OFFER)
+    failed = report(job, "failed", error="half a \x00 word")
+    assert pilot.post("/pilot/report", json={"reports": [failed]}).status_code == 200
+    assert house.job(job).error == "half a  word"
+
+
+def test_who_ended_is_gone(house: House, submit: Submit) -> None:
+    house.activate(submit())
+    _, pilot = house.pilot()
+    assert pilot.post("/pilot/report", json={}).status_code == 200
+    ended = pilot.post("/pilot/end", json={"reason": "idle"})
+    assert (ended.status_code, ended.content) == (204, b"")
+    for path, body in (("match", OFFER), ("report", {}), ("end", {"reason": "again"})):
+        answer = pilot.post(f"/pilot/{path}", json=body)
+        assert answer.status_code == 410
+        assert "given up" in answer.json()["detail"]
+    house.now += 60
+    assert pilot.post("/pilot/match", json=OFFER).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"cores": -1}, {"memory": "much"}, {"max_jobs": 0}, {"walltime": 1e400}, {"more": 1}]
+)
+def test_an_offer_that_makes_no_sense_is_refused(house: House, wrong: dict[str, Any]) -> None:
+    _, pilot = house.pilot()
+    import json
+
+    answer = pilot.post(
+        "/pilot/match", content=json.dumps(OFFER | wrong), headers={"Content-Type": "application/json"}
+    )
+    assert answer.status_code == 422
+    assert answer.json()["detail"][0]["field"] == next(iter(wrong))
