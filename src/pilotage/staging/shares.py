@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heappop, heapreplace
 
+from numpy.random import default_rng
+
 from pilotage.model.decision import Change, Claim, Decision, Move, Touch
 from pilotage.model.federation import StagingConstants
 from pilotage.model.identity import Identity
@@ -102,18 +104,14 @@ def _level(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int]) 
 class _Line:
     """A share with transfers in the system: those that have slots are counted, those that wait are in order.
 
-    ``waited`` is how long its oldest waiting transfer has waited, in s.
+    ``lot`` is drawn anew at every pass, so that of two shares each comes first in proportion to priority.
     """
 
     share: str
     priority: int
     delivering: int
     queue: Sequence[Transfer]
-    waited: float
-
-    @property
-    def claim(self) -> float:
-        return -self.priority * self.waited
+    lot: float
 
 
 def start(world: World) -> Decision:
@@ -169,15 +167,17 @@ def _lines(world: World) -> list[_Line]:
         elif transfer.state is TransferState.QUEUED and (transfer.wake_at or 0) <= world.time:
             queued[transfer.share].append(transfer)
     constants = world.federation.staging
+    shares = sorted(delivering.keys() | queued.keys())
+    lots = default_rng(world.seed).exponential(size=len(shares)).tolist()
     return [
         _Line(
             share=share,
             priority=base_priority(share, constants),
             delivering=delivering[share],
             queue=in_order(queued[share], world.time, constants),
-            waited=max((world.time - transfer.since for transfer in queued[share]), default=0),
+            lot=lot / base_priority(share, constants),
         )
-        for share in sorted(delivering.keys() | queued.keys())
+        for share, lot in zip(shares, lots, strict=True)
     ]
 
 
@@ -203,15 +203,15 @@ def _give(lines: Sequence[_Line], entitled: Mapping[str, int], free: int) -> dic
     """How many of the free slots each share takes now (D4).
 
     Shares that hold more than they are entitled to keep it until it finishes, so the free slots may not
-    do for all others: the one furthest behind its priority takes first, among equals that with the
-    largest priority x longest wait. A share is always entitled to one, so that where there are fewer
-    slots than shares they take turns.
+    do for all others: the one furthest behind its priority takes first, among equals by lot. A share is
+    always entitled to one: where there are fewer slots than shares, a free one goes to a share that has
+    none, each in proportion to its priority, so that none of them starves (D10).
     """
     given = {line.share: 0 for line in lines}
 
-    def turn(line: _Line) -> tuple[float, float, int, str]:
+    def turn(line: _Line) -> tuple[float, float, str]:
         held = line.delivering + given[line.share]
-        return (held / line.priority, line.claim, -line.priority, line.share)
+        return (held / line.priority, line.lot, line.share)
 
     def takes(line: _Line) -> bool:
         held = line.delivering + given[line.share]
@@ -234,13 +234,16 @@ def _give(lines: Sequence[_Line], entitled: Mapping[str, int], free: int) -> dic
 def _emergencies(
     lines: Sequence[_Line], given: Mapping[str, int], constants: StagingConstants, busy: int
 ) -> list[_Line]:
-    """Shares that take an emergency slot: transfers wait, none has a slot, all slots are taken (D5)."""
+    """Shares that take an emergency slot: transfers wait, none has a slot, all slots are taken (D5).
+
+    Where not all of them can, those that do are drawn, each in proportion to its priority.
+    """
     taken = busy + sum(given.values())
     left = constants.delivery_slots + constants.max_emergency - taken
     if taken < constants.delivery_slots or left <= 0:
         return []
     without = [line for line in lines if line.queue and not line.delivering and not given[line.share]]
-    return sorted(without, key=lambda line: (line.claim, -line.priority, line.share))[:left]
+    return sorted(without, key=lambda line: (line.lot, line.share))[:left]
 
 
 def _turned_regular(world: World, beyond: int) -> list[Touch]:

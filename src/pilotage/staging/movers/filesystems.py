@@ -1,11 +1,18 @@
-"""A mover over any fsspec filesystem: local, memory, HTTP (to read), WebDAV, S3, SFTP, as installed."""
+"""A mover over any fsspec filesystem: local, memory, HTTP (to read), WebDAV, S3, SFTP, as installed.
+
+Keeps nothing: all it knows is in its orders and at the storages. Files are written beside their destination
+under a name with transfer and attempt, and renamed when size and checksum are right, so that a file under
+its own name is always whole. A file of the scratch area whose destination is the same storage is renamed
+without being written again.
+"""
 
 import hashlib
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from glob import escape
-from typing import Any
+from typing import IO, Any
 
 import aiohttp
 import fsspec
@@ -23,86 +30,85 @@ HTTP_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=300)
 """A large file takes as long as it takes, but a server that says nothing for so many seconds is gone."""
 
 
-class FsspecMover:
-    """See :class:`~.port.Mover`. Keeps nothing: everything it knows is in its orders and at the storages.
+def deliver(delivery: Delivery, progress: Progress) -> Delivered:
+    """Brings the file to its destination. What is there already and right counts as delivered.
 
-    Files are written beside their destination under a name with transfer and attempt, and renamed when
-    size and checksum are right, so that a file under its own name is always whole. A file of the scratch
-    area whose destination is the same storage is renamed without being written again.
+    What a former attempt left half written is taken away, and from a mover that still writes it.
+    Without a known checksum only the size is checked, and the adler32 of what was written is returned;
+    a file that is there already cannot be known to be right then, and is replaced.
     """
-
-    def deliver(self, delivery: Delivery, progress: Progress) -> Delivered:
-        """Brings the file to its destination. What is there already and right counts as delivered.
-
-        Without a known checksum only the size is checked, and the adler32 of what was written is returned;
-        a file that is there already cannot be known to be right then, and is replaced.
-        """
-        with _explained(DeliveryFailed, f"{delivery.source} to {delivery.destination}"):
-            expected = Delivered(size=delivery.size, checksum=delivery.checksum)
-            target, target_path = _open(delivery.destination)
-            if _is_there(target, target_path, expected, progress):
-                return expected
-            source, source_path = _open(delivery.source)
-            if delivery.scratch and _is_link(source, source_path):
-                raise DeliveryFailed(f"{delivery.source} is a symbolic link, not a file")
-            same = (delivery.source.url, dict(delivery.source.options)) == (
-                delivery.destination.url,
-                dict(delivery.destination.options),
-            )
-            folder, name = target_path.rsplit("/", 1)
-            target.makedirs(folder, exist_ok=True)
-            if delivery.scratch and same:
-                found = _copy(source, source_path, None, expected, progress)
-                progress(found.size)
-                source.mv(source_path, target_path)
-                return found
-            part = f"{folder}/.{name}.{delivery.transfer}.{delivery.attempt}.part"
-            try:
-                with target.open(part, "wb") as sink:
-                    found = _copy(source, source_path, sink, expected, progress)
-                progress(found.size)
-                target.mv(part, target_path)
-            except BaseException:
-                _delete(target, part)
-                raise
+    with _explained(DeliveryFailed, f"{delivery.source} to {delivery.destination}"):
+        expected = Delivered(size=delivery.size, checksum=delivery.checksum)
+        target, target_path = _open(delivery.destination)
+        if _is_there(target, target_path, expected, progress):
+            return expected
+        source, source_path = _open(delivery.source)
+        if delivery.scratch and _is_link(source.info(source_path)):
+            raise DeliveryFailed(f"{delivery.source} is a symbolic link, not a file")
+        folder, name = target_path.rsplit("/", 1)
+        target.makedirs(folder, exist_ok=True)
+        if (
+            delivery.scratch
+            and replace(delivery.source, path=delivery.destination.path) == delivery.destination
+        ):
+            found = _read(source, source_path, expected, progress)
+            progress(found.size)
+            source.mv(source_path, target_path)
             return found
+        *former, part = (
+            f"{folder}/.{name}.{delivery.transfer}.{attempt}.part"
+            for attempt in range(1, delivery.attempt + 1)
+        )
+        for left in former:
+            _take_away(target, left)
+        with _nothing_left(target, part):
+            with target.open(part, "wb") as sink:
+                found = _read(source, source_path, expected, progress, sink)
+            progress(found.size)
+            target.mv(part, target_path)
+        return found
 
-    def cleanup(self, delivery: Delivery) -> None:
-        """Takes the file out of the scratch area, and its folder with the last of them; gone is well."""
-        if not delivery.scratch:
-            return
-        with _explained(StorageError, f"cleaning up {delivery.source}"):
-            filesystem, path = _open(delivery.source)
-            _delete(filesystem, path)
-            folder = path.rsplit("/", 1)[0]
-            if filesystem.isdir(folder) and not filesystem.ls(folder, detail=False):
+
+def cleanup(delivery: Delivery) -> None:
+    """Takes the file out of the scratch area, and its folder with the last of them; gone is well."""
+    if not delivery.scratch:
+        return
+    with _explained(StorageError, f"cleaning up {delivery.source}"):
+        filesystem, path = _open(delivery.source)
+        filesystem.invalidate_cache()
+        _take_away(filesystem, path)
+        folder = path.rsplit("/", 1)[0]
+        with suppress(FileNotFoundError):
+            if not filesystem.ls(folder, detail=False):
                 filesystem.rmdir(folder)
 
-    def scan(self, storage: Storage, glob: str) -> list[InputFile]:
-        """All plain files that match, by name, with size and adler32; names are relative to the storage.
 
-        Folders, symbolic links and what lies behind them, and names with a part that begins with a dot are
-        left out. Reads every file whole.
-        """
-        with _explained(StorageError, f"scanning {storage.url} for {glob!r}"):
-            if not is_below(glob):
-                raise StorageError(f"{glob!r} is not a pattern below storage {storage.name}")
-            filesystem, root = _filesystem(storage.url, storage.options)
-            filesystem.invalidate_cache()
-            found = filesystem.glob(f"{escape(root)}/{glob}", detail=True)
-            names = {path: path.removeprefix(root).lstrip("/") for path in found}
-            plain = [path for path in sorted(found) if _is_plain(filesystem, root, names[path], found[path])]
-            return [_input_file(storage, filesystem, path, names[path]) for path in plain]
+def scan(storage: Storage, glob: str) -> list[InputFile]:
+    """All plain files that match, by name, with size and adler32; names are relative to the storage.
 
-    def remove(self, storage: Storage, prefix: str) -> None:
-        """Deletes a folder below ``.scratch`` with all that is in it; gone is well."""
-        with _explained(StorageError, f"removing {prefix!r} from {storage.url}"):
-            if not prefix.startswith(SCRATCH) or not is_below(prefix):
-                raise StorageError(f"{prefix!r} is not a folder below {SCRATCH} of storage {storage.name}")
-            filesystem, path = _open(Place(url=storage.url, path=prefix, options=storage.options))
-            filesystem.invalidate_cache()
-            if filesystem.exists(path):
-                filesystem.rm(path, recursive=True)
+    Folders, symbolic links and what lies behind them, and names with a part that begins with a dot are
+    left out. Reads every file whole.
+    """
+    with _explained(StorageError, f"scanning {storage.url} for {glob!r}"):
+        if not is_below(glob):
+            raise StorageError(f"{glob!r} is not a pattern below storage {storage.name}")
+        filesystem, root = _filesystem(storage.url, storage.options)
+        filesystem.invalidate_cache()
+        found = filesystem.glob(f"{escape(root)}/{glob}", detail=True)
+        names = {path: path.removeprefix(root).lstrip("/") for path in found}
+        plain = [path for path in sorted(found) if _is_plain(filesystem, root, names[path], found[path])]
+        return [_input_file(storage, filesystem, path, names[path]) for path in plain]
+
+
+def remove(storage: Storage, prefix: str) -> None:
+    """Deletes a folder below ``.scratch`` with all that is in it; gone is well."""
+    with _explained(StorageError, f"removing {prefix!r} from {storage.url}"):
+        if not prefix.startswith(SCRATCH) or not is_below(prefix):
+            raise StorageError(f"{prefix!r} is not a folder below {SCRATCH} of storage {storage.name}")
+        filesystem, path = _open(Place(url=storage.url, path=prefix, options=storage.options))
+        filesystem.invalidate_cache()
+        with suppress(FileNotFoundError):
+            filesystem.rm(path, recursive=True)
 
 
 @contextmanager
@@ -111,9 +117,27 @@ def _explained(failure: type[StorageError], where: str) -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        raise failure(str(error)) from error
+        raise failure(f"{where}: {error}") from error
     except Exception as error:
         raise failure(f"{where}: {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _nothing_left(filesystem: fsspec.AbstractFileSystem, part: str) -> Iterator[None]:
+    """Takes away a part of a file when what writes it fails."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            _take_away(filesystem, part)
+        except Exception as another:
+            raise DeliveryFailed(f"{error}; and {part} is left behind: {another}") from error
+        raise
+
+
+def _take_away(filesystem: fsspec.AbstractFileSystem, path: str) -> None:
+    with suppress(FileNotFoundError):
+        filesystem.rm_file(path)
 
 
 def _filesystem(url: str, options: Mapping[str, Any]) -> tuple[fsspec.AbstractFileSystem, str]:
@@ -147,8 +171,12 @@ class _Sum:
         return f"sha256:{self._sha256.hexdigest()}" if self._sha256 else f"adler32:{self._adler32:08x}"
 
 
-def _copy(
-    filesystem: fsspec.AbstractFileSystem, path: str, sink: Any, expected: Delivered, progress: Progress
+def _read(
+    filesystem: fsspec.AbstractFileSystem,
+    path: str,
+    expected: Delivered,
+    progress: Progress,
+    sink: IO[bytes] | None = None,
 ) -> Delivered:
     """Reads a file, writing it to the sink if there is one, and checks it. Stops where it is too long."""
     checksum, size = _Sum(expected.checksum), 0
@@ -172,31 +200,31 @@ def _is_there(
 ) -> bool:
     """Whether the destination is right already. Raises where something other than a file is in the way."""
     filesystem.invalidate_cache()
-    if not filesystem.exists(path):
+    try:
+        info = filesystem.info(path)
+    except FileNotFoundError:
         return False
-    info = filesystem.info(path)
     if info["type"] != "file":
         raise DeliveryFailed(f"{path} is in the way: a {info['type']}, not a file")
     if not expected.checksum or info["size"] != expected.size:
         return False
     try:
-        _copy(filesystem, path, None, expected, progress)
+        _read(filesystem, path, expected, progress)
     except DeliveryFailed:
         return False
     return True
 
 
-def _is_link(filesystem: fsspec.AbstractFileSystem, path: str) -> bool:
-    info = filesystem.info(path)
+def _is_link(info: Mapping[str, Any]) -> bool:
     return bool(info.get("islink")) or info["type"] == "link"
 
 
 def _is_plain(filesystem: fsspec.AbstractFileSystem, root: str, name: str, info: Mapping[str, Any]) -> bool:
     parts = name.split("/")
-    if info["type"] != "file" or info.get("islink") or any(part.startswith(".") for part in parts):
+    if info["type"] != "file" or _is_link(info) or any(part.startswith(".") for part in parts):
         return False
-    folders = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
-    return "islink" not in info or not any(_is_link(filesystem, f"{root}/{folder}") for folder in folders)
+    folders = (f"{root}/{'/'.join(parts[:depth])}" for depth in range(1, len(parts)))
+    return "islink" not in info or not any(_is_link(filesystem.info(folder)) for folder in folders)
 
 
 def _input_file(storage: Storage, filesystem: fsspec.AbstractFileSystem, path: str, name: str) -> InputFile:
@@ -207,9 +235,3 @@ def _input_file(storage: Storage, filesystem: fsspec.AbstractFileSystem, path: s
             size += len(chunk)
     document = {"name": name, "size": size, "checksum": str(checksum), "replicas": [storage.name]}
     return from_document(InputFile, document)
-
-
-def _delete(filesystem: fsspec.AbstractFileSystem, path: str) -> None:
-    filesystem.invalidate_cache()
-    if filesystem.exists(path):
-        filesystem.rm_file(path)

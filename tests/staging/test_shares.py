@@ -1,0 +1,375 @@
+"""Shares, priorities, slots and emergency slots (D1 to D7, D9)."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pilotage.model.decision import Decision, Touch
+from pilotage.model.documents import canonical_json
+from pilotage.model.federation import StagingConstants
+from pilotage.model.identity import Identity
+from pilotage.model.states import TransferState as X
+from pilotage.model.work import Transfer
+from pilotage.staging.shares import (
+    base_priority,
+    in_order,
+    read_priorities,
+    share_of,
+    start,
+    transfer_priority,
+)
+
+from .worlds import ALICE, NOW, federation, transfer, world
+
+SEED_CONSTANTS = StagingConstants(
+    share_by="role", base_priorities={"atlas:slow-prod": 20, "atlas:validation": 80}, sub_shares=False
+)
+
+
+def started(decision: Decision, emergency: bool = False) -> list[int]:
+    moves = [move for move in decision.moves if move.changes["emergency"] is emergency]
+    return [number for move in moves for number in move.ids]
+
+
+def many(numbers: range, state: X, share: str, **fields: object) -> list[Transfer]:
+    return [transfer(number, state, share=share, **fields) for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("share_by", "expected"),
+    [
+        ("none", "_default"),
+        ("user", "alice"),
+        ("vo", "atlas"),
+        ("group", "atlas:higgs"),
+        ("role", "atlas:validation"),
+    ],
+)
+def test_d1_one_criterion_decides_the_share(share_by: str, expected: str) -> None:
+    bases = {"alice": 1, "atlas": 2, "atlas:higgs": 3, "atlas:validation": 4}
+    constants = StagingConstants(share_by=share_by, base_priorities=bases, sub_shares=False)  # type: ignore[arg-type]
+    assert share_of(ALICE, "download", constants) == expected
+
+
+def test_d2_who_fits_no_declared_share_is_in_the_default_share() -> None:
+    assert share_of(Identity(name="bob", vo="atlas"), "download", SEED_CONSTANTS) == "_default"
+    assert share_of(Identity(name="bob", vo="cms", vo_role="prod"), "download", SEED_CONSTANTS) == "_default"
+
+
+def test_d2_priorities_of_the_published_example() -> None:
+    no_role = share_of(Identity(name="bob", vo="atlas"), "download", SEED_CONSTANTS)
+    validation = share_of(ALICE, "download", SEED_CONSTANTS)
+    assert transfer_priority(no_role, 80, SEED_CONSTANTS) == 40
+    assert transfer_priority(validation, 80, SEED_CONSTANTS) == 64
+    assert transfer_priority(no_role, 50, SEED_CONSTANTS) == 25
+
+
+def test_d2_priority_is_rounded_down_and_never_below_one() -> None:
+    constants = StagingConstants(base_priorities={"low": 1, "odd": 33})
+    assert transfer_priority("low", 1, constants) == 1
+    assert transfer_priority("odd", 50, constants) == 16
+
+
+@pytest.mark.parametrize("priority", [0, 101, -5])
+def test_d2_priorities_outside_1_to_100_are_refused(priority: int) -> None:
+    with pytest.raises(ValueError, match=r"must be 1\.\.100"):
+        transfer_priority("_default", priority, SEED_CONSTANTS)
+
+
+def test_d6_downloads_and_uploads_are_shares_of_their_own() -> None:
+    constants = StagingConstants(base_priorities={"atlas": 70, "atlas-upload": 90})
+    down, up = share_of(ALICE, "download", constants), share_of(ALICE, "upload", constants)
+    assert (down, up) == ("atlas-download", "atlas-upload")
+    assert (base_priority(down, constants), base_priority(up, constants)) == (70, 90)
+    assert base_priority("_default-upload", constants) == 50
+
+
+def test_d3_slots_go_by_base_priority_and_within_a_share_the_highest_first() -> None:
+    fed = federation(delivery_slots=5, sub_shares=False, base_priorities={"a": 60, "b": 40})
+    queue = [
+        transfer(number, X.QUEUED, share=share, priority=number % 7 + 1)
+        for number, share in zip(range(1, 21), "ab" * 10, strict=True)
+    ]
+    decision = start(world(fed, transfers=queue))
+    chosen = {t.id: t for t in queue if t.id in started(decision)}
+    assert Counter(t.share for t in chosen.values()) == {"a": 3, "b": 2}
+    for share in "ab":
+        inside = [t.priority for t in chosen.values() if t.share == share]
+        outside = [t.priority for t in queue if t.share == share and t.id not in chosen]
+        assert min(inside) >= max(outside)
+
+
+def test_d3_equal_priority_goes_oldest_first() -> None:
+    queue = [transfer(number, X.QUEUED, created=NOW - number) for number in (1, 2, 3)]
+    assert [t.id for t in in_order(queue, NOW, StagingConstants())] == [3, 2, 1]
+
+
+def test_d4_slots_in_use_count_and_what_one_share_leaves_goes_to_others() -> None:
+    fed = federation(delivery_slots=10, sub_shares=False, base_priorities={"a": 50, "b": 50})
+    transfers = many(range(1, 5), X.DELIVERING, "a") + many(range(5, 20), X.QUEUED, "a")
+    transfers += many(range(20, 22), X.QUEUED, "b")
+    decision = start(world(fed, transfers=transfers))
+    assert Counter(t.share for t in transfers if t.id in started(decision)) == {"a": 4, "b": 2}
+
+
+def test_d4_a_share_above_its_part_gets_nothing_new_until_others_have_theirs() -> None:
+    fed = federation(delivery_slots=4, sub_shares=False, base_priorities={"a": 50, "b": 50})
+    transfers = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 9), X.QUEUED, "a")
+    transfers += many(range(9, 12), X.QUEUED, "b")
+    assert started(start(world(fed, transfers=transfers))) == [9]
+
+
+def test_d4_the_share_furthest_behind_takes_the_free_slots() -> None:
+    fed = federation(delivery_slots=9, sub_shares=False, base_priorities=dict.fromkeys("abc", 50))
+    transfers = many(range(1, 7), X.DELIVERING, "a") + many(range(7, 9), X.DELIVERING, "b")
+    transfers += many(range(9, 15), X.QUEUED, "b") + many(range(15, 20), X.QUEUED, "c")
+    assert started(start(world(fed, transfers=transfers))) == [15]
+
+
+def test_transfers_that_wait_for_their_next_try_take_no_slot() -> None:
+    transfers = [
+        transfer(1, X.QUEUED, wake_at=NOW + 1),
+        transfer(2, X.QUEUED, wake_at=NOW),
+        transfer(3, X.FINISHING),
+        transfer(4, X.FAILED),
+    ]
+    assert started(start(world(transfers=transfers))) == [2]
+
+
+def test_d5_a_share_without_a_slot_takes_one_emergency_slot_at_once() -> None:
+    fed = federation(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
+    transfers = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 8), X.QUEUED, "b")
+    decision = start(world(fed, transfers=transfers))
+    assert started(decision) == []
+    assert started(decision, emergency=True) == [4]
+
+
+def test_d5_a_share_with_a_slot_of_its_own_takes_none() -> None:
+    fed = federation(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
+    transfers = many(range(1, 3), X.DELIVERING, "a") + many(range(3, 4), X.DELIVERING, "b")
+    transfers += many(range(4, 8), X.QUEUED, "b")
+    assert start(world(fed, transfers=transfers)).changes == ()
+
+
+def test_d5_no_emergency_while_a_regular_slot_is_free() -> None:
+    fed = federation(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
+    transfers = many(range(1, 3), X.DELIVERING, "a") + many(range(4, 8), X.QUEUED, "b")
+    decision = start(world(fed, transfers=transfers))
+    assert started(decision, emergency=True) == []
+    assert started(decision) == [4]
+
+
+def test_d5_at_most_max_emergency_at_a_time_one_a_share() -> None:
+    shares = {name: 10 + place for place, name in enumerate("bcdefgh")}
+    fed = federation(delivery_slots=2, max_emergency=5, sub_shares=False, base_priorities={"a": 9, **shares})
+    transfers = many(range(1, 3), X.DELIVERING, "a")
+    transfers += [transfer(10 + n, X.QUEUED, share=share) for n, share in enumerate(shares)]
+    decision = start(world(fed, transfers=transfers))
+    assert len(set(started(decision, emergency=True)) & set(range(10, 17))) == 5
+    transfers += many(range(3, 8), X.DELIVERING, "a", emergency=True)
+    assert start(world(fed, transfers=transfers)).changes == ()
+
+
+def test_d5_when_another_transfer_finishes_the_slot_turns_regular_and_nothing_starts_in_its_place() -> None:
+    fed = federation(delivery_slots=2, sub_shares=False, base_priorities={"a": 90, "b": 10})
+    waiting = many(range(5, 9), X.QUEUED, "a") + many(range(9, 12), X.QUEUED, "b")
+    held = [transfer(2, X.DELIVERING, share="a"), transfer(3, X.DELIVERING, share="b", emergency=True)]
+    full = start(world(fed, transfers=[transfer(1, X.DELIVERING, share="a"), *held, *waiting]))
+    assert full.changes == ()
+    after = start(world(fed, transfers=[*held, *waiting]))
+    assert after.changes == (Touch(kind="transfer", ids=(3,), attempts=(1,), changes={"emergency": False}),)
+    later = start(world(fed, transfers=[held[0], *waiting]))
+    assert started(later) == [9]
+
+
+def test_d5_uploads_start_although_downloads_hold_every_slot() -> None:
+    fed = federation(delivery_slots=2, base_priorities={"atlas": 50})
+    transfers = many(range(1, 3), X.DELIVERING, "atlas-download")
+    transfers += many(range(3, 5), X.QUEUED, "atlas-download") + many(range(5, 7), X.QUEUED, "atlas-upload")
+    assert started(start(world(fed, transfers=transfers)), emergency=True) == [5]
+
+
+def test_two_loops_at_once_are_held_by_claims_on_all_slots_and_on_the_share() -> None:
+    fed = federation(delivery_slots=3, max_emergency=2, sub_shares=False, base_priorities={"a": 9, "b": 5})
+    regular = start(world(fed, transfers=many(range(1, 9), X.QUEUED, "a"))).moves[0]
+    assert [(claim.key, claim.limit) for claim in regular.claims] == [((None,), 3), (("a",), 3)]
+    full = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 6), X.QUEUED, "b")
+    emergency = start(world(fed, transfers=full)).moves[0]
+    assert [(claim.key, claim.limit) for claim in emergency.claims] == [((None,), 5), (("b",), 1)]
+    for move in (regular, emergency):
+        assert move.attempts == (1,) * len(move.ids)
+        assert {(claim.counter, claim.states) for claim in move.claims} == {
+            ("transfers_by_share", (X.DELIVERING,))
+        }
+
+
+def test_d7_a_transfer_past_its_time_out_gains_one_every_five_minutes() -> None:
+    constants = StagingConstants()
+    high = [transfer(number, X.QUEUED, priority=30) for number in (1, 2)]
+
+    def place(waited: float) -> int:
+        old = transfer(9, X.QUEUED, priority=25, since=NOW - waited, created=NOW - waited)
+        return [t.id for t in in_order([*high, old], NOW, constants)].index(9)
+
+    assert place(3600) == 2
+    assert place(3600 + 5 * 300 - 1) == 2
+    assert place(3600 + 5 * 300) == 0
+
+
+def test_d7_ageing_never_passes_the_highest_that_is_queued_and_leaves_the_priority_alone() -> None:
+    oldest = transfer(1, X.QUEUED, priority=60, created=NOW - 90_000, since=NOW - 10)
+    aged = transfer(2, X.QUEUED, priority=10, created=NOW - 80_000, since=NOW - 80_000)
+    assert [t.id for t in in_order([aged, oldest], NOW, StagingConstants())] == [1, 2]
+    assert all("priority" not in move.changes for move in start(world(transfers=[oldest, aged])).moves)
+
+
+TRANSFERS = st.lists(
+    st.builds(
+        lambda number, state, share, priority, waited: transfer(
+            number, state, share=share, priority=priority, since=NOW - waited, created=NOW - waited
+        ),
+        st.integers(1, 500),
+        st.sampled_from([X.QUEUED, X.DELIVERING]),
+        st.sampled_from("abcdefgh"),
+        st.integers(1, 100),
+        st.integers(0, 20_000),
+    ),
+    unique_by=lambda t: t.id,
+    max_size=40,
+)
+BASES = {name: 5 + 11 * place for place, name in enumerate("abcdefgh")}
+
+
+@given(TRANSFERS, st.integers(1, 12), st.integers(0, 5))
+def test_d4_d5_no_pass_ever_exceeds_its_slots_and_order_does_not_matter(
+    transfers: list[Transfer], slots: int, most: int
+) -> None:
+    fed = federation(delivery_slots=slots, max_emergency=most, sub_shares=False, base_priorities=BASES)
+    decision = start(world(fed, transfers=transfers))
+    busy = sum(t.state is X.DELIVERING for t in transfers)
+    regular, emergency = started(decision), started(decision, emergency=True)
+    assert not regular or busy + len(regular) <= slots
+    assert not emergency or busy + len(regular) + len(emergency) <= slots + most
+    assert len({*regular, *emergency}) == len(regular) + len(emergency)
+    queued = Counter(t.share for t in transfers if t.state is X.QUEUED)
+    if busy < slots:
+        assert busy + len(regular) == min(slots, busy + sum(queued.values()))
+    served = {t.share for t in transfers if t.state is X.DELIVERING or t.id in (*regular, *emergency)}
+    unserved = set(queued) - served
+    assert not unserved or busy + len(regular) + len(emergency) >= slots + most
+    assert canonical_json(decision) == canonical_json(start(world(fed, transfers=transfers[::-1])))
+
+
+class Simulation:
+    """Ticks of a minute: transfers come, get slots by the policy, take their time and are gone."""
+
+    def __init__(self, **constants: Any) -> None:
+        self.federation = federation(sub_shares=False, **constants)
+        self.time = NOW
+        self.numbers = count(1)
+        self.live: dict[int, Transfer] = {}
+        self.ends: dict[int, float] = {}
+        self.waits: dict[int, float] = {}
+
+    def add(self, share: str, priority: int) -> int:
+        number = next(self.numbers)
+        self.live[number] = transfer(
+            number, X.QUEUED, share=share, priority=priority, created=self.time, since=self.time
+        )
+        return number
+
+    def tick(self, minutes: int) -> list[str]:
+        """Transfers that start now take so many minutes; returns their shares."""
+        self.time += 60
+        shares: list[str] = []
+        for number in [number for number, end in self.ends.items() if end <= self.time]:
+            del self.live[number], self.ends[number]
+        seen = replace(world(self.federation, self.time, transfers=self.live.values()), seed=int(self.time))
+        for move in start(seen).moves:
+            for number in move.ids:
+                waiting = self.live[number]
+                shares.append(waiting.share)
+                self.waits[number] = self.time - waiting.created
+                self.ends[number] = self.time + 60 * minutes
+                self.live[number] = transfer(
+                    number,
+                    X.DELIVERING,
+                    share=waiting.share,
+                    emergency=bool(move.changes["emergency"]),
+                    created=waiting.created,
+                    since=self.time,
+                )
+        return shares
+
+
+@settings(max_examples=50)
+@given(
+    st.dictionaries(st.sampled_from("bcdef"), st.integers(1, 100), min_size=1),
+    st.integers(0, 4),
+    st.integers(0, 2),
+    st.lists(st.integers(1, 5), min_size=1, max_size=5),
+)
+def test_d10_a_high_priority_share_that_holds_all_slots_cannot_starve_others(
+    bases: dict[str, int], more: int, most: int, minutes: list[int]
+) -> None:
+    slots = 1 + len(bases) + more
+    simulation = Simulation(delivery_slots=slots, max_emergency=most, base_priorities={"a": 100, **bases})
+    for tick in range(12):
+        if tick == 6:
+            late = [simulation.add(share, priority) for share, priority in bases.items()]
+        for _ in range(2 * slots):
+            simulation.add("a", 100)
+        simulation.tick(minutes[tick % len(minutes)])
+    assert all(simulation.waits[number] <= 60 * (max(minutes) + 1) for number in late)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_d10_shares_that_are_more_than_the_slots_take_turns_in_proportion_to_priority(most: int) -> None:
+    bases = {"a": 60, "b": 30, "c": 10}
+    simulation = Simulation(delivery_slots=1, max_emergency=most, base_priorities=bases)
+    starts: Counter[str] = Counter()
+    for _ in range(3000):
+        while len(simulation.live) < 12:
+            simulation.add("abc"[len(simulation.live) % 3], 50)
+        for share, priority in bases.items():
+            if not any(t.share == share and t.state is X.QUEUED for t in simulation.live.values()):
+                simulation.add(share, priority)
+        starts.update(simulation.tick(1))
+    total = starts.total()
+    assert total == 3000 * (1 + most)
+    if most == 0:
+        assert {share: round(10 * starts[share] / total, 1) for share in bases} == pytest.approx(
+            {"a": 6, "b": 3, "c": 1}, abs=0.3
+        )
+    assert starts["a"] > starts["b"] > starts["c"] > 0
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 3), st.integers(1, 100), st.integers(1, 100), st.integers(1, 3))
+def test_d10_a_low_priority_transfer_is_never_starved_within_its_share(
+    slots: int, low: int, high: int, minutes: int
+) -> None:
+    low, high = min(low, high), max(low, high)
+    simulation = Simulation(delivery_slots=slots, max_emergency=0, ageing_timeout=600, ageing_period=60)
+    for _ in range(2 * slots):
+        simulation.add("_default", high)
+    last = simulation.add("_default", low)
+    bound = 600 + 60 * (high - low) + 60 * (2 * slots + 4) * minutes
+    while last not in simulation.waits and simulation.time <= NOW + bound:
+        for _ in range(slots):
+            simulation.add("_default", high)
+        simulation.tick(minutes)
+    assert simulation.waits[last] <= bound
+
+
+def test_d9_lines_of_id_and_priority_are_read_and_bad_ones_reported_by_number() -> None:
+    text = "12 90\n\n  7\t95  \nabc 5\n3 0\n4 101\n5\n6 1 2\n-1 5\n"
+    priorities, errors = read_priorities(text)
+    assert priorities == [(12, 90), (7, 95)]
+    assert [error.split(":")[0] for error in errors] == [f"line {n}" for n in (4, 5, 6, 7, 8, 9)]
+    assert "1..100" in errors[1]
