@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
+PIPE_WIDTH = 200
+"""Columns of what is no terminal."""
+
 NARROW = 90
 """Terminals of fewer columns are shown the essential columns only."""
 
@@ -41,7 +44,11 @@ def console(stderr: bool = False) -> "Console":
 
     stream = sys.stderr if stderr else sys.stdout
     return Console(
-        file=stream, stderr=stderr, width=None if stream.isatty() else 200, highlight=False, soft_wrap=False
+        file=stream,
+        stderr=stderr,
+        width=None if stream.isatty() else PIPE_WIDTH,
+        highlight=False,
+        soft_wrap=False,
     )
 
 
@@ -54,7 +61,9 @@ def table(
     from rich.text import Text
 
     shown = [at for at, column in enumerate(columns) if column.essential or width >= NARROW]
-    made = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    made = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, title=title or None, title_justify="left", pad_edge=False
+    )
     for at in shown:
         made.add_column(columns[at].title, justify="right" if columns[at].number else "left", overflow="fold")
     for row in rows:

@@ -1,0 +1,324 @@
+"""The commands against a server's answers: what they ask, what they print, how they end."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.federation import text
+
+from .conftest import FakeServer, Pilotage
+
+FEDERATION = """\
+name: north
+sites: [{name: oslo}]
+storages: [{name: disk, site: oslo, url: "file:///data"}]
+queues:
+  - {name: short, site: oslo, storage: disk}
+"""
+
+
+def view(state: str, jobs: dict[str, int], task: int = 12, error: str = "") -> dict[str, Any]:
+    """A task as the server shows it."""
+    return {
+        "id": task,
+        "name": "count",
+        "state": state,
+        "owner": "ada",
+        "vo": "atlas",
+        "share": "default",
+        "priority": 500,
+        "created": time.time() - 7300,
+        "since": time.time() - 130,
+        "error": error,
+        "jobs": jobs,
+    }
+
+
+@pytest.fixture
+def task_file(tmp_path: Path) -> Path:
+    """A file of two tasks."""
+    path = tmp_path / "tasks.yaml"
+    path.write_text(
+        "tasks:\n- name: count\n  nucleus: oslo\n- name: sort\n  inputs:\n  - {name: a, size: 1}\n"
+    )
+    return path
+
+
+ACCEPTED = {
+    "tasks": [{"index": 0, "id": 12, "name": "count"}, {"index": 1, "id": 13, "name": "sort"}],
+    "refused": [],
+}
+
+
+def test_submit_prints_the_ids(pilotage: Pilotage, server: FakeServer, task_file: Path) -> None:
+    server.answers["POST /tasks"] = (201, ACCEPTED)
+    result = pilotage("submit", task_file)
+    assert (result.exit_code, result.stdout) == (0, "12 count\n13 sort\n")
+    ((_, body),) = server.requests
+    assert [task["name"] for task in body["tasks"]] == ["count", "sort"]
+    assert json.loads(pilotage("submit", task_file, "--json").stdout) == ACCEPTED
+
+
+def test_submit_of_a_bad_file_tells_every_fault_and_asks_nothing(
+    pilotage: Pilotage, server: FakeServer, task_file: Path
+) -> None:
+    task_file.write_text("tasks:\n- name: count\n  jobs: 0\n- nam: sort\n")
+    result = pilotage("submit", task_file)
+    assert (result.exit_code, result.stdout, server.requests) == (2, "", [])
+    assert result.stderr.splitlines() == [
+        f"{task_file}:3: tasks[0].jobs: 0 is below 1; give 1 or more",
+        f"{task_file}:4: tasks[1].nam: there is no such field; did you mean name?",
+        f"{task_file}:4: tasks[1].name: is missing; add name:",
+    ]
+
+
+def test_what_the_server_refuses_is_told_with_the_line_of_the_file(
+    pilotage: Pilotage, server: FakeServer, task_file: Path
+) -> None:
+    faults = [{"field": "inputs.0.replicas", "message": "no storage is known to hold 'a'"}]
+    nucleus = [{"field": "nucleus", "message": "there is no site 'oslo'"}]
+    refused = {"tasks": [], "refused": [{"index": 0, "errors": nucleus}, {"index": 1, "errors": faults}]}
+    server.answers["POST /tasks"] = (422, refused)
+    result = pilotage("submit", task_file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines() == [
+        f"{task_file}:3: tasks[0].nucleus: there is no site 'oslo'",
+        f"{task_file}:6: tasks[1].inputs[0].replicas: no storage is known to hold 'a'",
+    ]
+
+
+def test_tasks_beside_a_refused_one_are_told_as_accepted(
+    pilotage: Pilotage, server: FakeServer, task_file: Path
+) -> None:
+    refused = [{"index": 1, "errors": [{"field": "share", "message": "there is no share 'x'"}]}]
+    server.answers["POST /tasks"] = (201, {"tasks": [ACCEPTED["tasks"][0]], "refused": refused})
+    result = pilotage("submit", task_file)
+    assert (result.exit_code, result.stdout) == (2, "12 count\n")
+    assert result.stderr == f"{task_file}:4: tasks[1].share: there is no share 'x'\n"
+
+
+def test_many_tasks_are_submitted_in_batches_and_counted_over_the_file(
+    pilotage: Pilotage, server: FakeServer, task_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pilotage.cli.tasks.BATCH", 1)
+    first = {"tasks": [{"index": 0, "id": 12, "name": "count"}], "refused": []}
+    second = {"tasks": [], "refused": [{"index": 0, "errors": [{"field": "name", "message": "is taken"}]}]}
+    server.answers["POST /tasks"] = [(201, first), (422, second)]
+    result = pilotage("submit", task_file)
+    assert [len(body["tasks"]) for _, body in server.requests] == [1, 1]
+    assert result.stdout == "12 count\n"
+    assert result.stderr.endswith(f"{task_file}:4: tasks[1].name: is taken\n")
+
+
+@pytest.mark.parametrize(("end", "code"), [("finished", 0), ("failed", 1), ("cancelled", 1)])
+def test_submit_waits_for_the_end_and_fails_with_a_task(
+    pilotage: Pilotage, server: FakeServer, task_file: Path, end: str, code: int
+) -> None:
+    server.answers["POST /tasks"] = (201, ACCEPTED)
+    server.answers["GET /tasks/12"] = [
+        view("registered", {}),
+        view("running", {"running": 2, "finished": 1}),
+        view(end, {"finished": 3}, error="" if end == "finished" else "job 3 failed"),
+    ]
+    server.answers["GET /tasks/13"] = view("finished", {"finished": 1}, 13)
+    result = pilotage("submit", task_file, "--watch")
+    assert result.exit_code == code
+    assert result.stdout.splitlines()[2:] == [
+        "task 12 count is registered: no jobs yet",
+        "task 13 count is finished: 1 finished",
+        "task 12 count is running: 2 running, 1 finished",
+        f"task 12 count is {end}: 3 finished",
+    ]
+    assert result.stderr == ("" if code == 0 else f"task 12 {end}: job 3 failed\n")
+
+
+def test_submit_with_wait_and_json_prints_the_tasks_at_their_end(
+    pilotage: Pilotage, server: FakeServer, task_file: Path
+) -> None:
+    server.answers["POST /tasks"] = (201, ACCEPTED)
+    for task in (12, 13):
+        server.answers[f"GET /tasks/{task}"] = view("finished", {"finished": 1}, task)
+    document = json.loads(pilotage("submit", task_file, "--wait", "--json").stdout)
+    assert [task["state"] for task in document["tasks"]] == ["finished", "finished"]
+
+
+def test_status_lists_tasks(pilotage: Pilotage, server: FakeServer) -> None:
+    tasks = {"tasks": [view("running", {"running": 2, "finished": 0, "failed": 1})]}
+    server.answers["GET /tasks?state=running&limit=50"] = tasks
+    result = pilotage("status", "--state", "running")
+    assert result.exit_code == 0
+    words = " ".join(result.stdout.split())
+    assert "12 count running 2 running, 1 failed 500 ada (atlas) 2 min" in words
+    assert json.loads(pilotage("status", "--state", "running", "--json").stdout) == tasks
+
+
+def test_status_of_a_task_counts_its_jobs_by_queue_and_state(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/12"] = view("running", {"running": 2, "pending": 1})
+    jobs = [("short", "running"), ("long", "running"), ("", "pending")]
+    server.answers["GET /tasks/12/jobs"] = {
+        "jobs": [{"queue": queue, "state": state} for queue, state in jobs]
+    }
+    result = pilotage("status", 12)
+    assert result.stdout.startswith("task 12 count: running since 2 min\nof ada (atlas), share default, ")
+    assert [line.split() for line in result.stdout.splitlines()[-3:]] == [
+        ["(not", "brokered)", "1", "pending"],
+        ["long", "1", "running"],
+        ["short", "1", "running"],
+    ]
+    document = json.loads(pilotage("status", 12, "--json").stdout)
+    assert document["jobs_by_queue"] == {"": {"pending": 1}, "long": {"running": 1}, "short": {"running": 1}}
+
+
+def test_status_of_a_task_too_large_for_one_answer_counts_by_state(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    server.answers["GET /tasks/12"] = view("running", {"running": 10_001})
+    assert pilotage("status", 12).stdout.endswith("jobs: 10001 running\n")
+    assert [call for call, _ in server.requests] == ["GET /tasks/12"]
+
+
+def test_status_watches_a_task_to_its_end(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/12"] = [view("running", {"running": 1}), view("finished", {"finished": 1})]
+    server.answers["GET /tasks/12/jobs"] = {"jobs": [{"queue": "short", "state": "finished"}]}
+    lines = pilotage("status", 12, "--watch").stdout.splitlines()
+    assert lines[:2] == ["task 12 count is running: 1 running", "task 12 count is finished: 1 finished"]
+
+
+def test_a_table_is_not_watched_where_there_is_no_terminal(pilotage: Pilotage) -> None:
+    result = pilotage("status", "--watch")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "no terminal" in result.stderr
+
+
+def test_cancel_tells_each_task_and_fails_with_those_that_are_not_there(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    server.answers["POST /tasks/12/cancel"] = view("cancelled", {})
+    server.answers["POST /tasks/5/cancel"] = (404, {"detail": "there is no task 5"})
+    result = pilotage("cancel", 5, 12)
+    assert (result.exit_code, result.stdout) == (1, "task 12 is cancelled\n")
+    assert result.stderr == "there is no task 5\n"
+    assert json.loads(pilotage("cancel", 12, "--json").stdout)["tasks"][0]["id"] == 12
+
+
+QUEUE = {
+    "name": "short",
+    "site": "oslo",
+    "status": "online",
+    "cores": 0,
+    "max_memory": 4000,
+    "max_walltime": 0,
+    "jobs": {"running": 3},
+    "pilots": {"submitted": 1, "running": 2},
+}
+
+
+def test_queues_are_shown_with_their_limits_jobs_and_pilots(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /queues"] = {"queues": [QUEUE]}
+    words = " ".join(pilotage("queues").stdout.split())
+    assert "short oslo online any 4000 MB no limit 3 running 1 submitted, 2 running" in words
+    assert json.loads(pilotage("queues", "--json").stdout) == {"queues": [QUEUE]}
+
+
+def test_shares_are_shown_with_their_jobs_and_transfers(pilotage: Pilotage, server: FakeServer) -> None:
+    share = {"name": "top", "vo": "atlas", "target": 0.5, "jobs": {"running": 1}, "transfers": {"queued": 2}}
+    server.answers["GET /shares"] = {"shares": [share]}
+    assert "top atlas 0.5 1 running 2 queued" in " ".join(pilotage("shares").stdout.split())
+
+
+def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: FakeServer) -> None:
+    pilot = {
+        "id": 7, "queue": "short", "state": "running", "kind": "generic", "reference": "4711",
+        "matched": 3, "heartbeat": time.time() - 5, "created": time.time() - 90_000, "error": "",
+    }
+    server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot]}
+    result = pilotage("pilots", "--state", "running", "--queue", "short", "--limit", 9)
+    assert "7 short running generic 4711 3 5 s 1 d" in " ".join(result.stdout.split())
+
+
+def test_transfers_are_shown(pilotage: Pilotage, server: FakeServer) -> None:
+    transfer = {
+        "id": 3, "file": "a", "source": "disk", "destination": "tape", "share": "atlas-upload",
+        "priority": 25, "state": "failed", "since": time.time(), "error": "no route [to host]",
+    }
+    server.answers["GET /transfers"] = {"transfers": [transfer]}
+    words = " ".join(pilotage("transfers").stdout.split())
+    assert "3 a disk tape atlas-upload 25 failed 0 s no route [to host]" in words
+
+
+def test_transfers_are_prioritised(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["POST /transfers/priorities"] = {"changed": [3]}
+    result = pilotage("transfers", "--prioritise", "3=90", "--prioritise", "4=90")
+    assert server.requests[0][1] == {"priorities": [{"id": 3, "priority": 90}, {"id": 4, "priority": 90}]}
+    assert (result.exit_code, result.stdout) == (1, "transfer 3 has priority 90\n")
+    assert result.stderr == "not changed, since no such transfer is live: 4\n"
+
+
+@pytest.mark.parametrize("words", ["3", "3=", "=3", "a=3", "3=0", "3=101", "3=4=5"])
+def test_a_priority_that_is_none_is_bad_input(pilotage: Pilotage, server: FakeServer, words: str) -> None:
+    result = pilotage("transfers", "--prioritise", words)
+    assert (result.exit_code, server.requests) == (2, [])
+    assert f"--prioritise {words!r}" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("status",), ("queues",), ("shares",), ("pilots",), ("transfers",)])
+def test_where_there_is_nothing_a_sentence_says_so(
+    pilotage: Pilotage, server: FakeServer, command: tuple[str, ...]
+) -> None:
+    name = {"status": "tasks"}.get(command[0], command[0])
+    server.answers[f"GET /{name}"] = {name: []}
+    assert pilotage(*command).stdout.startswith("There are no ")
+
+
+def test_a_federation_is_loaded(pilotage: Pilotage, server: FakeServer, tmp_path: Path) -> None:
+    path = tmp_path / "federation.yaml"
+    path.write_text(FEDERATION)
+    server.answers["PUT /federation"] = {"version": 3}
+    result = pilotage("federation", "load", path)
+    assert (result.exit_code, result.stdout) == (0, "version 3 of north is in force\n")
+    assert server.requests[0][1]["queues"][0]["name"] == "short"
+
+
+def test_a_federation_that_the_server_refuses_is_told_with_lines(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "federation.yaml"
+    path.write_text(FEDERATION)
+    fault = {"field": "queues[0].computing_element", "message": "has a kind that this server lacks"}
+    server.answers["PUT /federation"] = (422, {"detail": [fault]})
+    result = pilotage("federation", "load", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"{path}:5: queues[0].computing_element: has a kind that this server lacks\n"
+
+
+def test_the_federation_in_force_is_shown_as_yaml_and_json(pilotage: Pilotage, server: FakeServer) -> None:
+    document = text.parse(FEDERATION)
+    server.answers["GET /federation"] = document
+    assert text.parse(pilotage("federation", "show").stdout) == document
+    assert json.loads(pilotage("federation", "show", "--json").stdout) == document
+
+
+def test_the_world_is_saved_as_yaml_or_json(pilotage: Pilotage, server: FakeServer, tmp_path: Path) -> None:
+    document = {"time": 1e9, "seed": 7, "federation": text.parse(FEDERATION), "jobs": []}
+    server.answers["GET /world"] = document
+    assert text.parse(pilotage("world").stdout) == document
+    assert json.loads(pilotage("world", "--json").stdout) == document
+    for name in ("world.yaml", "world.json"):
+        result = pilotage("world", "--output", tmp_path / name)
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert text.parse((tmp_path / name).read_text()) == document
+    assert (tmp_path / "world.json").read_text().startswith("{")
+    assert pilotage("world", "--output", tmp_path / "nowhere" / "world.yaml").exit_code == 2
+
+
+def test_narrow_screens_get_the_essential_columns(
+    pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pilotage.cli.output.PIPE_WIDTH", 50)
+    server.answers["GET /queues"] = {"queues": [QUEUE]}
+    lines = pilotage("queues").stdout.splitlines()
+    assert lines[0].split() == ["queue", "status", "jobs", "pilots"]
+    assert max(map(len, lines)) <= 50

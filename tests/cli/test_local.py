@@ -1,0 +1,231 @@
+"""Commands that need no server: checking files, schemas, plans, tokens, and how the server is started."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from pilotage.federation import text
+from pilotage.federation.documents import write
+from pilotage.model.documents import to_document
+from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.identity import Credential, Identity
+from pilotage.model.work import Requirements, TaskSpec
+from pilotage.model.world import TaskQueue, World
+from pilotage.store import Store
+
+from .conftest import FakeServer, Pilotage
+
+FEDERATION = Federation(
+    name="north",
+    sites=(Site(name="oslo", nucleus=True),),
+    storages=(Storage(name="disk", site="oslo", url="file:///data"),),
+    queues=(Queue(name="short", site="oslo", storage="disk", computing_element=ComputingElement()),),
+)
+ADA = Identity(name="ada", vo="atlas")
+WORLD = World(
+    time=1e9,
+    seed=7,
+    federation=FEDERATION,
+    task_queues=(
+        TaskQueue(
+            queue="short", requirements=Requirements.of(TaskSpec(name="a"), ADA).text, jobs=5, priority=500
+        ),
+    ),
+)
+
+
+@pytest.fixture
+def federation_file(tmp_path: Path) -> Path:
+    """A sound federation."""
+    path = tmp_path / "federation.yaml"
+    path.write_text(write(FEDERATION))
+    return path
+
+
+@pytest.fixture
+def world_file(tmp_path: Path) -> Path:
+    """A world in which five jobs wait for pilots."""
+    path = tmp_path / "world.yaml"
+    path.write_text(write(WORLD))
+    return path
+
+
+def test_a_sound_federation_is_said_to_be_one(pilotage: Pilotage, federation_file: Path) -> None:
+    result = pilotage("federation", "check", federation_file)
+    assert result.exit_code == 0
+    held = "1 sites, 1 storages, 1 queues, 0 links, 1 shares"
+    assert result.stdout == f"{federation_file} is sound: north with {held}\n"
+    document = json.loads(pilotage("federation", "check", federation_file, "--json").stdout)
+    assert document == {"valid": True, "faults": []}
+
+
+def test_the_faults_of_a_federation_are_told_with_exit_code_2(
+    pilotage: Pilotage, federation_file: Path
+) -> None:
+    federation_file.write_text(federation_file.read_text().replace("site: oslo", "site: olso"))
+    result = pilotage("federation", "check", federation_file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert [line.split(": ", 1)[1] for line in result.stderr.splitlines()] == [
+        "storages[0].site: there is no site 'olso'; did you mean oslo?",
+        "queues[0].site: there is no site 'olso'; did you mean oslo?",
+    ]
+    result = pilotage("federation", "check", federation_file, "--json")
+    assert result.exit_code == 2
+    document = json.loads(result.stdout)
+    assert document["valid"] is False
+    assert document["faults"][0] == {
+        "file": str(federation_file),
+        "line": 10,
+        "field": "storages[0].site",
+        "message": "there is no site 'olso'",
+        "remedy": "did you mean oslo?",
+    }
+
+
+def test_of_very_many_faults_the_first_are_told_and_the_others_counted(
+    pilotage: Pilotage, federation_file: Path
+) -> None:
+    queues = "".join(f"- {{name: q{n}, site: oslo, storage: disk, cores: -1}}\n" for n in range(80))
+    federation_file.write_text(f"name: north\nsites: [{{name: oslo}}]\nstorages: []\nqueues:\n{queues}")
+    lines = pilotage("federation", "check", federation_file).stderr.splitlines()
+    assert (len(lines), lines[-1]) == (51, "and 31 more faults")
+
+
+@pytest.mark.parametrize(
+    ("kind", "document"),
+    [
+        ("federation", to_document(FEDERATION)),
+        ("world", to_document(WORLD)),
+        ("task", to_document(TaskSpec(name="count"))),
+        ("decision", {"step": "broker", "time": 1.0, "seed": 1}),
+    ],
+)
+def test_schemas_are_valid_and_take_what_they_describe(
+    pilotage: Pilotage, kind: str, document: dict[str, Any]
+) -> None:
+    schema = json.loads(pilotage("schema", kind).stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(document, schema)
+    assert pilotage("schema", kind, "--json").stdout == pilotage("schema", kind).stdout
+
+
+@pytest.mark.parametrize("step", ["broker", "stage", "provision", "match", "watch"])
+def test_every_step_can_be_planned_from_a_saved_world(
+    pilotage: Pilotage, server: FakeServer, world_file: Path, step: str
+) -> None:
+    result = pilotage("plan", step, "--world", world_file, "--json")
+    assert (result.exit_code, result.stderr, server.requests) == (0, "", [])
+    decision = json.loads(result.stdout)
+    assert (decision["step"], decision["time"], decision["seed"]) == (step, 1e9, 7)
+    assert pilotage("plan", step, "--world", world_file).exit_code == 0
+
+
+def test_a_plan_is_the_same_byte_for_byte_in_every_process(world_file: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pilotage.cli",
+        "plan",
+        "provision",
+        "--world",
+        str(world_file),
+        "--json",
+    ]
+    plans = {
+        subprocess.run(
+            command, capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(plans) == 1
+    assert json.loads(plans.pop())["changes"][0]["records"][0]["queue"] == "short"
+
+
+def test_a_plan_tells_people_what_would_change(pilotage: Pilotage, world_file: Path) -> None:
+    words = pilotage("plan", "provision", "--world", world_file).stdout.split()
+    assert words[:5] == ["records", "kind", "change", "queue", "cause"]
+    assert {"pilot", "created"} <= set(words)
+
+
+def test_a_world_with_a_fault_is_bad_input(pilotage: Pilotage, world_file: Path) -> None:
+    world_file.write_text(world_file.read_text().replace("priority: 500", "priority: high"))
+    result = pilotage("plan", "provision", "--world", world_file, "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "task_queues[0].priority: 'high' is not a whole number" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [("plan", "lottery", "--world", "x"), ("plan", "broker"), ("schema", "job")]
+)
+def test_bad_usage_is_exit_code_2(pilotage: Pilotage, words: tuple[str, ...]) -> None:
+    assert pilotage(*words).exit_code == 2
+
+
+def test_a_token_is_made_in_the_store_where_it_is_at_hand(pilotage: Pilotage, server: FakeServer) -> None:
+    url = f"sqlite:///{pilotage.home}/pilotage.sqlite"
+    Store.open(url).close()
+    words = ("token", "create", "--name", "ada", "--vo", "atlas", "--group", "top", "--vo-role", "lead")
+    result = pilotage(*words)
+    assert (result.exit_code, server.requests) == (0, [])
+    operator = json.loads(pilotage(*words, "--role", "operator", "--expires", 30, "--json").stdout)["token"]
+    store = Store.open(url)
+    try:
+        ada = Identity(name="ada", vo="atlas", group="top", vo_role="lead")
+        assert store.tokens.find(result.stdout.strip()) == Credential(role="user", identity=ada)
+        found = store.tokens.find(operator)
+        assert found is not None
+        assert replace(found, expires=None) == Credential(role="operator", identity=ada)
+        assert found.expires is not None
+    finally:
+        store.close()
+
+
+def test_a_token_is_made_by_the_server_where_there_is_no_store(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    server.answers["POST /tokens"] = (201, {"token": "secret"})
+    result = pilotage("token", "create", "--name", "ada", "--expires", 1)
+    assert (result.exit_code, result.stdout) == (0, "secret\n")
+    identity = {"name": "ada", "vo": "", "group": "", "vo_role": ""}
+    assert server.requests == [("POST /tokens", {"role": "user", **identity, "expires_in": 86400})]
+    assert not (pilotage.home / "pilotage.sqlite").exists()
+
+
+@pytest.mark.parametrize("as_option", [True, False])
+def test_up_runs_the_server_with_what_was_asked(
+    pilotage: Pilotage, federation_file: Path, monkeypatch: pytest.MonkeyPatch, as_option: bool
+) -> None:
+    runs: list[Any] = []
+    monkeypatch.setattr(
+        "pilotage.server.run",
+        lambda settings, federation, only, api: runs.append((settings, federation, only, api)),
+    )
+    words = ("--federation", federation_file) if as_option else (federation_file,)
+    result = pilotage("up", *words, "--only", "split,broker", "--no-api", "--port", 9000)
+    assert (result.exit_code, result.stdout) == (0, "")
+    ((settings, federation, only, api),) = runs
+    assert (federation, only, api) == (FEDERATION, ("split", "broker"), False)
+    assert (settings.home, settings.port) == (pilotage.home, 9000)
+
+
+def test_up_refuses_a_loop_that_is_not_there(pilotage: Pilotage) -> None:
+    result = pilotage("up", "--only", "split,brokr")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("there is no loop brokr; there are split, broker, ")
+
+
+def test_up_refuses_a_federation_with_faults(pilotage: Pilotage, tmp_path: Path) -> None:
+    result = pilotage("up", tmp_path / "nowhere.yaml")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"{tmp_path}/nowhere.yaml: there is no such file; check the path\n"
+
+
+def test_written_yaml_is_read_back(federation_file: Path) -> None:
+    assert text.parse(federation_file.read_text()) == to_document(FEDERATION)
