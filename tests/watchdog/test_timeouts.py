@@ -194,13 +194,24 @@ def test_a_silent_pilot_is_lost_and_its_jobs_are_others() -> None:
     assert timeouts.watch(world(*jobs, pilots=(pilot(silent=2 * HOUR - 1),))).changes == ()
 
 
-@pytest.mark.parametrize(
-    "present", [(), *((pilot(1, state),) for state in (P.FINISHED, P.FAILED, P.CANCELLED))]
-)
-def test_what_a_pilot_that_has_ended_held_is_others_at_once(present: tuple[Pilot, ...]) -> None:
+@pytest.mark.parametrize("present", [(), (pilot(1, P.FINISHED),)])
+def test_what_a_pilot_that_took_its_leave_held_is_others_at_once(present: tuple[Pilot, ...]) -> None:
     jobs = (job(1, S.SENT), job(2, S.RUNNING))
     assert after(world(*jobs, pilots=present)) == {1: (S.DEFINED, 2), 2: (S.DEFINED, 2)}
     assert after(world(*jobs, pilots=present, status="paused")) == {1: (S.DEFINED, 2), 2: (S.DEFINED, 2)}
+
+
+@pytest.mark.parametrize("state", [P.FAILED, P.CANCELLED])
+def test_what_a_failed_pilot_held_waits_for_its_silence(state: PilotState) -> None:
+    jobs = (job(1, S.SENT), job(2, S.RUNNING))
+    assert after(world(*jobs, pilots=(pilot(1, state, silent=2 * HOUR - 1),))) == {
+        1: (S.SENT, 1),
+        2: (S.RUNNING, 1),
+    }
+    assert after(world(*jobs, pilots=(pilot(1, state, silent=2 * HOUR),))) == {
+        1: (S.DEFINED, 2),
+        2: (S.DEFINED, 2),
+    }
 
 
 def test_a_pilot_that_never_called_is_heard_from_when_its_state_changed() -> None:

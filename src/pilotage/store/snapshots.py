@@ -1,4 +1,4 @@
-"""A world for each step: what that step reads, as of one moment, at a cost that does not grow with what is queued.
+"""A world for each step: what it reads, as of one moment, at a cost that does not grow with what is queued.
 
 Every snapshot is given the world's time (s since 1970 UTC) and its seed.
 """
@@ -40,12 +40,10 @@ _j, _t, _c = jobs.c, tasks.c, counters.c
 _LIMIT: Any = bindparam("limit", type_=None)
 
 _TO_SPLIT = select(*TASK_COLUMNS).where(is_state(tasks, TaskState.REGISTERED)).order_by(_t.id).limit(_LIMIT)
-_TO_BROKER = (
-    select(*JOB_COLUMNS)
-    .where(is_state(jobs, JobState.DEFINED))
-    .order_by(_j.priority.desc(), _j.id)
-    .limit(_LIMIT)
-)
+_TO_BROKER = {
+    state: select(*JOB_COLUMNS).where(is_state(jobs, state)).order_by(_j.priority.desc(), _j.id).limit(_LIMIT)
+    for state in (JobState.DEFINED, JobState.PENDING)
+}
 _TO_MATCH = (
     select(*JOB_COLUMNS)
     .where(
@@ -96,11 +94,14 @@ class Snapshots:
         """Tasks that were registered, the oldest first."""
         return self._world(time, seed, lambda reader, _: {"tasks": reader.tasks_from(_TO_SPLIT, limit=limit)})
 
-    def for_broker(self, time: float, seed: int, limit: int) -> World:
-        """Jobs to be brokered, by priority, then age; their inputs; what is where already."""
+    def for_broker(self, time: float, seed: int, limit: int, state: JobState = JobState.DEFINED) -> World:
+        """Jobs to be brokered, by priority, then age; their inputs; what is where already.
+
+        ``state`` PENDING gives those that wait for a queue instead (B37).
+        """
 
         def read(reader: Reader, _: World) -> dict[str, Any]:
-            found = reader.jobs(_TO_BROKER, limit=limit)
+            found = reader.jobs(_TO_BROKER[state], limit=limit)
             inputs = reader.inputs_of(found)
             return {
                 "jobs": found,

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, not_, select
+from sqlalchemy import bindparam, not_, or_, select
 
-from pilotage.model.states import AT_A_PILOT, JobState, TransferState
+from pilotage.model.states import AT_A_PILOT, LIVE_PILOTS, JobState, PilotState, TransferState
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import QueueReport, World
 
 from .reader import Reader
 from .rows import JOB_COLUMNS
 from .sets import among
-from .tables import is_state, is_urgent, jobs
+from .tables import is_state, is_urgent, jobs, pilots
 
 _j = jobs.c
 _J = JobState
@@ -28,7 +28,7 @@ _LIMITED = (
     _J.HOLDING,
     _J.TRANSFERRING,
 )
-"""States with a time-out of their own, ``TimeoutConstants`` by the state's name. Defined jobs have none that acts."""
+"""States with a time-out, ``TimeoutConstants`` by the state's name. That of defined jobs does nothing."""
 
 _URGENT = (_J.ACTIVATED, _J.STARTING, _J.HOLDING, _J.TRANSFERRING)
 """States with a shorter one at high priority, ``STATE_high``."""
@@ -66,20 +66,21 @@ _LOST = (
 
 
 def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
-    """The parts of the world: jobs, at most ``limit`` for each reason, pilots, deliveries, reports of queues."""
-    live = reader.live_pilots()
+    """Jobs that may be due, at most ``limit`` for each reason; pilots that live or hold jobs; deliveries."""
+    holders = [pilot for (pilot,) in reader.rows(_WITH_JOBS) if pilot is not None]
+    known = reader.pilots(or_(is_state(pilots, *LIVE_PILOTS), among(pilots.c.id, "holders")), holders=holders)
     reports = reader.queue_reports()
     due = [
         *_late(reader, world, reports, limit),
         *_pending(reader, world, limit),
-        *_lost(reader, world, live, limit),
+        *_lost(reader, world, known, limit),
     ]
     found = {job.id: job for job in due}
     jobs_ = tuple(found[id_] for id_ in sorted(found))
     return {
         "jobs": jobs_,
         "tasks": reader.tasks_of(jobs_),
-        "pilots": live,
+        "pilots": known,
         "transfers": reader.transfers_in(TransferState.DELIVERING),
         "queue_reports": reports,
     }
@@ -114,11 +115,13 @@ def _pending(reader: Reader, world: World, limit: int) -> list[Job]:
     return [*woken, *reader.jobs(_FORGOTTEN, before=before, limit=limit)]
 
 
-def _lost(reader: Reader, world: World, live: Sequence[Pilot], limit: int) -> tuple[Job, ...]:
-    """Jobs at pilots that have ended or gone silent."""
+def _lost(reader: Reader, world: World, known: Sequence[Pilot], limit: int) -> tuple[Job, ...]:
+    """Jobs at pilots that took their leave, or have gone silent."""
     before = world.time - world.federation.timeouts.heartbeat
-    heard = {
-        pilot.id for pilot in live if (pilot.since if pilot.heartbeat is None else pilot.heartbeat) > before
-    }
-    lost = [pilot for (pilot,) in reader.rows(_WITH_JOBS) if pilot is not None and pilot not in heard]
-    return reader.jobs(_LOST, pilots=sorted(lost), limit=limit) if lost else ()
+    lost = sorted(
+        pilot.id
+        for pilot in known
+        if pilot.state == PilotState.FINISHED
+        or (pilot.since if pilot.heartbeat is None else pilot.heartbeat) <= before
+    )
+    return reader.jobs(_LOST, pilots=lost, limit=limit) if lost else ()

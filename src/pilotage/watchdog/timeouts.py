@@ -6,7 +6,7 @@ from typing import Literal
 
 from pilotage.model.decision import Decision, Move, Value
 from pilotage.model.moves import FRESH, JobMoves
-from pilotage.model.states import LIVE_PILOTS, JobState, Kind, PilotState
+from pilotage.model.states import JobState, Kind, PilotState
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import World
 
@@ -82,14 +82,15 @@ RULES: tuple[Rule, ...] = (
     Rule(kind="pilot", state=P.CREATED, limit="pilot_created", outcome="fail", text="never submitted"),
 )
 """Every time-out. Those of jobs, and of silent pilots, rest while the queue is paused or has
-``disable_reassign``. That a pilot has ended is no time-out: what it held is taken from it at once. Where the
-brokerage set a pending job's ``wake_at``, that holds instead of ``pending``."""
+``disable_reassign``. That a pilot took its leave is no time-out: what it held is taken from it at once. One
+that is only known to have failed, or was cancelled, may have payloads left: its jobs wait for its silence.
+Where the brokerage set a pending job's ``wake_at``, that holds instead of ``pending``."""
 
 _RULES = {(rule.kind, rule.state, rule.clock): rule for rule in RULES}
 
 
 def watch(world: World) -> Decision:
-    """Everything whose time is over. A job at a pilot that is not among the world's live ones has lost it."""
+    """Everything whose time is over. The world has every pilot that lives or holds a job of it."""
     watchdog = _Watchdog(world)
     pilots = watchdog.pilots()
     return Decision(step="watch", time=world.time, seed=world.seed, changes=(*pilots, *watchdog.jobs()))
@@ -100,7 +101,7 @@ class _Watchdog:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
+        self._pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state != P.FINISHED}
         self._tasks = {task.id: task for task in world.tasks}
         self._last_start = {report.queue: report.last_start for report in world.queue_reports}
         self._resting = {
