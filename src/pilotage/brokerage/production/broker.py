@@ -1,10 +1,9 @@
 """The production brokerage: which queue each group of like jobs goes to, and why (B1 to B38)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from pilotage.model.decision import Candidates, Choice, Claim, Decision, Move
+from pilotage.model.decision import Candidates, Choice, Claim, Decision, Move, Refusal
 from pilotage.model.federation import Federation
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.world import World
@@ -13,9 +12,9 @@ from .checks import CHECKS
 from .checks.status import waived_status
 from .columns import Mask, QueueColumns
 from .groups import Group, groups_of
-from .placement import CROWDED, Ledger, Standing
+from .placement import Ledger, Standing
 from .tasks import TaskColumns
-from .verdicts import examine, reasons_of
+from .verdicts import Reasons, examine
 
 BLOCK = 1 << 18
 """Pairs of task and queue examined at once: what fits a processor's cache."""
@@ -70,28 +69,35 @@ class _Cycle:
         self._wake_at = world.time + world.federation.brokerage.pending_time
         self._queues = queues
         self._ledger = Ledger(queues)
+        self._reasons = Reasons(queues)
         self.moves: list[Move] = []
         self.choices: list[Choice] = []
 
     def decide(self, groups: Sequence[Group]) -> None:
         """Examines the groups together, then places one after another, as each changes the counts."""
         tasks = TaskColumns.of(groups, self._queues)
-        examination = examine(CHECKS, tasks, self._queues)
-        waived = examine((waived_status,), tasks, self._queues)
-        willing = examination.refused == 0
+        examination = examine(CHECKS, tasks, self._queues, self._reasons)
+        waived = examine((waived_status,), tasks, self._queues, self._reasons)
+        willing = examination.willing
         for row, group in enumerate(groups):
-            choice = self._decide(group, tasks, row, willing[row])
-            refusals = (*examination.refusals[row], *choice.refusals)
-            self.choices.append(replace(choice, refusals=refusals, waived=tuple(waived.refusals[row])))
+            refusals, set_aside = tuple(examination.refusals[row]), tuple(waived.refusals[row])
+            self.choices.append(self._decide(group, tasks, row, willing[row], refusals, set_aside))
 
-    def _decide(self, group: Group, tasks: TaskColumns, row: int, willing: Mask) -> Choice:
-        """The choice of one group, with no refusal but B36's; its moves are kept."""
+    def _decide(
+        self,
+        group: Group,
+        tasks: TaskColumns,
+        row: int,
+        willing: Mask,
+        refusals: tuple[Refusal, ...],
+        waived: tuple[Refusal, ...],
+    ) -> Choice:
+        """The choice of one group; its moves are kept."""
         local = self._ledger.local(tasks, row)
-        crowded = self._ledger.crowded(local)
+        crowded, full = self._ledger.crowded_reasons(local, self._reasons)
         standing = self._ledger.rank(tasks, row, local, willing & ~crowded.refused[0])
         placed = self._ledger.place(group, standing)
         moved = self._place(group, placed) if willing.any() else self._suspend(group)
-        full = reasons_of(CROWDED, crowded, crowded.refused, self._queues)
         return Choice(
             task=group.task.id,
             job_kind=group.kind,
@@ -99,8 +105,9 @@ class _Cycle:
             placed={str(self._queues.names[queue]): jobs for queue, _, jobs in placed},
             considered=len(self._queues),
             candidates=_candidates(standing, self._queues),
-            refusals=tuple(full.values()),
+            refusals=refusals + full,
             left=len(group.jobs) - moved,
+            waived=waived,
         )
 
     def _place(self, group: Group, placed: Sequence[tuple[int, bool, int]]) -> int:

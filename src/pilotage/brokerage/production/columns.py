@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.federation import Blacklisting, BrokerageConstants, Federation, Link, Queue, Storage
+from pilotage.model.federation import Blacklisting, BrokerageConstants, Federation, Queue, Storage
 from pilotage.model.states import JobState
 from pilotage.model.world import LinkCount, World
+
+from .links import IncomingLinks, incoming_links
 
 Column = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -31,7 +33,7 @@ class LiveColumns:
     """What changes from cycle to cycle: jobs by state, reports, files under way between sites.
 
     Points in time are NaN where nothing was ever seen, as is ``disk_io``. ``link_files`` counts live
-    transfers by (source site, destination site), both as codes.
+    transfers by destination site, then source site, both as codes.
     """
 
     time: float
@@ -40,7 +42,7 @@ class LiveColumns:
     last_pilot: Column
     last_start: Column
     disk_io: Column
-    link_files: Mapping[tuple[int, int], int]
+    link_files: Mapping[int, Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ class QueueColumns:
     storage_sites: Codes
     storage_tape: Mask
     storage_blacklists: Mapping[Blacklisting, Mask]
-    links: Mapping[int, tuple[Link, ...]]
+    links: Mapping[int, IncomingLinks]
     children: Mapping[str, tuple[int, ...]]
     site: Codes
     site_names: Column
@@ -110,7 +112,7 @@ class QueueColumns:
             storage_sites=np.array([sites[item.site] for item in ordered], dtype=np.intp),
             storage_tape=np.array([item.tape for item in ordered], dtype=bool),
             storage_blacklists=blacklists,
-            links=_links_by_destination(federation.links, sites),
+            links=incoming_links(federation.links, sites),
             children=_children(queues),
             site=np.array([sites[queue.site] for queue in queues], dtype=np.intp),
             storage=storage,
@@ -147,13 +149,14 @@ class QueueColumns:
         )
         return replace(self, live=live)
 
-    def _files_by_link(self, counts: Iterable[LinkCount]) -> dict[tuple[int, int], int]:
-        files: dict[tuple[int, int], int] = {}
+    def _files_by_link(self, counts: Iterable[LinkCount]) -> dict[int, dict[int, int]]:
+        sites = self.storage_sites.tolist()
+        files: dict[int, dict[int, int]] = {}
         for row in counts:
             if row.source in self.storages and row.destination in self.storages:
-                source = int(self.storage_sites[self.storages[row.source]])
-                destination = int(self.storage_sites[self.storages[row.destination]])
-                files[source, destination] = files.get((source, destination), 0) + row.files
+                source = sites[self.storages[row.source]]
+                arriving = files.setdefault(sites[self.storages[row.destination]], {})
+                arriving[source] = arriving.get(source, 0) + row.files
         return files
 
 
@@ -210,11 +213,3 @@ def _children(queues: list[Queue]) -> dict[str, tuple[int, ...]]:
         if queue.parent:
             children[queue.parent] = (*children.get(queue.parent, ()), position)
     return children
-
-
-def _links_by_destination(links: Iterable[Link], sites: Mapping[str, int]) -> dict[int, tuple[Link, ...]]:
-    grouped: dict[int, list[Link]] = {}
-    for link in links:
-        if link.source in sites and link.destination in sites:
-            grouped.setdefault(sites[link.destination], []).append(link)
-    return {destination: tuple(group) for destination, group in grouped.items()}

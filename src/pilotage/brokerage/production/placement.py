@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pilotage.model.decision import Refusal
 from pilotage.model.states import JobState
 
 from .checks.check import Label, Verdict
 from .columns import Codes, Column, Mask, QueueColumns
 from .groups import Group
 from .tasks import TaskColumns
+from .verdicts import Reasons
 
 BOOTSTRAP = 20.0
 CROWDED = Label(
@@ -32,8 +34,11 @@ def initial_weight(slots: Column, waiting: Column, assigned: Column, activated: 
 
     ``waiting`` is activated+assigned+starting+defined. With nothing activated, many is 2 if any is assigned.
     """
-    ratio = np.divide(assigned, activated, out=np.where(assigned > 0, 2.0, 1.0), where=activated > 0)
-    weight: Column = (slots + 1) / ((waiting + 10) * np.clip(ratio, 1, 2))
+    many: Column | float = 1.0
+    if assigned.any():
+        ratio = np.divide(assigned, activated, out=np.where(assigned > 0, 2.0, 1.0), where=activated > 0)
+        many = np.minimum(np.maximum(ratio, 1), 2)
+    weight: Column = (slots + 1) / ((waiting + 10) * many)
     return weight
 
 
@@ -90,17 +95,14 @@ class Ledger:
         self._assigned = jobs[JobState.ASSIGNED].copy()
         self._activated = jobs[JobState.ACTIVATED].copy()
         self._near = jobs[JobState.DEFINED] + self._activated + jobs[JobState.STARTING]
-        self._all_near = np.ones(len(queues), dtype=bool)
-        self._near_weight = initial_weight(self.slots, self._near, 0 * self._near, self._activated)
-        self._far_weight = initial_weight(
-            self.slots, self._near + self._assigned, self._assigned, self._activated
-        )
+        self._everywhere = np.ones(len(queues), dtype=bool)
+        self._lasting: tuple[Verdict, tuple[Refusal, ...]] | None = None
 
     def local(self, tasks: TaskColumns, row: int) -> Mask:
         """Queues whose storage has all the input of these jobs (B31)."""
         kind = int(tasks.inputs[row, 0])
         if tasks.input_table.files[kind, 0] == 0:
-            return self._all_near
+            return self._everywhere
         mask: Mask = (tasks.input_table.missing_files[kind] == 0)[self._queues.storage]
         return mask
 
@@ -112,11 +114,23 @@ class Ledger:
         waiting = self._waiting(local)
         return Verdict((waiting > self.limit)[None, :], self.limit[None, :], waiting)
 
+    def crowded_reasons(self, local: Mask, reasons: Reasons) -> tuple[Verdict, tuple[Refusal, ...]]:
+        """B36 with its reasons. Where input is local, a crowded queue never gets a job: they last a cycle."""
+        if local is self._everywhere and self._lasting is not None:
+            return self._lasting
+        verdict = self.crowded(local)
+        found = verdict, tuple(reasons.of(CROWDED, verdict, verdict.refused).values())
+        if local is self._everywhere:
+            self._lasting = found
+        return found
+
     def rank(self, tasks: TaskColumns, row: int, local: Mask, fits: Mask) -> Standing:
         """The queues that fit, by weight; ties by name."""
         chosen = np.flatnonzero(fits)
         near = local[chosen]
-        initial = np.where(near, self._near_weight[chosen], self._far_weight[chosen])
+        assigned = np.where(near, 0, self._assigned[chosen])
+        waiting = self._near[chosen] + assigned
+        initial = initial_weight(self.slots[chosen], waiting, assigned, self._activated[chosen])
         data = data_weight(tasks, row)[self._queues.storage[chosen]]
         network = tasks.links.weight[int(tasks.nucleus[row, 0])][chosen]
         weights = initial * data * network
@@ -126,7 +140,7 @@ class Ledger:
             queues=best,
             weights=weights[order],
             factors={"B32": initial[order], "B33": data[order], "B34": network[order]},
-            room=(self.limit - self._waiting(local))[best],
+            room=self.limit[best] - waiting[order],
             local=near[order],
         )
 
@@ -136,11 +150,8 @@ class Ledger:
         best = np.flatnonzero(standing.room >= 1)[:most]
         if not len(best):
             return []
-        jobs = len(group.jobs)
-        room = standing.room[best]
-        taken = np.arange(min(jobs, int(room.max())))
-        counts = [1] if jobs == 1 else spread(jobs, self._falling(standing, best, taken), room)
         placed = []
+        counts = self._counts(len(group.jobs), standing, best)
         for position, count in zip(best.tolist(), counts, strict=False):
             if count:
                 queue, local = int(standing.queues[position]), bool(standing.local[position])
@@ -148,8 +159,15 @@ class Ledger:
                 placed.append((queue, local, count))
         return placed
 
+    def _counts(self, jobs: int, standing: Standing, best: Codes) -> list[int]:
+        if jobs == 1:
+            return [1]
+        room = standing.room[best]
+        taken = np.arange(min(jobs, int(room.max())))
+        return spread(jobs, self._falling(standing, best, taken), room)
+
     def _waiting(self, local: Mask) -> Column:
-        if local is self._all_near:
+        if local is self._everywhere:
             return self._near
         return self._near + np.where(local, 0, self._assigned)
 
@@ -169,7 +187,3 @@ class Ledger:
             self._near[queue] += jobs
         else:
             self._assigned[queue] += jobs
-        at = slice(queue, queue + 1)
-        assigned, activated = self._assigned[at], self._activated[at]
-        self._near_weight[at] = initial_weight(self.slots[at], self._near[at], 0 * assigned, activated)
-        self._far_weight[at] = initial_weight(self.slots[at], self._near[at] + assigned, assigned, activated)

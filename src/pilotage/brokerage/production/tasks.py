@@ -8,7 +8,7 @@ import numpy as np
 
 from .columns import Column, Mask, QueueColumns
 from .groups import Group, Placed
-from .links import LinkTable
+from .nuclei import LinkTable
 
 HIGH_PRIORITY = 800
 URGENT_PRIORITY = 1000

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pilotage.model.decision import Refusal, Value
 
@@ -16,65 +17,126 @@ from .tasks import TaskColumns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """``refused`` is a uint64 matrix (T, Q), bit n the nth check; ``refusals`` the reasons by task."""
+    """What the checks refuse of (T, Q), as bits: the nth check is bit n % 8 of plane n // 8.
 
-    refused: Column
+    ``refusals`` has the reasons of each task, in the order of the checks.
+    """
+
+    planes: NDArray[np.uint8]
     refusals: Sequence[Sequence[Refusal]]
 
+    @property
+    def willing(self) -> Mask:
+        """Pairs that no check refuses."""
+        mask: Mask = np.logical_not(self.planes.any(axis=0))
+        return mask
 
-def examine(checks: Sequence[Check], tasks: TaskColumns, queues: QueueColumns) -> Examination:
+    @property
+    def refused(self) -> NDArray[np.uint64]:
+        """The refusal matrix: bit n is set where the nth check refuses."""
+        matrix = np.zeros(self.planes.shape[1:], dtype=np.uint64)
+        for number, plane in enumerate(self.planes):
+            matrix |= plane.astype(np.uint64) << np.uint64(8 * number)
+        return matrix
+
+
+def examine(
+    checks: Sequence[Check], tasks: TaskColumns, queues: QueueColumns, reasons: "Reasons"
+) -> Examination:
     """Every check on every pair of task and queue, none hiding another.
 
     A check is evaluated once for each distinct row of the task columns that it reads; tasks that agree
     in these share its mask and its reason.
     """
-    refused = np.zeros((len(tasks), len(queues)), dtype=np.uint64)
-    refusals: list[list[Refusal]] = [[] for _ in range(len(refused))]
+    planes = np.zeros((-(-len(checks) // 8), len(tasks), len(queues)), dtype=np.uint8)
+    refusals: list[list[Refusal]] = [[] for _ in range(len(tasks))]
     for position, check in enumerate(checks):
         distinct, inverse = tasks.distinct(check.reads)
         verdict = check.judge(distinct, queues)
         mask = np.broadcast_to(verdict.refused, (len(distinct), len(queues)))
-        reasons = reasons_of(check, verdict, mask, queues)
-        if not reasons:
+        found = reasons.of(check, verdict, mask)
+        if not found:
             continue
-        bits = mask * np.uint64(1 << position)
-        refused |= bits if len(bits) == 1 else bits[inverse]
+        bits = mask.view(np.uint8) << (position % 8)
+        planes[position // 8] |= bits if len(bits) == 1 else bits[inverse]
         for row, kind in enumerate(inverse.tolist()):
-            if kind in reasons:
-                refusals[row].append(reasons[kind])
-    return Examination(refused=refused, refusals=refusals)
+            if kind in found:
+                refusals[row].append(found[kind])
+    return Examination(planes=planes, refusals=refusals)
 
 
-def reasons_of(label: Label, verdict: Verdict, mask: Mask, queues: QueueColumns) -> dict[int, Refusal]:
-    """The refusal of each row of the mask that refuses anything."""
-    rows, columns = np.nonzero(mask)
-    if not len(rows):
-        return {}
-    ends = np.searchsorted(rows, np.arange(len(mask) + 1)).tolist()
-    names = queues.names[columns].tolist()
-    have = _values(verdict.have, rows, columns, mask.shape)
-    need, scalar = np.asarray(verdict.need), np.ndim(verdict.need) == 0 or np.shape(verdict.need)[1] == 1
-    needs = _values(need, np.arange(len(mask)) if scalar else rows, 0 if scalar else columns, mask.shape)
-    reasons = {}
-    for row, (start, end) in enumerate(pairwise(ends)):
-        if start < end:
-            reasons[row] = Refusal(
-                rule=label.rule,
-                name=label.name,
-                mend=label.mend,
-                queues=tuple(names[start:end]),
-                have=tuple(have[start:end]),
-                need=needs[row] if scalar else tuple(needs[start:end]),
-                unit=label.unit,
-                lifted_by=label.lifted_by,
+class Reasons:
+    """Makes refusals of verdicts; like refusals share their queues and what these have."""
+
+    def __init__(self, queues: QueueColumns) -> None:
+        self._names = queues.names
+        self._shared: dict[tuple[Label, bytes], tuple[tuple[str, ...], tuple[Value, ...]]] = {}
+
+    def of(self, label: Label, verdict: Verdict, mask: Mask) -> dict[int, Refusal]:
+        """The refusal of each row of the mask (T, Q) that refuses anything."""
+        need, have = np.asarray(verdict.need), np.asarray(verdict.have)
+        refusing = np.flatnonzero(mask.any(axis=1))
+        if not len(refusing):
+            return {}
+        if len(mask) > 1 and have.ndim < 2 and (need.ndim == 0 or need.shape[1] == 1):
+            needs = need[:, 0].tolist() if need.ndim else [need.item()] * len(mask)
+            return {
+                row: _refusal(label, *self._by_mask(label, mask[row], have), needs[row])
+                for row in refusing.tolist()
+            }
+        return self._one_by_one(label, mask, need, have)
+
+    def _by_mask(self, label: Label, mask: Mask, have: Column) -> tuple[tuple[str, ...], tuple[Value, ...]]:
+        key = (label, mask.tobytes())
+        if key not in self._shared:
+            columns = np.flatnonzero(mask)
+            found = _values(have, columns, columns)
+            self._shared[key] = (tuple(self._names[columns].tolist()), tuple(found))
+        return self._shared[key]
+
+    def _one_by_one(self, label: Label, mask: Mask, need: Column, have: Column) -> dict[int, Refusal]:
+        rows, columns = np.nonzero(mask)
+        ends = np.searchsorted(rows, np.arange(len(mask) + 1)).tolist()
+        names = self._names[columns].tolist()
+        has = _values(have, rows, columns)
+        scalar = need.ndim == 0 or need.shape[1] == 1
+        needs = _values(need, rows, columns)
+        return {
+            row: _refusal(
+                label,
+                tuple(names[start:end]),
+                tuple(has[start:end]),
+                needs[start] if scalar else tuple(needs[start:end]),
             )
-    return reasons
+            for row, (start, end) in enumerate(pairwise(ends))
+            if start < end
+        }
 
 
-def _values(values: Any, rows: Codes, columns: Codes | int, shape: tuple[int, ...]) -> list[Value]:
-    """Plain Python values at these places of an array that broadcasts to the shape; unknown (NaN) is None."""
-    array = np.asarray(values)
-    picked = np.broadcast_to(array, shape)[rows, columns]
+def _refusal(
+    label: Label, queues: tuple[str, ...], have: tuple[Value, ...], need: Value | tuple[Value, ...]
+) -> Refusal:
+    return Refusal(
+        rule=label.rule,
+        name=label.name,
+        mend=label.mend,
+        queues=queues,
+        have=have,
+        need=need,
+        unit=label.unit,
+        lifted_by=label.lifted_by,
+    )
+
+
+def _values(array: Column, rows: Codes, columns: Codes) -> list[Value]:
+    """Plain Python values at these places of an array that broadcasts to (T, Q); unknown (NaN) is None."""
+    if array.ndim == 0:
+        return [array.item()] * len(columns)
+    row: Any = 0 if array.ndim == 1 or len(array) == 1 else rows
+    table = array[None, :] if array.ndim == 1 else array
+    picked = table[row, 0 if table.shape[1] == 1 else columns]
+    if picked.ndim == 0:
+        picked = np.broadcast_to(picked, len(columns))
     if picked.dtype.kind == "f" and np.isnan(picked).any():
         picked = np.where(np.isnan(picked), None, picked.astype(object))
     plain: list[Value] = picked.tolist()

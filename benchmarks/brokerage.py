@@ -1,0 +1,201 @@
+"""How many pairs of task and queue the production brokerage decides in a second, reasons kept."""
+
+import time
+
+import numpy as np
+
+from pilotage.brokerage.production import Production
+from pilotage.model.federation import (
+    BrokerageConstants,
+    ComputingElement,
+    Federation,
+    Link,
+    Queue,
+    QueueStatus,
+    Site,
+    Storage,
+)
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState, TaskState
+from pilotage.model.work import File, Job, JobKind, Replica, Task, TaskSpec
+from pilotage.model.world import JobCount, LinkCount, QueueReport, World
+
+NOW = 1_700_000_000.0
+ROUNDS = 3
+
+
+def figures() -> dict[str, float]:
+    """Pairs a second on one core, all checks and weights, for federations of three sizes."""
+    return {
+        "pairs_per_s_1000x100": pairs_per_second(1000, 100),
+        "pairs_per_s_1000x1000": pairs_per_second(1000, 1000),
+        "pairs_per_s_1000x10000": pairs_per_second(1000, 10_000),
+    }
+
+
+def pairs_per_second(tasks: int, queues: int) -> float:
+    """The best of some rounds, in CPU time, of whole decisions from a world to moves and reasons."""
+    world = mixed_world(tasks, queues, seed=1)
+    seconds = []
+    for _ in range(ROUNDS):
+        plugin = Production()
+        started = time.process_time()
+        decision = plugin.decide(world)
+        seconds.append(time.process_time() - started)
+        if len(decision.choices) != tasks:
+            raise RuntimeError(f"{len(decision.choices)} choices for {tasks} tasks")
+        del decision
+    return tasks * queues / min(seconds)
+
+
+def mixed_world(tasks: int, queues: int, seed: int) -> World:
+    """Tasks that all differ and queues of every kind: each rule refuses some pairs, most queues fit some."""
+    random = np.random.default_rng(seed)
+    federation = _federation(queues, random)
+    inputs = [f"input.{number}" for number in range(tasks // 2)]
+    storages = [storage.name for storage in federation.storages]
+    work = [_task(number, federation, random) for number in range(1, tasks + 1)]
+    return World(
+        time=NOW,
+        seed=seed,
+        federation=federation,
+        tasks=tuple(work),
+        jobs=tuple(_job(task, inputs, random) for task in work),
+        files=tuple(File(name=name, size=int(random.uniform(1e8, 2e10)), checksum="") for name in inputs),
+        replicas=tuple(
+            Replica(file=name, storage=str(storage))
+            for name in inputs
+            for storage in random.choice(storages, size=min(3, len(storages)), replace=False)
+        ),
+        job_counts=_job_counts(federation, random),
+        link_counts=_link_counts(federation, random),
+        queue_reports=tuple(
+            QueueReport(
+                queue=queue.name,
+                last_pilot=NOW - float(random.uniform(0, 12_000)),
+                last_start=NOW - float(random.uniform(0, 9000)),
+                batch_workers=int(random.integers(0, 40)),
+                disk_io=float(random.uniform(0, 1000)),
+            )
+            for queue in federation.queues
+        ),
+    )
+
+
+def _federation(queues: int, random: np.random.Generator) -> Federation:
+    sites = max(2, queues // 4)
+    names = [f"SITE-{number:04}" for number in range(sites)]
+    nuclei = names[: min(20, sites // 2)]
+    return Federation(
+        name="mixed",
+        sites=tuple(Site(name=name, nucleus=name in nuclei) for name in names),
+        storages=tuple(
+            Storage(
+                name=f"{name}-DISK",
+                site=name,
+                url=f"file:///{name}",
+                free=float(random.uniform(100, 5000)),
+                blacklisted=("write_wan",) if random.random() < 0.03 else (),
+            )
+            for name in names
+        ),
+        queues=tuple(_queue(number, names[number % sites], random) for number in range(queues)),
+        links=tuple(
+            Link(
+                source=source,
+                destination=nucleus,
+                closeness=-1 if random.random() < 0.02 else float(random.integers(0, 11)),
+                throughput_1h=float(random.uniform(0, 300)) if random.random() < 0.5 else None,
+            )
+            for nucleus in nuclei
+            for source in names
+            if source != nucleus
+        ),
+        brokerage=BrokerageConstants(max_diskio_default=800),
+    )
+
+
+def _queue(number: int, site: str, random: np.random.Generator) -> Queue:
+    statuses: list[QueueStatus] = ["online", "online", "online", "standby", "offline", "brokeroff"]
+    kind = "TEST" if random.random() < 0.02 else "PROD"
+    return Queue(
+        name=f"{site}-{kind}-{number:05}",
+        site=site,
+        storage=f"{site}-DISK",
+        status=statuses[int(random.integers(len(statuses)))],
+        cores=int(random.choice([0, 1, 1, 8, 16])),
+        core_power=float(random.uniform(8, 24)),
+        max_memory=float(random.choice([0, 2000, 4000, 16_000, 32_000, 64_000])),
+        max_workdir=float(random.choice([0, 10_000, 20_000, 200_000])),
+        max_walltime=float(random.choice([0, 43_200, 86_400, 172_800, 345_600])),
+        direct_access=bool(random.random() < 0.5),
+        connectivity=str(random.choice(["full", "full#IPv4", "http", "none"])),
+        num_slots=int(random.integers(10, 2000)) if random.random() < 0.5 else None,
+        computing_element=ComputingElement() if random.random() < 0.8 else None,
+    )
+
+
+def _task(number: int, federation: Federation, random: np.random.Generator) -> Task:
+    nuclei = ["", *(site.name for site in federation.sites if site.nucleus)]
+    spec = TaskSpec(
+        name=f"task-{number}",
+        nucleus=str(random.choice(nuclei)),
+        cores=int(random.choice([1, 1, 8])),
+        ram=float(random.uniform(500, 4000)),
+        cpu_time=float(random.uniform(100, 20_000)),
+        events_per_job=int(random.integers(1, 100)),
+        work_disk=float(random.uniform(0, 5000)),
+        out_disk=float(random.uniform(0, 10)),
+        io_intensity=float(random.uniform(0, 400)),
+        disk_io=float(random.uniform(0, 1000)),
+        direct_access_only=bool(random.random() < 0.1),
+        ip_connectivity=str(random.choice(["", "none", "http", "full#IPv4"])),
+        outputs=("out.root",),
+    )
+    return Task(
+        id=number, spec=spec, owner=Identity(name="bench"), state=TaskState.RUNNING, created=NOW, since=NOW
+    )
+
+
+def _job(task: Task, inputs: list[str], random: np.random.Generator) -> Job:
+    kinds: list[JobKind] = ["normal", "normal", "normal", "scout", "merge"]
+    reads = (str(random.choice(inputs)),) if random.random() < 0.5 else ()
+    return Job(
+        id=task.id,
+        task=task.id,
+        kind=kinds[int(random.integers(len(kinds)))],
+        share="default",
+        priority=int(random.integers(100, 1100)),
+        requirements="",
+        state=JobState.DEFINED,
+        attempt=1,
+        since=NOW,
+        created=NOW,
+        inputs=reads,
+    )
+
+
+def _job_counts(federation: Federation, random: np.random.Generator) -> tuple[JobCount, ...]:
+    states = (
+        JobState.ACTIVATED,
+        JobState.ASSIGNED,
+        JobState.STARTING,
+        JobState.RUNNING,
+        JobState.TRANSFERRING,
+    )
+    return tuple(
+        JobCount(queue=queue.name, share="default", state=state, jobs=int(random.integers(0, 200)))
+        for queue in federation.queues
+        for state in states
+    )
+
+
+def _link_counts(federation: Federation, random: np.random.Generator) -> tuple[LinkCount, ...]:
+    storages = [storage.name for storage in federation.storages]
+    nuclei = [site.name for site in federation.sites if site.nucleus]
+    return tuple(
+        LinkCount(source=source, destination=f"{nucleus}-DISK", files=int(random.integers(0, 160)))
+        for nucleus in nuclei
+        for source in storages
+        if random.random() < 0.3
+    )

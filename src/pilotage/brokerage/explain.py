@@ -1,0 +1,295 @@
+"""Why a job waits or went where it went: from a stored choice to plain structures, and to lines of text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from pilotage.model.decision import Choice, Mend, Refusal, Value
+
+_EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """A check that refuses queues. ``best`` is what the queue nearest to the need has, where both are numbers.
+
+    ``only`` counts the queues at which nothing else stands in the way; ``action`` says who can mend it, how.
+    """
+
+    rule: str
+    name: str
+    mend: Mend
+    queues: int
+    only: int
+    need: Value
+    best: Value
+    unit: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A single change that would open ``queues``; ``event`` is what lifts it where nobody needs to act."""
+
+    rule: str
+    name: str
+    mend: Mend
+    action: str
+    event: str
+    queues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """A candidate: its weight, each factor by rule, and how many of the jobs it got."""
+
+    queue: str
+    weight: float
+    factors: Mapping[str, float]
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """A choice explained. ``margin`` is by how much the best weight exceeds the runner-up's, as a fraction.
+
+    ``decided_by`` is the rule whose factor speaks most for the best against the runner-up. ``obstacles`` that
+    are the only ones at most queues come first. ``cheapest`` is None where no single change opens a queue.
+    """
+
+    task: int
+    job_kind: str
+    jobs: int
+    left: int
+    considered: int
+    placed: Mapping[str, int]
+    ranks: tuple[Rank, ...]
+    runner_up: str
+    margin: float | None
+    decided_by: str
+    obstacles: tuple[Obstacle, ...]
+    cheapest: Change | None
+    waived: tuple[Obstacle, ...]
+
+
+def explain(choice: Choice) -> Explanation:
+    """All that a choice can say."""
+    ranks = _ranks(choice)
+    only = _only_obstacles(choice.refusals)
+    obstacles = sorted(
+        (_obstacle(refusal, only) for refusal in choice.refusals),
+        key=lambda obstacle: (-obstacle.only, -obstacle.queues, int(obstacle.rule[1:] or 0), obstacle.name),
+    )
+    changes = [change for refusal in choice.refusals if (change := _change(refusal, only))]
+    second = ranks[1] if len(ranks) > 1 else None
+    return Explanation(
+        task=choice.task,
+        job_kind=choice.job_kind,
+        jobs=len(choice.jobs),
+        left=choice.left,
+        considered=choice.considered,
+        placed=dict(choice.placed),
+        ranks=ranks,
+        runner_up=second.queue if second else "",
+        margin=ranks[0].weight / second.weight - 1 if second and second.weight > 0 else None,
+        decided_by=_decided_by(ranks[0], second) if second else "",
+        obstacles=tuple(obstacles),
+        cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
+        waived=tuple(_obstacle(refusal, {}) for refusal in choice.waived),
+    )
+
+
+def lines(explanation: Explanation, world: str = "") -> list[str]:
+    """The same as text: what was placed and why, or what stands in the way. ``world`` names the snapshot."""
+    source = f" (world {world})" if world else ""
+    text = [f"task {explanation.task}: {_headline(explanation)}{source}"]
+    if explanation.placed:
+        text += _placement_lines(explanation)
+    else:
+        text += _obstacle_lines(explanation.obstacles)
+        if explanation.cheapest:
+            text.append("  " + _change_line(explanation.cheapest))
+        elif explanation.obstacles and not explanation.ranks:
+            text.append("  no single change opens a queue")
+    text += [
+        f"  {obstacle.rule} {obstacle.name} would have refused {_plural(obstacle.queues, 'queue')}, "
+        "but the task names them"
+        for obstacle in explanation.waived
+    ]
+    return text
+
+
+def _ranks(choice: Choice) -> tuple[Rank, ...]:
+    found = choice.candidates
+    return tuple(
+        Rank(
+            queue=queue,
+            weight=weight,
+            factors={rule: values[position] for rule, values in found.factors.items()},
+            jobs=choice.placed.get(queue, 0),
+        )
+        for position, (queue, weight) in enumerate(zip(found.queues, found.weights, strict=True))
+    )
+
+
+def _decided_by(best: Rank, second: Rank) -> str:
+    gains = {
+        rule: value / second.factors[rule] for rule, value in best.factors.items() if second.factors[rule] > 0
+    }
+    rule = max(sorted(gains), key=gains.__getitem__, default="")
+    return rule if rule and gains[rule] > 1 else ""
+
+
+def _only_obstacles(refusals: Iterable[Refusal]) -> dict[str, str]:
+    """Queues that one check alone refuses, with that check's key."""
+    found: dict[str, set[str]] = {}
+    for refusal in refusals:
+        for queue in refusal.queues:
+            found.setdefault(queue, set()).add(_key(refusal))
+    return {queue: next(iter(keys)) for queue, keys in found.items() if len(keys) == 1}
+
+
+def _key(refusal: Refusal) -> str:
+    return f"{refusal.rule} {refusal.name}"
+
+
+def _obstacle(refusal: Refusal, only: Mapping[str, str]) -> Obstacle:
+    alone = [place for place, queue in enumerate(refusal.queues) if only.get(queue) == _key(refusal)]
+    nearest = _nearest(refusal, range(len(refusal.queues)))
+    opening = _nearest(refusal, alone) if alone else nearest
+    return Obstacle(
+        rule=refusal.rule,
+        name=refusal.name,
+        mend=refusal.mend,
+        queues=len(refusal.queues),
+        only=len(alone),
+        need=_need(refusal, nearest) if nearest is not None else _need(refusal, 0),
+        best=refusal.have[nearest] if nearest is not None else None,
+        unit=refusal.unit,
+        action=_action(refusal, opening),
+    )
+
+
+def _change(refusal: Refusal, only: Mapping[str, str]) -> tuple[tuple[int, float, int, str], Change] | None:
+    """The smallest change of this check that opens a queue, with what it costs; None where none does."""
+    alone = [place for place, queue in enumerate(refusal.queues) if only.get(queue) == _key(refusal)]
+    if not alone:
+        return None
+    nearest = _nearest(refusal, alone)
+    gap = 1.0 if nearest is None else _gap(refusal, nearest)
+    opened = [place for place in alone if nearest is None or _gap(refusal, place) <= gap]
+    change = Change(
+        rule=refusal.rule,
+        name=refusal.name,
+        mend=refusal.mend,
+        action=_action(refusal, nearest),
+        event=refusal.lifted_by if refusal.mend == "wait" else "",
+        queues=tuple(refusal.queues[place] for place in opened),
+    )
+    return (_EASIEST.index(refusal.mend), gap, -len(opened), _key(refusal)), change
+
+
+def _need(refusal: Refusal, place: int) -> Value:
+    return refusal.need[place] if isinstance(refusal.need, tuple) else refusal.need
+
+
+def _numbers(refusal: Refusal, place: int) -> tuple[float, float] | None:
+    pair = _need(refusal, place), refusal.have[place]
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in pair):
+        return cast(tuple[float, float], pair)
+    return None
+
+
+def _gap(refusal: Refusal, place: int) -> float:
+    """How far what there is lies from what is needed, as a part of the need; infinite where not numbers."""
+    numbers = _numbers(refusal, place)
+    if numbers is None:
+        return float("inf")
+    need, have = numbers
+    return abs(need - have) / max(abs(need), 1e-9)
+
+
+def _nearest(refusal: Refusal, places: Sequence[int]) -> int | None:
+    """The place whose queue comes nearest to the need; None where need and have are no numbers."""
+    best = min(places, key=lambda place: _gap(refusal, place))
+    return None if _numbers(refusal, best) is None else best
+
+
+def _action(refusal: Refusal, nearest: int | None) -> str:
+    if refusal.mend == "wait":
+        return f"wait: {refusal.lifted_by}" if refusal.lifted_by else "wait"
+    if refusal.mend == "operator":
+        return "operator"
+    if refusal.lifted_by or nearest is None:
+        return f"you: {refusal.lifted_by or 'change ' + refusal.name}"
+    return f"you: ask for {_text(refusal.have[nearest])}"
+
+
+def _headline(explanation: Explanation) -> str:
+    if explanation.placed:
+        placed = f"{_plural(sum(explanation.placed.values()), 'job')} placed, {explanation.left} left"
+        return f"{placed}; {len(explanation.ranks)} of {_plural(explanation.considered, 'queue')} fit"
+    if explanation.ranks:
+        return f"{_plural(explanation.left, 'job')} left, every queue that fits has its fill of waiting jobs"
+    if explanation.left:
+        return f"{_plural(explanation.left, 'job')} left until a queue of {explanation.considered} has room"
+    return f"no queue of {explanation.considered} fits"
+
+
+def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
+    """One line each, in columns."""
+    cells = [
+        (
+            obstacle.name,
+            _plural(obstacle.queues, "queue"),
+            _measure(obstacle),
+            f"only obstacle at {obstacle.only}",
+            obstacle.action,
+        )
+        for obstacle in obstacles
+    ]
+    widths = [max((len(row[column]) for row in cells), default=0) for column in range(4)]
+    return [
+        f"  {row[0]:<{widths[0]}}   {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}   {row[3]:<{widths[3]}}   {row[4]}"
+        for row in cells
+    ]
+
+
+def _measure(obstacle: Obstacle) -> str:
+    if obstacle.best is None:
+        return ""
+    unit = f" {obstacle.unit}" if obstacle.unit else ""
+    return f"need {_text(obstacle.need)}{unit}, best {_text(obstacle.best)}"
+
+
+def _change_line(change: Change) -> str:
+    opened = _plural(len(change.queues), "queue")
+    return f"cheapest change: {change.rule} {change.name}, {change.action}; opens {opened}: {_few(change.queues)}"
+
+
+def _placement_lines(explanation: Explanation) -> list[str]:
+    shown = [rank for rank in explanation.ranks if rank.jobs or rank.queue == explanation.runner_up]
+    width = max(len(rank.queue) for rank in shown)
+    text = [
+        f"  {rank.queue:<{width}}   {_plural(rank.jobs, 'job'):>10}   weight {rank.weight:.4g} = "
+        + " x ".join(f"{rule} {value:.4g}" for rule, value in rank.factors.items())
+        for rank in shown
+    ]
+    if explanation.margin is not None:
+        why = f", most by {explanation.decided_by}" if explanation.decided_by else ""
+        text.append(f"  runner-up {explanation.runner_up}, {100 * explanation.margin:.1f} % behind{why}")
+    return text
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, float):
+        return f"{value:.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)

@@ -1,0 +1,72 @@
+"""What lies between every queue and a nucleus: links, files under way, network weight (B34)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .columns import Column, Mask, QueueColumns
+from .links import UNKNOWN_WEIGHT
+
+NUCLEUS_WEIGHT = 2.5
+"""Network weight of the nucleus' own queues (B35)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkTable:
+    """One row for each of some nuclei, one column for each queue: shapes (N, Q).
+
+    Without a nucleus every queue is ``here`` and weighs 1, which makes the nucleus rules not applicable.
+    Of shape (N, 1): ``exists`` where there is a nucleus, ``closed`` where none of its storages may be written
+    from afar, ``arriving`` the files that wait on all links to it. ``files`` wait on the queue's own link;
+    ``weight`` is B34's.
+    """
+
+    exists: Mask
+    closed: Mask
+    here: Mask
+    blocked: Mask
+    files: Column
+    arriving: Column
+    weight: Column
+
+    @classmethod
+    def of(cls, nuclei: Sequence[str], queues: QueueColumns) -> "LinkTable":
+        """The rows of these nuclei; the empty name stands for no nucleus. A site may be unknown."""
+        shape = (len(nuclei), len(queues))
+        table = cls(
+            exists=np.array([[bool(nucleus)] for nucleus in nuclei], dtype=bool),
+            closed=np.array([[_closed(nucleus, queues)] for nucleus in nuclei], dtype=bool),
+            here=np.ones(shape, dtype=bool),
+            blocked=np.zeros(shape, dtype=bool),
+            files=np.zeros(shape),
+            arriving=np.zeros((len(nuclei), 1)),
+            weight=np.ones(shape),
+        )
+        for row, nucleus in enumerate(nuclei):
+            if nucleus:
+                table._fill(row, queues.sites.get(nucleus, -1), queues)
+        return table
+
+    def _fill(self, row: int, nucleus: int, queues: QueueColumns) -> None:
+        here = queues.site == nucleus
+        files = np.zeros(len(queues.sites))
+        for source, count in queues.live.link_files.get(nucleus, {}).items():
+            files[source] = count
+        blocked = np.zeros(len(queues.sites), dtype=bool)
+        throughput = np.full(len(queues.sites), UNKNOWN_WEIGHT)
+        links = queues.links.get(nucleus)
+        if links is not None:
+            blocked[links.sources] = links.blocked
+            throughput[links.sources] = links.throughput
+        queued = 2 - files / queues.constants.nqueued_sat_cap
+        self.here[row] = here
+        self.blocked[row] = blocked[queues.site] & ~here
+        self.files[row] = files[queues.site]
+        self.arriving[row] = files.sum()
+        self.weight[row] = np.where(here, NUCLEUS_WEIGHT, (0.5 * (queued + throughput))[queues.site])
+
+
+def _closed(nucleus: str, queues: QueueColumns) -> bool:
+    own = queues.storage_sites == queues.sites.get(nucleus, -1)
+    return bool(own.any() and queues.storage_blacklists["write_wan"][own].all())
