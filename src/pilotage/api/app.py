@@ -19,9 +19,6 @@ from .guard import Guard
 PREFIX = "/api/v1"
 ROUTERS = (tasks, jobs, queues, pilots, transfers, federation, tokens, pilot_agent)
 
-LARGEST_BODY = 16 * 1024 * 1024
-"""Bytes of a request: some ten thousand tasks, or reports."""
-
 
 class Health(BaseModel):
     """That the server answers, and which one it is."""
@@ -43,7 +40,6 @@ def create_app(
         openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
-        max_body_size=LARGEST_BODY,
         separate_input_output_schemas=False,
     )
     app.state.store, app.state.wake, app.state.clock = store, wake, clock

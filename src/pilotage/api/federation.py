@@ -18,9 +18,6 @@ from .parts import Clock, TheStore, Wake
 
 router = APIRouter(tags=["federation"])
 
-LARGEST_FEDERATION = 256 * 1024 * 1024
-"""Bytes: a thousand sites with every link between them."""
-
 
 class Saved(BaseModel):
     """The number of the version that is in force now."""
@@ -35,7 +32,7 @@ def get_federation(caller: Person, store: TheStore) -> Response:
     return answer(federation if caller.role == "operator" else without_options(federation))
 
 
-@router.put("/federation", max_body_size=LARGEST_FEDERATION, responses=documented(Saved))
+@router.put("/federation", responses=documented(Saved))
 def put_federation(
     body: Annotated[Declared, Body()], caller: Operator, store: TheStore, wake: Wake
 ) -> Response:
