@@ -1,6 +1,7 @@
 """One process: the API and the loops, or some of them. This is the only place that knows all the parts."""
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -91,10 +92,20 @@ def _known(store: Store) -> Federation | None:
 
 
 def _first_token(store: Store, path: Path) -> None:
-    """The operator's token, made when the server first runs and readable by its user alone."""
+    """The operator's token, made when a server first runs here, readable by its user alone.
+
+    Of several that start at once, or were killed while starting, one leaves a whole file.
+    """
     if path.exists():
         return
     token = store.tokens.create(Credential(role="operator", identity=Identity(name="operator")))
-    path.touch(mode=0o600)
-    path.write_text(token)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_text(token)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        draft.unlink()
     log.warning("an operator's token was written to %s", path)

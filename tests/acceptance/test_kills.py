@@ -31,13 +31,17 @@ storages:
   - {{ name: east-disk, site: east, url: "file://{storages}/east" }}
   - {{ name: west-disk, site: west, url: "file://{storages}/west" }}
 queues:
-  - {{ name: north-queue, site: north, storage: north-disk, computing_element: &element
-      {{ max_pilots: 2, pilot_slots: 2, options: {{ directory: "{pilots}" }} }} }}
-  - {{ name: east-queue, site: east, storage: east-disk, computing_element: *element }}
-  - {{ name: west-queue, site: west, storage: west-disk, computing_element: *element }}
+{queues}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}
 timeouts: {{ heartbeat: 5, sent: 6, starting: 20, holding: 20, transferring: 30, pilot_created: 4 }}
 staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
+"""
+
+QUEUE = """
+  - name: {site}-queue
+    site: {site}
+    storage: {site}-disk
+    computing_element: {{ max_pilots: 2, pilot_slots: 2, options: {{ directory: "{pilots}" }} }}
 """
 
 PAYLOAD = """
@@ -111,7 +115,8 @@ def _house(place: Path, store: str) -> House:
     for name in ("home", "pilots", "ledger", "storages/north", "storages/east", "storages/west"):
         (place / name).mkdir(parents=True)
     federation = place / "federation.yaml"
-    federation.write_text(FEDERATION.format(storages=place / "storages", pilots=place / "pilots"))
+    queues = "".join(QUEUE.format(site=site, pilots=place / "pilots") for site in ("north", "east", "west"))
+    federation.write_text(FEDERATION.format(storages=place / "storages", queues=queues))
     rest = "split,broker,lift,provision,finish,watch"
     parts = {"server": (str(federation), "--only", rest), "loop": ("--no-api", "--only", "stage")}
     return House(place / "home", store, free_port(), federation, parts)
