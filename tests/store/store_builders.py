@@ -1,6 +1,7 @@
 """Records that tests are made of, brought where a test needs them through commits alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from pilotage.model.decision import Change, Committed, Create, Creation, Decision, Move, Value
@@ -51,7 +52,8 @@ def new_task(store: Store, owner: Identity = ALICE, **spec: Any) -> int:
 
 def new_jobs(store: Store, task: int, count: int = 1, time: float = NOW, **values: Any) -> list[int]:
     """Defined jobs of a task."""
-    job = NewJob(**{"task": task, "kind": "normal", "share": "default", "priority": 500, "requirements": "r"} | values)
+    base: dict[str, Any] = {"task": task, "kind": "normal", "share": "default", "priority": 500}
+    job = NewJob(**base | {"requirements": "r"} | values)
     return create(store, *[job] * count, time=time)
 
 
@@ -95,7 +97,7 @@ def bring(
 ) -> None:
     """Move defined jobs along the way to a state, at the queue CERN-q."""
     steps = WAY[: WAY.index(target) + 1]
-    for source, following in zip(steps, steps[1:], strict=False):
+    for source, following in pairwise(steps):
         changes: dict[str, Value] = {"queue": "CERN-q"} if following == J.ACTIVATED else {}
         changes |= {"pilot": pilot} if following == J.SENT else {}
         moved(store, move("job", jobs, source, following, changes), time=time)

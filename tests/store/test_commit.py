@@ -1,5 +1,7 @@
 """What a commit accepts, what it hands back, and what it leaves behind."""
 
+from itertools import pairwise
+
 import pytest
 from store_builders import (
     NOW,
@@ -17,7 +19,7 @@ from store_builders import (
     states,
 )
 
-from pilotage.model.decision import Candidates, Choice, Committed, Create, Decision, Touch
+from pilotage.model.decision import Candidates, Choice, Committed, Create, Decision, Touch, Value
 from pilotage.model.states import PilotState, TaskState, TransferState
 from pilotage.model.work import NewFile, NewJob, Replica
 from pilotage.store import IllegalColumn, IllegalTransition, Store
@@ -81,7 +83,7 @@ def test_a_record_of_another_attempt_is_handed_back(store: Store) -> None:
 def test_one_decision_may_move_a_record_several_times(store: Store) -> None:
     task = new_task(store)
     jobs = new_jobs(store, task, 3)
-    steps = [move("job", jobs, source, target) for source, target in zip(WAY, WAY[1:], strict=False)]
+    steps = [move("job", jobs, source, target) for source, target in pairwise(WAY)]
     moved(store, *steps)
     assert set(states(store, task).values()) == {J.FINISHED}
 
@@ -97,7 +99,14 @@ def test_accepted_ids_keep_the_order_of_the_decision(store: Store) -> None:
 def test_changes_are_written_to_every_accepted_record(store: Store) -> None:
     jobs = new_jobs(store, new_task(store), 2)
     bring(store, jobs, J.RUNNING)
-    values = {"exit_code": 3, "cpu_seconds": 1.5, "wall_seconds": 2.5, "max_rss": 7.0, "ended": NOW, "error": "no"}
+    values: dict[str, Value] = {
+        "exit_code": 3,
+        "cpu_seconds": 1.5,
+        "wall_seconds": 2.5,
+        "max_rss": 7.0,
+        "ended": NOW,
+        "error": "no",
+    }
     moved(store, move("job", jobs, J.RUNNING, J.FAILED, values), time=NOW + 9)
     for job in jobs:
         found = store.queries.job(job)
@@ -112,7 +121,10 @@ def test_every_transition_leaves_an_event_with_the_attempt_before_it(store: Stor
     moved(store, move("job", [job], J.DEFINED, J.FAILED), time=NOW + 1)
     moved(store, move("job", [job], J.FAILED, J.DEFINED, next_attempt=True), time=NOW + 2)
     moved(store, move("job", [job], J.DEFINED, J.CANCELLED), time=NOW + 3)
-    seen = [(e.time - NOW, e.source, e.target, e.attempt, e.cause, e.actor) for e in store.queries.events("job", job)]
+    seen = [
+        (e.time - NOW, e.source, e.target, e.attempt, e.cause, e.actor)
+        for e in store.queries.events("job", job)
+    ]
     assert seen == [
         (0, None, "defined", 1, "made", "tester"),
         (1, "defined", "failed", 1, "test", "tester"),
@@ -172,7 +184,9 @@ def test_what_rests_on_a_record_comes_into_being_only_with_it(store: Store) -> N
 def test_a_task_and_its_jobs_come_in_one_commit(store: Store) -> None:
     task = new_task(store)
     job = NewJob(task=task, kind="normal", share="s", priority=1, requirements="r", inputs=("a",))
-    creates = {task: (job, NewFile(name="a", size=1, checksum=""), Replica(file="a", storage="CERN-disk"), job)}
+    creates = {
+        task: (job, NewFile(name="a", size=1, checksum=""), Replica(file="a", storage="CERN-disk"), job)
+    }
     committed = moved(store, move("task", [task], TaskState.REGISTERED, TaskState.RUNNING, creates=creates))
     assert committed.created == ((1, 0, 0, 2),)
     assert states(store, task) == {1: J.DEFINED, 2: J.DEFINED}
@@ -205,14 +219,18 @@ def test_a_choice_whose_moves_were_all_handed_back_is_not_kept(store: Store) -> 
     task = new_task(store)
     jobs = new_jobs(store, task)
     bring(store, jobs, J.ACTIVATED)
-    late = decision(move("job", jobs, J.DEFINED, J.PENDING, choice=0), choices=(choice(task), choice(task, (9,))))
+    late = decision(
+        move("job", jobs, J.DEFINED, J.PENDING, choice=0), choices=(choice(task), choice(task, (9,)))
+    )
     store.commit(late, "broker")
     assert [c.jobs for c in store.queries.task_choices(task)] == [(9,)]
 
 
 def test_a_choice_that_is_not_there_is_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="choice 1"):
-        store.commit(decision(move("job", [1], J.DEFINED, J.PENDING, choice=1), choices=(choice(1),)), "tester")
+        store.commit(
+            decision(move("job", [1], J.DEFINED, J.PENDING, choice=1), choices=(choice(1),)), "tester"
+        )
 
 
 def test_listeners_hear_of_each_commit(store: Store) -> None:
@@ -232,7 +250,7 @@ def test_a_transfer_that_is_tried_again_stands_in_one_place(store: Store) -> Non
     (transfer,) = create(store, new_transfer("a"))
     x = TransferState
     moved(store, move("transfer", [transfer], x.QUEUED, x.DELIVERING, {"emergency": True, "heartbeat": NOW}))
-    again = {"source": "other", "source_path": "p", "wake_at": NOW + 5, "emergency": False}
+    again: dict[str, Value] = {"source": "other", "source_path": "p", "wake_at": NOW + 5, "emergency": False}
     moved(store, move("transfer", [transfer], x.DELIVERING, x.QUEUED, again, next_attempt=True))
     (found,) = store.queries.transfers(x.QUEUED, 10)
     assert (found.attempt, found.source, found.source_path, found.wake_at, found.emergency) == (

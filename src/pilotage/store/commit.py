@@ -1,4 +1,4 @@
-"""The only place that writes what decisions change: all of a decision that still holds, in one transaction."""
+"""The only place that writes what decisions change: what still holds of one, in one transaction."""
 
 import zlib
 from collections import Counter
@@ -27,16 +27,15 @@ from .errors import IllegalColumn, IllegalTransition
 from .events import Events
 from .sets import among
 from .sightings import Sightings
-from .tables import RECORDS, decisions, is_state
+from .tables import RECORDS, decisions
+
+_STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended"}
+_OUTCOME = {"error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "started", "ended"}
 
 WRITABLE: dict[Kind, frozenset[str]] = {
     "task": frozenset({"error"}),
-    "job": frozenset(
-        ["queue", "pilot", "wake_at", "error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "started", "ended"]
-    ),
-    "transfer": frozenset(
-        ["source", "source_path", "heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended"]
-    ),
+    "job": frozenset({"queue", "pilot", "wake_at", *_OUTCOME}),
+    "transfer": frozenset({"source", "source_path", *_STAGING}),
     "pilot": frozenset({"reference", "heartbeat", "error", "matched", "ended"}),
 }
 """The columns that a decision may set."""
@@ -131,7 +130,7 @@ class Commit:
         accepted = tuple(row[0] for row in rows)
         decision = None if move.choice is None else self._first_document + move.choice
         self._events.moved(move.kind, accepted, move.source, move.target, move.cause, decision)
-        values = {f"new_{name}": value for name, value in move.changes.items()}
+        values: dict[str, Any] = {f"new_{name}": value for name, value in move.changes.items()}
         values |= {"ids": accepted, "new_state": str(move.target), "new_since": self._decision.time}
         columns = frozenset(move.changes) | {"state", "since"}
         self._connection.execute(_update(move.kind, columns, move.next_attempt), values)
@@ -140,7 +139,7 @@ class Commit:
 
     def _count(self, move: Move, rows: Sequence[Any]) -> None:
         columns = KEY_COLUMNS[move.kind]
-        for before, count in Counter(tuple(row[2:]) for row in rows).items():
+        for before, count in Counter(tuple(row[3:]) for row in rows).items():
             after = [move.changes.get(name, value) for name, value in zip(columns, before, strict=True)]
             self._deltas.add(move.kind, before, move.source, -count)
             self._deltas.add(move.kind, after, move.target, count)
@@ -155,19 +154,19 @@ class Commit:
             statement = _update(touch.kind, frozenset(touch.changes), False)
             self._connection.execute(statement, {"ids": accepted, **values})
             columns = KEY_COLUMNS[touch.kind]
-            for row in {tuple(row[2:]) for row in rows}:
+            for row in {tuple(row[3:]) for row in rows}:
                 self._sightings.touched(touch, dict(zip(columns, row, strict=True)))
         return accepted
 
     def _current(
         self, kind: Kind, ids: Sequence[int], attempts: Sequence[int] | None, states: tuple[State, ...]
     ) -> list[Any]:
-        """The records that are as the decision saw them, in its order: id, attempt, what they are counted by."""
-        found = self._connection.execute(_rows(kind, states), {"ids": ids})
-        rows = {row[0]: row for row in found}
+        """The records that are as the decision saw them: id, state, attempt, what they are counted by."""
+        found = self._connection.execute(_rows(kind), {"ids": ids})
+        rows = {row[0]: row for row in found if row[1] in states}
         if attempts is not None:
             wanted = dict(zip(ids, attempts, strict=True))
-            return [rows[id_] for id_ in wanted if id_ in rows and rows[id_][1] == wanted[id_]]
+            return [rows[id_] for id_ in wanted if id_ in rows and rows[id_][2] == wanted[id_]]
         return [rows[id_] for id_ in dict.fromkeys(ids) if id_ in rows]
 
     def _creations(self, move: Move, accepted: set[int]) -> tuple[int | None, ...]:
@@ -218,12 +217,11 @@ class Commit:
 
 
 @cache
-def _rows(kind: Kind, states: tuple[State, ...]) -> Select[Any]:
+def _rows(kind: Kind) -> Select[Any]:
+    """By number alone: with the state as a condition a planner may prefer to walk through all of a state."""
     columns = RECORDS[kind].c
     keys = [columns[name] for name in KEY_COLUMNS[kind]]
-    return select(columns.id, columns.attempt, *keys).where(
-        among(columns.id, "ids"), is_state(RECORDS[kind], *states)
-    )
+    return select(columns.id, columns.state, columns.attempt, *keys).where(among(columns.id, "ids"))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""How many records are in which state, kept by the commit: what a pass needs to know of the whole it never counts."""
+"""How many records are in which state, kept by the commit, so that no pass ever counts them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -112,7 +112,7 @@ class Deltas:
         if not changed:
             return
         names = [column.name for column in _KEY]
-        rows = [dict(zip((*names, "count"), row, strict=True)) for row in changed]
+        rows: list[dict[str, Any]] = [dict(zip((*names, "count"), row, strict=True)) for row in changed]
         self._connection.execute(_ADD[self._connection.dialect.name], rows)
         fallen = [{f"the_{name}": row[name] for name in names} for row in rows if row["count"] < 0]
         if fallen:

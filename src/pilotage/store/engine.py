@@ -1,7 +1,8 @@
 """Connections and transactions: one writer at a time, readers that never wait, and retries in one place.
 
-SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL). PostgreSQL: a writer holds
-an advisory lock until it ends, and sees all that was committed before; a reader works on one snapshot.
+SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL).
+PostgreSQL: a writer holds an advisory lock until it ends, and sees all that was committed before; a reader
+works on one snapshot.
 """
 
 import logging
@@ -57,7 +58,7 @@ class Database:
         return _retrying()(once)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Do ``work`` in one transaction, alone, exactly once; it is done again from the start if it has to be.
+        """Do ``work`` in one transaction, alone, exactly once; from the start again if it has to be.
 
         Where PostgreSQL's answer to a COMMIT was lost, the server is asked what became of it.
         """

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from sqlalchemy import Connection, Insert, bindparam, insert, null, select
 from sqlalchemy.sql import literal
@@ -9,7 +10,7 @@ from sqlalchemy.sql import literal
 from pilotage.model.states import Kind, State
 
 from .sets import among
-from .tables import RECORDS, events
+from .tables import RECORDS, events, jobs, tasks
 
 _COLUMNS = ["kind", "record", "task", "attempt", "source", "target", "time", "cause", "actor", "decision"]
 _ROW = [bindparam(f"the_{name}", type_=events.c[name].type) for name in _COLUMNS[4:]]
@@ -19,7 +20,7 @@ _ROW = [bindparam(f"the_{name}", type_=events.c[name].type) for name in _COLUMNS
 def _moved(kind: Kind) -> Insert:
     """One statement for any number of records of a kind; taken before they move, for their attempt."""
     table = RECORDS[kind]
-    task = {"task": table.c.id, "job": table.c.get("task")}.get(kind, null())
+    task: Any = {"task": tasks.c.id, "job": jobs.c.task}.get(kind, null())
     rows = select(literal(kind), table.c.id, task, table.c.attempt, *_ROW).where(among(table.c.id, "ids"))
     return insert(events).from_select(_COLUMNS, rows)
 

@@ -1,6 +1,7 @@
 """What people ask: lists and single records, read as of one moment, newest first unless said otherwise.
 
-Times in s since 1970 UTC, memory in MB, files in bytes. A record that is not there is None; lists are at most ``limit`` long.
+Times in s since 1970 UTC, memory in MB, files in bytes. A record that is not there is None; lists are at
+most ``limit`` long.
 """
 
 import zlib
@@ -8,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, func, select
 
 from pilotage.model.documents import from_json
 from pilotage.model.identity import Identity
 from pilotage.model.states import AT_A_PILOT, STATES, JobState, Kind, PilotState, TaskState, TransferState
-from pilotage.model.work import Pilot, Transfer
+from pilotage.model.work import JobKind, Pilot, Transfer
 
 from . import rows
 from .engine import Database
@@ -110,7 +111,7 @@ class Queries:
 
     def job(self, job: int) -> JobDetails | None:
         """One job, with its history."""
-        history = select(_e).where(_e.kind == "job", _e.record == job).order_by(_e.id)
+        history = select(events).where(_e.kind == "job", _e.record == job).order_by(_e.id)
 
         def read(connection: Connection) -> JobDetails | None:
             row = connection.execute(_JOB.where(_j.id == job)).one_or_none()
@@ -123,7 +124,7 @@ class Queries:
 
     def events(self, kind: Kind, record: int) -> list[EventView]:
         """The history of any record, oldest first."""
-        history = select(_e).where(_e.kind == kind, _e.record == record).order_by(_e.id)
+        history = select(events).where(_e.kind == kind, _e.record == record).order_by(_e.id)
         return self._database.read(lambda connection: [_event(row) for row in connection.execute(history)])
 
     def task_choices(self, task: int, limit: int = 100) -> list[DatedChoice]:
@@ -143,7 +144,7 @@ class Queries:
         def read(connection: Connection) -> list[OutputView]:
             reader = Reader(connection, self._specs)
             made = [file for file in reader.files_of_tasks([task]) if file.job is not None]
-            kinds = dict(map(tuple, connection.execute(select(_j.id, _j.kind).where(_j.task == task))))
+            kinds = _kinds(connection, task)
             urls = self._urls(connection)
             lying: dict[str, list[ReplicaView]] = defaultdict(list)
             for replica in reader.replicas_of(made):
@@ -190,7 +191,9 @@ class Queries:
         """Transfers in a state, or all."""
         query = select(*TRANSFER_COLUMNS).order_by(transfers.c.id.desc()).limit(limit)
         query = query if state is None else query.where(is_state(transfers, state))
-        return self._database.read(lambda connection: list(map(rows.transfer, connection.execute(query))))
+        return self._database.read(
+            lambda connection: [rows.transfer(row) for row in connection.execute(query)]
+        )
 
     def queues(self) -> list[QueueView]:
         """Every queue of the federation by name, with its counts. Raises :class:`NoFederation`."""
@@ -215,7 +218,7 @@ class Queries:
         return self._database.read(read)
 
     def shares(self) -> list[ShareView]:
-        """Every global share, and every other share that transfers have, by name. Raises :class:`NoFederation`."""
+        """Global shares, and the others that transfers have, by name. Raises :class:`NoFederation`."""
 
         def read(connection: Connection) -> list[ShareView]:
             declared = {share.name: share for share in self._federations.current(connection).shares}
@@ -235,7 +238,7 @@ class Queries:
         return self._database.read(read)
 
     def _pilots(self, query: Any) -> list[Pilot]:
-        return self._database.read(lambda connection: list(map(rows.pilot, connection.execute(query))))
+        return self._database.read(lambda connection: [rows.pilot(row) for row in connection.execute(query)])
 
     def _choices(self, query: Any) -> list[DatedChoice]:
         def read(connection: Connection) -> list[DatedChoice]:
@@ -259,6 +262,11 @@ class Queries:
             return {}
 
 
+def _kinds(connection: Connection, task: int) -> dict[int, JobKind]:
+    made = select(_j.id, _j.kind).where(_j.task == task)
+    return {row.id: row.kind for row in connection.execute(made)}
+
+
 def _counts(connection: Connection, kind: Kind, counter: str, names: Iterable[str] | None = None) -> Counts:
     """Counts by the first column of a counter, then by state."""
     query = _COUNTS.where(_c.counter == counter)
@@ -274,17 +282,17 @@ def _by_name(kind: Kind, found: Iterable[Any]) -> Counts:
     return counts
 
 
-def _task(row: Row[Any], counts: Counts) -> dict[str, Any]:
+def _task(row: Any, counts: Counts) -> dict[str, Any]:
     values = {name: getattr(row, name) for name in _TASK_NAMES}
     return {**values, "state": TaskState(row.state), "jobs": counts.get(str(row.id), {})}
 
 
-def _job(row: Row[Any], sites: dict[str, str]) -> dict[str, Any]:
+def _job(row: Any, sites: dict[str, str]) -> dict[str, Any]:
     values = {name: getattr(row, name) for name in _JOB_NAMES}
     return {**values, "state": JobState(row.state), "site": sites.get(row.queue, "")}
 
 
-def _event(row: Row[Any]) -> EventView:
+def _event(row: Any) -> EventView:
     states = STATES[row.kind]
     return EventView(
         time=row.time,

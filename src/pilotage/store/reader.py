@@ -207,7 +207,7 @@ class Reader:
 
     def queue_reports(self) -> tuple[QueueReport, ...]:
         """What was last seen of queues; batch workers are the pilots that run there."""
-        workers = {queue: count for queue, count in self.rows(_WORKERS)}
+        workers = dict(tuple(row) for row in self.rows(_WORKERS))
         seen = {queue: (pilot, start) for queue, pilot, start in self.rows(select(queue_reports))}
         return tuple(
             QueueReport(
@@ -220,7 +220,7 @@ class Reader:
         )
 
     def task_queues(self, queues: Iterable[str] | None = None) -> tuple[TaskQueue, ...]:
-        """Activated jobs by queue and requirements, of all queues or of some; emptied ones never count (P1)."""
+        """Activated jobs by queue and requirements, of all queues or some; emptied ones never count (P1)."""
         found = (
             self.rows(_TASK_QUEUES)
             if queues is None

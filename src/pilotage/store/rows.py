@@ -2,10 +2,10 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from pilotage.model.documents import from_json
 from pilotage.model.identity import Identity
@@ -75,7 +75,7 @@ class Specs:
                 self._known.popitem(last=False)
 
 
-def task(row: Row[Any], spec: TaskSpec) -> Task:
+def task(row: Sequence[Any], spec: TaskSpec) -> Task:
     """From a row of :data:`TASK_COLUMNS`."""
     id_, owner, vo, group, vo_role, state, created, since, error = row
     return Task(
@@ -89,7 +89,7 @@ def task(row: Row[Any], spec: TaskSpec) -> Task:
     )
 
 
-def job(row: Row[Any], inputs: tuple[str, ...]) -> Job:
+def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:
     """From a row of :data:`JOB_COLUMNS`."""
     return Job(
         id=row[0],
@@ -111,7 +111,7 @@ def job(row: Row[Any], inputs: tuple[str, ...]) -> Job:
     )
 
 
-def transfer(row: Row[Any]) -> Transfer:
+def transfer(row: Sequence[Any]) -> Transfer:
     """From a row of :data:`TRANSFER_COLUMNS`."""
     return Transfer(
         id=row[0],
@@ -133,7 +133,7 @@ def transfer(row: Row[Any]) -> Transfer:
     )
 
 
-def pilot(row: Row[Any]) -> Pilot:
+def pilot(row: Sequence[Any]) -> Pilot:
     """From a row of :data:`PILOT_COLUMNS`."""
     return Pilot(
         id=row[0],

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, ColumnElement, Dialect, String, Text, bindparam
+from sqlalchemy import BigInteger, ColumnElement, Dialect, String, Text, bindparam
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
 
 class Values(TypeDecorator[list[Any]]):
@@ -34,11 +34,12 @@ class Values(TypeDecorator[list[Any]]):
         return json.dumps(values) if dialect.name == "sqlite" else values
 
 
-class among(FunctionElement[bool]):  # noqa: N801 -- reads as a function in a query
+class among(FunctionElement[Any]):  # noqa: N801 -- reads as a function in a query
     """``among(column, "ids")``: the column's value is one of those bound to the parameter ``ids``."""
 
     name = "among"
-    type = Boolean()
+    # A Boolean would be compared with 1 on SQLite, which then uses no index.
+    type: TypeEngine[Any] = NullType()
     inherit_cache = True
 
     def __init__(self, column: ColumnElement[Any], parameter: str) -> None:

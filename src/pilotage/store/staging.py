@@ -13,10 +13,10 @@ from . import rows
 from .reader import Reader
 from .rows import JOB_COLUMNS, TRANSFER_COLUMNS
 from .sets import among
-from .tables import counters, files, is_state, job_inputs, jobs, replicas, transfers
+from .tables import counters, files, has_state, is_state, job_inputs, jobs, replicas, transfers
 
 FAILED_LATELY = 86400.0
-"""How long a transfer that failed is looked at for jobs that wait for it, in s; the watchdog sees to older ones."""
+"""How long a transfer that failed is looked at for jobs that wait for it, in s."""
 
 OLDEST = 10
 """One part in so many of a share is filled by those that wait longest, so that ageing reaches them (D7)."""
@@ -48,7 +48,7 @@ _READERS = (
     .join(job_inputs, job_inputs.c.job == _j.id)
     .where(
         job_inputs.c.file == _x.file,
-        is_state(jobs, _J.ASSIGNED),
+        has_state(jobs, _J.ASSIGNED),
         among(_j.queue, "queues"),
         _j.since <= _x.since,
     )
@@ -56,7 +56,7 @@ _READERS = (
 _MAKERS = (
     select(_j.id)
     .join(files, files.c.job == _j.id)
-    .where(files.c.name == _x.file, is_state(jobs, _J.TRANSFERRING), _j.since <= _x.since)
+    .where(files.c.name == _x.file, has_state(jobs, _J.TRANSFERRING), _j.since <= _x.since)
 )
 _ARRIVED = select(replicas.c.file).where(replicas.c.file == _x.file, replicas.c.storage == _x.destination)
 _FAILED = (
@@ -74,17 +74,17 @@ _HOLDING = select(*JOB_COLUMNS).where(is_state(jobs, _J.HOLDING)).order_by(_j.si
 _WAITING = (
     select(_j.id, _j.queue, job_inputs.c.file)
     .join(job_inputs, job_inputs.c.job == _j.id)
-    .where(among(job_inputs.c.file, "names"), is_state(jobs, _J.ASSIGNED))
+    .where(among(job_inputs.c.file, "names"), has_state(jobs, _J.ASSIGNED))
 )
 _MADE = (
     select(_j.id)
     .join(files, files.c.job == _j.id)
-    .where(among(files.c.name, "names"), is_state(jobs, _J.TRANSFERRING))
+    .where(among(files.c.name, "names"), has_state(jobs, _J.TRANSFERRING))
 )
 
 
 def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
-    """The parts of the world: transfers, the jobs that wait for those which ended, their files and replicas."""
+    """Transfers, the jobs that wait for those which ended, their files and replicas."""
     ended = [*reader.transfers_in(_X.FINISHING), *_failed(reader, world, limit)]
     found = _jobs(reader, world, ended, limit)
     inputs = reader.inputs_of(job for job in found if job.state == _J.ASSIGNED)

@@ -1,7 +1,7 @@
 """The tables, each row a record of the model, and the indexes that keep a pass from scanning what is queued.
 
-Times are seconds since 1970 UTC, sizes bytes, memory MB, as in the model. Identifiers of tasks, jobs, transfers, pilots
-and decisions are given by the commit, the only writer, one after the other.
+Times are seconds since 1970 UTC, sizes bytes, memory MB, as in the model. Identifiers of tasks, jobs,
+transfers, pilots and decisions are given by the commit, the only writer, one after the other.
 """
 
 from typing import Any
@@ -20,6 +20,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    func,
     literal_column,
 )
 
@@ -244,10 +245,16 @@ def is_state(table: Table, *states: State) -> ColumnElement[bool]:
     return table.c.state.op("IN", return_type=Boolean())(literal_column(f"({words})"))
 
 
+def has_state(table: Table, *states: State) -> ColumnElement[bool]:
+    """The same of rows that are found by something else: no index of states will be used for it."""
+    return func.coalesce(table.c.state, "").in_([str(state) for state in states])
+
+
 def _where(condition: ColumnElement[bool]) -> dict[str, Any]:
     return {"sqlite_where": condition, "postgresql_where": condition}
 
 
+# SQLite takes a partial index in its order only if it begins with what is asked for: hence state, again.
 _j, _x, _f = jobs.c, transfers.c, files.c
 is_urgent = _j.priority >= literal_column(str(URGENT))
 Index("files_by_task", _f.task, _f.name, **_where(_f.task.is_not(None)))
@@ -256,8 +263,9 @@ Index("files_by_job", _f.job, **_where(_f.job.is_not(None)))
 Index("jobs_by_task", _j.task, _j.state, _j.id)
 Index("jobs_by_state", _j.state, _j.since, _j.id)
 Index("jobs_urgent", _j.state, _j.since, _j.id, **_where(is_urgent))
-Index("jobs_to_broker", _j.priority.desc(), _j.id, **_where(is_state(jobs, JobState.DEFINED)))
-Index("jobs_to_wake", _j.wake_at, _j.id, **_where(is_state(jobs, JobState.PENDING)))
+Index("jobs_to_broker", _j.state, _j.priority.desc(), _j.id, **_where(is_state(jobs, JobState.DEFINED)))
+Index("jobs_to_wake", _j.state, _j.wake_at, _j.id, **_where(is_state(jobs, JobState.PENDING)))
+Index("jobs_to_lift", _j.state, _j.priority.desc(), _j.id, **_where(is_state(jobs, JobState.PENDING)))
 Index(
     "jobs_to_match",
     *(_j.queue, _j.requirements, _j.priority.desc(), _j.id),

@@ -1,4 +1,4 @@
-"""What people are shown of tasks, jobs, queues and shares. Times in s since 1970 UTC, memory in MB, files in bytes."""
+"""What people are shown. Times in s since 1970 UTC, memory in MB, files in bytes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -121,8 +121,8 @@ class QueueView:
 class ShareView:
     """A share, with the number of its jobs and transfers in each state.
 
-    Transfers are shared by a criterion of their own (D1): where that gives other names than the global shares',
-    they stand in rows of their own, with a ``target`` of 0.
+    Transfers are shared by a criterion of their own (D1): where that gives other names than the global
+    shares', they stand in rows of their own, with a ``target`` of 0.
     """
 
     name: str

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, not_, or_, select
+from sqlalchemy import bindparam, not_, select
 
-from pilotage.model.states import AT_A_PILOT, LIVE_PILOTS, JobState, PilotState, TransferState
+from pilotage.model.states import AT_A_PILOT, JobState, PilotState, TransferState
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import QueueReport, World
 
@@ -68,7 +68,9 @@ _LOST = (
 def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     """Jobs that may be due, at most ``limit`` for each reason; pilots that live or hold jobs; deliveries."""
     holders = [pilot for (pilot,) in reader.rows(_WITH_JOBS) if pilot is not None]
-    known = reader.pilots(or_(is_state(pilots, *LIVE_PILOTS), among(pilots.c.id, "holders")), holders=holders)
+    held = reader.pilots(among(pilots.c.id, "holders"), holders=holders)
+    by_id = {pilot.id: pilot for pilot in (*reader.live_pilots(), *held)}
+    known = tuple(by_id[id_] for id_ in sorted(by_id))
     reports = reader.queue_reports()
     due = [
         *_late(reader, world, reports, limit),

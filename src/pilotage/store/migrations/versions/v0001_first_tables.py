@@ -280,9 +280,16 @@ def _jobs() -> None:
     op.create_index(
         "jobs_to_broker",
         "jobs",
-        [sa.literal_column("priority DESC"), "id"],
+        ["state", sa.literal_column("priority DESC"), "id"],
         sqlite_where=sa.text("state = 'defined'"),
         postgresql_where=sa.text("state = 'defined'"),
+    )
+    op.create_index(
+        "jobs_to_lift",
+        "jobs",
+        ["state", sa.literal_column("priority DESC"), "id"],
+        sqlite_where=sa.text("state = 'pending'"),
+        postgresql_where=sa.text("state = 'pending'"),
     )
     op.create_index(
         "jobs_to_match",
@@ -294,7 +301,7 @@ def _jobs() -> None:
     op.create_index(
         "jobs_to_wake",
         "jobs",
-        ["wake_at", "id"],
+        ["state", "wake_at", "id"],
         sqlite_where=sa.text("state = 'pending'"),
         postgresql_where=sa.text("state = 'pending'"),
     )
