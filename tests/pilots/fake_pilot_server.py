@@ -26,7 +26,7 @@ class FakeServer:
     status_of: dict[str, int] = field(default_factory=dict)
     lease: float = 30
     heartbeat: float = 0.2
-    idle: float = 0.5
+    idle: float = 0.2
     port: int = 0
     reports: list[Report] = field(default_factory=list)
     holding: list[tuple[int, int]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class FakeServer:
     @contextmanager
     def serving(self) -> Iterator["FakeServer"]:
         """Listen on the loopback address, on the same port every time."""
-        fake = self
+        fake, gone = self, threading.Event()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -76,6 +76,9 @@ class FakeServer:
                 self._answer({})
 
             def _answer(self, body: dict[str, Any]) -> None:
+                if gone.is_set():
+                    self.close_connection = True
+                    return
                 name = self.path.rpartition("/")[2]
                 fake.calls.append(self.path)
                 status = fake.status_of.get(name, fake.status)
@@ -98,6 +101,7 @@ class FakeServer:
             try:
                 yield self
             finally:
+                gone.set()
                 server.shutdown()
                 thread.join()
 

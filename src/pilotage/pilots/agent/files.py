@@ -55,6 +55,8 @@ def fetch(attempt: Attempt, file: Input, target: Path, halted: Halt) -> None:
 
 def _copy_checked(file: Input, remote: IO[bytes], local: IO[bytes], halted: Halt) -> None:
     algorithm, _, expected = file.checksum.partition(":")
+    if algorithm not in ("", "adler32", "sha256"):
+        raise AttemptFailedError(f"input {file.name}: checksum algorithm {algorithm!r} is unknown")
     checksum = hashlib.sha256() if algorithm == "sha256" else _Adler32()
     size = 0
     for chunk in _chunks(remote, halted):
@@ -71,11 +73,12 @@ def _copy_checked(file: Input, remote: IO[bytes], local: IO[bytes], halted: Halt
         raise AttemptFailedError(f"input {file.name}: checksum {found}, should be {file.checksum}")
 
 
-def store(attempt: Attempt, name: str, source: Path, halted: Halt) -> dict[str, Any]:
+def store(attempt: Attempt, name: str, directory: Path, halted: Halt) -> dict[str, Any]:
     """Put one output into the attempt's scratch place: its name, bytes and adler32 checksum.
 
     Raises AttemptFailedError where the payload made no regular file of that name.
     """
+    source = directory / legal("output", name)
     try:
         kind = source.lstat().st_mode
     except OSError:
@@ -83,7 +86,7 @@ def store(attempt: Attempt, name: str, source: Path, halted: Halt) -> dict[str, 
     if not stat.S_ISREG(kind):
         raise AttemptFailedError(f"output {name}: not a regular file")
     filesystem, root = _storage(attempt.work)
-    target = f"{root}/.scratch/{attempt.name}/{legal('output', name)}"
+    target = f"{root}/.scratch/{attempt.name}/{name}"
     for left in reversed(range(TRIES)):
         try:
             size, checksum = _put(filesystem, source, target, halted)

@@ -318,14 +318,12 @@ class Agent:
         return replace(ended, error=f"{ended.error}\n{directory.stderr_tail(place)}".strip())
 
     async def _store(self, held: Held) -> list[dict[str, Any]]:
-        stored = []
-        for name in held.attempt.work.outputs:
-            held.stored = True
-            source = self._place(held) / name
-            stored.append(
-                await self._in_thread(files.store, held.attempt, name, source, lambda: bool(held.stopping))
-            )
-        return stored
+        attempt, place = held.attempt, self._place(held)
+        held.stored = bool(attempt.work.outputs)
+        return [
+            await self._in_thread(files.store, attempt, name, place, lambda: bool(held.stopping))
+            for name in attempt.work.outputs
+        ]
 
     async def _payload_files(self, held: Held) -> dict[str, str]:
         """The files of the attempt's task, asked for once for all its jobs."""

@@ -5,6 +5,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,6 +55,12 @@ def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
 
 
+def _reap(pid: int) -> None:
+    """Wait for a child so that no zombie stays; whoever cancelled it may have done so already."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
 class Process:
     """The computing element kind ``process``. Linux only.
 
@@ -87,7 +94,7 @@ class Process:
             setsigmask=(),
         )
         reference = Reference.of(pid)
-        threading.Thread(target=os.waitpid, args=(pid, 0), name=f"reap-{pid}", daemon=True).start()
+        threading.Thread(target=_reap, args=(pid,), name=f"reap-{pid}", daemon=True).start()
         if reference is None:
             raise OSError(f"pilot {order.pilot} ended at once; see {place / 'agent.log'}")
         return str(reference)
