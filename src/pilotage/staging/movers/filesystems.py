@@ -61,8 +61,9 @@ def deliver(delivery: Delivery, progress: Progress) -> Delivered:
         )
         for left in former:
             _take_away(target, left)
+        sink = target.open(part, "wb")
         with _nothing_left(target, part):
-            with target.open(part, "wb") as sink:
+            with sink:
                 found = _read(source, source_path, expected, progress, sink)
             progress(found.size)
             target.mv(part, target_path)
@@ -116,10 +117,12 @@ def _explained(failure: type[StorageError], where: str) -> Iterator[None]:
     """Every filesystem raises exceptions of its own libraries: here all of them become the port's."""
     try:
         yield
-    except StorageError as error:
-        raise failure(f"{where}: {error}") from error
     except Exception as error:
-        raise failure(f"{where}: {type(error).__name__}: {error}") from error
+        raise failure(f"{where}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, StorageError) else f"{type(error).__name__}: {error}"
 
 
 @contextmanager
@@ -131,7 +134,7 @@ def _nothing_left(filesystem: fsspec.AbstractFileSystem, part: str) -> Iterator[
         try:
             _take_away(filesystem, part)
         except Exception as another:
-            raise DeliveryFailed(f"{error}; and {part} is left behind: {another}") from error
+            raise DeliveryFailed(f"{_reason(error)}; {part} is left behind: {_reason(another)}") from error
         raise
 
 
