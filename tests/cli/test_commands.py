@@ -162,7 +162,7 @@ def test_status_of_a_task_counts_its_jobs_by_queue_and_state(pilotage: Pilotage,
         "jobs": [{"queue": queue, "state": state} for queue, state in jobs]
     }
     result = pilotage("status", 12)
-    assert result.stdout.startswith("task 12 count: running since 2 min\nof ada (atlas), share default, ")
+    assert result.stdout.startswith("task 12 count: running for 2 min\nof ada (atlas), share default, ")
     assert [line.split() for line in result.stdout.splitlines()[-3:]] == [
         ["(not", "brokered)", "1", "pending"],
         ["long", "1", "running"],
@@ -231,8 +231,15 @@ def test_shares_are_shown_with_their_jobs_and_transfers(pilotage: Pilotage, serv
 
 def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: FakeServer) -> None:
     pilot = {
-        "id": 7, "queue": "short", "state": "running", "kind": "generic", "reference": "4711",
-        "matched": 3, "heartbeat": time.time() - 5, "created": time.time() - 90_000, "error": "",
+        "id": 7,
+        "queue": "short",
+        "state": "running",
+        "kind": "generic",
+        "reference": "4711",
+        "matched": 3,
+        "heartbeat": time.time() - 5,
+        "created": time.time() - 90_000,
+        "error": "",
     }
     server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot]}
     result = pilotage("pilots", "--state", "running", "--queue", "short", "--limit", 9)
@@ -241,8 +248,15 @@ def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: Fak
 
 def test_transfers_are_shown(pilotage: Pilotage, server: FakeServer) -> None:
     transfer = {
-        "id": 3, "file": "a", "source": "disk", "destination": "tape", "share": "atlas-upload",
-        "priority": 25, "state": "failed", "since": time.time(), "error": "no route [to host]",
+        "id": 3,
+        "file": "a",
+        "source": "disk",
+        "destination": "tape",
+        "share": "atlas-upload",
+        "priority": 25,
+        "state": "failed",
+        "since": time.time(),
+        "error": "no route [to host]",
     }
     server.answers["GET /transfers"] = {"transfers": [transfer]}
     words = " ".join(pilotage("transfers").stdout.split())
@@ -322,3 +336,69 @@ def test_narrow_screens_get_the_essential_columns(
     lines = pilotage("queues").stdout.splitlines()
     assert lines[0].split() == ["queue", "status", "jobs", "pilots"]
     assert max(map(len, lines)) <= 50
+
+
+CHOICE = {
+    "task": 12,
+    "job_kind": "normal",
+    "jobs": [345],
+    "placed": {},
+    "considered": 2,
+    "candidates": {"queues": [], "weights": [], "factors": {}},
+    "refusals": [
+        {
+            "rule": "B15", "name": "memory", "mend": "user", "queues": ["short", "long"], "unit": "MB",
+            "need": 16000, "have": [12000, 8000], "lifted_by": "",
+        }
+    ],
+    "time": 1_000_000_000.0,
+}
+
+
+def test_a_task_is_explained_from_its_stored_choices(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/12"] = view("running", {"pending": 1})
+    server.answers["GET /tasks/12/explain?limit=5"] = {"choices": [CHOICE]}
+    lines = pilotage("explain", 12).stdout.splitlines()
+    assert "no queue of 2 fits" in lines[0]
+    assert "2001-09-09 01:46:40 UTC" in lines[0]
+    assert "need 16000 MB, best 12000" in lines[1]
+    document = json.loads(pilotage("explain", 12, "--json").stdout)
+    assert document["choices"] == [CHOICE]
+    assert document["explanations"][0]["obstacles"][0]["only"] == 2
+
+
+@pytest.mark.parametrize("words", [("job:345",), ("JOB:345",), ("--job", "345")])
+def test_a_job_is_explained_with_what_happened_to_it(
+    pilotage: Pilotage, server: FakeServer, words: tuple[str, ...]
+) -> None:
+    born = {
+        "time": 1e9,
+        "source": None,
+        "target": "defined",
+        "cause": "split",
+        "actor": "split",
+        "attempt": 1,
+    }
+    event = {**born, "source": "defined", "target": "pending", "cause": "no queue fits"}
+    job = {"id": 345, "task": 12, "state": "pending", "queue": "", "attempt": 1, "error": ""}
+    server.answers["GET /jobs/345"] = {**job, "events": [born, event]}
+    server.answers["GET /jobs/345/explain"] = {"choices": [CHOICE]}
+    assert pilotage("explain", *words).stdout.splitlines()[:4] == [
+        "job 345 of task 12: pending, attempt 1",
+        "  2001-09-09 01:46:40 UTC  defined: split",
+        "  2001-09-09 01:46:40 UTC  defined to pending: no queue fits",
+        "task 12: no queue of 2 fits (world of 2001-09-09 01:46:40 UTC)",
+    ]
+
+
+def test_a_task_that_no_brokerage_has_seen_is_said_to_be_one(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/12"] = view("registered", {})
+    server.answers["GET /tasks/12/explain"] = {"choices": []}
+    assert pilotage("explain", 12).stdout == "task 12 is registered: no brokerage has decided about it yet\n"
+
+
+@pytest.mark.parametrize("words", [(), ("12", "--job", "3"), ("a",), ("queue:3",), ("job:",), ("-3",)])
+def test_what_cannot_be_explained_is_bad_input(
+    pilotage: Pilotage, server: FakeServer, words: tuple[str, ...]
+) -> None:
+    assert (pilotage("explain", *words).exit_code, server.requests) == (2, [])

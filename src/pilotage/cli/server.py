@@ -44,6 +44,7 @@ def up(
     declared = file or federation
     known = settings().at(host, port)
     read_federation = read(Federation, declared) if declared else None
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     where = "without the API" if no_api else f"at {known.url}"
     typer.echo(f"Pilotage {where}, store {known.store}; Ctrl-C ends it", err=True)

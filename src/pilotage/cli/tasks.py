@@ -154,7 +154,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
         return
     out = console()
     who = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
-    out.print(f"task {view['id']} {view['name']}: {view['state']} since {ago(view['since'])}", markup=False)
+    out.print(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}", markup=False)
     out.print(
         f"of {who}, share {view['share']}, priority {view['priority']}, submitted {ago(view['created'])} ago",
         markup=False,

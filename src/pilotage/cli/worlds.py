@@ -83,6 +83,8 @@ def plan(
 
 
 def _show_decision(decision: "Decision") -> None:
+    """What would change, and why."""
+    from pilotage.brokerage import explain
     from pilotage.model.decision import Create, Move
 
     rows: list[tuple[object, ...]] = []
@@ -107,6 +109,9 @@ def _show_decision(decision: "Decision") -> None:
         Column("cause", essential=False),
     )
     show(columns, rows, f"The step {decision.step} changes nothing in this world.")
+    for choice in decision.choices:
+        for line in explain.lines(explain.explain(choice)):
+            typer.echo(line)
 
 
 @app.command(epilog="Example: pilotage schema federation > federation.schema.json")

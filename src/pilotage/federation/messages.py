@@ -191,7 +191,7 @@ _WORDED: dict[str, Callable[[ErrorDetails, Path], Fault]] = {
 
 
 def _unit(path: Path) -> str:
-    if len(path) > 1 and path[-2] == "timeouts" and path[-1] != "high_priority":
+    if len(path) > 1 and path[-2] == "timeouts":
         return "seconds"
     return _UNIT_OF.get(str(path[-1]), "") if path else ""
 
