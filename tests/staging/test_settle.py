@@ -193,7 +193,7 @@ def test_jobs_whose_outputs_have_all_arrived_are_finished_or_wait_to_be_merged()
     assert [move.ids for move in moves_to(decision, J.MERGING)] == [(3,)]
 
 
-def test_a_replica_of_a_former_attempt_does_not_count_while_its_upload_is_under_way() -> None:
+def test_a_replica_of_a_former_attempt_does_not_count_while_its_upload_is_under_way_or_if_it_failed() -> None:
     seen = world(
         jobs=[job(1, J.TRANSFERRING, attempt=2)],
         tasks=[task()],
@@ -202,6 +202,8 @@ def test_a_replica_of_a_former_attempt_does_not_count_while_its_upload_is_under_
         transfers=[upload(1, X.QUEUED, output(1))],
     )
     assert settle(seen).changes == ()
+    failed = replace(seen, transfers=(replace(seen.transfers[0], state=X.FAILED),))
+    assert [move.target for move in settle(failed).moves] == [J.FAILED, J.DEFINED]
 
 
 def test_a_failed_upload_fails_the_attempt_cancels_its_others_and_begins_the_next() -> None:
@@ -226,7 +228,8 @@ def test_a_failed_upload_fails_the_attempt_cancels_its_others_and_begins_the_nex
     ]
     assert moves[1].changes["error"] == f"{output(1)} could not be brought to north-a: disk full"
     assert (moves[3].next_attempt, moves[3].attempts) == (True, (1,))
-    assert moves[3].changes == {"queue": "", "pilot": None}
+    assert (moves[3].changes["queue"], moves[3].changes["pilot"]) == ("", None)
+    assert "error" not in moves[3].changes
 
 
 def test_a_queue_that_has_left_the_federation_does_not_stop_the_pass() -> None:

@@ -1,36 +1,31 @@
-"""Records that make the same transition with the same values go as one move."""
+"""Transfers that make the same transition with the same values go as one move."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from pilotage.model.decision import Creation, Move, Value
-from pilotage.model.states import State
-from pilotage.model.work import Job, Transfer
+from pilotage.model.states import TransferState
+from pilotage.model.work import Transfer
 
 
 def move(
-    records: Iterable[Job] | Iterable[Transfer],
-    target: State,
+    transfers: Iterable[Transfer],
+    target: TransferState,
     cause: str,
     *,
     changes: Mapping[str, Value] | None = None,
     creates: Mapping[int, tuple[Creation, ...]] | None = None,
     next_attempt: bool = False,
-    source: State | None = None,
 ) -> tuple[Move, ...]:
-    """One move by ascending id, fenced by attempt; none for no records.
-
-    All records must be of one kind and in one state: ``source`` where an earlier change of the same
-    decision brings them there, else the state that they are in.
-    """
-    ordered: Sequence[Job | Transfer] = sorted(records, key=lambda record: record.id)
+    """One move by ascending id, fenced by attempt, of transfers that are in one state; none for none."""
+    ordered = sorted(transfers, key=lambda transfer: transfer.id)
     if not ordered:
         return ()
     return (
         Move(
-            kind="job" if isinstance(ordered[0], Job) else "transfer",
-            ids=tuple(record.id for record in ordered),
-            attempts=tuple(record.attempt for record in ordered),
-            source=source or ordered[0].state,
+            kind="transfer",
+            ids=tuple(transfer.id for transfer in ordered),
+            attempts=tuple(transfer.attempt for transfer in ordered),
+            source=ordered[0].state,
             target=target,
             cause=cause,
             changes=changes or {},

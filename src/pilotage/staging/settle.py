@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pilotage.model.decision import Change, Creation, Decision, Move
+from pilotage.model.decision import Creation, Decision, Move, Value
+from pilotage.model.moves import FRESH, JobMoves
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import File, Job, NewTransfer, Replica, Task, Transfer
 from pilotage.model.world import World
@@ -13,7 +14,6 @@ from .groups import move
 from .shares import share_of, transfer_priority
 
 SCRATCH = ".scratch"
-Failures = list[tuple[Job, str]]
 
 
 def scratch_path(job: int, attempt: int, name: str = "") -> str:
@@ -35,13 +35,11 @@ def settle(world: World) -> Decision:
       again while attempts remain.
     """
     facts = _Facts(world)
-    changes: list[Change] = [*_done(facts)]
-    failures: Failures = []
-    changes += _stage_in(facts, failures)
-    changes += _stage_out(facts, failures)
-    changes += _arrived(facts, failures)
-    changes += _failed(facts, failures)
-    return Decision(step="staging.settle", time=world.time, seed=world.seed, changes=tuple(changes))
+    jobs = JobMoves()
+    _stage_in(facts, jobs)
+    stale = [*_stage_out(facts, jobs), *_arrived(facts, jobs)]
+    changes = (*_done(facts), *_cancelled(world, stale), *jobs.gathered())
+    return Decision(step="staging.settle", time=world.time, seed=world.seed, changes=changes)
 
 
 @dataclass(slots=True)
@@ -90,6 +88,10 @@ class _Facts:
                     return f"{name} could not be brought to {transfer.destination}: {transfer.error}"
         return ""
 
+    def uploads(self, job: Job) -> list[Transfer]:
+        """Live transfers of a job's outputs."""
+        return [transfer for file in self.outputs[job.id] for transfer in self.live[file.name]]
+
 
 def _done(facts: _Facts) -> tuple[Move, ...]:
     finishing = [t for t in facts.world.transfers if t.state is TransferState.FINISHING]
@@ -99,39 +101,64 @@ def _done(facts: _Facts) -> tuple[Move, ...]:
     return move(finishing, TransferState.DONE, "replica recorded", creates=replicas)
 
 
-def _stage_in(facts: _Facts, failures: Failures) -> tuple[Move, ...]:
-    ready: list[Job] = []
+def _cancelled(world: World, stale: Sequence[Transfer]) -> list[Move]:
+    """Uploads whose attempt is over are nobody's any more."""
+    changes: dict[str, Value] = {"ended": world.time}
+    return [
+        one
+        for state in (TransferState.QUEUED, TransferState.DELIVERING)
+        for one in move(
+            [transfer for transfer in stale if transfer.state is state],
+            TransferState.CANCELLED,
+            "upload of an attempt that is over",
+            changes=changes,
+        )
+    ]
+
+
+def _stage_in(facts: _Facts, moves: JobMoves) -> None:
     for job in facts.jobs(JobState.ASSIGNED):
         storage = facts.queue_storages.get(job.queue)
-        if storage is None:
-            failures.append((job, _no_queue(job)))
-            continue
         missing = [name for name in job.inputs if storage not in facts.holders[name]]
-        if not missing:
-            ready.append(job)
+        if storage is None:
+            _broker_again(facts, moves, job, _no_queue(job))
+        elif not missing:
+            cause = "inputs arrived"
+            moves.add(job, job.state, JobState.ACTIVATED, cause=cause, changes={"error": ""})
         elif error := facts.failure(job, missing, storage):
-            failures.append((job, error))
-    return move(ready, JobState.ACTIVATED, "inputs arrived", changes={"error": ""})
+            _broker_again(facts, moves, job, error)
 
 
-def _stage_out(facts: _Facts, failures: Failures) -> list[Move]:
-    empty: list[Job] = []
-    leaving: list[Job] = []
-    uploads: dict[int, tuple[Creation, ...]] = {}
+def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
+    """As the next attempt, though it has not started: what can be brought nowhere must end some time."""
+    cause = "inputs cannot be brought"
+    if job.attempt < facts.tasks[job.task].spec.max_attempts:
+        changes = {**FRESH, "error": error}
+        moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=changes, next_attempt=True)
+    else:
+        moves.add(job, job.state, JobState.FAILED, cause=cause, changes={"error": error})
+
+
+def _fail(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
+    most = facts.tasks[job.task].spec.max_attempts
+    moves.fail(job, job.state, most, "outputs cannot be brought", {"error": error})
+
+
+def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
+    """Returns uploads that a former attempt left: they would stand in the way of this one's."""
+    stale: list[Transfer] = []
     for job in facts.jobs(JobState.HOLDING):
-        if not facts.outputs[job.id]:
-            empty.append(job)
+        outputs = facts.outputs[job.id]
+        stale += facts.uploads(job)
+        if not outputs:
+            moves.add(job, job.state, _ready(facts, job), cause="no outputs")
         elif job.queue not in facts.queue_storages:
-            failures.append((job, _no_queue(job)))
+            _fail(facts, moves, job, _no_queue(job))
         else:
-            leaving.append(job)
-            uploads[job.id] = tuple(_upload(facts, job, file) for file in facts.outputs[job.id])
-    cause = "outputs on the way to the nucleus"
-    return [
-        *_ready(facts, empty, "no outputs"),
-        *_cancelled(facts, leaving, "of a former attempt"),
-        *move(leaving, JobState.TRANSFERRING, cause, creates=uploads),
-    ]
+            uploads = tuple(_upload(facts, job, file) for file in outputs)
+            cause = "outputs on the way to the nucleus"
+            moves.add(job, job.state, JobState.TRANSFERRING, cause=cause, creates=uploads)
+    return stale
 
 
 def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
@@ -164,73 +191,26 @@ def destination_of(world: World, task: Task, queue: str) -> str:
     return min(writable, default=home.storage)
 
 
-def _arrived(facts: _Facts, failures: Failures) -> list[Move]:
-    """Outputs count wherever they are: each has one upload, and the federation may have changed since."""
-    ready: list[Job] = []
+def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:
+    """Returns the other uploads of those that failed.
+
+    Outputs count wherever they are: each has one upload, and the federation may have changed since. What a
+    former attempt brought counts for nothing while this one's upload is under way, or if it failed.
+    """
+    stale: list[Transfer] = []
     for job in facts.jobs(JobState.TRANSFERRING):
         names = [file.name for file in facts.outputs[job.id]]
-        missing = [name for name in names if not facts.holders[name] or facts.live[name]]
-        if not missing:
-            ready.append(job)
-        elif error := facts.failure(job, missing):
-            failures.append((job, error))
-    return _ready(facts, ready, "outputs arrived")
+        if error := facts.failure(job, names):
+            stale += facts.uploads(job)
+            _fail(facts, moves, job, error)
+        elif all(facts.holders[name] and not facts.live[name] for name in names):
+            moves.add(job, job.state, _ready(facts, job), cause="outputs arrived")
+    return stale
 
 
-def _ready(facts: _Facts, jobs: Sequence[Job], cause: str) -> list[Move]:
-    merging = {job.id for job in jobs if job.kind != "merge" and facts.tasks[job.task].spec.merge}
-    return [
-        *move((job for job in jobs if job.id not in merging), JobState.FINISHED, cause),
-        *move((job for job in jobs if job.id in merging), JobState.MERGING, cause),
-    ]
-
-
-def _cancelled(facts: _Facts, jobs: Iterable[Job], cause: str) -> list[Move]:
-    """Live transfers of these jobs' outputs are nobody's any more."""
-    files = [file for job in jobs for file in facts.outputs[job.id]]
-    stale = [transfer for file in files for transfer in facts.live[file.name]]
-    return [
-        one
-        for state in (TransferState.QUEUED, TransferState.DELIVERING)
-        for one in move(
-            (t for t in stale if t.state is state),
-            TransferState.CANCELLED,
-            f"upload {cause}",
-            changes={"ended": facts.world.time},
-        )
-    ]
-
-
-def _failed(facts: _Facts, failures: Failures) -> list[Move]:
-    """Ends attempts, each with its error, and begins the next of those that have any left."""
-    again: dict[tuple[JobState, str], list[Job]] = defaultdict(list)
-    ended: dict[tuple[JobState, str], list[Job]] = defaultdict(list)
-    retried: list[Job] = []
-    for job, error in failures:
-        remain = job.attempt < facts.tasks[job.task].spec.max_attempts
-        started = job.state is not JobState.ASSIGNED
-        (again if remain and not started else ended)[job.state, error].append(job)
-        if remain and started:
-            retried.append(job)
-    fresh = {"queue": "", "pilot": None}
-    moves = _cancelled(facts, (job for job, _ in failures if job.state is JobState.TRANSFERRING), "given up")
-    for (_, error), jobs in sorted(again.items()):
-        changes = {**fresh, "error": error}
-        moves += move(
-            jobs, JobState.DEFINED, "an input cannot be brought", changes=changes, next_attempt=True
-        )
-    for (_, error), jobs in sorted(ended.items()):
-        moves += move(jobs, JobState.FAILED, "staging failed", changes={"error": error})
-    return moves + list(
-        move(
-            retried,
-            JobState.DEFINED,
-            "tried again",
-            changes=fresh,
-            next_attempt=True,
-            source=JobState.FAILED,
-        )
-    )
+def _ready(facts: _Facts, job: Job) -> JobState:
+    merged = job.kind != "merge" and facts.tasks[job.task].spec.merge is not None
+    return JobState.MERGING if merged else JobState.FINISHED
 
 
 def _no_queue(job: Job) -> str:
