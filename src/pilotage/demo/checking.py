@@ -1,0 +1,43 @@
+"""Whether what the federation made equals what one process computes directly from the same files."""
+
+import csv
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import zip_longest
+from pathlib import Path
+
+from .payload.module_statistics import COLUMNS, statistics_of
+
+Row = list[str]
+
+
+def directly(files: Sequence[tuple[str, Path]], processes: int) -> list[Row]:
+    """The rows of the merged table, computed here, without sites, pilots or transfers."""
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        rows = [list(map(str, row)) for row in pool.map(_statistics, sorted(files), chunksize=16)]
+    return [list(COLUMNS), *rows]
+
+
+def _statistics(file: tuple[str, Path]) -> tuple[object, ...]:
+    name, path = file
+    return statistics_of(name, path.read_bytes())
+
+
+def table(path: Path) -> list[Row]:
+    """The rows of a CSV file, its header included."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def differences(found: Sequence[Row], expected: Sequence[Row], most: int = 5) -> list[str]:
+    """The first rows that differ, in words; nothing where the tables are equal."""
+    told: list[str] = []
+    for number, (one, other) in enumerate(zip_longest(found, expected), start=1):
+        if one != other and len(told) < most:
+            told.append(f"row {number}: the federation has {_words(one)}, directly it is {_words(other)}")
+    return told
+
+
+def _words(row: Row | None) -> str:
+    return "nothing" if row is None else ",".join(row)

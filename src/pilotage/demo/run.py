@@ -1,0 +1,168 @@
+"""The demonstration from start to end: one real task, all the way, on this machine."""
+
+import json
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from string import Template
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+from pilotage.federation.documents import read, read_tasks
+from pilotage.model.documents import to_document
+from pilotage.model.federation import Federation
+from pilotage.model.states import LIVE_TASKS, TaskState
+
+from . import checking, library, service, summary
+from .outcome import Outcome, choice_of, document, show
+from .progress import Moment, display
+from .service import Server, ServerError
+
+HERE = Path(__file__).parent
+HOLDERS = ("borealis", "cirrus")
+"""The sites whose storages hold the input: half of it each."""
+
+PERIOD = 0.25
+"""Between two looks at the server, in s."""
+
+RESULTS = ("statistics.csv", "statistics.png")
+
+
+class DemonstrationError(Exception):
+    """The task did not end as it should have."""
+
+
+def run(directory: Path | None, keep: bool, json_output: bool, port: int | None) -> int:
+    """Run the demonstration; returns 0 where the result equals the direct computation, else 1.
+
+    The results are left in ``directory``, ``./pilotage-demo`` where none is given. ``keep`` leaves the sites
+    with their storages and the server's home behind too. ``json_output`` prints one document at the end, and
+    what happens meanwhile on standard error.
+    """
+    console = Console(stderr=json_output)
+    work = Path(tempfile.mkdtemp(prefix="pilotage-demo-"))
+    try:
+        with _interruptible():
+            return _run(work, directory or Path("pilotage-demo"), console, json_output, port)
+    except (ServerError, DemonstrationError) as error:
+        console.print(f"[red]The demonstration failed:[/red] {error}", highlight=False)
+        return 1
+    except KeyboardInterrupt:
+        console.print("Interrupted; everything that was started is stopped.")
+        return 130
+    finally:
+        if keep:
+            console.print(f"The sites and the server's home stay in {work}", highlight=False)
+        else:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _run(work: Path, directory: Path, console: Console, json_output: bool, port: int | None) -> int:
+    files = library.sources()
+    federation = prepare(work, files)
+    console.print(
+        f"{len(files)} modules of Python's standard library, half at each of {' and '.join(HOLDERS)};\n"
+        "five sites on this machine, each with its own storage, pilots and limits.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    with service.running(federation, work / "home", port) as server:
+        outcome = _work(server, work, directory, console)
+    console.print("Comparing the result with a direct computation of the same files ...")
+    expected = checking.directly(files, processes=2)
+    differences = checking.differences(checking.table(outcome.results[0]), expected)
+    if json_output:
+        print(json.dumps(document(outcome, differences), indent=2))
+    else:
+        show(console, outcome, differences, len(expected) - 1)
+    return 1 if differences else 0
+
+
+def prepare(work: Path, files: Sequence[tuple[str, Path]]) -> Path:
+    """Makes the sites' directories with the input where it belongs; returns the federation file."""
+    sites = work / "sites"
+    library.spread(files, [sites / name / "storage" for name in HOLDERS])
+    template = Template((HERE / "federation.yaml").read_text(encoding="utf-8"))
+    federation = work / "federation.yaml"
+    federation.write_text(template.substitute(directory=sites), encoding="utf-8")
+    for storage in read(Federation, federation).storages:
+        Path(storage.url.removeprefix("file://")).mkdir(parents=True, exist_ok=True)
+    return federation
+
+
+def _work(server: Server, work: Path, directory: Path, console: Console) -> Outcome:
+    """Submits the task, shows it until it ends, and gathers what came out."""
+    begun = time.monotonic()
+    specs = read_tasks(HERE / "task.yaml")
+    submitted = server.post("/tasks", {"tasks": [to_document(spec) for spec in specs]})
+    number = submitted["tasks"][0]["id"]
+    with display(console) as shown:
+        while (task := server.get(f"/tasks/{number}"))["state"] in LIVE_TASKS:
+            server.check()
+            shown.show(moment(server, task))
+            time.sleep(PERIOD)
+    seconds = time.monotonic() - begun
+    if task["state"] != TaskState.FINISHED:
+        raise DemonstrationError(f"the task is {task['state']}: {task['error']}{_failures(server, number)}")
+    federation = read(Federation, work / "federation.yaml")
+    return Outcome(
+        task=task,
+        queues=summary.by_queue(
+            federation.queues,
+            server.get(f"/tasks/{number}/jobs", limit=10_000)["jobs"],
+            server.get("/transfers", state="done", limit=10_000)["transfers"],
+        ),
+        choices=[choice_of(one) for one in server.get(f"/tasks/{number}/explain")["choices"]],
+        results=fetch(server.get(f"/tasks/{number}/outputs")["files"], directory),
+        seconds=seconds,
+    )
+
+
+def moment(server: Server, task: dict[str, Any]) -> Moment:
+    """What there is to show now."""
+    transfers: Counter[str] = Counter()
+    for share in server.get("/shares")["shares"]:
+        transfers.update(share["transfers"])
+    queues = tuple(server.get("/queues")["queues"])
+    return Moment(
+        task=f"{task['name']} {task['state']}", jobs=task["jobs"], transfers=transfers, queues=queues
+    )
+
+
+def fetch(files: Sequence[dict[str, Any]], directory: Path) -> list[Path]:
+    """Copies what the merge job made from the nucleus. Raises :class:`DemonstrationError` where it is not."""
+    directory.mkdir(parents=True, exist_ok=True)
+    merged = {file["name"].rpartition("/")[2]: file for file in files if file["kind"] == "merge"}
+    copied: list[Path] = []
+    for name in RESULTS:
+        if name not in merged or not merged[name]["replicas"]:
+            raise DemonstrationError(f"the merge job's {name} is nowhere")
+        url = merged[name]["replicas"][0]["url"]
+        copied.append(Path(shutil.copyfile(url.removeprefix("file://"), directory / name)))
+    return copied
+
+
+def _failures(server: Server, task: int) -> str:
+    jobs = server.get(f"/tasks/{task}/jobs", state="failed", limit=5)["jobs"]
+    return "".join(f"\n  job {job['id']} at {job['queue']}: {job['error']}" for job in jobs)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Lets SIGTERM end the demonstration as Ctrl-C does: everything is stopped first."""
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -1,0 +1,101 @@
+"""The demonstration itself: it succeeds, tells what it did, leaves its results and nothing else."""
+
+import csv
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pilotage.demo import library
+from pilotage.demo.run import run
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the demonstration puts what it does not leave."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    return place
+
+
+def test_the_demonstration_succeeds_and_leaves_its_results(
+    tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path / "results", keep=False, json_output=True, port=None) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["equal"] is True
+    assert told["task"]["state"] == "finished"
+    jobs = {queue["queue"]: queue["jobs"] for queue in told["queues"]}
+    assert sum(jobs.values()) == sum(told["task"]["jobs"].values())
+    assert (jobs["ember-small"], jobs["delta-multicore"]) == (0, 0)
+    assert len([queue for queue, number in jobs.items() if number]) >= 2
+    assert sum(queue["files_in"] for queue in told["queues"]) > 0
+    assert sum(queue["files_out"] for queue in told["queues"]) > 0
+    assert told["placement"][0].startswith("task 1: ")
+    assert "ember-small: B15 memory, need 720 MB, have 512 MB" in told["refusals"]
+    with (tmp_path / "results" / "statistics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["module"] for row in rows] == [name for name, _ in library.sources()]
+    assert (tmp_path / "results" / "statistics.png").read_bytes().startswith(b"\x89PNG")
+    assert list(temporary.iterdir()) == []
+    assert not [one for one in psutil.Process().children(recursive=True) if _is_ours(one)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_whoever_interrupts_it_finds_everything_stopped(tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "pilotage.cli", "demo", "--directory", str(tmp_path / "results")]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(
+        command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    family = psutil.Process(process.pid)
+
+    def pilots() -> list[psutil.Process]:
+        return [one for one in family.children(recursive=True) if _is_ours(one, "pilotage.pilots.agent")]
+
+    _await(pilots)
+    started = family.children(recursive=True)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output.decode()
+    assert b"everything that was started is stopped" in output
+    assert [one for one in started if _is_ours(one)] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_that_does_not_start_is_told_with_its_reason(
+    tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = int(taken.getsockname()[1])
+        assert run(tmp_path / "results", keep=False, json_output=False, port=port) == 1
+    told = capsys.readouterr().out
+    assert "The demonstration failed" in told
+    assert "address already in use" in told
+    assert list(temporary.iterdir()) == []
+
+
+def _is_ours(process: psutil.Process, module: str = "pilotage") -> bool:
+    try:
+        runs = process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return runs and any(module in part for part in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _await(found: Callable[[], object], patience: float = 60) -> None:
+    until = time.monotonic() + patience
+    while not found():
+        assert time.monotonic() < until
+        time.sleep(0.05)
