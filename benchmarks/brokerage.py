@@ -22,6 +22,13 @@ from pilotage.model.world import JobCount, LinkCount, QueueReport, World
 
 NOW = 1_700_000_000.0
 ROUNDS = 3
+COUNTED = (
+    JobState.ACTIVATED,
+    JobState.ASSIGNED,
+    JobState.STARTING,
+    JobState.RUNNING,
+    JobState.TRANSFERRING,
+)
 
 
 def figures() -> dict[str, float]:
@@ -176,17 +183,10 @@ def _job(task: Task, inputs: list[str], random: np.random.Generator) -> Job:
 
 
 def _job_counts(federation: Federation, random: np.random.Generator) -> tuple[JobCount, ...]:
-    states = (
-        JobState.ACTIVATED,
-        JobState.ASSIGNED,
-        JobState.STARTING,
-        JobState.RUNNING,
-        JobState.TRANSFERRING,
-    )
     return tuple(
         JobCount(queue=queue.name, share="default", state=state, jobs=int(random.integers(0, 200)))
         for queue in federation.queues
-        for state in states
+        for state in COUNTED
     )
 
 

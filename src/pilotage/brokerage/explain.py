@@ -11,7 +11,7 @@ _EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """A check that refuses queues. ``best`` is what the queue nearest to the need has, where both are numbers.
+    """A check that refuses queues. ``best`` is what the queue nearest to the need has, if numbers.
 
     ``only`` counts the queues at which nothing else stands in the way; ``action`` says who can mend it, how.
     """
@@ -249,10 +249,8 @@ def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
         for obstacle in obstacles
     ]
     widths = [max((len(row[column]) for row in cells), default=0) for column in range(4)]
-    return [
-        f"  {row[0]:<{widths[0]}}   {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}   {row[3]:<{widths[3]}}   {row[4]}"
-        for row in cells
-    ]
+    aligned = "  {0:<{4}}    {1:>{5}}  {2:<{6}}   {3:<{7}}   "
+    return [aligned.format(*row[:4], *widths) + row[4] for row in cells]
 
 
 def _measure(obstacle: Obstacle) -> str:
@@ -264,7 +262,8 @@ def _measure(obstacle: Obstacle) -> str:
 
 def _change_line(change: Change) -> str:
     opened = _plural(len(change.queues), "queue")
-    return f"cheapest change: {change.rule} {change.name}, {change.action}; opens {opened}: {_few(change.queues)}"
+    what = f"{change.rule} {change.name}, {change.action}"
+    return f"cheapest change: {what}; opens {opened}: {_few(change.queues)}"
 
 
 def _placement_lines(explanation: Explanation) -> list[str]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,14 +129,16 @@ def _refusal(
 
 def _values(array: Column, rows: Codes, columns: Codes) -> list[Value]:
     """Plain Python values at these places of an array that broadcasts to (T, Q); unknown (NaN) is None."""
-    if array.ndim == 0:
-        return [array.item()] * len(columns)
-    row: Any = 0 if array.ndim == 1 or len(array) == 1 else rows
-    table = array[None, :] if array.ndim == 1 else array
-    picked = table[row, 0 if table.shape[1] == 1 else columns]
-    if picked.ndim == 0:
-        picked = np.broadcast_to(picked, len(columns))
+    table = np.atleast_2d(array)
+    if table.size == 1:
+        picked = np.repeat(table[0], len(columns))
+    elif len(table) == 1:
+        picked = table[0, columns]
+    else:
+        picked = table[rows, 0 if table.shape[1] == 1 else columns]
     if picked.dtype.kind == "f" and np.isnan(picked).any():
-        picked = np.where(np.isnan(picked), None, picked.astype(object))
+        unknown = np.isnan(picked)
+        picked = picked.astype(object)
+        picked[unknown] = None
     plain: list[Value] = picked.tolist()
     return plain

@@ -1,0 +1,478 @@
+"""Each check of the production brokerage at its boundary, by the rule's number."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pilotage.brokerage.production.checks import CHECKS
+from pilotage.model.federation import Link
+from pilotage.model.work import File, JobKind, MergeSpec, Replica
+from pilotage.model.world import World
+
+from .worlds import (
+    HOUR,
+    NOW,
+    counts,
+    federation,
+    jobs,
+    only_choice,
+    queue,
+    refusal,
+    refusals,
+    refused,
+    refused_in,
+    report,
+    task,
+    waiting_on_link,
+    world,
+)
+
+MERGE = MergeSpec(command=("merge",), outputs=("all",))
+TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
+
+
+def test_no_two_checks_share_a_bit_and_a_name() -> None:
+    assert len(CHECKS) <= 64
+    assert len({(check.rule, check.name) for check in CHECKS}) == len(CHECKS)
+
+
+def test_nothing_stands_in_the_way_of_a_plain_job() -> None:
+    choice = only_choice(world(TWO_SITES, task()))
+    assert not choice.refusals
+    assert set(choice.candidates.queues) == {"NEAR", "FAR"}
+
+
+@pytest.mark.parametrize("name", ["SITE_TEST", "testing", "aTeStb"])
+def test_b1_test_in_the_name_is_refused_in_any_case(name: str) -> None:
+    assert refused(federation([queue(name), queue("PROD")]), "B1") == {name}
+
+
+def test_b1_a_test_queue_that_the_task_names_is_taken() -> None:
+    house = federation([queue("TEST"), queue("PROD")])
+    assert only_choice(world(house, task(queues=("TEST",)))).candidates.queues == ("TEST",)
+
+
+def test_b2_only_the_named_queues_are_considered() -> None:
+    house = federation([queue("A"), queue("B"), queue("C")])
+    assert refused(house, "B2", queues=("B", "C")) == {"A"}
+    assert refused(house, "B2", queues=("nowhere",)) == {"A", "B", "C"}
+    assert refused(house, "B2") == set()
+
+
+def test_b2_a_unified_queue_stands_for_its_pseudo_queues() -> None:
+    house = federation(
+        [queue("U"), queue("U-1", parent="U"), queue("U-8", parent="U", cores=8), queue("OTHER")]
+    )
+    assert refused(house, "B2", queues=("U",)) == {"U", "OTHER"}
+    assert refused(house, "B2") == {"U"}
+    assert only_choice(world(house, task(queues=("U",), cores=8))).candidates.queues == ("U-8",)
+
+
+def test_b2_a_unified_queue_needs_no_entry_of_its_own() -> None:
+    house = federation([queue("U-1", parent="U"), queue("OTHER")])
+    assert refused(house, "B2", queues=("U",)) == {"OTHER"}
+
+
+@pytest.mark.parametrize(
+    ("status", "takes"),
+    [
+        ("online", True),
+        ("standby", True),
+        ("offline", False),
+        ("brokeroff", False),
+        ("paused", False),
+        ("test", False),
+    ],
+)
+def test_b4_online_and_standby_take_jobs(status: Any, takes: bool) -> None:
+    assert refused(federation([queue(status=status)]), "B4") == (set() if takes else {"Q"})
+
+
+def test_b4_is_set_aside_for_a_named_queue_and_said_so() -> None:
+    choice = only_choice(world(federation([queue(status="offline")]), task(queues=("Q",))))
+    assert choice.candidates.queues == ("Q",)
+    (waived,) = choice.waived
+    assert (waived.rule, waived.queues, waived.have) == ("B4", ("Q",), ("offline",))
+
+
+def test_b2_a_named_queue_passes_every_other_check() -> None:
+    house = federation([queue(status="offline", max_memory=1000)])
+    assert refusals(only_choice(world(house, task(queues=("Q",), ram=2000)))) == {"B15": {"Q"}}
+
+
+def _linked(**link: Any) -> Any:
+    return federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")], links=[Link(source="AWAY", destination="HOME", **link)]
+    )
+
+
+def test_b5_a_link_of_closeness_minus_one_is_blocked() -> None:
+    assert refused(_linked(closeness=-1), "B5", nucleus="HOME") == {"FAR"}
+    assert refused(_linked(closeness=0), "B5", nucleus="HOME") == set()
+    assert refused(_linked(closeness=-1), "B5") == set()
+
+
+def test_b5_is_about_the_link_to_the_nucleus_not_from_it() -> None:
+    house = federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")],
+        links=[Link(source="HOME", destination="AWAY", closeness=-1)],
+    )
+    assert refused(house, "B5", nucleus="HOME") == set()
+
+
+@pytest.mark.parametrize(("files", "full"), [(149, False), (150, True), (151, True)])
+def test_b6_as_many_files_as_the_cap_fill_a_link(files: int, full: bool) -> None:
+    state = world(TWO_SITES, task(nucleus="HOME"), link_counts=waiting_on_link(files))
+    assert refused_in(state, "B6") == ({"FAR"} if full else set())
+
+
+def test_b6_queues_of_the_nucleus_pass() -> None:
+    link_counts = waiting_on_link(500, source="HOME")
+    assert refused_in(world(TWO_SITES, task(nucleus="HOME"), link_counts=link_counts), "B6") == set()
+
+
+@pytest.mark.parametrize(("files", "full"), [(10_000, False), (10_001, True)])
+def test_b7_more_files_than_the_cap_fill_a_nucleus_for_all_but_its_own_queues(files: int, full: bool) -> None:
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY"), queue("THIRD", site="ELSEWHERE")])
+    state = world(house, task(nucleus="HOME"), link_counts=waiting_on_link(files))
+    assert refused_in(state, "B7") == ({"FAR", "THIRD"} if full else set())
+
+
+@pytest.mark.parametrize(
+    ("priority", "kind", "kept"),
+    [(799, "normal", False), (800, "normal", True), (1, "scout", True), (1, "merge", False)],
+)
+def test_b8_high_priority_and_scouts_stay_at_the_nucleus(priority: int, kind: JobKind, kept: bool) -> None:
+    spec = {"priority": priority, "nucleus": "HOME", "merge": MERGE}
+    assert refused(TWO_SITES, "B8", kind=kind, **spec) == ({"FAR"} if kept else set())
+
+
+def test_b8_opportunistic_queues_of_the_nucleus_are_refused_too() -> None:
+    house = federation([queue("PLEDGED", pledged_cpu=10), queue("SPARE", pledged_cpu=-1)])
+    assert refused(house, "B8", priority=800, nucleus="HOME") == {"SPARE"}
+    assert refused(house, "B8", priority=799, nucleus="HOME") == set()
+
+
+def test_b8_without_a_nucleus_does_not_apply() -> None:
+    assert refused(TWO_SITES, "B8", priority=900) == set()
+
+
+def _inactive(idle: float | None, *, activated: int = 1, kind: JobKind = "normal", **spec: Any) -> World:
+    asked = task(**spec)
+    return world(
+        federation([queue()]),
+        asked,
+        jobs=jobs(asked, kind=kind),
+        job_counts=counts("Q", activated=activated),
+        queue_reports=(report("Q", last_start=None if idle is None else NOW - idle),),
+    )
+
+
+def test_b9_no_start_for_two_hours_while_activated_jobs_wait() -> None:
+    assert refused_in(_inactive(2 * HOUR, priority=800), "B9") == set()
+    assert refused_in(_inactive(2 * HOUR + 1, priority=800), "B9") == {"Q"}
+    assert refused_in(_inactive(2 * HOUR + 1, priority=800, activated=0), "B9") == set()
+    assert refused_in(_inactive(None, priority=800), "B9") == set()
+
+
+def test_b9_applies_to_high_priority_scouts_merge_jobs_and_what_is_merged_later() -> None:
+    late = 3 * HOUR
+    assert refused_in(_inactive(late, priority=799), "B9") == set()
+    assert refused_in(_inactive(late, kind="scout"), "B9") == {"Q"}
+    assert refused_in(_inactive(late, kind="merge", merge=MERGE), "B9") == {"Q"}
+    assert refused_in(_inactive(late, merge=MERGE), "B9") == {"Q"}
+
+
+def _moving(size: int, files: int = 1, *, at: str = "AWAY", io_intensity: float = 201) -> World:
+    names = tuple(f"in.{number}" for number in range(files))
+    asked = task(io_intensity=io_intensity)
+    return world(
+        TWO_SITES,
+        asked,
+        jobs=jobs(asked, inputs=names),
+        files=tuple(File(name=name, size=size, checksum="") for name in names),
+        replicas=tuple(Replica(file=name, storage=f"{at}-DISK") for name in names),
+    )
+
+
+def test_b11_intensive_work_moves_less_than_the_size_cutoff() -> None:
+    assert refused_in(_moving(10_000_000_000 - 1), "B11") == set()
+    assert refused_in(_moving(10_000_000_000), "B11") == {"NEAR"}
+    assert refused_in(_moving(10_000_000_000, at="HOME"), "B11") == {"FAR"}
+    assert refused_in(_moving(10_000_000_000, io_intensity=200), "B11") == set()
+
+
+def test_b11_intensive_work_moves_fewer_files_than_the_cutoff() -> None:
+    assert refused_in(_moving(1, files=99), "B11") == set()
+    assert refused_in(_moving(1, files=100), "B11") == {"NEAR"}
+
+
+def test_b12_a_queue_above_its_disk_io_limit_refuses_work_above_it() -> None:
+    house = federation(
+        [queue("OWN", max_disk_io=100), queue("DEFAULT")], constants={"max_diskio_default": 50}
+    )
+    reports = (report("OWN", disk_io=101), report("DEFAULT", disk_io=51))
+    assert refused_in(world(house, task(disk_io=101), queue_reports=reports), "B12") == {"OWN", "DEFAULT"}
+    assert refused_in(world(house, task(disk_io=100), queue_reports=reports), "B12") == {"DEFAULT"}
+    assert refused_in(world(house, task(disk_io=50), queue_reports=reports), "B12") == set()
+    calm = (report("OWN", disk_io=100), report("DEFAULT", disk_io=50))
+    assert refused_in(world(house, task(disk_io=500), queue_reports=calm), "B12") == set()
+
+
+def test_b12_without_a_limit_or_a_report_nothing_is_refused() -> None:
+    assert refused_in(world(TWO_SITES, task(disk_io=1e9)), "B12") == set()
+
+
+@pytest.mark.parametrize(
+    ("asked", "offered", "fits"),
+    [(1, 1, True), (1, 8, False), (1, 0, True), (8, 8, True), (8, 7, False), (8, 16, True), (8, 1, False)],
+)
+def test_b13_cores_match(asked: int, offered: int, fits: bool) -> None:
+    assert refused(federation([queue(cores=offered)]), "B13", cores=asked) == (set() if fits else {"Q"})
+
+
+@pytest.mark.parametrize("offered", [0, 1, 8])
+def test_b13_work_of_any_cores_runs_anywhere(offered: int) -> None:
+    assert refused(federation([queue(cores=offered)]), "B13", cores=0) == set()
+
+
+def test_b13_max_cores_bounds_the_queue() -> None:
+    house = federation([queue("EIGHT", cores=8), queue("SIXTEEN", cores=16)])
+    assert refused(house, "B13", cores=8, max_cores=8) == {"SIXTEEN"}
+    assert refused(house, "B13", cores=8, max_cores=15) == {"SIXTEEN"}
+    assert refused(house, "B13", cores=8, max_cores=16) == set()
+
+
+def test_b15_the_expected_memory_is_within_the_limits() -> None:
+    house = federation([queue(min_memory=900, max_memory=1800)])
+    assert refused(house, "B15", ram=2000) == set()
+    assert refused(house, "B15", ram=2001) == {"Q"}
+    assert refused(house, "B15", ram=1000) == set()
+    assert refused(house, "B15", ram=999) == {"Q"}
+
+
+def test_b15_ram_is_per_core_with_a_base_unless_given_in_all() -> None:
+    house = federation([queue(cores=8, max_memory=9000)])
+    assert refused(house, "B15", cores=8, ram=1000, base_ram=2000) == set()
+    assert refused(house, "B15", cores=8, ram=1000, base_ram=2001) == {"Q"}
+    assert refused(house, "B15", cores=8, ram=8000, base_ram=2000, ram_unit="MB") == set()
+
+
+def test_b15_no_limit_is_no_limit() -> None:
+    assert refused(federation([queue(max_memory=0)]), "B15", ram=1e9) == set()
+
+
+def test_b15_says_what_was_needed_and_what_was_there() -> None:
+    choice = only_choice(world(federation([queue(max_memory=1800)]), task(ram=4000)))
+    found = refusal(choice, "B15")
+    assert (found.need, found.have, found.unit, found.mend) == (3600.0, (1800.0,), "MB", "user")
+
+
+def test_b16_a_task_that_only_reads_directly() -> None:
+    house = federation([queue("DIRECT", direct_access=True), queue("COPY")])
+    assert refused(house, "B16", direct_access_only=True) == {"COPY"}
+    assert refused(house, "B16") == set()
+
+
+def test_b17_output_is_at_least_half_a_gigabyte() -> None:
+    house = federation([queue(max_workdir=1000)])
+    assert refused(house, "B17", work_disk=499) == set()
+    assert refused(house, "B17", work_disk=500) == {"Q"}
+    assert refused(house, "B17", work_disk=99, out_disk=9, events_per_job=100) == set()
+    assert refused(house, "B17", work_disk=100, out_disk=9, events_per_job=100) == {"Q"}
+
+
+def test_b17_the_work_directory_is_shared_by_the_cores_and_none_is_no_limit() -> None:
+    house = federation([queue("EIGHT", cores=8, max_workdir=8000), queue("ANY", cores=0, max_workdir=0)])
+    assert refused(house, "B17", cores=8, work_disk=499) == set()
+    assert refused(house, "B17", cores=8, work_disk=500) == {"EIGHT"}
+
+
+def test_b17_input_counts_where_it_is_copied() -> None:
+    house = federation(
+        [queue("COPY", max_workdir=1000), queue("DIRECT", max_workdir=1000, direct_access=True)]
+    )
+    asked = task()
+    state = world(
+        house,
+        asked,
+        jobs=jobs(asked, inputs=("in",)),
+        files=(File(name="in", size=500_000_000, checksum=""),),
+        replicas=(Replica(file="in", storage="HOME-DISK"),),
+    )
+    assert refused_in(state, "B17") == {"COPY"}
+    smaller = replace(state, files=(File(name="in", size=499_000_000, checksum=""),))
+    assert refused_in(smaller, "B17") == set()
+
+
+def test_b18_more_than_the_least_free_space_is_there() -> None:
+    house = federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"free": 200.1}, "AWAY": {"free": 200}}
+    )
+    assert refused(house, "B18") == {"FAR"}
+
+
+def _blacklisted(site: str, operation: str, *, replica: str = "", **spec: Any) -> set[str]:
+    house = federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")], storages={site: {"blacklisted": (operation,)}}
+    )
+    asked = task(**spec)
+    state = world(house, asked)
+    if replica:
+        state = replace(
+            state,
+            jobs=jobs(asked, inputs=("in",)),
+            files=(File(name="in", size=1, checksum=""),),
+            replicas=(Replica(file="in", storage=f"{replica}-DISK"),),
+        )
+    return refused_in(state, "B19")
+
+
+def test_b19_reading_over_the_local_network() -> None:
+    assert _blacklisted("AWAY", "read_lan") == set()
+    assert _blacklisted("AWAY", "read_lan", replica="HOME") == {"FAR"}
+
+
+def test_b19_writing_over_the_local_network() -> None:
+    assert _blacklisted("AWAY", "write_lan") == set()
+    assert _blacklisted("AWAY", "write_lan", outputs=("out",)) == {"FAR"}
+
+
+def test_b19_writing_missing_input_from_afar() -> None:
+    assert _blacklisted("AWAY", "write_wan", replica="AWAY") == set()
+    assert _blacklisted("AWAY", "write_wan", replica="HOME") == {"FAR"}
+
+
+def test_b19_reading_from_afar_what_goes_to_the_nucleus() -> None:
+    assert _blacklisted("AWAY", "read_wan", nucleus="HOME") == set()
+    assert _blacklisted("AWAY", "read_wan", nucleus="HOME", outputs=("out",)) == {"FAR"}
+    assert _blacklisted("HOME", "read_wan", nucleus="HOME", outputs=("out",)) == set()
+
+
+def test_b19_writing_to_the_nucleus_from_afar() -> None:
+    assert _blacklisted("HOME", "write_wan", nucleus="HOME", outputs=("out",)) == {"FAR"}
+
+
+def test_b19_reading_input_at_its_source() -> None:
+    assert _blacklisted("HOME", "read_wan", replica="HOME") == {"FAR"}
+    assert _blacklisted("AWAY", "read_wan", replica="HOME") == set()
+
+
+def test_b19_input_that_lies_nowhere_refuses_every_queue() -> None:
+    asked = task()
+    state = world(
+        TWO_SITES, asked, jobs=jobs(asked, inputs=("in",)), files=(File(name="in", size=1, checksum=""),)
+    )
+    assert refused_in(state, "B19") == {"NEAR", "FAR"}
+
+
+@pytest.mark.parametrize("kind", ["scout", "merge"])
+def test_b20_scouts_and_merge_jobs_need_a_day(kind: JobKind) -> None:
+    house = federation(
+        [queue("SHORT", max_walltime=86_399), queue("DAY", max_walltime=86_400), queue("ANY", max_walltime=0)]
+    )
+    merge = MergeSpec(command=("merge",), outputs=("all",), walltime=60)
+    assert refused(house, "B20", kind=kind, walltime=60, merge=merge) == {"SHORT"}
+    assert refused(house, "B20", walltime=60) == set()
+    assert refused(house, "B20", cpu_time=60) == set()
+
+
+def test_b20_so_does_work_of_unknown_walltime() -> None:
+    house = federation([queue("SHORT", max_walltime=86_399), queue("DAY", max_walltime=86_400)])
+    assert refused(house, "B20") == {"SHORT"}
+
+
+def test_b21_the_expected_walltime_is_within_the_limits() -> None:
+    house = federation([queue(cores=8, core_power=10, min_walltime=1100, max_walltime=1100)])
+    spec: dict[str, Any] = {"cores": 8, "events_per_job": 80, "cpu_efficiency": 0.5, "base_time": 100}
+    assert refused(house, "B21", cpu_time=500, **spec) == set()
+    assert refused(house, "B21", cpu_time=500.1, **spec) == {"Q"}
+    assert refused(house, "B21", cpu_time=499.9, **spec) == {"Q"}
+
+
+def test_b21_without_cpu_time_the_walltime_is_used_as_given() -> None:
+    house = federation([queue("SHORT", max_walltime=100), queue("LONG", min_walltime=101), queue("ANY")])
+    assert refused(house, "B21", walltime=100) == {"LONG"}
+    assert refused(house, "B21", walltime=101) == {"SHORT"}
+    assert refused(house, "B21") == set()
+
+
+def test_b21_a_merge_job_has_its_own_walltime() -> None:
+    house = federation([queue(max_walltime=86_400)])
+    merge = MergeSpec(command=("merge",), outputs=("all",), walltime=60)
+    assert refused(house, "B21", kind="merge", cpu_time=1e9, merge=merge) == set()
+    assert refused(house, "B21", cpu_time=1e9, merge=merge) == {"Q"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "served"),
+    [
+        ("", {"full", "http", "none", "full#IPv4", "http#IPv6"}),
+        ("none", {"full", "http", "none", "full#IPv4", "http#IPv6"}),
+        ("http", {"full", "http", "full#IPv4", "http#IPv6"}),
+        ("full", {"full", "full#IPv4"}),
+        ("none#IPv4", {"full#IPv4"}),
+        ("http#IPv6", {"http#IPv6"}),
+        ("#IPv6", {"http#IPv6"}),
+        ("full#IPv6", set()),
+        ("carrier-pigeon", set()),
+    ],
+)
+def test_b22_connectivity_reaches_as_far_and_the_stack_is_equal(asked: str, served: set[str]) -> None:
+    offers = ["full", "http", "none", "full#IPv4", "http#IPv6"]
+    house = federation([queue(f"Q{number}", connectivity=offer) for number, offer in enumerate(offers)])
+    expected = {f"Q{number}" for number, offer in enumerate(offers) if offer not in served}
+    assert refused(house, "B22", ip_connectivity=asked) == expected
+
+
+def test_b24_transferring_jobs_exceed_the_limit_and_twice_the_running() -> None:
+    house = federation([queue("OWN", transferring_limit=10), queue("DEFAULT")])
+
+    def full(own: int, default: int, running: int) -> set[str]:
+        job_counts = counts("OWN", transferring=own, running=running) + counts(
+            "DEFAULT", transferring=default
+        )
+        return refused_in(world(house, task(), job_counts=job_counts), "B24")
+
+    assert full(10, 2000, 0) == set()
+    assert full(11, 2001, 0) == {"OWN", "DEFAULT"}
+    assert full(12, 2000, 6) == set()
+    assert full(13, 2000, 6) == {"OWN"}
+
+
+def test_b25_a_nucleus_weight_of_minus_one_keeps_normal_jobs_at_the_nucleus() -> None:
+    assert refused(TWO_SITES, "B25", nucleus="HOME", t1_weight=-1) == {"FAR"}
+    assert refused(TWO_SITES, "B25", nucleus="HOME") == set()
+    assert refused(TWO_SITES, "B25", nucleus="HOME", t1_weight=-1, kind="merge", merge=MERGE) == set()
+    assert refused(TWO_SITES, "B25", t1_weight=-1) == set()
+
+
+def test_b26_a_pilot_was_seen_in_the_last_three_hours() -> None:
+    house = federation([queue("Q", computing_element=None)])
+    seen = (report("Q", last_pilot=NOW - 3 * HOUR),)
+    gone = (report("Q", last_pilot=NOW - 3 * HOUR - 1),)
+    assert refused_in(world(house, task(), queue_reports=seen), "B26") == set()
+    assert refused_in(world(house, task(), queue_reports=gone), "B26") == {"Q"}
+    assert refused_in(world(house, task()), "B26") == {"Q"}
+    assert refused_in(world(federation([queue("Q")]), task(), queue_reports=gone), "B26") == set()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"priority": 1000}, {"processing_type": "urgent"}, {"processing_type": "very-urgent-reprocessing"}],
+)
+def test_b27_urgent_work_needs_a_good_network(spec: dict[str, Any]) -> None:
+    # 0.5 x (2 + 1.5) = 1.75 and 0.5 x (2 + 1.3) = 1.65, on either side of 1.7.
+    assert refused(_linked(throughput_1h=21), "B27", nucleus="HOME", **spec) == set()
+    assert refused(_linked(throughput_1h=20), "B27", nucleus="HOME", **spec) == {"FAR"}
+    assert refused(_linked(throughput_1h=20), "B27", **spec) == set()
+    assert refused(_linked(throughput_1h=20), "B27", nucleus="HOME", priority=999) == set()
+
+
+def test_every_obstacle_of_a_queue_is_shown() -> None:
+    house = federation(
+        [queue("TEST", status="offline", max_memory=100, cores=8)], storages={"HOME": {"free": 1}}
+    )
+    choice = only_choice(world(house, task(ram=1000)))
+    assert refusals(choice).keys() == {"B1", "B4", "B13", "B15", "B18"}

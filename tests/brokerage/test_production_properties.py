@@ -1,0 +1,209 @@
+"""What holds for every world: properties of the production brokerage."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import TypeVar
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pilotage.brokerage.production import Production
+from pilotage.brokerage.production.checks import CHECKS
+from pilotage.brokerage.production.columns import QueueColumns
+from pilotage.brokerage.production.groups import groups_of
+from pilotage.brokerage.production.tasks import TaskColumns
+from pilotage.brokerage.production.verdicts import Reasons, examine
+from pilotage.model.decision import Decision
+from pilotage.model.documents import from_json, to_json
+from pilotage.model.federation import Federation, Queue
+from pilotage.model.states import JobState
+from pilotage.model.work import File, Job, Replica
+from pilotage.model.world import World
+
+from .worlds import counts, federation, jobs, queue, task, world
+
+T = TypeVar("T")
+SITES = ("HOME", "AWAY", "FAR")
+STATUSES = st.sampled_from(["online", "online", "standby", "offline"])
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> list[Queue]:
+    """A handful of queues of three sites, many of them alike."""
+    return [
+        queue(
+            f"{'TEST' if draw(st.integers(0, 9)) == 0 else 'Q'}{number}",
+            site=draw(st.sampled_from(SITES)),
+            status=draw(STATUSES),
+            cores=draw(st.sampled_from([0, 1, 1, 8])),
+            max_memory=draw(st.sampled_from([0, 1000, 2000, 4000])),
+            max_walltime=draw(st.sampled_from([0, 86_400, 172_800])),
+            num_slots=draw(st.sampled_from([None, 0, 5, 40])),
+        )
+        for number in range(draw(st.integers(1, 8)))
+    ]
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Some tasks of some jobs with and without input, on queues with and without work."""
+    offered = draw(queues())
+    house = federation(offered)
+    work, waiting = [], list[Job]()
+    for number in range(1, draw(st.integers(1, 5)) + 1):
+        spec = task(
+            number,
+            priority=draw(st.sampled_from([100, 500, 900])),
+            cores=draw(st.sampled_from([0, 1, 8])),
+            ram=draw(st.sampled_from([0, 500, 3000])),
+            walltime=draw(st.sampled_from([0, 3600, 100_000])),
+            nucleus=draw(st.sampled_from(["", "HOME"])),
+        )
+        inputs = draw(st.sampled_from([(), ("a",), ("b",), ("a", "b")]))
+        work.append(spec)
+        waiting += jobs(spec, draw(st.integers(1, 60)), first=len(waiting) + 1, inputs=inputs)
+    states = ("activated", "assigned", "starting", "running")
+    return world(
+        house,
+        *work,
+        jobs=tuple(waiting),
+        files=(File(name="a", size=10, checksum=""), File(name="b", size=1000, checksum="")),
+        replicas=tuple(
+            Replica(file=name, storage=f"{site}-DISK")
+            for name, site in (("a", "HOME"), ("b", "HOME"), ("a", "AWAY"))
+            if site == "HOME" or site in {item.site for item in offered}
+        ),
+        job_counts=tuple(
+            row
+            for item in offered
+            for row in counts(item.name, **{state: draw(st.integers(0, 30)) for state in states})
+        ),
+    )
+
+
+relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+def decide(of: World) -> Decision:
+    return Production().decide(of)
+
+
+@relaxed
+@given(worlds())
+def test_every_queue_is_either_a_candidate_or_refused(state: World) -> None:
+    names = {item.name for item in state.federation.queues}
+    for choice in decide(state).choices:
+        refused = {name for refusal in choice.refusals for name in refusal.queues}
+        assert refused | set(choice.candidates.queues) == names
+        assert not refused & set(choice.candidates.queues)
+        assert choice.considered == len(names)
+        assert set(choice.placed) <= set(choice.candidates.queues)
+        for refusal in choice.refusals:
+            assert len(refusal.have) == len(refusal.queues) > 0
+            assert not isinstance(refusal.need, tuple) or len(refusal.need) == len(refusal.queues)
+
+
+@relaxed
+@given(worlds())
+def test_every_job_is_placed_pending_or_left(state: World) -> None:
+    decision = decide(state)
+    moved = [number for move in decision.moves for number in move.ids]
+    assert len(moved) == len(set(moved))
+    assert len(moved) + sum(choice.left for choice in decision.choices) == len(state.jobs)
+    for index, choice in enumerate(decision.choices):
+        moves = [move for move in decision.moves if move.choice == index]
+        assert choice.jobs == tuple(number for move in moves for number in move.ids)
+        pending = [move for move in moves if move.target is JobState.PENDING]
+        assert sum(choice.placed.values()) == (0 if pending else len(choice.jobs))
+
+
+@relaxed
+@given(worlds())
+def test_b36_no_queue_ever_takes_more_than_its_limit(state: World) -> None:
+    decision = decide(state)
+    waiting = Counter[tuple[str, JobState]]()
+    for row in state.job_counts:
+        waiting[row.queue, row.state] += row.jobs
+    for move in decision.moves:
+        if move.target is not JobState.PENDING:
+            (claim,) = move.claims
+            name = str(move.changes["queue"])
+            assert isinstance(move.target, JobState)
+            waiting[name, move.target] += len(move.ids)
+            assert claim.key == (name, None)
+            assert sum(waiting[name, s] for s in claim.states if isinstance(s, JobState)) <= claim.limit
+
+
+@relaxed
+@given(worlds(), st.randoms())
+def test_the_order_of_the_records_does_not_matter(state: World, shuffler: random.Random) -> None:
+    def shuffled(records: tuple[T, ...]) -> tuple[T, ...]:
+        return tuple(shuffler.sample(records, len(records)))
+
+    house = state.federation
+    other = replace(
+        state,
+        federation=replace(house, queues=shuffled(house.queues), storages=shuffled(house.storages)),
+        tasks=shuffled(state.tasks),
+        jobs=shuffled(state.jobs),
+        files=shuffled(state.files),
+        replicas=shuffled(state.replicas),
+        job_counts=shuffled(state.job_counts),
+    )
+    assert to_json(decide(other)) == to_json(decide(state))
+
+
+@relaxed
+@given(worlds())
+def test_the_same_world_gives_the_same_bytes_also_when_saved_and_read(state: World) -> None:
+    again = from_json(World, to_json(state))
+    plugin = Production()
+    assert to_json(plugin.decide(again)) == to_json(plugin.decide(again)) == to_json(decide(state))
+
+
+def _stricter(item: Queue) -> Queue:
+    return replace(
+        item, max_memory=min(item.max_memory or 1e9, 900), max_walltime=min(item.max_walltime or 1e9, 50_000)
+    )
+
+
+@relaxed
+@given(worlds(), st.data())
+def test_a_stricter_queue_never_gains(state: World, data: st.DataObject) -> None:
+    chosen = data.draw(st.sampled_from(state.federation.queues))
+    stricter = tuple(_stricter(item) if item is chosen else item for item in state.federation.queues)
+    house: Federation = replace(state.federation, queues=stricter)
+    one = tuple(job for job in state.jobs if job.task == 1)
+    before = decide(replace(state, jobs=one)).choices[0]
+    after = decide(replace(state, jobs=one, federation=house)).choices[0]
+    assert after.placed.get(chosen.name, 0) <= before.placed.get(chosen.name, 0)
+    assert set(after.candidates.queues) | {chosen.name} == set(before.candidates.queues) | {chosen.name}
+
+
+@relaxed
+@given(worlds())
+def test_the_refusal_matrix_and_the_reasons_agree(state: World) -> None:
+    columns = QueueColumns.of(state.federation).during(state)
+    tasks = TaskColumns.of(groups_of(state, columns), columns)
+    examination = examine(CHECKS, tasks, columns, Reasons(columns))
+    for row, refusals in enumerate(examination.refusals):
+        expected = {(item.rule, item.name): set(item.queues) for item in refusals}
+        for position, check in enumerate(CHECKS):
+            bits = (int(bits) >> position & 1 for bits in examination.refused[row])
+            found = {str(name) for name, bit in zip(columns.names, bits, strict=True) if bit}
+            assert found == expected.get((check.rule, check.name), set())
+    assert (examination.willing == (examination.refused == 0)).all()
+
+
+@relaxed
+@given(worlds())
+def test_each_check_alone_says_the_same_for_each_task_alone(state: World) -> None:
+    columns = QueueColumns.of(state.federation).during(state)
+    groups = groups_of(state, columns)
+    together = examine(CHECKS, TaskColumns.of(groups, columns), columns, Reasons(columns)).refused
+    for row, group in enumerate(groups):
+        alone = TaskColumns.of([group], columns)
+        for position, check in enumerate(CHECKS):
+            mask = check.refuses(alone, columns)
+            assert ((together[row] >> position & 1).astype(bool) == mask).all()

@@ -1,0 +1,179 @@
+"""The weights of the production brokerage, B30 to B35, by the rule's number."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pilotage.brokerage.production.columns import QueueColumns
+from pilotage.brokerage.production.links import throughput_weight
+from pilotage.brokerage.production.placement import capacity, initial_weight
+from pilotage.model.federation import Link
+from pilotage.model.work import File, Replica
+from pilotage.model.world import World
+
+from .worlds import counts, federation, jobs, only_choice, queue, report, task, waiting_on_link, world
+
+TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
+
+
+def _capacity(
+    *, running: int = 0, workers: int = 0, starting: int = 0, num_slots: int | None = None
+) -> float:
+    house = federation([queue(num_slots=num_slots)])
+    state = world(
+        house,
+        job_counts=counts("Q", running=running, starting=starting),
+        queue_reports=(report("Q", batch_workers=workers),),
+    )
+    return float(capacity(QueueColumns.of(house).during(state))[0])
+
+
+def test_b30_capacity_is_the_largest_of_its_numbers() -> None:
+    assert _capacity() == 0
+    assert _capacity(running=7) == 7
+    assert _capacity(running=7, workers=9) == 9
+    assert _capacity(running=7, workers=50) == 20
+    assert _capacity(running=19, workers=50) == 20
+    assert _capacity(running=20, workers=50) == 20
+    assert _capacity(running=25, workers=50) == 25
+    assert _capacity(running=7, num_slots=100) == 100
+    assert _capacity(running=200, num_slots=100) == 200
+
+
+def test_b30_starting_jobs_count_only_where_num_slots_is_zero() -> None:
+    assert _capacity(running=1, starting=5, num_slots=0) == 5
+    assert _capacity(running=1, starting=5) == 1
+    assert _capacity(running=1, starting=5, num_slots=2) == 2
+
+
+@pytest.mark.parametrize(
+    ("assigned", "activated", "many"), [(0, 0, 1), (1, 0, 2), (5, 10, 1), (15, 10, 1.5), (30, 10, 2)]
+)
+def test_b32_many_assigned_is_between_one_and_two(assigned: float, activated: float, many: float) -> None:
+    found = initial_weight(np.array([4.0]), np.array([30.0]), np.array([assigned]), np.array([activated]))
+    assert found.tolist() == [pytest.approx(5 / (40 * many))]
+
+
+def _factors(of: World, name: str) -> dict[str, float]:
+    candidates = only_choice(of).candidates
+    place = candidates.queues.index(name)
+    return {rule: values[place] for rule, values in candidates.factors.items()}
+
+
+def _with_input(of: World, *, missing: int = 0, here: int = 1, size: int = 100) -> World:
+    """Input of one job: so many files at NEAR's storage, so many elsewhere only."""
+    names = tuple(f"in.{number}" for number in range(here + missing))
+    return replace(
+        of,
+        jobs=jobs(of.tasks[0], inputs=names),
+        files=tuple(File(name=name, size=size, checksum="") for name in names),
+        replicas=tuple(
+            Replica(file=name, storage="HOME-DISK" if place < here else "AWAY-DISK")
+            for place, name in enumerate(names)
+        ),
+    )
+
+
+def test_b32_all_that_waits_lowers_the_weight() -> None:
+    job_counts = counts("NEAR", activated=4, assigned=2, starting=3, running=11)
+    state = _with_input(world(TWO_SITES, task(), job_counts=job_counts), here=0, missing=1)
+    assert _factors(state, "NEAR")["B32"] == pytest.approx(12 / (4 + 2 + 3 + 10))
+
+
+def test_b31_assigned_jobs_do_not_count_where_the_input_is() -> None:
+    job_counts = counts("NEAR", activated=4, assigned=12, starting=3, running=11)
+    state = world(TWO_SITES, task(), job_counts=job_counts)
+    assert _factors(_with_input(state), "NEAR")["B32"] == pytest.approx(12 / 17)
+    assert _factors(state, "NEAR")["B32"] == pytest.approx(12 / 17)
+    assert _factors(_with_input(state, here=0, missing=1), "NEAR")["B32"] == pytest.approx(12 / (29 * 2))
+
+
+def test_b33_prefers_where_the_data_is() -> None:
+    state = world(TWO_SITES, task())
+    assert _factors(state, "NEAR")["B33"] == 1
+    assert _factors(_with_input(state), "NEAR")["B33"] == 2
+    assert _factors(_with_input(state, here=0, missing=1), "NEAR")["B33"] == pytest.approx(1 / 1.01)
+    assert _factors(_with_input(state, here=1, missing=3), "NEAR")["B33"] == pytest.approx(1.25 / 1.03)
+
+
+def test_b33_files_without_bytes_count_by_number() -> None:
+    state = world(TWO_SITES, task())
+    assert _factors(_with_input(state, here=1, missing=3, size=0), "NEAR")["B33"] == pytest.approx(
+        1.25 / 1.03
+    )
+
+
+def test_b33_tape_is_not_available() -> None:
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"tape": True}})
+    state = _with_input(world(house, task()))
+    assert _factors(state, "NEAR")["B33"] == pytest.approx(1 / 1.01)
+
+
+def _network(files: int = 0, nucleus: str = "HOME", **link: Any) -> float:
+    house = federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")],
+        links=[Link(source="AWAY", destination="HOME", **link)] if link else [],
+    )
+    return _factors(world(house, task(nucleus=nucleus), link_counts=waiting_on_link(files)), "FAR")["B34"]
+
+
+def test_b34_is_the_mean_of_queued_and_throughput_weight() -> None:
+    assert _network(throughput_1h=60) == pytest.approx(0.5 * (2 + 1.6))
+    assert _network(files=75, throughput_1h=60) == pytest.approx(0.5 * (1.5 + 1.6))
+
+
+def test_b34_is_one_without_a_nucleus() -> None:
+    assert _network(nucleus="", throughput_1h=60) == 1
+
+
+def test_b35_the_nucleus_itself_weighs_two_and_a_half() -> None:
+    assert _factors(world(TWO_SITES, task(nucleus="HOME")), "NEAR")["B34"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("measured", "weight"),
+    [
+        (201, 2),
+        (200, 1.9),
+        (100, 1.8),
+        (75, 1.6),
+        (50, 1.5),
+        (20, 1.3),
+        (10, 1.2),
+        (2, 1.1),
+        (1.1, 1.1),
+        (1, 1),
+        (0, 1),
+    ],
+)
+def test_b34_throughput_weight_by_its_steps(measured: float, weight: float) -> None:
+    assert throughput_weight(Link(source="A", destination="B", throughput_1h=measured)) == weight
+
+
+def test_b35_each_window_stands_alone_and_the_latest_counts() -> None:
+    def weight(**link: float) -> float:
+        return throughput_weight(Link(source="A", destination="B", **link))
+
+    assert weight(throughput_1h=60, throughput_1d=3, throughput_1w=300) == 1.6
+    assert weight(throughput_1d=3, throughput_1w=300) == 1.2
+    assert weight(throughput_1w=300) == 2
+    assert weight(throughput_1h=0, throughput_1w=300) == 1
+
+
+def test_b35_without_measurements_closeness_counts_and_unknown_is_7_7() -> None:
+    assert _network(closeness=0) == pytest.approx(0.5 * (2 + 2))
+    assert _network(closeness=11) == pytest.approx(0.5 * (2 + 1))
+    assert _network(closeness=3) == pytest.approx(0.5 * (2 + 1 + 8 / 11))
+    assert _network(closeness=None) == pytest.approx(0.5 * (2 + 1.3))
+    assert _network() == pytest.approx(0.5 * (2 + 1.3))
+
+
+def test_the_weight_is_the_product_of_its_factors() -> None:
+    state = _with_input(
+        world(TWO_SITES, task(nucleus="HOME"), job_counts=counts("NEAR", running=5, activated=3))
+    )
+    candidates = only_choice(state).candidates
+    products = np.prod([candidates.factors[rule] for rule in ("B32", "B33", "B34")], axis=0)
+    assert candidates.weights == pytest.approx(products.tolist())
