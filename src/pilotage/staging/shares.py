@@ -137,24 +137,30 @@ def start(world: World) -> Decision:
     granted = [line for line in lines if given[line.share]]
     changes += [_starting(world, line, given[line.share], emergency=False) for line in granted]
     changes += [_starting(world, line, 1, emergency=True) for line in emergency]
-    notes = {
-        line.share: {
-            "priority": line.priority,
-            "delivering": line.delivering,
-            "queued": len(line.queue),
-            "entitled": entitled.get(line.share, 0),
-            "started": given[line.share],
-            "emergency": int(line in emergency),
-        }
-        for line in lines
-    }
     return Decision(
         step="staging.start",
         time=world.time,
         seed=world.seed,
         changes=tuple(changes),
-        notes={"slots": constants.delivery_slots, "delivering": busy, "shares": notes},
+        notes={
+            "slots": constants.delivery_slots,
+            "delivering": busy,
+            "shares": {line.share: _account(line, entitled, given, emergency) for line in lines},
+        },
     )
+
+
+def _account(
+    line: _Line, entitled: Mapping[str, int], given: Mapping[str, int], emergency: Iterable[_Line]
+) -> dict[str, int]:
+    return {
+        "priority": line.priority,
+        "delivering": line.delivering,
+        "queued": len(line.queue),
+        "entitled": entitled.get(line.share, 0),
+        "started": given[line.share],
+        "emergency": sum(line is other for other in emergency),
+    }
 
 
 def _lines(world: World) -> list[_Line]:
