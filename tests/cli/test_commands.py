@@ -135,6 +135,18 @@ def test_submit_waits_for_the_end_and_fails_with_a_task(
     assert result.stderr == ("" if code == 0 else f"task 12 {end}: job 3 failed\n")
 
 
+def test_waiting_outlives_a_restart_of_the_server(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/12"] = [
+        view("running", {"running": 1}),
+        (404, b"a stranger answers"),
+        view("finished", {"finished": 1}),
+    ]
+    server.answers["GET /tasks/12/jobs"] = {"jobs": []}
+    assert pilotage("status", 12, "--watch").exit_code == 0
+    server.answers["GET /tasks/12"] = [(404, b"a stranger answers")]
+    assert pilotage("status", 12, "--watch").exit_code == 3
+
+
 def test_submit_with_wait_and_json_prints_the_tasks_at_their_end(
     pilotage: Pilotage, server: FakeServer, task_file: Path
 ) -> None:
@@ -347,8 +359,14 @@ CHOICE = {
     "candidates": {"queues": [], "weights": [], "factors": {}},
     "refusals": [
         {
-            "rule": "B15", "name": "memory", "mend": "user", "queues": ["short", "long"], "unit": "MB",
-            "need": 16000, "have": [12000, 8000], "lifted_by": "",
+            "rule": "B15",
+            "name": "memory",
+            "mend": "user",
+            "queues": ["short", "long"],
+            "unit": "MB",
+            "need": 16000,
+            "have": [12000, 8000],
+            "lifted_by": "",
         }
     ],
     "time": 1_000_000_000.0,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -225,6 +226,29 @@ def test_up_refuses_a_federation_with_faults(pilotage: Pilotage, tmp_path: Path)
     result = pilotage("up", tmp_path / "nowhere.yaml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == f"{tmp_path}/nowhere.yaml: there is no such file; check the path\n"
+
+
+@pytest.mark.parametrize("words", [("up",), ("token", "create", "--name", "ada")])
+def test_a_store_that_cannot_be_used_is_told_in_a_sentence_without_its_password(
+    pilotage: Pilotage, words: tuple[str, ...]
+) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{probe.getsockname()[1]}/pilotage"
+        result = pilotage(*words, PILOTAGE_STORE=f"postgresql+psycopg://ada:secret@{place}")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"the store postgresql+psycopg://ada:***@{place} cannot be used: " in result.stderr
+    assert "secret" not in result.stderr
+    result = pilotage(*words, PILOTAGE_STORE="ada:secret@somewhere")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("PILOTAGE_STORE is not the address of a store; give sqlite:///PATH or ")
+
+
+def test_a_broken_store_is_told_in_a_sentence(pilotage: Pilotage) -> None:
+    (pilotage.home / "pilotage.sqlite").write_text("no database, but long enough to be taken for one " * 100)
+    result = pilotage("token", "create", "--name", "ada")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.endswith("cannot be used: file is not a database\n")
 
 
 def test_written_yaml_is_read_back(federation_file: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotage.federation.documents import checked, read, read_tasks, write
-from pilotage.federation.faults import BadDocument, BadFile
+from pilotage.federation.faults import MOST_FAULTS, BadDocument, BadFile
 from pilotage.model.documents import to_document
 from pilotage.model.federation import Federation
 from pilotage.model.work import InputFile, InputPattern, TaskSpec
@@ -214,6 +214,24 @@ def test_a_world_is_written_and_read_back_the_same(tmp_path: Path) -> None:
     world = World(time=1e9 + 0.125, seed=7, federation=replace(federation, name="1e9"))
     (tmp_path / "world.yaml").write_text(write(world))
     assert read(World, tmp_path / "world.yaml") == world
+
+
+def test_a_field_with_control_characters_cannot_write_to_a_terminal(tmp_path: Path) -> None:
+    (fault,) = faults_of_federation(tmp_path, GOOD + '"a\\e[2J\\nb": 1\n')
+    assert fault.startswith("federation.yaml:21: a\\x1b[2J\\nb: there is no such field; ")
+
+
+def test_json_that_is_too_deep_is_refused_with_its_line(tmp_path: Path) -> None:
+    for depth in (60, 500, 100_000):
+        (fault,) = faults_of_federation(tmp_path, '{"name":' + '{"a":' * depth + "1" + "}" * depth + "}")
+        assert fault.startswith("federation.yaml:1: ")
+        assert fault.endswith("is nested deeper than 50 levels; write it flatter")
+
+
+def test_many_unknown_fields_are_told_up_to_a_bound() -> None:
+    with pytest.raises(BadDocument) as caught:
+        checked(TaskSpec, {"name": "a", "inputs": [{"name": "b", "size": 1, "x": 1}] * 3000})
+    assert len(caught.value.faults) == MOST_FAULTS
 
 
 DOCUMENT = yaml.safe_load(GOOD)

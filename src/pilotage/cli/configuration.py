@@ -1,8 +1,10 @@
 """The settings of this run, or what is wrong with them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .errors import BadInput
+from .errors import BadInput, Failure
 
 if TYPE_CHECKING:
     from pilotage.settings import Settings
@@ -25,3 +27,30 @@ def settings() -> "Settings":
         raise BadInput("; ".join(faults)) from error
     except OSError as error:
         raise BadInput(f"{error.filename}: {error.strerror}") from error
+
+
+def store_name(url: str) -> str:
+    """The address of a store without its password. Raises :class:`BadInput` where it is none."""
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        return make_url(url).render_as_string(hide_password=True)
+    except ArgumentError as error:
+        remedy = "give sqlite:///PATH or postgresql+psycopg://USER:PASSWORD@HOST/NAME"
+        raise BadInput(f"PILOTAGE_STORE is not the address of a store; {remedy}") from error
+
+
+@contextmanager
+def using_store(url: str) -> Iterator[None]:
+    """What the store or its database refuses within, as a :class:`Failure` that names the store."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from pilotage.store import StoreError
+
+    name = store_name(url)
+    try:
+        yield
+    except (StoreError, SQLAlchemyError) as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise Failure(f"the store {name} cannot be used: {reason}") from error

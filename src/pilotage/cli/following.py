@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from .errors import Failure
+from .errors import Failure, Unreachable
 from .output import Column, console, counts, table
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ ENDED = ("finished", "failed", "cancelled")
 ENDED_JOBS = (*ENDED, "closed")
 PERIOD = 1.0
 """Between two looks at the server, in s."""
+
+PATIENCE = 600.0
+"""How long a server that was there may be away, such as for a restart, in s."""
 
 
 def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, Any]]:
@@ -34,14 +38,28 @@ def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, An
         disable=not (shown and out.is_terminal),
     )
     seen = _Seen(progress, in_lines=shown and not out.is_terminal)
+    look = partial(_patiently, client.get)
     with progress:
         while True:
             for task in tasks:
                 if not seen.ended(task):
-                    seen.update(client.get(f"/tasks/{task}"))
+                    seen.update((look if seen.views else client.get)(f"/tasks/{task}"))
             if all(map(seen.ended, tasks)):
                 return [seen.views[task] for task in tasks]
             time.sleep(PERIOD)
+
+
+def _patiently(get: Callable[[str], Any], path: str) -> dict[str, Any]:
+    """What the server answers, as soon as it does."""
+    from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+    attempts = Retrying(
+        retry=retry_if_exception_type(Unreachable),
+        stop=stop_after_delay(PATIENCE),
+        wait=wait_fixed(PERIOD),
+        reraise=True,
+    )
+    return cast(dict[str, Any], attempts(get, path))
 
 
 class _Seen:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .configuration import settings
+from .configuration import settings, store_name, using_store
 from .errors import BadInput
 from .output import Json
 
@@ -47,8 +47,9 @@ def up(
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     where = "without the API" if no_api else f"at {known.url}"
-    typer.echo(f"Pilotage {where}, store {known.store}; Ctrl-C ends it", err=True)
-    server.run(known, read_federation, only=loops, api=not no_api)
+    typer.echo(f"Pilotage {where}, store {store_name(known.store)}; Ctrl-C ends it", err=True)
+    with using_store(known.store):
+        server.run(known, read_federation, only=loops, api=not no_api)
 
 
 @app.command(epilog="Example: pilotage demo --directory results")

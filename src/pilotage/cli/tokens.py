@@ -1,14 +1,14 @@
 """Tokens for people."""
 
 import time
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .configuration import settings
-from .errors import Failure
+from .configuration import settings, using_store
 from .output import Json, show_json
 
 if TYPE_CHECKING:
@@ -70,17 +70,11 @@ def _has_store(settings: "Settings") -> bool:
 
 def _made_in_store(settings: "Settings", role: str, identity: dict[str, str], seconds: float | None) -> str:
     from pilotage.model.identity import Credential, Identity
-    from pilotage.store import Store, StoreError
+    from pilotage.store import Store
 
     expires = None if seconds is None else time.time() + seconds
-    try:
-        store = Store.open(settings.store)
-    except StoreError as error:
-        raise Failure(f"the store {settings.store} cannot be opened: {error}") from error
-    try:
-        credential = Credential(
-            role="operator" if role == "operator" else "user", identity=Identity(**identity), expires=expires
-        )
+    credential = Credential(
+        role="operator" if role == "operator" else "user", identity=Identity(**identity), expires=expires
+    )
+    with using_store(settings.store), closing(Store.open(settings.store)) as store:
         return store.tokens.create(credential)
-    finally:
-        store.close()

@@ -2,16 +2,17 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from importlib.metadata import entry_points
+from itertools import chain, islice
 from typing import NamedTuple
 
-from pilotage.model.federation import Federation, Queue
+from pilotage.model.federation import Federation, GlobalShare, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.work import InputFile, TaskSpec
 
-from .faults import Fault, Path
+from .faults import MOST_FAULTS, Fault, Path
 
 MAX_PAYLOAD = 1 << 20
 """Bytes that the payload files of a task may have together."""
@@ -33,26 +34,27 @@ def check_task(
 
     With an ``owner``, their VO must be that of the share.
     """
-    found = [*task_faults(spec), *_references(spec, federation, owner)]
-    return [(fault.path, fault.text) for fault in found]
+    found = chain(task_faults(spec), _references(spec, federation, owner))
+    return [(fault.path, fault.text) for fault in islice(found, MOST_FAULTS)]
 
 
 def federation_faults(federation: Federation) -> list[Fault]:
     """The faults that :func:`check_federation` tells, with their remedies apart."""
-    return [
-        *_names(federation),
-        *_places(federation),
-        *_cycles("queues", {queue.name: queue.parent for queue in federation.queues}),
-        *_cycles("shares", {share.name: share.parent for share in federation.shares}),
-        *(fault for at, queue in enumerate(federation.queues) for fault in _limits(at, queue)),
-        *_constants(federation),
-        *_plugins(federation),
-    ]
+    found = chain(
+        _names(federation),
+        _places(federation),
+        _parents("queues", federation.queues),
+        _parents("shares", federation.shares),
+        *(_limits(at, queue) for at, queue in enumerate(federation.queues)),
+        _constants(federation),
+        _plugins(federation),
+    )
+    return list(islice(found, MOST_FAULTS))
 
 
 def task_faults(spec: TaskSpec) -> list[Fault]:
     """What is wrong with a task in any federation."""
-    return [*_payload(spec), *_words(spec), *_files(spec), *_resources(spec)]
+    return list(islice(chain(_payload(spec), _words(spec), _files(spec), _resources(spec)), MOST_FAULTS))
 
 
 def _names(federation: Federation) -> Iterator[Fault]:
@@ -92,27 +94,32 @@ class _Known(NamedTuple):
 
     def lacks(self, path: Path, name: str) -> Iterator[Fault]:
         if name not in self.names:
-            near = difflib.get_close_matches(name, self.names, n=1)
+            near = difflib.get_close_matches(name, self.names, n=1) if len(self.names) <= 1000 else []
             known = ", ".join(sorted(self.names)[:10]) + (", ..." if len(self.names) > 10 else "")
             remedy = f"did you mean {near[0]}?" if near else f"known: {known}" if known else ""
             yield Fault(path, f"there is no {self.kind} {name!r}", remedy)
 
 
-def _cycles(kind: str, parents: Mapping[str, str]) -> Iterator[Fault]:
-    """Parents that do not exist, or are among their own children."""
+def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Fault]:
+    """Parents that do not exist, and circles of parents, each told once."""
+    parents = {record.name: record.parent for record in records}
+    places = {record.name: at for at, record in enumerate(records)}
     known = _Known(kind.removesuffix("s"), parents.keys())
-    for at, (name, parent) in enumerate(parents.items()):
-        if not parent:
-            continue
-        if parent not in parents:
-            yield from known.lacks((kind, at, "parent"), parent)
-            continue
-        chain = [name]
-        while (above := parents.get(chain[-1], "")) and above not in chain:
-            chain.append(above)
-        if above == name:
-            loop = " under ".join([*chain, name])
-            yield Fault((kind, at, "parent"), f"{loop} is a circle", "give no parent to the topmost")
+    settled: set[str] = set()
+    for start in parents:
+        name = start
+        above: dict[str, None] = {}
+        while name in parents and name not in settled and name not in above:
+            above[name] = None
+            name = parents[name]
+        if name in above:
+            circle = list(above)[list(above).index(name) :]
+            loop = " under ".join([*circle[:10], *(["..."] if len(circle) > 10 else []), name])
+            path = (kind, places[name], "parent")
+            yield Fault(path, f"{loop} is a circle", "give no parent to the topmost")
+        elif name and name not in parents:
+            yield from known.lacks((kind, places[next(reversed(above))], "parent"), name)
+        settled.update(above)
 
 
 def _limits(at: int, queue: Queue) -> Iterator[Fault]:
@@ -216,9 +223,11 @@ def _files(spec: TaskSpec) -> Iterator[Fault]:
 
 
 def _twice(path: Path, names: Sequence[str]) -> Iterator[Fault]:
+    seen: set[str] = set()
     for at, name in enumerate(names):
-        if name in names[:at]:
+        if name in seen:
             yield Fault((*path, at), f"{name!r} is given twice", "keep one")
+        seen.add(name)
 
 
 def _resources(spec: TaskSpec) -> Iterator[Fault]:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
 
@@ -13,7 +14,7 @@ from pilotage.model.federation import Federation
 from pilotage.model.work import TaskSpec
 
 from . import checks, messages, text
-from .faults import BadDocument, BadFile, Fault, FileFault, Path, field_name
+from .faults import MOST_FAULTS, BadDocument, BadFile, Fault, FileFault, Path, field_name
 
 T = TypeVar("T")
 
@@ -23,12 +24,13 @@ MAX_BYTES = 1 << 30
 def checked(kind: type[T], document: object) -> T:
     """The record that a document of plain values describes, its types taken strictly.
 
-    Raises :class:`BadDocument` with every fault in plain words. References of a federation are checked too.
+    Raises :class:`BadDocument` with every fault in plain words, up to ``MOST_FAULTS``. References within a
+    federation are checked too.
     """
     try:
         value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
     except ValidationError as error:
-        raise BadDocument(messages.faults(kind, error, document)) from error
+        raise BadDocument(islice(messages.faults(kind, error, document), MOST_FAULTS)) from error
     except (ValueError, RecursionError) as error:
         fault = Fault((), "holds a number that is not finite, or is nested too deeply", "leave it out")
         raise BadDocument([fault]) from error

@@ -5,13 +5,22 @@ from dataclasses import dataclass
 
 Path = tuple[str | int, ...]
 
+MOST_FAULTS = 1000
+"""Faults of one document that are told at most."""
+
 
 def field_name(path: Path) -> str:
     """A path as people write it: ``queues[2].max_memory``."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+        text += f"[{part}]" if isinstance(part, int) else f".{_printable(part)}"
     return text.removeprefix(".")
+
+
+def _printable(word: str) -> str:
+    """A key that a stranger chose, safe to show on one line of a terminal."""
+    word = word if len(word) <= 100 else f"{word[:97]}..."
+    return word if word.isprintable() else repr(word)[1:-1]
 
 
 @dataclass(frozen=True, slots=True)

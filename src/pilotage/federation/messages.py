@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -71,7 +72,7 @@ def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     """A field that a record does not have, with the nearest that it has."""
     names = sorted(known)
-    near = difflib.get_close_matches(str(path[-1]), names, n=1)
+    near = difflib.get_close_matches(str(path[-1])[:100], names, n=1)
     if near:
         remedy = f"did you mean {near[0]}?"
     elif len(names) > 15:
@@ -206,7 +207,7 @@ def _number(bound: Any) -> str:
 
 def _fields_at(kind: Any, path: Path, document: Any) -> set[str]:
     """The fields that a record at this place may have, by the published schema."""
-    schema = json_schema(kind)
+    schema = _schema(kind)
     nodes = _members(schema, schema)
     for part in path:
         inner = [_inside(node, part) for node in nodes]
@@ -215,6 +216,9 @@ def _fields_at(kind: Any, path: Path, document: Any) -> set[str]:
     if len(nodes) > 1:
         nodes = [node for node in nodes if node.get("title") == _meant(document, path)]
     return {name for node in nodes for name in node["properties"]}
+
+
+_schema = cache(json_schema)
 
 
 def _inside(node: dict[str, Any], part: int | str) -> Any:
