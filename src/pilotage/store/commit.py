@@ -49,21 +49,38 @@ LIVE: dict[Kind, tuple[State, ...]] = {
 
 
 def check(decision: Decision) -> None:
-    """Raises IllegalTransition or IllegalColumn for what no state of the store could make right."""
+    """Raises IllegalTransition, IllegalColumn or ValueError for what could never be right."""
     for change in decision.changes:
-        if isinstance(change, Create):
-            continue
-        if isinstance(change, Move) and not is_allowed(change.kind, change.source, change.target):
-            raise IllegalTransition(change.kind, change.source, change.target)
-        if isinstance(change, Move) and not 0 <= (change.choice or 0) <= max(0, len(decision.choices) - 1):
-            raise ValueError(f"a move rests on choice {change.choice} of {len(decision.choices)}")
-        allowed = WRITABLE[change.kind]
-        if isinstance(change, Touch):
-            allowed -= set(KEY_COLUMNS[change.kind])
-        if not allowed.issuperset(change.changes):
-            raise IllegalColumn(change.kind, set(change.changes) - allowed, allowed)
-        if change.attempts is not None and len(change.attempts) != len(change.ids):
-            raise ValueError(f"{len(change.attempts)} attempts given for {len(change.ids)} {change.kind}s")
+        if not isinstance(change, Touch):
+            _check_claims(change.claims)
+        if isinstance(change, Move):
+            _check_move(change, len(decision.choices))
+        if not isinstance(change, Create):
+            _check_changes(change)
+
+
+def _check_move(move: Move, choices: int) -> None:
+    if not is_allowed(move.kind, move.source, move.target):
+        raise IllegalTransition(move.kind, move.source, move.target)
+    if move.choice is not None and not 0 <= move.choice < choices:
+        raise ValueError(f"a move rests on choice {move.choice}, the decision has {choices}")
+
+
+def _check_changes(change: Move | Touch) -> None:
+    """A touch may not set what its record is counted by."""
+    keys = KEY_COLUMNS[change.kind] if isinstance(change, Touch) else ()
+    allowed = WRITABLE[change.kind] - set(keys)
+    if not allowed.issuperset(change.changes):
+        raise IllegalColumn(change.kind, set(change.changes) - allowed, allowed)
+    if change.attempts is not None and len(change.attempts) != len(change.ids):
+        raise ValueError(f"{len(change.attempts)} attempts given for {len(change.ids)} {change.kind}s")
+
+
+def _check_claims(claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        _, columns = COUNTERS.get(claim.counter, (None, ()))
+        if not columns or len(claim.key) != len(columns):
+            raise ValueError(f"there is no counter {claim.counter} by {len(claim.key)} columns")
 
 
 class Documents:

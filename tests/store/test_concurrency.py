@@ -1,0 +1,149 @@
+"""Many threads and processes at once: exactly one wins each record, and nobody waits for a reader."""
+
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+from store_builders import NOW, J, bring, decision, move, new_jobs, new_task, states
+
+from pilotage.store import Store
+
+PROCESS = """
+import sys
+from pilotage.model.decision import Decision, Move
+from pilotage.model.states import JobState as J
+from pilotage.store import Store
+
+store = Store.open(sys.argv[1])
+sys.stdin.readline()
+taken = 0
+for start in range(1, 201, 10):
+    ids = tuple(range(start, start + 10))
+    step = Move(kind="job", ids=ids, source=J.DEFINED, target=J.ACTIVATED, cause="race")
+    taken += len(store.commit(Decision(step="race", time=1.0, seed=1, changes=(step,)), "racer").accepted[0])
+print(taken)
+"""
+
+
+def in_threads(*works: Callable[[], None]) -> None:
+    """Run all at once; the first error is raised here."""
+    errors: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def test_of_two_that_move_the_same_records_exactly_one_wins_each(store: Store) -> None:
+    task = new_task(store)
+    jobs = new_jobs(store, task, 100)
+    barrier = threading.Barrier(4)
+    winners: Counter[int] = Counter()
+
+    def race() -> None:
+        for start in range(0, 100, 10):
+            barrier.wait()
+            step = move("job", jobs[start : start + 10], J.DEFINED, J.ACTIVATED, attempts=(1,) * 10)
+            winners.update(store.commit(decision(step), "racer").accepted[0])
+
+    in_threads(race, race, race, race)
+    assert winners == Counter(jobs)
+    assert [len(store.queries.events("job", job)) for job in jobs] == [2] * 100
+
+
+def test_of_several_processes_exactly_one_wins_each(store: Store, store_url: str) -> None:
+    task = new_task(store)
+    new_jobs(store, task, 200)
+    racers = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS, store_url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    taken = [int(racer.communicate(timeout=120)[0]) for racer in racers]
+    assert sum(taken) == 200
+    assert set(states(store, task).values()) == {J.ACTIVATED}
+
+
+def test_a_reader_sees_one_moment_while_a_writer_works_and_neither_waits(store: Store) -> None:
+    task = new_task(store)
+    jobs = new_jobs(store, task, 3)
+    looked, written = threading.Event(), threading.Event()
+    seen: list[list[str]] = []
+
+    def reader() -> None:
+        def look(connection: object) -> None:
+            query = "SELECT state FROM jobs ORDER BY id"
+            seen.append([row[0] for row in connection.exec_driver_sql(query)])  # type: ignore[attr-defined]
+            looked.set()
+            assert written.wait(30)
+            seen.append([row[0] for row in connection.exec_driver_sql(query)])  # type: ignore[attr-defined]
+
+        store.database.read(look)
+
+    def writer() -> None:
+        assert looked.wait(30)
+        bring(store, jobs, J.ACTIVATED)
+        written.set()
+
+    in_threads(reader, writer)
+    assert seen == [["defined"] * 3] * 2
+    assert set(states(store, task).values()) == {J.ACTIVATED}
+
+
+def test_a_reader_does_not_wait_for_a_writer(store: Store) -> None:
+    task = new_task(store)
+    writing, done = threading.Event(), threading.Event()
+
+    def writer() -> None:
+        def work(connection: object) -> None:
+            connection.exec_driver_sql("UPDATE tasks SET error = 'x'")  # type: ignore[attr-defined]
+            writing.set()
+            assert done.wait(30)
+
+        store.database.write(work)
+
+    def reader() -> None:
+        assert writing.wait(30)
+        found = store.queries.task(task)
+        done.set()
+        assert found is not None
+        assert found.error == ""
+
+    in_threads(writer, reader)
+    found = store.queries.task(task)
+    assert found is not None
+    assert found.error == "x"
+
+
+def test_many_threads_share_one_store(store: Store) -> None:
+    task = new_task(store)
+
+    def work() -> None:
+        for _ in range(5):
+            bring(store, new_jobs(store, task, 2, time=NOW), J.FINISHED)
+            store.queries.tasks(None, None, 10)
+
+    in_threads(*[work] * 24)
+    found = store.queries.task(task)
+    assert found is not None
+    assert found.jobs == {J.FINISHED: 240}

@@ -1,0 +1,208 @@
+"""What passes by itself is tried again, in one place, and nothing is ever done twice."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, ProgrammingError
+from store_builders import J, bring, create, decision, move, new_jobs, new_task, states
+
+from pilotage.model.decision import Create
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState
+from pilotage.model.work import NewTask, TaskSpec
+from pilotage.store import Store
+from pilotage.store.engine import Database, passes
+
+TASK = NewTask(spec=TaskSpec(name="t"), owner=Identity(name="alice"))
+
+
+@pytest.fixture
+def postgresql(postgresql_url: str) -> Iterator[Store]:
+    store = Store.open(postgresql_url)
+    yield store
+    store.close()
+
+
+def terminate(store: Store, connection: Connection) -> None:
+    """The server ends this connection's backend and waits until it is gone."""
+    pid = connection.connection.dbapi_connection.info.backend_pid  # type: ignore[union-attr]
+    other = create_engine(store.database.engine.url)
+    with other.connect() as admin:
+        assert admin.execute(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": pid}).scalar()
+    other.dispose()
+
+
+def once(action: Callable[..., None], when: Callable[..., bool]) -> Callable[..., None]:
+    """Act at the first event for which ``when`` holds, never again."""
+    left = [action]
+
+    def listener(*event_: Any) -> None:
+        if left and when(*event_):
+            left.pop()(*event_)
+
+    return listener
+
+
+@pytest.mark.parametrize(
+    "word", ["pg_advisory_xact_lock", "SELECT jobs.id", "INSERT INTO events", "UPDATE jobs"]
+)
+def test_a_connection_that_is_lost_in_a_commit_is_retried(postgresql: Store, word: str) -> None:
+    task = new_task(postgresql)
+    jobs = new_jobs(postgresql, task, 3)
+    killed = []
+
+    def kill(connection: Connection, *_: Any) -> None:
+        killed.append(word)
+        terminate(postgresql, connection)
+
+    listener = once(kill, lambda _c, _k, statement, *_: word in statement)
+    event.listen(postgresql.database.engine, "before_cursor_execute", listener)
+    committed = postgresql.commit(decision(move("job", jobs, J.DEFINED, J.ACTIVATED)), "tester")
+    assert killed == [word]
+    assert committed.accepted == (tuple(jobs),)
+    assert states(postgresql, task) == dict.fromkeys(jobs, JobState.ACTIVATED)
+    assert [len(postgresql.queries.events("job", job)) for job in jobs] == [2, 2, 2]
+
+
+def test_a_commit_whose_answer_was_lost_is_not_done_again(postgresql: Store) -> None:
+    def commit_and_kill(connection: Connection) -> None:
+        connection.connection.dbapi_connection.commit()  # type: ignore[union-attr]
+        terminate(postgresql, connection)
+
+    event.listen(postgresql.database.engine, "commit", once(commit_and_kill, lambda *_: True))
+    assert create(postgresql, TASK) == [1]
+    assert [task.id for task in postgresql.queries.tasks(None, None, 10)] == [1]
+
+
+def test_a_commit_that_was_lost_before_it_took_effect_is_done_again(postgresql: Store) -> None:
+    event.listen(
+        postgresql.database.engine, "commit", once(lambda c: terminate(postgresql, c), lambda *_: True)
+    )
+    assert create(postgresql, TASK) == [1]
+    assert [task.id for task in postgresql.queries.tasks(None, None, 10)] == [1]
+
+
+def test_a_connection_that_is_lost_in_a_snapshot_is_retried(postgresql: Store) -> None:
+    task = new_task(postgresql)
+    listener = once(
+        lambda c, *_: terminate(postgresql, c), lambda _c, _k, statement, *_: "FROM tasks" in statement
+    )
+    event.listen(postgresql.database.engine, "before_cursor_execute", listener)
+    assert [found.id for found in postgresql.queries.tasks(None, None, 10)] == [task]
+
+
+def test_connections_that_died_while_idle_are_replaced(postgresql: Store) -> None:
+    task = new_task(postgresql)
+    other = create_engine(postgresql.database.engine.url)
+    with other.connect() as admin:
+        admin.execute(
+            text(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+    other.dispose()
+    bring(postgresql, new_jobs(postgresql, task, 2), J.FINISHED)
+
+
+def test_a_busy_sqlite_is_waited_for(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pilotage.store.engine.BUSY_TIMEOUT", 0.01)
+    store = Store.open(sqlite_url)
+    blocker = sqlite3.connect(
+        sqlite_url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False
+    )
+    blocker.execute("BEGIN IMMEDIATE")
+    tried: list[str] = []
+
+    @event.listens_for(store.database.engine, "before_cursor_execute")
+    def begins(_connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
+        tried.append(statement)
+        if len(tried) == 3:
+            blocker.execute("COMMIT")
+
+    assert create(store, TASK) == [1]
+    assert tried[:3] == ["BEGIN IMMEDIATE"] * 3
+    blocker.close()
+    store.close()
+
+
+def test_an_error_in_the_work_is_raised_at_once_and_leaves_nothing(store: Store) -> None:
+    calls = []
+
+    def work(connection: Connection) -> None:
+        calls.append(connection)
+        connection.exec_driver_sql("DELETE FROM federations")
+        connection.exec_driver_sql("INSERT INTO tasks (id) VALUES (1)")
+
+    with pytest.raises(IntegrityError):
+        store.database.write(work)
+    assert len(calls) == 1
+
+
+def _wrapped(kind: type[DBAPIError], error: Exception) -> DBAPIError:
+    return kind("statement", {}, error)
+
+
+def test_only_what_can_pass_is_tried_again() -> None:
+    unreachable = psycopg.OperationalError("connection refused")
+    starting = psycopg.OperationalError("FATAL: the database system is starting up")
+    wrong = psycopg.OperationalError('FATAL: database "x" does not exist')
+    assert passes(_wrapped(OperationalError, psycopg.errors.SerializationFailure()))
+    assert passes(_wrapped(OperationalError, psycopg.errors.DeadlockDetected()))
+    assert passes(_wrapped(OperationalError, psycopg.errors.AdminShutdown()))
+    assert passes(_wrapped(OperationalError, unreachable))
+    assert passes(_wrapped(OperationalError, starting))
+    assert not passes(_wrapped(OperationalError, wrong))
+    assert not passes(_wrapped(ProgrammingError, psycopg.errors.UndefinedTable()))
+    assert not passes(ValueError())
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [("mysql://x/y", "must begin with sqlite"), ("sqlite://", "memory"), ("sqlite:///:memory:", "memory")],
+)
+def test_an_address_that_cannot_be_a_store_is_refused(url: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Store.open(url)
+
+
+def test_sqlite_is_set_up_to_be_shared(sqlite_url: str) -> None:
+    database = Database(sqlite_url)
+
+    def settings(connection: Connection) -> dict[str, Any]:
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names}
+
+    assert database.read(settings) == {
+        "journal_mode": "wal",
+        "synchronous": 1,
+        "foreign_keys": 1,
+        "busy_timeout": 30000,
+    }
+    database.close()
+
+
+def test_writers_of_one_process_take_turns(store: Store) -> None:
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work(_: Connection) -> None:
+        inside.append(1)
+        most.append(len(inside))
+        inside.pop()
+
+    threads = [threading.Thread(target=store.database.write, args=(work,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 8
+
+
+def test_an_empty_create_is_nothing(store: Store) -> None:
+    assert store.commit(decision(Create(records=(), cause="c")), "t").created == ((),)

@@ -1,0 +1,93 @@
+"""A store that was migrated from nothing is what the tables say, on both databases."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, create_engine, text
+
+from pilotage.store import NewerStore, Store
+from pilotage.store.engine import Database
+from pilotage.store.tables import metadata
+
+CATALOGUE = {
+    "sqlite": "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'index')",
+    "postgresql": """
+        SELECT tablename || '.' || indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
+        UNION ALL SELECT table_name || '.' || column_name,
+          concat_ws(' ', data_type, is_nullable, column_default, ordinal_position)
+          FROM information_schema.columns WHERE table_schema = 'public'
+        UNION ALL SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
+          WHERE connamespace = 'public'::regnamespace
+    """,
+}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[str]:
+    """The address of a database without tables."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/new/empty.db"
+    else:
+        yield request.getfixturevalue("empty_postgresql_url")
+
+
+def catalogue(connection: Connection) -> dict[str, str]:
+    """What the database itself says of its tables, columns, constraints and indexes."""
+    rows = connection.execute(text(CATALOGUE[connection.dialect.name]))
+    return {name: " ".join(str(sql).split()) for name, sql in rows if "alembic" not in name}
+
+
+def test_migrating_from_nothing_gives_the_tables(empty_url: str) -> None:
+    Store.open(empty_url).close()
+    database = Database(empty_url)
+
+    def differences(connection: Connection) -> Any:
+        return compare_metadata(MigrationContext.configure(connection), metadata)
+
+    assert database.read(differences) == []
+    migrated = database.read(catalogue)
+    database.write(metadata.drop_all)
+    database.write(metadata.create_all)
+    assert migrated == database.read(catalogue)
+    assert len(migrated) > 30
+    database.close()
+
+
+def test_opening_again_changes_nothing(store_url: str) -> None:
+    database = Database(store_url)
+    before = database.read(catalogue)
+    Store.open(store_url).close()
+    assert database.read(catalogue) == before
+    database.close()
+
+
+def test_several_may_open_a_new_store_at_once(empty_url: str) -> None:
+    barrier = threading.Barrier(4)
+    errors: list[BaseException] = []
+
+    def opens() -> None:
+        barrier.wait()
+        try:
+            Store.open(empty_url).close()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=opens) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_a_store_of_a_newer_program_is_left_alone(store_url: str) -> None:
+    engine = create_engine(store_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(NewerStore, match="of version 9999"):
+        Store.open(store_url)
+    engine.dispose()

@@ -1,0 +1,75 @@
+"""Tokens stand for credentials until they are revoked or expire, and cannot be read from the store."""
+
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+from store_builders import ALICE
+
+from pilotage.model.identity import Credential
+from pilotage.store import Store
+from pilotage.store.tables import tokens
+from pilotage.store.tokens import Tokens
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def rows(store: Store) -> list[Any]:
+    return store.database.read(lambda connection: list(connection.execute(select(tokens))))
+
+
+def test_a_token_stands_for_its_credential(store: Store) -> None:
+    user = Credential(role="user", identity=ALICE)
+    pilot = Credential(role="pilot", identity=ALICE, pilot=7, expires=4e9)
+    for credential in (user, pilot):
+        assert store.tokens.find(store.tokens.create(credential)) == credential
+
+
+def test_what_was_never_given_out_stands_for_nothing(store: Store) -> None:
+    store.tokens.create(Credential(role="operator", identity=ALICE))
+    assert store.tokens.find("") is None
+    assert store.tokens.find("x" * 43) is None
+
+
+def test_the_store_keeps_only_a_hash(store: Store) -> None:
+    token = store.tokens.create(Credential(role="user", identity=ALICE))
+    (row,) = rows(store)
+    assert token not in [str(value) for value in row]
+    assert store.tokens.find(row.hash) is None
+    assert len(token) >= 43
+
+
+def test_tokens_differ(store: Store) -> None:
+    made = {store.tokens.create(Credential(role="user", identity=ALICE)) for _ in range(5)}
+    assert len(made) == 5
+
+
+def test_a_token_ends_when_it_expires_and_is_then_forgotten(store: Store) -> None:
+    clock = Clock()
+    issued = Tokens(store.database, clock)
+    token = issued.create(Credential(role="user", identity=ALICE, expires=200.0))
+    clock.now = 199.9
+    assert issued.find(token) is not None
+    clock.now = 200.0
+    assert issued.find(token) is None
+    issued.create(Credential(role="user", identity=ALICE))
+
+    def count(connection: Connection) -> int:
+        return connection.execute(select(func.count()).select_from(tokens)).scalar_one()
+
+    assert store.database.read(count) == 1
+
+
+def test_revoking_a_pilot_ends_its_tokens_only(store: Store) -> None:
+    gone, other = (
+        store.tokens.create(Credential(role="pilot", identity=ALICE, pilot=pilot)) for pilot in (7, 8)
+    )
+    user = store.tokens.create(Credential(role="user", identity=ALICE))
+    store.tokens.revoke_pilot(7)
+    assert store.tokens.find(gone) is None
+    assert store.tokens.find(other) is not None
+    assert store.tokens.find(user) is not None
