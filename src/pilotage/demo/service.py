@@ -45,6 +45,11 @@ class Server:
             raise ServerError(f"{response.request.method} {response.request.url}: {response.text}")
         return response.json()
 
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
+
     def answers(self) -> bool:
         """Whether it answers yet. Raises :class:`ServerError` where it never will."""
         self.check()

