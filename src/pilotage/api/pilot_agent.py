@@ -67,8 +67,13 @@ def post_match(offer: Offer, pilot: PilotId, store: TheStore, clock: Clock) -> R
 @router.post("/report", responses=documented(Stops, 410))
 def post_report(body: Reports, pilot: PilotId, store: TheStore, clock: Clock) -> Response:
     """Report on attempts; the same call is the pilot's heartbeat."""
-    reports = [replace(one, error=one.error.replace("\0", "")) for one in body.reports]
+    reports = [_storable(one) if "\0" in one.error else one for one in body.reports]
     return answer({"stop": report.report(store, pilot, body.holding, reports, clock())})
+
+
+def _storable(told: Report) -> Report:
+    """The same without the one character that PostgreSQL's text cannot hold."""
+    return replace(told, error=told.error.replace("\0", ""))
 
 
 @router.post("/end", status_code=204, responses=documented(None, 410))
