@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,7 +10,10 @@ from typing import Any
 
 import jsonschema
 import pytest
+from sqlalchemy.exc import OperationalError
 
+from pilotage.cli.configuration import using_store
+from pilotage.cli.errors import Failure
 from pilotage.federation import text
 from pilotage.federation.documents import write
 from pilotage.model.documents import to_document
@@ -228,20 +230,20 @@ def test_up_refuses_a_federation_with_faults(pilotage: Pilotage, tmp_path: Path)
     assert result.stderr == f"{tmp_path}/nowhere.yaml: there is no such file; check the path\n"
 
 
+def test_a_store_that_cannot_be_used_is_named_without_its_password() -> None:
+    gone = OperationalError("SELECT 1", {}, Exception("connection refused\nby somebody"))
+    sentence = r"^the store postgresql\+psycopg://ada:\*\*\*@db/pilotage cannot be used: connection refused$"
+    with pytest.raises(Failure, match=sentence), using_store("postgresql+psycopg://ada:secret@db/pilotage"):
+        raise gone
+
+
 @pytest.mark.parametrize("words", [("up",), ("token", "create", "--name", "ada")])
-def test_a_store_that_cannot_be_used_is_told_in_a_sentence_without_its_password(
-    pilotage: Pilotage, words: tuple[str, ...]
-) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        place = f"127.0.0.1:{probe.getsockname()[1]}/pilotage"
-        result = pilotage(*words, PILOTAGE_STORE=f"postgresql+psycopg://ada:secret@{place}")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert f"the store postgresql+psycopg://ada:***@{place} cannot be used: " in result.stderr
-    assert "secret" not in result.stderr
-    result = pilotage(*words, PILOTAGE_STORE="ada:secret@somewhere")
+@pytest.mark.parametrize("url", ["ada:secret@somewhere", "mysql://ada:secret@somewhere/pilotage"])
+def test_a_store_of_another_kind_is_bad_input(pilotage: Pilotage, words: tuple[str, ...], url: str) -> None:
+    result = pilotage(*words, PILOTAGE_STORE=url)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("PILOTAGE_STORE is not the address of a store; give sqlite:///PATH or ")
+    assert "ada:secret" not in result.stderr
 
 
 def test_a_broken_store_is_told_in_a_sentence(pilotage: Pilotage) -> None:

@@ -1,7 +1,7 @@
 """The settings of this run, or what is wrong with them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from .errors import BadInput, Failure
@@ -34,11 +34,12 @@ def store_name(url: str) -> str:
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
-    try:
-        return make_url(url).render_as_string(hide_password=True)
-    except ArgumentError as error:
-        remedy = "give sqlite:///PATH or postgresql+psycopg://USER:PASSWORD@HOST/NAME"
-        raise BadInput(f"PILOTAGE_STORE is not the address of a store; {remedy}") from error
+    with suppress(ArgumentError):
+        address = make_url(url)
+        if address.get_backend_name() in ("sqlite", "postgresql"):
+            return address.render_as_string(hide_password=True)
+    remedy = "give sqlite:///PATH or postgresql+psycopg://USER:PASSWORD@HOST/NAME"
+    raise BadInput(f"PILOTAGE_STORE is not the address of a store; {remedy}")
 
 
 @contextmanager
