@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.decision import Creation
@@ -45,6 +45,7 @@ _SAVE_FILES = {
 }
 _KNOWN_FILES = select(files).where(among(files.c.name, "names"))
 _KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
+_FORGET_REPLICAS = delete(replicas).where(among(replicas.c.file, "names"))
 _LIVE_TRANSFERS = select(transfers.c.file, transfers.c.destination).where(
     among(transfers.c.file, "names"),
     is_state(transfers, TransferState.QUEUED, TransferState.DELIVERING),
@@ -123,16 +124,19 @@ class Creator:
         names = list({file.name for file in given})
         rows = self._connection.execute(_KNOWN_FILES, {"names": names})
         known = {row.name: NewFile(**row._mapping) for row in rows}
+        before = set(known)
         created: list[int | None] = []
         changed: dict[str, NewFile] = {}
         for file in given:
-            before = known.get(file.name)
-            created.append(WITHOUT_NUMBER if before is None else None)
-            if before is None or replaces(file, before):
+            last = known.get(file.name)
+            created.append(WITHOUT_NUMBER if last is None else None)
+            if last is None or replaces(file, last):
                 known[file.name] = changed[file.name] = file
         if changed:
             save = _SAVE_FILES[self._connection.dialect.name]
             self._connection.execute(save, [_file_row(file) for file in changed.values()])
+            # What lies under these names now are other bytes, until they are delivered anew.
+            self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
         return created
 
     def _replicas(self, given: Sequence[Replica]) -> list[int | None]:

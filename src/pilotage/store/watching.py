@@ -53,7 +53,7 @@ _TO_WAKE = (
 _FORGOTTEN = (
     select(*JOB_COLUMNS)
     .where(is_state(jobs, _J.PENDING), _j.wake_at.is_(None), _j.since <= bindparam("before"))
-    .order_by(_j.id)
+    .order_by(_j.since, _j.id)
     .limit(_LIMIT)
 )
 _WITH_JOBS = select(_j.pilot).where(is_state(jobs, *AT_A_PILOT)).distinct()

@@ -1,0 +1,108 @@
+"""A pass costs what it moves: no query walks through the records that only wait."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from store_builders import (
+    ALICE,
+    FEDERATION,
+    NOW,
+    J,
+    bring,
+    create,
+    decision,
+    move,
+    moved,
+    new_jobs,
+    new_pilot,
+    new_task,
+    new_transfer,
+)
+
+from pilotage.model.decision import Claim, Touch
+from pilotage.model.states import TransferState
+from pilotage.model.work import NewFile
+from pilotage.model.world import MatchRequest, Report
+from pilotage.store import Store
+
+REQUEST = MatchRequest(
+    pilot=1, queue="CERN-q", kind="generic", owner=ALICE, cores=1, memory=1, walltime=1, max_jobs=4
+)
+CLAIM = Claim(counter="jobs_by_queue", key=("CERN-q", None), states=(J.ACTIVATED,), limit=10)
+PASSES: dict[str, Callable[[Store], Any]] = {
+    "split": lambda store: store.snapshots.for_split(NOW, 1, 10),
+    "broker": lambda store: store.snapshots.for_broker(NOW, 1, 10),
+    "lift": lambda store: store.snapshots.for_broker(NOW, 1, 10, state=J.PENDING),
+    "staging": lambda store: store.snapshots.for_staging(NOW, 1, 1),
+    "director": lambda store: store.snapshots.for_director(NOW, 1),
+    "match": lambda store: store.snapshots.for_match(NOW, 1, (REQUEST,)),
+    "reports": lambda store: store.snapshots.for_reports(
+        NOW, 1, 1, (Report(job=1, attempt=1, state="running"),), ()
+    ),
+    "completion": lambda store: store.snapshots.for_completion(NOW, 1, 10),
+    "watch": lambda store: store.snapshots.for_watch(NOW, 1, 10),
+    "move": lambda store: store.commit(
+        decision(move("job", [1, 2], J.DEFINED, J.ACTIVATED, {"queue": "CERN-q"}, claims=(CLAIM,))), "tester"
+    ),
+    "touch": lambda store: store.commit(
+        decision(Touch(kind="pilot", ids=(1,), changes={"heartbeat": NOW})), "tester"
+    ),
+    "create": lambda store: new_jobs(store, 1, 2, inputs=("a",)),
+    "tasks": lambda store: store.queries.tasks(ALICE, None, 10),
+    "jobs": lambda store: store.queries.jobs(1, J.DEFINED, 10),
+    "job": lambda store: store.queries.job(1),
+    "choices": lambda store: (store.queries.task_choices(1), store.queries.job_choices(1)),
+    "payload": lambda store: store.queries.payload_files(1, 1),
+}
+SMALL = {"counters", "queue_reports", "federations", "json_each"}
+"""What may be read whole: it does not grow with the work."""
+
+
+@pytest.fixture
+def busy(sqlite_url: str) -> Store:
+    """A store with something of everything."""
+    store = Store.open(sqlite_url)
+    store.save_federation(FEDERATION, "tester")
+    create(store, *(NewFile(name=name, size=1, checksum="") for name in "abc"))
+    task = new_task(store)
+    new_jobs(store, task, 5, inputs=("a",))
+    bring(store, new_jobs(store, task, 5), J.ACTIVATED)
+    bring(store, new_jobs(store, task, 1), J.RUNNING, pilot=new_pilot(store))
+    waiting = new_jobs(store, task, 2, inputs=("a",))
+    moved(store, move("job", waiting, J.DEFINED, J.ASSIGNED, {"queue": "PIC-q"}))
+    a, b, _ = create(store, *(new_transfer(name) for name in "abc"))
+    x = TransferState
+    moved(
+        store,
+        move("transfer", [a, b], x.QUEUED, x.DELIVERING),
+        move("transfer", [a], x.DELIVERING, x.FINISHING),
+    )
+    return store
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_every_query_of_a_pass_finds_its_rows_by_an_index(busy: Store, name: str) -> None:
+    """One with a limit takes them in order, too: to sort them it would have to read them all."""
+    asked: dict[str, Any] = {}
+
+    @event.listens_for(busy.database.engine, "before_cursor_execute")
+    def listen(
+        _connection: Any, _cursor: Any, statement: str, values: Any, _context: Any, many: bool
+    ) -> None:
+        if statement.startswith(("SELECT", "UPDATE", "DELETE", "INSERT INTO events")):
+            asked.setdefault(statement, values[0] if many else values)
+
+    PASSES[name](busy)
+    event.remove(busy.database.engine, "before_cursor_execute", listen)
+    assert asked
+    with busy.database.engine.connect() as connection:
+        for statement, values in asked.items():
+            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
+            walked = {match[1] for step in plan if (match := re.match(r"SCAN (\w+)", step))}
+            assert walked <= SMALL, f"{statement}\n{plan}"
+            if "FROM tasks" not in statement and "LIMIT" in statement:
+                assert "USE TEMP B-TREE FOR ORDER BY" not in plan, f"{statement}\n{plan}"
+    busy.close()

@@ -1,0 +1,427 @@
+"""Each step's world holds what that step reads, and nothing that only waits."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from store_builders import (
+    ALICE,
+    FEDERATION,
+    NOW,
+    J,
+    bring,
+    create,
+    decision,
+    move,
+    moved,
+    new_jobs,
+    new_pilot,
+    new_task,
+    new_transfer,
+)
+
+from pilotage.model.decision import Touch
+from pilotage.model.federation import Queue
+from pilotage.model.states import PilotState, TaskState, TransferState
+from pilotage.model.work import File, MergeSpec, NewFile, Replica
+from pilotage.model.world import (
+    JobCount,
+    LinkCount,
+    MatchRequest,
+    QueueReport,
+    Report,
+    TaskCount,
+    TaskQueue,
+    World,
+)
+from pilotage.store import NoFederation, Store
+
+X, P, T = TransferState, PilotState, TaskState
+
+
+@pytest.fixture
+def house(store: Store) -> Store:
+    """A store with a federation."""
+    store.save_federation(FEDERATION, "tester")
+    return store
+
+
+def ids(records: Any) -> list[int]:
+    return [record.id for record in records]
+
+
+def files(store: Store, *names: str, **values: Any) -> None:
+    create(store, *(NewFile(name=name, size=1, checksum="", **values) for name in names))
+
+
+def touch(store: Store, kind: Any, record: int, time: float = NOW, **changes: Any) -> None:
+    store.commit(decision(Touch(kind=kind, ids=(record,), changes=changes), time=time), "tester")
+
+
+def filled(world: World) -> set[str]:
+    """The parts of a world that hold anything."""
+    given = ("time", "seed", "federation")
+    return {name for name in World.__slots__ if name not in given and getattr(world, name)}
+
+
+def test_without_a_federation_there_is_no_world(store: Store) -> None:
+    with pytest.raises(NoFederation, match="no federation yet"):
+        store.snapshots.for_split(NOW, 1, 10)
+
+
+def test_a_world_has_the_time_the_seed_and_the_newest_federation(house: Store) -> None:
+    newer = replace(FEDERATION, name="newer")
+    house.save_federation(newer, "tester")
+    assert house.snapshots.for_split(NOW + 5, 42, 10) == World(time=NOW + 5, seed=42, federation=newer)
+
+
+def test_split_sees_registered_tasks_oldest_first(house: Store) -> None:
+    first, second, third = (new_task(house, priority=n) for n in (1, 2, 3))
+    moved(house, move("task", [first], T.REGISTERED, T.RUNNING))
+    world = house.snapshots.for_split(NOW, 1, 1)
+    assert ids(world.tasks) == [second]
+    assert world.tasks[0].spec.priority == 2
+    assert world.tasks[0].owner == ALICE
+    assert ids(house.snapshots.for_split(NOW, 1, 10).tasks) == [second, third]
+
+
+def test_broker_sees_defined_jobs_by_priority_then_age_with_their_inputs(house: Store) -> None:
+    files(house, "a", "b", "c")
+    create(house, Replica(file="b", storage="PIC-disk"), Replica(file="c", storage="PIC-disk"))
+    task, other = new_task(house), new_task(house)
+    low = new_jobs(house, task, 2, priority=1)
+    high = new_jobs(house, task, 2, priority=9, inputs=("b", "a"))
+    bring(house, new_jobs(house, other, 3), J.ACTIVATED)
+    world = house.snapshots.for_broker(NOW, 1, 3)
+    assert ids(world.jobs) == [*high, low[0]]
+    assert [job.inputs for job in world.jobs] == [("b", "a"), ("b", "a"), ()]
+    assert ids(world.tasks) == [task]
+    assert [file.name for file in world.files] == ["a", "b"]
+    assert world.replicas == (Replica(file="b", storage="PIC-disk"),)
+    assert world.job_counts == (
+        JobCount(queue="", share="default", state=J.DEFINED, jobs=4),
+        JobCount(queue="CERN-q", share="default", state=J.ACTIVATED, jobs=3),
+    )
+
+
+def test_broker_can_be_shown_pending_jobs_instead(house: Store) -> None:
+    task = new_task(house)
+    waiting, _ = new_jobs(house, task, 2)
+    moved(house, move("job", [waiting], J.DEFINED, J.PENDING, {"wake_at": NOW + 9}))
+    assert ids(house.snapshots.for_broker(NOW, 1, 10).jobs) != [waiting]
+    assert ids(house.snapshots.for_broker(NOW, 1, 10, state=J.PENDING).jobs) == [waiting]
+
+
+def test_broker_sees_live_transfers_by_link_and_what_queues_last_did(house: Store) -> None:
+    files(house, "a", "b", "c")
+    a, b, _ = create(house, *(new_transfer(name) for name in "abc"))
+    moved(house, move("transfer", [a], X.QUEUED, X.DELIVERING), move("transfer", [b], X.QUEUED, X.FAILED))
+    bring(house, new_jobs(house, new_task(house)), J.RUNNING, time=NOW + 1)
+    pilot = new_pilot(house)
+    moved(house, move("pilot", [pilot], P.CREATED, P.RUNNING, {"heartbeat": NOW + 2}), time=NOW + 2)
+    touch(house, "pilot", pilot, time=NOW + 3, heartbeat=NOW + 3)
+    touch(house, "pilot", pilot, time=NOW, heartbeat=NOW)
+    world = house.snapshots.for_broker(NOW, 1, 10)
+    assert world.link_counts == (LinkCount(source="CERN-disk", destination="PIC-disk", files=2),)
+    assert world.queue_reports == (
+        QueueReport(queue="CERN-q", last_pilot=NOW + 3, last_start=NOW + 1, batch_workers=1),
+    )
+
+
+def assigned(store: Store, task: int, queue: str, *inputs: str) -> int:
+    (job,) = new_jobs(store, task, inputs=inputs)
+    moved(store, move("job", [job], J.DEFINED, J.ASSIGNED, {"queue": queue}))
+    return job
+
+
+def test_staging_sees_the_jobs_that_wait_for_what_arrived_or_failed(house: Store) -> None:
+    files(house, "a", "b", "c", "d")
+    task = new_task(house)
+    waits_for_a = assigned(house, task, "PIC-q", "a", "d")
+    assigned(house, task, "CERN-q", "a")
+    waits_for_b = assigned(house, task, "PIC-q", "b")
+    assigned(house, task, "PIC-q", "c")
+    a, b, c = create(house, *(new_transfer(name) for name in "abc"))
+    moved(
+        house,
+        move("transfer", [a], X.QUEUED, X.DELIVERING),
+        move("transfer", [a], X.DELIVERING, X.FINISHING),
+        move("transfer", [b], X.QUEUED, X.FAILED, {"error": "gone"}),
+    )
+    world = house.snapshots.for_staging(NOW, 1, 10)
+    assert ids(world.jobs) == [waits_for_a, waits_for_b]
+    assert [(t.id, t.state) for t in world.transfers] == [(a, X.FINISHING), (b, X.FAILED), (c, X.QUEUED)]
+    assert [file.name for file in world.files] == ["a", "b", "c", "d"]
+    assert ids(world.tasks) == [task]
+
+
+def test_staging_forgets_a_failed_transfer_that_nobody_waits_for(house: Store) -> None:
+    files(house, "a")
+    task = new_task(house)
+    job = assigned(house, task, "PIC-q", "a")
+    (transfer,) = create(house, new_transfer("a"))
+    moved(house, move("transfer", [transfer], X.QUEUED, X.FAILED))
+    assert ids(house.snapshots.for_staging(NOW, 1, 10).transfers) == [transfer]
+    moved(house, move("job", [job], J.ASSIGNED, J.DEFINED))
+    assert not filled(house.snapshots.for_staging(NOW, 1, 10))
+    moved(house, move("job", [job], J.DEFINED, J.ASSIGNED, {"queue": "PIC-q"}), time=NOW + 1)
+    assert not filled(house.snapshots.for_staging(NOW + 1, 1, 10))
+
+
+def test_staging_sees_jobs_with_outputs_to_bring_and_those_whose_outputs_came(house: Store) -> None:
+    task = new_task(house)
+    holding, transferring, still = new_jobs(house, task, 3)
+    bring(house, [holding], J.HOLDING)
+    bring(house, [transferring, still], J.TRANSFERRING)
+    for job in (holding, transferring, still):
+        files(house, f"out{job}", task=task, job=job)
+    arrived, under_way = create(
+        house,
+        new_transfer(f"out{transferring}", direction="upload"),
+        new_transfer(f"out{still}", direction="upload"),
+    )
+    moved(house, move("transfer", [arrived, under_way], X.QUEUED, X.DELIVERING))
+    moved(house, move("transfer", [arrived], X.DELIVERING, X.FINISHING))
+    world = house.snapshots.for_staging(NOW, 1, 10)
+    assert ids(world.jobs) == [holding, transferring]
+    assert ids(world.transfers) == [arrived, under_way]
+    assert [file.job for file in world.files] == [holding, transferring, still]
+
+
+def test_staging_sees_all_live_transfers_of_the_outputs_of_its_jobs(house: Store) -> None:
+    task = new_task(house)
+    (job,) = new_jobs(house, task)
+    bring(house, [job], J.HOLDING)
+    files(house, "out", task=task, job=job)
+    (left,) = create(house, new_transfer("out", direction="upload"))
+    moved(house, move("transfer", [left], X.QUEUED, X.DELIVERING))
+    moved(house, move("transfer", [left], X.DELIVERING, X.QUEUED, {"wake_at": NOW + 99}, next_attempt=True))
+    assert ids(house.snapshots.for_staging(NOW, 1, 10).transfers) == [left]
+
+
+def test_staging_takes_a_limited_number_of_each_share_and_direction_that_are_due(house: Store) -> None:
+    names = [f"f{n}" for n in range(9)]
+    files(house, *names)
+    made = create(house, *(new_transfer(name, priority=n) for n, name in enumerate(names[:6])))
+    upload, other, waiting = create(
+        house,
+        new_transfer("f6", direction="upload", priority=1),
+        new_transfer("f7", share="cms", priority=1),
+        new_transfer("f8", share="cms", priority=99),
+    )
+    moved(house, move("transfer", [waiting], X.QUEUED, X.DELIVERING))
+    moved(house, move("transfer", [waiting], X.DELIVERING, X.QUEUED, {"wake_at": NOW + 5}))
+    oldest = made[0]
+    world = house.snapshots.for_staging(NOW, 1, 3)
+    assert ids(world.transfers) == [oldest, *made[3:], upload, other]
+    assert waiting in ids(house.snapshots.for_staging(NOW + 5, 1, 3).transfers)
+
+
+def test_the_director_sees_task_queues_with_work_and_pilots_until_an_hour_after_their_end(
+    house: Store,
+) -> None:
+    task = new_task(house)
+    bring(house, new_jobs(house, task, 2, priority=3, requirements="x"), J.ACTIVATED)
+    bring(house, new_jobs(house, task, 1, priority=7, requirements="x"), J.ACTIVATED)
+    bring(house, new_jobs(house, task, 4, requirements="emptied"), J.SENT)
+    live, lately, long_ago = (new_pilot(house) for _ in range(3))
+    moved(house, move("pilot", [long_ago], P.CREATED, P.FAILED), time=NOW - 3601)
+    moved(house, move("pilot", [lately], P.CREATED, P.FAILED), time=NOW - 3599)
+    world = house.snapshots.for_director(NOW, 1)
+    assert world.task_queues == (TaskQueue(queue="CERN-q", requirements="x", jobs=3, priority=7),)
+    assert ids(world.pilots) == [live, lately]
+    assert filled(world) == {"task_queues", "pilots", "job_counts"}
+
+
+def request(pilot: int, max_jobs: int, queue: str = "CERN-q") -> MatchRequest:
+    return MatchRequest(
+        pilot=pilot,
+        queue=queue,
+        kind="generic",
+        owner=ALICE,
+        cores=1,
+        memory=2000,
+        walltime=3600,
+        max_jobs=max_jobs,
+    )
+
+
+def test_match_sees_the_heads_of_the_task_queues_that_are_asked_for(house: Store) -> None:
+    files(house, "a")
+    task = new_task(house)
+    low = new_jobs(house, task, 2, priority=1, requirements="x")
+    high = new_jobs(house, task, 3, priority=5, requirements="x", inputs=("a",))
+    others = new_jobs(house, task, 1, requirements="y")
+    bring(house, [*low, *high, *others], J.ACTIVATED)
+    elsewhere = new_jobs(house, task, 2)
+    moved(house, move("job", elsewhere, J.DEFINED, J.ACTIVATED, {"queue": "PIC-q"}))
+    pilots = [new_pilot(house), new_pilot(house), new_pilot(house)]
+    requests = (request(pilots[0], 3), request(pilots[2], 1))
+    world = house.snapshots.for_match(NOW, 1, requests)
+    assert ids(world.jobs) == [*high, low[0], *others]
+    assert [queue.requirements for queue in world.task_queues] == ["x", "y"]
+    assert world.files == (File(name="a", size=1, checksum=""),)
+    assert ids(world.pilots) == [pilots[0], pilots[2]]
+    assert world.requests == requests
+
+
+def test_reports_see_the_pilot_its_jobs_and_those_it_speaks_of(house: Store) -> None:
+    task = new_task(house)
+    pilot, other = new_pilot(house), new_pilot(house)
+    mine, named, held, foreign, done = (new_jobs(house, task)[0] for _ in range(5))
+    bring(house, [mine], J.RUNNING, pilot=pilot)
+    bring(house, [foreign], J.RUNNING, pilot=other)
+    bring(house, [done], J.HOLDING, pilot=pilot)
+    reports = (Report(job=named, attempt=1, state="running"), Report(job=mine, attempt=1, state="done"))
+    world = house.snapshots.for_reports(NOW, 1, pilot, reports, ((held, 2),))
+    assert ids(world.jobs) == [mine, named, held]
+    assert ids(world.pilots) == [pilot]
+    assert ids(world.tasks) == [task]
+    assert world.reports == reports
+    assert house.snapshots.for_reports(NOW, 1, 99, (), ()).pilots == ()
+
+
+MERGE = MergeSpec(command=("merge",), outputs=("out",))
+
+
+def test_completion_sees_tasks_of_which_no_job_is_at_work(house: Store) -> None:
+    over, busy, unsplit = new_task(house), new_task(house), new_task(house)
+    moved(house, move("task", [over, busy], T.REGISTERED, T.RUNNING))
+    good, bad = new_jobs(house, over, 2)
+    bring(house, [good], J.FINISHED)
+    moved(house, move("job", [bad], J.DEFINED, J.FAILED, {"error": "no luck"}))
+    new_jobs(house, busy)
+    new_jobs(house, unsplit)
+    world = house.snapshots.for_completion(NOW, 1, 10)
+    assert ids(world.tasks) == [over]
+    assert world.task_counts == (
+        TaskCount(task=over, state=J.FAILED, jobs=1),
+        TaskCount(task=over, state=J.FINISHED, jobs=1),
+    )
+    assert [(job.id, job.error) for job in world.jobs] == [(bad, "no luck")]
+
+
+def test_completion_sees_what_is_to_be_merged(house: Store) -> None:
+    task = new_task(house, merge=MERGE)
+    moved(house, move("task", [task], T.REGISTERED, T.RUNNING))
+    jobs = new_jobs(house, task, 2)
+    for job in jobs:
+        files(house, f"tasks/{task}/{job}/x", task=task, job=job)
+    bring(house, jobs, J.HOLDING)
+    moved(house, move("job", jobs[:1], J.HOLDING, J.MERGING))
+    assert not filled(house.snapshots.for_completion(NOW, 1, 10))
+    moved(house, move("job", jobs[1:], J.HOLDING, J.MERGING))
+    world = house.snapshots.for_completion(NOW, 1, 10)
+    assert ids(world.jobs) == jobs
+    assert [file.job for file in world.files] == jobs
+    moved(house, move("task", [task], T.RUNNING, T.MERGING))
+    merge = new_jobs(house, task, kind="merge")
+    assert not filled(house.snapshots.for_completion(NOW, 1, 10))
+    bring(house, merge, J.FINISHED)
+    world = house.snapshots.for_completion(NOW, 1, 10)
+    assert ids(world.jobs) == jobs
+    assert world.files == ()
+
+
+def watched(store: Store, time: float) -> list[int]:
+    return ids(store.snapshots.for_watch(time, 1, 100).jobs)
+
+
+def pilot_for(store: Store) -> int:
+    pilot = new_pilot(store)
+    moved(store, move("pilot", [pilot], P.CREATED, P.RUNNING, {"heartbeat": NOW}))
+    return pilot
+
+
+def test_the_watchdog_sees_jobs_that_are_in_their_state_for_too_long(house: Store) -> None:
+    limits = FEDERATION.timeouts
+    task = new_task(house)
+    activated, holding = new_jobs(house, task, 2)
+    bring(house, [activated], J.ACTIVATED)
+    bring(house, [holding], J.HOLDING)
+    assert watched(house, NOW + limits.holding - 1) == []
+    assert watched(house, NOW + max(limits.holding, limits.activated)) == [activated, holding]
+
+
+def test_the_watchdog_sees_urgent_jobs_earlier_where_nothing_started_lately(house: Store) -> None:
+    limits = FEDERATION.timeouts
+    task = new_task(house)
+    urgent = new_jobs(house, task, priority=800)
+    bring(house, [*urgent, *new_jobs(house, task, priority=799)], J.ACTIVATED)
+    late = NOW + limits.activated_high
+    assert watched(house, late - 1) == []
+    assert watched(house, late) == urgent
+    bring(house, new_jobs(house, task), J.HOLDING, time=late)
+    assert watched(house, late) == []
+
+
+def test_the_watchdog_leaves_queues_that_rest_alone(house: Store) -> None:
+    bring(house, new_jobs(house, new_task(house), 2), J.ACTIVATED)
+    paused = Queue(name="CERN-q", site="CERN", storage="CERN-disk", status="paused")
+    house.save_federation(replace(FEDERATION, queues=(paused, FEDERATION.queues[1])), "tester")
+    assert watched(house, NOW + 1e9) == []
+
+
+def test_the_watchdog_sees_pending_jobs_when_their_hour_is_over(house: Store) -> None:
+    jobs = new_jobs(house, new_task(house), 2)
+    moved(house, move("job", jobs[:1], J.DEFINED, J.PENDING, {"wake_at": NOW + 10}))
+    moved(house, move("job", jobs[1:], J.DEFINED, J.PENDING, {"wake_at": NOW + 20}))
+    assert watched(house, NOW + 9) == []
+    assert watched(house, NOW + 10) == jobs[:1]
+    assert watched(house, NOW + 20) == jobs
+
+
+def test_the_watchdog_sees_jobs_whose_pilot_ended_or_went_silent(house: Store) -> None:
+    task = new_task(house)
+    alive, ended, silent = (pilot_for(house) for _ in range(3))
+    jobs = {pilot: new_jobs(house, task)[0] for pilot in (alive, ended, silent)}
+    for pilot, job in jobs.items():
+        bring(house, [job], J.RUNNING, pilot=pilot)
+    moved(house, move("pilot", [ended], P.RUNNING, P.FINISHED))
+    late = NOW + FEDERATION.timeouts.heartbeat
+    touch(house, "pilot", alive, time=late, heartbeat=late)
+    assert watched(house, NOW + 1) == [jobs[ended]]
+    world = house.snapshots.for_watch(late, 1, 100)
+    assert ids(world.jobs) == [jobs[ended], jobs[silent]]
+    assert ids(world.pilots) == [alive, ended, silent]
+
+
+def test_cancel_sees_what_is_live_of_one_task(house: Store) -> None:
+    task, other = new_task(house), new_task(house)
+    live, ended = new_jobs(house, task, 2)
+    new_jobs(house, other)
+    moved(house, move("job", [ended], J.DEFINED, J.FAILED))
+    files(house, "input")
+    files(house, "out", task=task, job=live)
+    _, upload = create(house, new_transfer("input"), new_transfer("out", direction="upload"))
+    world = house.snapshots.for_cancel(NOW, 1, task)
+    assert (ids(world.tasks), ids(world.jobs), ids(world.transfers)) == ([task], [live], [upload])
+    assert house.snapshots.for_cancel(NOW, 1, 99).tasks == ()
+
+
+def test_the_whole_world_is_all_that_is_live_in_order(house: Store) -> None:
+    files(house, "a", "b")
+    create(house, Replica(file="a", storage="CERN-disk"))
+    task, ended = new_task(house), new_task(house)
+    moved(house, move("task", [ended], T.REGISTERED, T.FAILED))
+    waiting, running, done = new_jobs(house, task, 3, inputs=("a",))
+    pilot, gone = pilot_for(house), pilot_for(house)
+    moved(house, move("pilot", [gone], P.RUNNING, P.FINISHED))
+    bring(house, [running], J.RUNNING, pilot=pilot)
+    bring(house, [done], J.FINISHED)
+    (transfer,) = create(house, new_transfer("b"))
+    world = house.snapshots.whole(NOW + 100, 7)
+    assert (ids(world.tasks), ids(world.jobs), ids(world.transfers)) == (
+        [task],
+        [waiting, running],
+        [transfer],
+    )
+    assert [file.name for file in world.files] == ["a", "b"]
+    assert world.requests == (replace(request(pilot, 1), walltime=3500.0),)
+    assert filled(world) == {
+        name for name in World.__slots__ if name not in ("time", "seed", "federation")
+    } - {
+        "reports",
+        "task_queues",
+    }
+    assert world == house.snapshots.whole(NOW + 100, 7)
