@@ -42,15 +42,15 @@ def initial_weight(slots: Column, waiting: Column, assigned: Column, activated: 
     return weight
 
 
-def data_weight(tasks: TaskColumns, row: int) -> Column:
-    """B33 for one task's group of jobs, by storage; 1 where there is no input."""
+def data_weight(tasks: TaskColumns, row: int, storages: Codes) -> Column:
+    """B33 for one task's group of jobs at these storages; 1 where there is no input."""
     table, kind = tasks.input_table, int(tasks.inputs[row, 0])
     files, size = table.files[kind, 0], table.size[kind, 0]
     if files == 0:
-        return np.ones(table.missing_files.shape[1])
-    missing = table.missing_files[kind]
+        return np.ones(len(storages))
+    missing = table.missing_files[kind, storages]
     # Files without bytes are there or not by their number.
-    share = 1 - (table.missing_size[kind] / size if size > 0 else missing / files)
+    share = 1 - (table.missing_size[kind, storages] / size if size > 0 else missing / files)
     weight: Column = (share + 1) / (missing / 100 + 1)
     return weight
 
@@ -131,7 +131,7 @@ class Ledger:
         assigned = np.where(near, 0, self._assigned[chosen])
         waiting = self._near[chosen] + assigned
         initial = initial_weight(self.slots[chosen], waiting, assigned, self._activated[chosen])
-        data = data_weight(tasks, row)[self._queues.storage[chosen]]
+        data = data_weight(tasks, row, self._queues.storage[chosen])
         network = tasks.links.weight[int(tasks.nucleus[row, 0])][chosen]
         weights = initial * data * network
         order = np.argsort(-weights, kind="stable")

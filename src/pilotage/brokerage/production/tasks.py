@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .columns import Column, Mask, QueueColumns
+from .columns import Codes, Column, Mask, QueueColumns
 from .groups import Group, Placed
 from .nuclei import LinkTable
 
@@ -33,25 +33,38 @@ class InputTable:
     @classmethod
     def of(cls, inputs: Sequence[tuple[Placed, ...]], queues: QueueColumns) -> "InputTable":
         """The rows of these inputs."""
-        shape = (len(inputs), len(queues.storages))
+        files = np.array([[sum(part[1] for part in parts)] for parts in inputs], dtype=float)
+        size = np.array([[sum(part[2] for part in parts)] for parts in inputs], dtype=float)
+        here = [
+            (row, code, count, total)
+            for row, parts in enumerate(inputs)
+            for holders, count, total in parts
+            for code in holders
+            if not queues.storage_tape[code]
+        ]
+        rows, codes, counts, totals = np.array(here, dtype=np.int64).reshape(-1, 4).T
+        width = len(queues.storages)
         table = cls(
-            files=np.array([[sum(part[1] for part in parts)] for parts in inputs], dtype=float),
-            size=np.array([[sum(part[2] for part in parts)] for parts in inputs], dtype=float),
-            missing_files=np.zeros(shape),
-            missing_size=np.zeros(shape),
-            unreadable=np.zeros(shape, dtype=bool),
+            files=files,
+            size=size,
+            missing_files=np.repeat(files, width, axis=1),
+            missing_size=np.repeat(size, width, axis=1),
+            unreadable=np.zeros((len(inputs), width), dtype=bool),
         )
-        closed = queues.storage_blacklists["read_wan"]
-        for row, parts in enumerate(inputs):
-            for holders, files, size in parts:
-                codes = np.array(holders, dtype=np.intp)
-                missing = np.ones(len(queues.storages), dtype=bool)
-                missing[codes[~queues.storage_tape[codes]]] = False
-                table.missing_files[row, missing] += files
-                table.missing_size[row, missing] += size
-                if closed[codes].all():
-                    table.unreadable[row] |= missing
+        np.subtract.at(table.missing_files, (rows, codes), counts)
+        np.subtract.at(table.missing_size, (rows, codes), totals)
+        table._mark_unreadable(inputs, queues)
         return table
+
+    def _mark_unreadable(self, inputs: Sequence[tuple[Placed, ...]], queues: QueueColumns) -> None:
+        closed = set(np.flatnonzero(queues.storage_blacklists["read_wan"]).tolist())
+        for row, parts in enumerate(inputs):
+            for holders, _, _ in parts:
+                if closed.issuperset(holders):
+                    disks = [code for code in holders if not queues.storage_tape[code]]
+                    missing = np.ones(self.unreadable.shape[1], dtype=bool)
+                    missing[disks] = False
+                    self.unreadable[row] |= missing
 
 
 class TaskColumns:
@@ -96,7 +109,8 @@ class TaskColumns:
     ) -> None:
         self._length = length
         self._columns = columns
-        self._distinct: dict[tuple[str, ...], tuple[TaskColumns, Column]] = {}
+        self._codes: dict[str, Codes] = {}
+        self._distinct: dict[tuple[str, ...], tuple[TaskColumns, Codes]] = {}
         self.links = links
         self.input_table = input_table
         self.preassigned = preassigned
@@ -124,30 +138,32 @@ class TaskColumns:
             np.array([_preassigned(names, queues) for names in named], dtype=bool),
         )
 
-    def distinct(self, names: tuple[str, ...]) -> tuple["TaskColumns", Column]:
+    def distinct(self, names: tuple[str, ...]) -> tuple["TaskColumns", Codes]:
         """The distinct rows of these columns, and for each row of this table its row there."""
         if names not in self._distinct:
-            rows: dict[Any, int] = {}
-            first: list[int] = []
-            inverse = np.zeros(len(self), dtype=np.intp)
-            values = zip(*(self._columns[name][:, 0].tolist() for name in names), strict=True)
-            for row, value in enumerate(values if names else [()] * len(inverse)):
-                if value not in rows:
-                    rows[value] = len(first)
-                    first.append(row)
-                inverse[row] = rows[value]
+            codes = np.zeros(len(self), dtype=np.intp)
+            for name in names:
+                own = self._coded(name)
+                codes = codes * (own.max() + 1) + own
+                codes = np.unique(codes, return_inverse=True)[1] if len(names) > 2 else codes
+            _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
             chosen = {name: self._columns[name][first] for name in names}
             table = TaskColumns(len(first), chosen, self.links, self.input_table, self.preassigned)
             self._distinct[names] = (table, inverse)
         return self._distinct[names]
 
+    def _coded(self, name: str) -> Codes:
+        if name not in self._codes:
+            self._codes[name] = np.unique(self._columns[name][:, 0], return_inverse=True)[1]
+        return self._codes[name]
+
     def missing_files(self, queues: QueueColumns) -> Column:
         """Input files of one job that are not at the queue's storage: (T, Q)."""
-        return self.input_table.missing_files[self.inputs, queues.storage]
+        return self.input_table.missing_files[self.inputs[:, 0]].take(queues.storage, axis=1)
 
     def missing_size(self, queues: QueueColumns) -> Column:
         """Bytes of these files: (T, Q)."""
-        return self.input_table.missing_size[self.inputs, queues.storage]
+        return self.input_table.missing_size[self.inputs[:, 0]].take(queues.storage, axis=1)
 
 
 def _attributes(groups: Sequence[Group]) -> dict[str, Column]:

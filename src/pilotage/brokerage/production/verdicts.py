@@ -69,24 +69,30 @@ class Reasons:
 
     def __init__(self, queues: QueueColumns) -> None:
         self._names = queues.names
-        self._shared: dict[tuple[Label, bytes], tuple[tuple[str, ...], tuple[Value, ...]]] = {}
+        self._shared: dict[tuple[str, str, bytes], tuple[tuple[str, ...], tuple[Value, ...]]] = {}
 
     def of(self, label: Label, verdict: Verdict, mask: Mask) -> dict[int, Refusal]:
         """The refusal of each row of the mask (T, Q) that refuses anything."""
         need, have = np.asarray(verdict.need), np.asarray(verdict.have)
-        refusing = np.flatnonzero(mask.any(axis=1))
-        if not len(refusing):
-            return {}
-        if len(mask) > 1 and have.ndim < 2 and (need.ndim == 0 or need.shape[1] == 1):
+        if len(mask) == 1:
+            columns = np.flatnonzero(mask[0])
+            return {0: self._of_row(label, columns, need, have)} if len(columns) else {}
+        if have.ndim < 2 and (need.ndim == 0 or need.shape[1] == 1):
             needs = need[:, 0].tolist() if need.ndim else [need.item()] * len(mask)
             return {
                 row: _refusal(label, *self._by_mask(label, mask[row], have), needs[row])
-                for row in refusing.tolist()
+                for row in np.flatnonzero(mask.any(axis=1)).tolist()
             }
         return self._one_by_one(label, mask, need, have)
 
+    def _of_row(self, label: Label, columns: Codes, need: Column, have: Column) -> Refusal:
+        names, has = tuple(self._names[columns].tolist()), tuple(_values(have, columns, columns))
+        if need.size > 1:
+            return _refusal(label, names, has, tuple(_values(need, columns, columns)))
+        return _refusal(label, names, has, need.item())
+
     def _by_mask(self, label: Label, mask: Mask, have: Column) -> tuple[tuple[str, ...], tuple[Value, ...]]:
-        key = (label, mask.tobytes())
+        key = (label.rule, label.name, mask.tobytes())
         if key not in self._shared:
             columns = np.flatnonzero(mask)
             found = _values(have, columns, columns)
@@ -95,6 +101,8 @@ class Reasons:
 
     def _one_by_one(self, label: Label, mask: Mask, need: Column, have: Column) -> dict[int, Refusal]:
         rows, columns = np.nonzero(mask)
+        if not len(rows):
+            return {}
         ends = np.searchsorted(rows, np.arange(len(mask) + 1)).tolist()
         names = self._names[columns].tolist()
         has = _values(have, rows, columns)
@@ -132,13 +140,20 @@ def _values(array: Column, rows: Codes, columns: Codes) -> list[Value]:
     table = np.atleast_2d(array)
     if table.size == 1:
         picked = np.repeat(table[0], len(columns))
-    elif len(table) == 1:
-        picked = table[0, columns]
-    else:
+    elif len(table) > 1:
         picked = table[rows, 0 if table.shape[1] == 1 else columns]
-    if picked.dtype.kind == "f" and np.isnan(picked).any():
-        unknown = np.isnan(picked)
-        picked = picked.astype(object)
-        picked[unknown] = None
-    plain: list[Value] = picked.tolist()
+    elif len(columns) > len(table[0]):
+        # As objects, so that each queue's value is made once and not for each task that it refuses.
+        picked = _known(table[0]).astype(object)[columns]
+    else:
+        picked = table[0, columns]
+    plain: list[Value] = _known(picked).tolist()
     return plain
+
+
+def _known(array: Column) -> Column:
+    if array.dtype.kind != "f" or not np.isnan(array).any():
+        return array
+    known = array.astype(object)
+    known[np.isnan(array)] = None
+    return known

@@ -97,7 +97,11 @@ def nucleus_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B19", "no readable source", "wait", reads=("inputs",), lifted_by="a storage with the input is opened")
 def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Every missing input file has a replica that may be read from afar."""
-    return Verdict(tasks.input_table.unreadable[tasks.inputs, queues.storage], "read_wan at a source", "none")
+    return Verdict(
+        tasks.input_table.unreadable[tasks.inputs[:, 0]].take(queues.storage, axis=1),
+        "read_wan at a source",
+        "none",
+    )
 
 
 @check("B24", "transferring", "wait", unit="jobs", lifted_by="transferring jobs finish")

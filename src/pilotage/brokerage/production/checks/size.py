@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from pilotage.brokerage.production.columns import QueueColumns
+from pilotage.brokerage.production.columns import Column, Mask, QueueColumns
 from pilotage.brokerage.production.tasks import TaskColumns
 
 from .check import Check, Verdict, check
 
 MEGABYTE = 1e6
+_LESS_DISK = "use less disk in each job"
 
 
 @check("B13", "cores", "user", reads=("cores",), unit="cores")
@@ -39,25 +40,41 @@ def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(need < queues.min_memory, need, queues.min_memory)
 
 
-@check(
-    "B17",
-    "work directory",
-    "user",
-    reads=("fixed_disk", "inputs"),
-    unit="MB",
-    lifted_by="use less disk in each job",
-)
+@check("B17", "work directory", "user", reads=("fixed_disk", "inputs"), unit="MB", lifted_by=_LESS_DISK)
 def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Input, output and scratch of a job are less than the work directory a core of the queue has.
+    """Output and scratch of a job are less than the work directory that a core of the queue has.
 
-    The input takes no space where the queue reads directly.
+    So it is where there is no input to copy: the job has none, or the queue reads it directly.
     """
-    inputs = tasks.input_table.size[tasks.inputs[:, 0]] / MEGABYTE
-    need = (
-        tasks.fixed_disk + np.where(queues.direct_access, 0.0, inputs) if inputs.any() else tasks.fixed_disk
-    )
+    applies = (_input(tasks) == 0) | queues.direct_access
+    return _less_than_a_core_has(tasks.fixed_disk, applies, queues)
+
+
+@check(
+    "B17", "work directory for input", "user", reads=("fixed_disk", "inputs"), unit="MB", lifted_by=_LESS_DISK
+)
+def work_directory_for_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Where the input is copied, it takes its space too."""
+    size = _input(tasks)
+    return _less_than_a_core_has(tasks.fixed_disk + size, (size > 0) & ~queues.direct_access, queues)
+
+
+def _input(tasks: TaskColumns) -> Column:
+    megabytes: Column = tasks.input_table.size[tasks.inputs[:, 0]] / MEGABYTE
+    return megabytes
+
+
+def _less_than_a_core_has(need: Column, applies: Mask, queues: QueueColumns) -> Verdict:
     have = queues.max_workdir / np.maximum(queues.cores, 1)
-    return Verdict((queues.max_workdir > 0) & (need >= have), need, have)
+    limit = np.where(have > 0, have, np.inf)
+    return Verdict(applies & (need >= limit), need, have)
 
 
-CHECKS: tuple[Check, ...] = (cores, most_cores, memory, least_memory, work_directory)
+CHECKS: tuple[Check, ...] = (
+    cores,
+    most_cores,
+    memory,
+    least_memory,
+    work_directory,
+    work_directory_for_input,
+)
