@@ -12,6 +12,7 @@ from pilotage.staging import movers, retries, settle, shares
 from pilotage.staging.sources import Sources
 from pilotage.store import Store
 
+from . import scratch
 from .deliveries import Deliveries
 from .step import Pass, take
 
@@ -29,7 +30,7 @@ class Stager:
         changed = self._record_ends(now)
         world = self._store.snapshots.for_staging(now.time, now.seed, limit=now.batch)
         changed += take(self._store, retries.abandoned(world), "stage")
-        changed += take(self._store, settle.settle(world), "stage")
+        changed += self._settle(world)
         decision = shares.start(world)
         if decision.changes:
             committed = self._store.commit(decision, "stage")
@@ -40,6 +41,14 @@ class Stager:
     def stop(self) -> None:
         """Give up what is under way: it is taken up again by whoever runs next."""
         self._deliveries.stop()
+
+    def _settle(self, world: World) -> int:
+        decision = settle.settle(world)
+        if not decision.changes:
+            return 0
+        committed = self._store.commit(decision, "stage")
+        scratch.clear(world, decision, committed)
+        return sum(len(ids) for ids in committed.accepted)
 
     def _record_ends(self, now: Pass) -> int:
         ended = self._deliveries.ended()
@@ -69,10 +78,22 @@ class Stager:
         storages = {storage.name: storage for storage in world.federation.storages}
         files = {file.name: file for file in world.files}
         sources = _sources(world, starting)
+        failed: list[Move] = []
+        constants = world.federation.staging
         for transfer in starting:
             delivering = replace(transfer, state=TransferState.DELIVERING, since=world.time)
-            order = movers.order(delivering, files[transfer.file], storages)
-            self._deliveries.start(delivering, order, sources[transfer.id], world.federation.staging)
+            try:
+                order = movers.order(delivering, files[transfer.file], storages)
+            except movers.DeliveryFailed as error:
+                failed.append(
+                    retries.after_failure(delivering, str(error), world.time, constants, sources[transfer.id])
+                )
+            else:
+                self._deliveries.start(delivering, order, sources[transfer.id], constants)
+        changes = tuple(failed)
+        take(
+            self._store, Decision(step="deliver", time=world.time, seed=world.seed, changes=changes), "mover"
+        )
         return len(starting)
 
 

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from .federation import Federation
 from .identity import Identity
 from .states import JobState, Kind
-from .work import File, Job, Pilot, PilotKind, Replica, Task, Transfer
+from .work import Checksum, Count, File, Job, OutputName, Pilot, PilotKind, Replica, Task, Transfer
 
 COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     "jobs_by_queue": ("job", ("queue", "share")),
@@ -90,9 +90,9 @@ class Output:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    name: Annotated[str, Field(min_length=1, max_length=200)]
-    size: Annotated[int, Field(ge=0)]
-    checksum: str
+    name: OutputName
+    size: Count
+    checksum: Checksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

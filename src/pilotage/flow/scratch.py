@@ -1,0 +1,35 @@
+"""What attempts that ended badly left at their sites is removed."""
+
+import logging
+
+from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.states import JobState
+from pilotage.model.world import World
+from pilotage.staging import movers
+from pilotage.staging.settle import scratch_path
+
+log = logging.getLogger(__name__)
+
+_LEAVE_SOMETHING = (JobState.STARTING, JobState.RUNNING, JobState.HOLDING, JobState.TRANSFERRING)
+"""States of an attempt that may have left something in its scratch area."""
+
+
+def clear(world: World, decision: Decision, committed: Committed) -> None:
+    """Remove the scratch areas of the attempts that a committed decision ended.
+
+    One that cannot be removed is in nobody's way: no other attempt has the same. It is logged.
+    """
+    jobs = {job.id: job for job in world.jobs if job.state in _LEAVE_SOMETHING}
+    queues = {queue.name: queue.storage for queue in world.federation.queues}
+    storages = {storage.name: storage for storage in world.federation.storages}
+    for change, ids in zip(decision.changes, committed.accepted, strict=True):
+        if not isinstance(change, Move) or change.kind != "job" or change.target is not JobState.FAILED:
+            continue
+        for job in (jobs[id_] for id_ in ids if id_ in jobs):
+            storage = storages.get(queues.get(job.queue, ""))
+            if storage is None:
+                continue
+            try:
+                movers.remove(storage, scratch_path(job.id, job.attempt))
+            except movers.StorageError as error:
+                log.warning("job %d: its scratch area is left: %s", job.id, error)
