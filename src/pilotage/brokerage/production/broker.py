@@ -97,7 +97,8 @@ class _Cycle:
         crowded, full = self._ledger.crowded_reasons(local, self._reasons)
         standing = self._ledger.rank(tasks, row, local, willing & ~crowded.refused[0])
         placed = self._ledger.place(group, standing)
-        moved = self._place(group, placed) if willing.any() else self._suspend(group)
+        fits = len(standing.queues) > 0 or willing.any()
+        moved = self._place(group, placed) if fits else self._suspend(group)
         return Choice(
             task=group.task.id,
             job_kind=group.kind,

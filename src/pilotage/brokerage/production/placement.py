@@ -84,6 +84,16 @@ class Standing:
     local: Mask
 
 
+NOWHERE = Standing(
+    queues=np.zeros(0, dtype=np.intp),
+    weights=np.zeros(0),
+    factors={},
+    room=np.zeros(0),
+    local=np.zeros(0, dtype=bool),
+)
+"""No queue passed."""
+
+
 class Ledger:
     """What waits at each queue in this cycle, jobs placed in it included (B38)."""
 
@@ -126,7 +136,9 @@ class Ledger:
 
     def rank(self, tasks: TaskColumns, row: int, local: Mask, fits: Mask) -> Standing:
         """The queues that fit, by weight; ties by name."""
-        chosen = np.flatnonzero(fits)
+        chosen = fits.nonzero()[0]
+        if not len(chosen):
+            return NOWHERE
         near = local[chosen]
         assigned = np.where(near, 0, self._assigned[chosen])
         waiting = self._near[chosen] + assigned
@@ -147,7 +159,7 @@ class Ledger:
     def place(self, group: Group, standing: Standing) -> list[tuple[int, bool, int]]:
         """Spreads the jobs over the best candidates that have room: (queue, whether local, jobs) of each."""
         most = self._queues.constants.max_candidates
-        best = np.flatnonzero(standing.room >= 1)[:most]
+        best = (standing.room >= 1).nonzero()[0][:most]
         if not len(best):
             return []
         placed = []

@@ -75,7 +75,7 @@ class Reasons:
         """The refusal of each row of the mask (T, Q) that refuses anything."""
         need, have = np.asarray(verdict.need), np.asarray(verdict.have)
         if len(mask) == 1:
-            columns = np.flatnonzero(mask[0])
+            columns = mask[0].nonzero()[0]
             return {0: self._of_row(label, columns, need, have)} if len(columns) else {}
         if have.ndim < 2 and (need.ndim == 0 or need.shape[1] == 1):
             needs = need[:, 0].tolist() if need.ndim else [need.item()] * len(mask)
@@ -94,7 +94,7 @@ class Reasons:
     def _by_mask(self, label: Label, mask: Mask, have: Column) -> tuple[tuple[str, ...], tuple[Value, ...]]:
         key = (label.rule, label.name, mask.tobytes())
         if key not in self._shared:
-            columns = np.flatnonzero(mask)
+            columns = mask.nonzero()[0]
             found = _values(have, columns, columns)
             self._shared[key] = (tuple(self._names[columns].tolist()), tuple(found))
         return self._shared[key]
