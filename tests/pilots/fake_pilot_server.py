@@ -68,6 +68,7 @@ class FakeServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1
 
             def do_POST(self) -> None:
                 self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))

@@ -15,9 +15,13 @@ from typing import Any
 import psutil
 import pytest
 from fake_pilot_server import TOKEN, FakeServer, wait_for
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
-from pilotage.pilots.agent import work
+from pilotage.model.work import FileName
 from pilotage.pilots.agent.files import fetch
+from pilotage.pilots.agent.work import AttemptFailedError, attempts, legal
 
 HANG = "import os, time; open(os.environ['MARK'], 'w').write(str(os.getpid())); time.sleep(60)"
 HELLO = {"name": "data/hello.txt", "size": 5, "checksum": f"adler32:{zlib.adler32(b'hello'):08x}"}
@@ -212,26 +216,16 @@ def test_outputs_stay_in_their_directory(site: Site) -> None:
     assert site.server.last().error.startswith("output '../evil': not a legal file name")
 
 
-def test_legal_names_are_those_of_the_model() -> None:
-    from hypothesis import given
-    from hypothesis import strategies as st
-    from pydantic import TypeAdapter, ValidationError
-
-    from pilotage.model.work import FileName
-
-    model = TypeAdapter(FileName)
-
-    @given(st.text(alphabet="aZ0_./:@+=~-\n ", min_size=1, max_size=12))
-    def agree(name: str) -> None:
-        try:
-            model.validate_python(name)
-        except ValidationError:
-            with pytest.raises(work.AttemptFailedError):
-                work.legal("input", name)
-        else:
-            assert work.legal("input", name) == name
-
-    agree()
+@given(st.text(alphabet="aZ0_./:@+=~-\n é", min_size=1, max_size=12))
+def test_legal_names_are_those_of_the_model(name: str) -> None:
+    model: TypeAdapter[str] = TypeAdapter(FileName)
+    try:
+        model.validate_python(name)
+    except ValidationError:
+        with pytest.raises(AttemptFailedError):
+            legal("input", name, deep=True)
+    else:
+        assert legal("input", name, deep=True) == name
 
 
 def test_empty_payloads_succeed_in_bulk_without_process_or_directory(site: Site) -> None:
@@ -308,7 +302,7 @@ def test_without_the_server_payloads_live_no_longer_than_the_lease(tmp_path: Pat
 
 def test_what_is_done_while_the_server_is_away_is_reported_when_it_is_back(site: Site) -> None:
     site.server.works = [[site.work(*sh("echo out > out"), outputs=["out"])]]
-    site.server.idle = 3
+    site.server.idle = 0.6
     with site.agent() as agent:
         wait_for(lambda: site.server.matches, "a match")
         site.server.status_of = {"report": 503}
@@ -321,7 +315,7 @@ def test_what_is_done_while_the_server_is_away_is_reported_when_it_is_back(site:
 def test_outputs_that_the_server_may_have_heard_of_are_not_deleted(site: Site) -> None:
     """The answer to "done" got lost, the server has the outputs moved, and wants the attempt stopped."""
     site.server.works = [[site.work(*sh("echo out > out"), outputs=["out"])]]
-    site.server.idle = 3
+    site.server.idle = 0.6
     with site.agent() as agent:
         wait_for(lambda: site.server.matches, "a match")
         site.server.status_of = {"report": 502}
@@ -412,7 +406,7 @@ def test_directories_are_removed_whatever_their_permissions(site: Site) -> None:
 
 
 def test_an_input_is_a_copy_that_shares_nothing_with_the_replica(site: Site, tmp_path: Path) -> None:
-    attempt = next(work.attempts([site.work("true", inputs=[HELLO])]))
+    attempt = next(attempts([site.work("true", inputs=[HELLO])]))
     target = tmp_path / "copy"
     fetch(attempt, attempt.inputs[0], target, lambda: False)
     assert target.stat().st_ino != (site.storage / "data/hello.txt").stat().st_ino

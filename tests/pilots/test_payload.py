@@ -136,6 +136,16 @@ def test_memory_of_all_processes_together_is_enforced(tmp_path: Path) -> None:
     assert ended.max_rss > 200
 
 
+def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
+    text = """
+        import os, time
+        x = b"x" * 120_000_000
+        os.fork(), os.fork()
+        time.sleep(1.2)
+    """
+    assert run(tmp_path, *python(text), memory=200).error == ""
+
+
 def test_the_work_directory_is_bounded_while_the_payload_runs(tmp_path: Path) -> None:
     ended = run(tmp_path, "sh", "-c", "head -c 5000000 /dev/zero > big; sleep 60", workdir=2)
     assert ended.error == "work directory exceeded: 5 MB of 2"

@@ -78,6 +78,7 @@ def test_the_servers_secrets_are_not_passed_on(
 ) -> None:
     monkeypatch.setenv("PILOTAGE_DATABASE", "postgresql://user:secret@host/base")
     reference = element.submit(order(server))
+    wait_for(lambda: server.matches, "the pilot asks for work")
     names = process(reference).environ().keys()
     element.cancel(reference)
     assert "PILOTAGE_DATABASE" not in names

@@ -48,7 +48,7 @@ def take_token() -> str:
 
 
 def main() -> None:
-    """Run one pilot; exit status 0 when it ended by itself, 1 when the server gave it up."""
+    """Run one pilot; exit status 0 when it ended in good order, else 1."""
     guard()
     options = arguments(os.environ).parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
@@ -64,7 +64,11 @@ def main() -> None:
         directory=place,
         keep=options.keep,
     )
-    ended_well = asyncio.run(_live(offer, options.url, take_token()))
+    token, ended_well = take_token(), False
+    try:
+        ended_well = asyncio.run(_live(offer, options.url, token))
+    except Exception:
+        logging.exception("the pilot fails")
     logging.shutdown()
     # A thread that waits for a storage which never answers must not keep a pilot alive that has ended.
     os._exit(0 if ended_well else 1)

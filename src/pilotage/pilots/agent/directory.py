@@ -22,7 +22,7 @@ def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str],
         (directory / "tmp").mkdir(parents=True)
         for name, text in payload_files.items():
             _write(directory, name, text)
-        paths = [f"inputs/{legal('input', file.name)}" for file in attempt.inputs]
+        paths = [f"inputs/{legal('input', file.name, deep=True)}" for file in attempt.inputs]
         (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths))
         for file, path in zip(attempt.inputs, paths, strict=True):
             fetch(attempt, file, directory / path, halted)
@@ -34,7 +34,6 @@ def _write(directory: Path, name: str, text: str) -> None:
     if legal("payload file", name) in RESERVED:
         raise AttemptFailedError(f"payload file {name}: the name is taken; take none of {sorted(RESERVED)}")
     path = directory / name
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     if text.startswith("#!"):
         path.chmod(0o755)

@@ -35,7 +35,7 @@ class _Adler32:
 def fetch(attempt: Attempt, file: Input, target: Path, halted: Halt) -> None:
     """Bring one input. Raises AttemptFailedError naming it when it is missing, altered or unreadable."""
     filesystem, root = _storage(attempt.work)
-    source = f"{root}/{legal('input', file.name)}"
+    source = f"{root}/{legal('input', file.name, deep=True)}"
     for left in reversed(range(TRIES)):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)

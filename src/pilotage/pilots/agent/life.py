@@ -5,7 +5,7 @@ import logging
 import random
 import signal
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import inf
@@ -88,6 +88,7 @@ class Agent:
         self._talk, self._ask = Pause(longest=15), Pause(longest=4)
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._cleaning: set[asyncio.Future[None]] = set()
         self._payloads: dict[int, asyncio.Task[dict[str, str]]] = {}
         self._pool = ThreadPoolExecutor(max_workers=max(2, min(8, offer.slots)))
 
@@ -177,15 +178,17 @@ class Agent:
     async def _report(self) -> None:
         reports, begun = list(self._reports), now()
         ends = [_pair(report) for report in reports if report["state"] in ENDS]
+        self._report_at = inf
         try:
             stop = await self.server.report(list(self._held), reports)
         except UnreachableError as error:
+            self._report_at = begun
             for pair in ends:
                 self._held[pair].end_heard |= error.heard
             raise
         self._contact = begun
         del self._reports[: len(reports)]
-        self._report_at = now() + (0 if self._reports else self._heartbeat)
+        self._report_at = min(self._report_at, now() + self._heartbeat)
         for held in self._working:
             if held.supervisor:
                 held.supervisor.renew(self._lease_end)
@@ -214,7 +217,7 @@ class Agent:
         if not self._lease:
             self._contact = begun
         self._lease, self._idle = float(answer["lease"]), float(answer["idle"])
-        self._heartbeat = min(float(answer["heartbeat"]), self._lease / 3)
+        self._heartbeat = max(0.1, min(float(answer["heartbeat"]), self._lease / 3))
         self._talk.longest = min(15, self._lease / 3)
         self._report_at = min(self._report_at, now() + self._heartbeat)
         found = list(attempts(answer["works"]))
@@ -247,8 +250,10 @@ class Agent:
         return cores, memory, self.offer.slots - len(works)
 
     def _has_room(self) -> bool:
+        if self._ending or self._time_left() <= 0:
+            return False
         cores, memory, slots = self._free()
-        return not self._ending and cores > 0 and slots > 0 and (memory > 0 or not self.offer.memory)
+        return cores > 0 and slots > 0 and (memory > 0 or not self.offer.memory)
 
     def _accept(self, attempt: Attempt) -> None:
         """Take an attempt on. An empty payload has succeeded already."""
@@ -274,7 +279,7 @@ class Agent:
             if not error:
                 outputs = await self._store(held)
         except AttemptFailedError as failure:
-            error = str(failure)
+            error = held.stopping or str(failure)
         except Exception as failure:
             log.exception("job %s", held.attempt.name)
             error = f"pilot agent: {failure!r}"
@@ -312,7 +317,7 @@ class Agent:
         ended = await supervisor.ended()
         held.supervisor = None
         if supervisor.lost:
-            sweep([other.supervisor.pid for other in self._working if other.supervisor])
+            await sweep(lambda: {other.supervisor.pid for other in self._working if other.supervisor})
         if not ended.error:
             return ended
         return replace(ended, error=f"{ended.error}\n{directory.stderr_tail(place)}".strip())
@@ -358,9 +363,20 @@ class Agent:
         if not held.attempt.work.command:
             return
         if held.stored and not (held.done and wanted):
-            self._pool.submit(files.discard, held.attempt).add_done_callback(_log_failure)
+            self._clean(files.discard, held.attempt)
         if not self.offer.keep:
-            self._pool.submit(directory.remove, self._place(held)).add_done_callback(_log_failure)
+            self._clean(directory.remove, self._place(held))
+
+    def _clean(self, function: Callable[[T], None], argument: T) -> None:
+        """Do it by and by; a failure is logged, as nothing waits for it."""
+        cleaning = asyncio.ensure_future(self._in_thread(function, argument))
+        self._cleaning.add(cleaning)
+        cleaning.add_done_callback(self._cleaned)
+
+    def _cleaned(self, cleaning: asyncio.Future[None]) -> None:
+        self._cleaning.discard(cleaning)
+        if not cleaning.cancelled() and (error := cleaning.exception()):
+            log.warning("cleaning up: %s", error)
 
     async def _drop_everything(self) -> None:
         """Kill all that is left, and delete it. Returns when nothing runs any more, or cannot be killed."""
@@ -373,8 +389,8 @@ class Agent:
             if not held.dropped:
                 self._forget(held, wanted=held.end_heard)
         self._held.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.to_thread(self._pool.shutdown), END_GRACE)
+        if self._cleaning:
+            await asyncio.wait(self._cleaning, timeout=END_GRACE)
 
     def _place(self, held: Held) -> Path:
         return self.offer.directory / held.attempt.name
@@ -390,8 +406,3 @@ def _pair(report: dict[str, Any]) -> Pair:
 def _storable(text: str) -> str:
     """Text that any database takes, of bounded length."""
     return text.replace("\0", "").encode(errors="replace").decode()[:LONGEST_ERROR]
-
-
-def _log_failure(future: Future[None]) -> None:
-    if error := future.exception():
-        log.warning("cleaning up: %s", error)

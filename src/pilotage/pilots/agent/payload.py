@@ -2,13 +2,13 @@
 """The supervisor of one payload: a small process between the agent and all that the payload starts.
 
 One is started for every payload, by path, with ``python -I -S``, so only the lightest modules are imported,
-neither pathlib, typing nor json before the payload has ended.
-It adopts whatever its payload leaves behind, enforces the limits, and kills everything when the agent
-closes its standard input, dies, or does not renew the lease: so no attempt outlives its pilot, however
-the pilot ends, and an agent that hangs fences itself all the same.
+neither pathlib, typing nor json. It adopts whatever its payload leaves behind, enforces the limits, and kills
+everything when the agent says so, dies, or does not renew the lease: so no attempt outlives its pilot,
+however the pilot ends, and an agent that hangs is fenced all the same.
 
-Standard input: the order (its length in 8 digits, then ``marshal`` of a dictionary), then lines, each the
-lease's new end in s of the clock :func:`now`. Standard output: one line of JSON, see :meth:`Payload.result`.
+Standard input: the order (its length in 8 digits, then ``marshal`` of a dictionary), then lines: ``stop``, or
+the lease's new end in s of the clock :func:`now`; its end without ``stop`` means that the agent is gone.
+Standard output: :meth:`Payload.result` as a Python literal.
 """
 
 from __future__ import annotations
@@ -83,6 +83,15 @@ def resident(process: int) -> int:
         return 0
 
 
+def proportional(process: int) -> int:
+    """Bytes of memory of a process, what it shares with others counted in parts; resident where unknown."""
+    try:
+        with open(f"/proc/{process}/smaps_rollup", "rb") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
+    except (OSError, StopIteration):
+        return resident(process)
+
+
 def disk_usage(directory: str) -> int:
     """Bytes that a directory takes on disk, all that lies below it included."""
     total, front = 0, [directory]
@@ -90,7 +99,7 @@ def disk_usage(directory: str) -> int:
         try:
             with os.scandir(front.pop()) as entries:
                 for entry in entries:
-                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    total += _blocks(entry)
                     if entry.is_dir(follow_symlinks=False):
                         front.append(entry.path)
         except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -98,11 +107,18 @@ def disk_usage(directory: str) -> int:
     return total
 
 
+def _blocks(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except FileNotFoundError:
+        return 0
+
+
 class Control:
-    """What the agent says: the end of the lease, and, by closing the pipe or dying, to stop."""
+    """What the agent says: the end of the lease, and when to stop; ``orphaned`` when it is gone."""
 
     def __init__(self, descriptor: int) -> None:
-        self.stopped = False
+        self.stopped = self.orphaned = False
         self._descriptor = descriptor
         self._rest = b""
         self._wake, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -131,10 +147,14 @@ class Control:
 
     def _hear(self) -> None:
         data = os.read(self._descriptor, 65536)
-        self.stopped = not data
+        if not data:
+            self.stopped = self.orphaned = True
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if lines:
-            self.lease_end = float(lines[-1])
+        for line in lines:
+            if line == b"stop":
+                self.stopped = True
+            else:
+                self.lease_end = float(line)
 
 
 class Payload:
@@ -187,7 +207,7 @@ class Payload:
                 self._become(supervisor)
             except OSError as error:
                 os.write(told, str(error.errno or errno.EINVAL).encode())
-            except ValueError:
+            except (ValueError, TypeError):
                 os.write(told, str(errno.EINVAL).encode())
             finally:
                 os._exit(127)
@@ -227,9 +247,7 @@ class Payload:
         return ("processes", left) if left else ("ended", 0.0)
 
     def _reasons_to_kill(self) -> Iterator[tuple[str, float]]:
-        order, wall = self.order, now() - self.started
-        memory = sum(map(resident, descendants(os.getpid())))
-        self.max_rss = max(self.max_rss, memory)
+        order, wall, memory = self.order, now() - self.started, self._memory()
         if self.control.stopped:
             yield "stopped", 0.0
         if now() >= self.control.lease_end:
@@ -242,6 +260,15 @@ class Payload:
             used = self._disk_used()
             if used > order["workdir"]:
                 yield "work directory", used
+
+    def _memory(self) -> int:
+        """Bytes of all processes together; pages that they share are counted once before one is killed."""
+        processes = descendants(os.getpid())
+        memory = sum(map(resident, processes))
+        if 0 < self.order["memory"] < memory:
+            memory = sum(map(proportional, processes))
+        self.max_rss = max(self.max_rss, memory)
+        return memory
 
     def _disk_used(self) -> int:
         """Bytes that the payload added; a tree that takes long to read is looked at less often."""
@@ -279,12 +306,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     guard()
     control = Control(0)
-    result = Payload(control).run()
-    if os.getppid() == control.order["agent"]:
-        import json
-
-        os.write(1, json.dumps(result).encode())
-    elif not control.order["keep"]:
+    result = repr(Payload(control).run())
+    try:
+        os.write(1, result.encode())
+    except BrokenPipeError:
+        control.orphaned = True
+    if control.orphaned and not control.order["keep"]:
         import shutil
 
         shutil.rmtree(control.order["directory"], ignore_errors=True)

@@ -1,15 +1,15 @@
 """The agent's side of supervision: start a supervisor, renew its lease, and hear how its payload ended."""
 
+import ast
 import asyncio
-import json
 import logging
 import marshal
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,6 @@ class Order:
                 "memory": int(self.memory * MEGABYTE),
                 "workdir": int(self.workdir * MEGABYTE),
                 "lease_end": lease_end,
-                "agent": os.getpid(),
                 "keep": self.keep,
             }
         )
@@ -102,6 +101,7 @@ class Supervisor:
         if not self._stop_reason:
             self._stop_reason = reason
             self._stop_by = now()
+            self._tell(b"stop\n")
             if self._process.stdin:
                 self._process.stdin.close()
 
@@ -117,7 +117,7 @@ class Supervisor:
         self._process.wait()
         text = answer.result()
         if text:
-            return self._as_ended(json.loads(text))
+            return self._as_ended(ast.literal_eval(text.decode()))
         self.lost = True
         error = self._stop_reason or "supervisor killed; its payload was killed with it"
         return Ended(error=error, wall_seconds=round(now() - self._started, 3))
@@ -182,21 +182,19 @@ def _exit_error(code: int) -> str:
         return f"killed by signal {-code}"
 
 
-def sweep(supervisors: Sequence[int]) -> None:
+async def sweep(supervisors: Callable[[], set[int]]) -> None:
     """Kill what supervisors left that were killed themselves: every child of the agent that is none.
 
     The agent adopts orphans (:func:`payload.guard`), so whatever is below it and below no supervisor is
     theirs. Returns when nothing of that is left.
     """
-    while strays := _children() - set(supervisors):
+    while strays := _children() - supervisors():
         for stray in strays:
             for process in [stray, *descendants(stray)]:
                 kill(process)
-            try:
+            with suppress(ChildProcessError):
                 os.waitpid(stray, os.WNOHANG)
-            except ChildProcessError:
-                continue
-        time.sleep(0.001)
+        await asyncio.sleep(0.005)
 
 
 def _children() -> set[int]:

@@ -94,8 +94,12 @@ def attempts(works: list[dict[str, Any]]) -> Iterator[Attempt]:
             yield Attempt(work=work, job=int(job["job"]), attempt=int(job["attempt"]), inputs=inputs)
 
 
-def legal(what: str, name: str) -> str:
-    """The name, where it stays below the directory that it is put in. Raises AttemptFailedError."""
-    if all(_PART.fullmatch(part) for part in name.split("/")):
+def legal(what: str, name: str, *, deep: bool = False) -> str:
+    """The name, where it stays in the directory that it is put in, or below it where that is ``deep``.
+
+    Raises AttemptFailedError.
+    """
+    parts = name.split("/") if deep else [name]
+    if all(_PART.fullmatch(part) for part in parts):
         return name
-    raise AttemptFailedError(f"{what} {name!r}: not a legal file name: parts of letters, digits and ._:@+=~-")
+    raise AttemptFailedError(f"{what} {name!r}: not a legal file name: letters, digits and ._:@+=~-")
