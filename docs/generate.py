@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
+from typer.cli import get_docs_for_click
+
 from pilotage.api import create_app
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
@@ -20,7 +22,6 @@ from pilotage.model.states import STATES, TRANSITIONS, Kind
 from pilotage.model.world import World
 from pilotage.store import Store
 from pilotage.watchdog import timeouts
-from typer.cli import get_docs_for_click
 
 NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
 
@@ -87,7 +88,8 @@ def brokerage() -> str:
     """The checks of the production brokerage."""
     rows = [(check.rule, check.name, check.mend, check.unit, _first_line(check.__doc__)) for check in CHECKS]
     return (
-        "# Production brokerage\n\nAll checks run on all queues; the weights are B30 to B36, the spreading B38.\n\n"
+        "# Production brokerage\n\n"
+        "All checks run on all queues; the weights are B30 to B36, the spreading B38.\n\n"
         + table(("rule", "check", "mended by", "unit", "passes when"), rows)
     )
 
