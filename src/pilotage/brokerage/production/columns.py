@@ -49,8 +49,9 @@ class LiveColumns:
 class QueueColumns:
     """All queues of a federation by attribute; ``live`` is the cycle's part (see :meth:`during`).
 
-    ``site`` and ``storage`` are codes into ``sites`` and ``storages``. The blacklists have a mask for each
-    operation, by queue (of its own storage) and by storage. Limits are as declared: 0 is none.
+    ``site`` and ``storage`` are codes into ``sites`` and ``storages``, ``connectivity_code`` into
+    ``connectivity_kinds``. The blacklists have a mask for each operation, by queue (of its own storage) and
+    by storage. Limits are as declared: 0 is none.
     """
 
     federation: Federation
@@ -81,6 +82,8 @@ class QueueColumns:
     max_disk_io: Column
     direct_access: Mask
     connectivity: Column
+    connectivity_kinds: tuple[str, ...]
+    connectivity_code: Codes
     transferring_limit: Column
     opportunistic: Mask
     num_slots: Column
@@ -132,15 +135,16 @@ class QueueColumns:
 
     def during(self, world: World) -> "QueueColumns":
         """The same queues as the world's counts and reports show them."""
-        jobs = {state: np.zeros(len(self)) for state in _COUNTED}
+        jobs = {state: [0.0] * len(self) for state in _COUNTED}
         for row in world.job_counts:
-            if row.state in jobs and row.queue in self.index:
-                jobs[row.state][self.index[row.queue]] += row.jobs
+            place, counted = self.index.get(row.queue), jobs.get(row.state)
+            if place is not None and counted is not None:
+                counted[place] += row.jobs
         reports = {report.queue: report for report in world.queue_reports}
         seen = [reports.get(name) for name in self.names]
         live = LiveColumns(
             time=world.time,
-            jobs=jobs,
+            jobs={state: np.array(counted) for state, counted in jobs.items()},
             batch_workers=np.array([report.batch_workers if report else 0 for report in seen], dtype=float),
             last_pilot=_known(report.last_pilot if report else None for report in seen),
             last_start=_known(report.last_start if report else None for report in seen),
@@ -171,6 +175,7 @@ def _attributes(queues: list[Queue], constants: BrokerageConstants) -> dict[str,
         return np.array(list(values), dtype=object)
 
     parents = {queue.parent for queue in queues}
+    kinds = tuple(sorted({queue.connectivity for queue in queues}))
     return {
         "names": labels(queue.name for queue in queues),
         "site_names": labels(queue.site for queue in queues),
@@ -190,6 +195,8 @@ def _attributes(queues: list[Queue], constants: BrokerageConstants) -> dict[str,
         ),
         "direct_access": mask(queue.direct_access for queue in queues),
         "connectivity": labels(queue.connectivity for queue in queues),
+        "connectivity_kinds": kinds,
+        "connectivity_code": np.array([kinds.index(queue.connectivity) for queue in queues], dtype=np.intp),
         "transferring_limit": column(
             queue.transferring_limit or constants.transferring_limit for queue in queues
         ),

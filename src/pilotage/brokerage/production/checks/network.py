@@ -1,7 +1,5 @@
 """Links to the nucleus and the network of the worker nodes: B5, B6, B7, B22, B27."""
 
-from typing import Any
-
 import numpy as np
 
 from pilotage.brokerage.production.columns import Column, QueueColumns
@@ -57,11 +55,12 @@ def nucleus_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def connectivity(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue's network reaches as far as asked; the IP stack is equal where the task names one."""
     asked = [_parsed(value) for value in tasks.ip_connectivity[:, 0]]
-    given = [_parsed(value) for value in queues.connectivity]
-    reach = _column([item[0] for item in asked]) > np.array([item[0] for item in given])
-    stacks = np.array([[item[1]] for item in asked], dtype=object)
-    other = (stacks != "") & (stacks != np.array([item[1] for item in given], dtype=object))
-    return Verdict(reach | other.astype(bool), tasks.ip_connectivity, queues.connectivity)
+    given = [_parsed(value) for value in queues.connectivity_kinds]
+    refused = [
+        [reach > reaches or stack not in ("", own) for reaches, own in given] for reach, stack in asked
+    ]
+    mask = np.array(refused, dtype=bool)[:, queues.connectivity_code]
+    return Verdict(mask, tasks.ip_connectivity, queues.connectivity)
 
 
 @check(
@@ -80,10 +79,6 @@ def urgent(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     # itself only as far as its weight of 2.5 suffices.
     applies = tasks.urgent & _row(tasks.links.exists, tasks)
     return Verdict(applies & (weight < need), need, weight)
-
-
-def _column(values: list[Any]) -> Column:
-    return np.array(values).reshape(-1, 1)
 
 
 def _parsed(connectivity: str) -> tuple[float, str]:
