@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 
 from . import directory, files
 from .payload import now
-from .server import GivenUpError, RefusedError, Server, UnreachableError
+from .server import GivenUpError, Pause, RefusedError, Server, UnreachableError
 from .supervision import OVERDUE, Ended, Order, Supervisor, sweep
 from .work import Attempt, AttemptFailedError, Offer, attempts
 
@@ -28,28 +27,10 @@ REPORT_DELAY = 0.5
 """Seconds that news other than an attempt's end may wait for company."""
 END_GRACE = 20.0
 """Seconds in which the last reports must be delivered."""
+MOST_AT_ONCE = 10_000
+"""Jobs in one match: the most that the server gives."""
 KEPT_PAYLOADS = 16
 LONGEST_ERROR = 3900
-
-
-class Pause:
-    """When to try again: twice as long after every failure, a little at random, until there is success."""
-
-    def __init__(self, *, longest: float, first: float = 0.25) -> None:
-        self.until = 0.0
-        self.longest = longest
-        self._first = self._next = first
-
-    def failed(self) -> float:
-        """Pause; returns how long, in s."""
-        pause = self._next * random.uniform(0.75, 1.25)
-        self.until = now() + pause
-        self._next = min(2 * self._next, self.longest)
-        return pause
-
-    def succeeded(self) -> None:
-        """No pause, and the next is short again."""
-        self.until, self._next = 0.0, self._first
 
 
 @dataclass(slots=True, eq=False)
@@ -247,7 +228,7 @@ class Agent:
         works = [held.attempt for held in self._working]
         cores = self.offer.cores - sum(attempt.cores for attempt in works)
         memory = self.offer.memory and max(0.0, self.offer.memory - sum(a.work.memory for a in works))
-        return cores, memory, self.offer.slots - len(works)
+        return cores, memory, min(self.offer.slots - len(works), MOST_AT_ONCE)
 
     def _has_room(self) -> bool:
         if self._ending or self._time_left() <= 0:

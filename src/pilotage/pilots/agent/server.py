@@ -1,10 +1,13 @@
 """The server as a pilot sees it: four calls over HTTP, the token in the header and nowhere else."""
 
 import json
+import random
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
+
+from .payload import now
 
 
 class UnreachableError(Exception):
@@ -21,6 +24,26 @@ class GivenUpError(Exception):
 
 class RefusedError(Exception):
     """The server does not accept what was sent."""
+
+
+class Pause:
+    """When to try again: twice as long after every failure, a little at random, until there is success."""
+
+    def __init__(self, *, longest: float, first: float = 0.25) -> None:
+        self.until = 0.0
+        self.longest = longest
+        self._first = self._next = first
+
+    def failed(self) -> float:
+        """Pause; returns how long, in s."""
+        pause = self._next * random.uniform(0.75, 1.25)
+        self.until = now() + pause
+        self._next = min(2 * self._next, self.longest)
+        return pause
+
+    def succeeded(self) -> None:
+        """No pause, and the next is short again."""
+        self.until, self._next = 0.0, self._first
 
 
 class Server:
