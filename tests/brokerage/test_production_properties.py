@@ -5,10 +5,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import TypeVar
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotage.brokerage.production import Production
+from pilotage.brokerage.production import Production, broker
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.brokerage.production.columns import QueueColumns
 from pilotage.brokerage.production.groups import groups_of
@@ -59,6 +60,7 @@ def worlds(draw: st.DrawFn) -> World:
             ram=draw(st.sampled_from([0, 500, 3000])),
             walltime=draw(st.sampled_from([0, 3600, 100_000])),
             nucleus=draw(st.sampled_from(["", "HOME"])),
+            queues=draw(st.sampled_from([(), (), (offered[0].name, offered[-1].name)])),
         )
         inputs = draw(st.sampled_from([(), ("a",), ("b",), ("a", "b")]))
         work.append(spec)
@@ -160,6 +162,15 @@ def test_the_same_world_gives_the_same_bytes_also_when_saved_and_read(state: Wor
     again = from_json(World, to_json(state))
     plugin = Production()
     assert to_json(plugin.decide(again)) == to_json(plugin.decide(again)) == to_json(decide(state))
+
+
+@relaxed
+@given(worlds(), st.integers(1, 40))
+def test_how_many_tasks_are_examined_together_does_not_matter(state: World, pairs: int) -> None:
+    expected = to_json(decide(state))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(broker, "BLOCK", pairs)
+        assert to_json(decide(state)) == expected
 
 
 def _stricter(item: Queue) -> Queue:

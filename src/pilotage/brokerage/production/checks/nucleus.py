@@ -11,7 +11,7 @@ from .check import Check, Verdict, check
     "nucleus only",
     "user",
     reads=("nucleus", "high", "scout"),
-    lifted_by="a priority below 800, for what is no scout",
+    lifted_by="ask for a priority below 800, unless it is a scout",
 )
 def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Priority 800 and scouts run at the nucleus, and not on its opportunistic queues."""
@@ -22,7 +22,11 @@ def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 
 @check(
-    "B25", "nucleus weight", "user", reads=("nucleus", "t1_weight", "normal"), lifted_by="no t1_weight of -1"
+    "B25",
+    "nucleus weight",
+    "user",
+    reads=("nucleus", "t1_weight", "normal"),
+    lifted_by="drop the t1_weight of -1",
 )
 def nucleus_weight(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """``t1_weight`` -1 keeps normal jobs at the nucleus."""
