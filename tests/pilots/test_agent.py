@@ -286,7 +286,7 @@ def test_a_hanging_agent_is_fenced_by_its_supervisors(site: Site) -> None:
 
 
 def test_without_the_server_payloads_live_no_longer_than_the_lease(tmp_path: Path) -> None:
-    server = FakeServer(lease=1, idle=2)
+    server = FakeServer(lease=3, idle=2)
     site = Site(tmp_path, server)
     with ExitStack() as later:
         with server.serving():
@@ -298,6 +298,19 @@ def test_without_the_server_payloads_live_no_longer_than_the_lease(tmp_path: Pat
         with server.serving():
             assert agent.wait(20) == 0
     assert server.last().error.startswith("stopped by its pilot: no contact with the server")
+
+
+def test_a_pilot_whose_server_does_not_come_back_ends(tmp_path: Path) -> None:
+    server = FakeServer(lease=1)
+    site = Site(tmp_path, server)
+    with ExitStack() as later:
+        with server.serving():
+            server.works = [[site.work("python3", "-c", HANG)]]
+            agent = later.enter_context(site.agent())
+            payload = site.payload()
+        agent.wait(20)
+        gone(payload)
+    assert list(site.place.iterdir()) == []
 
 
 def test_what_is_done_while_the_server_is_away_is_reported_when_it_is_back(site: Site) -> None:

@@ -112,13 +112,16 @@ class Agent:
             self._end("the pilot's walltime is over")
         elif now() >= self._busy_at + self._idle:
             self._end("idle")
+        elif self._lease and now() >= self._contact + 2 * self._lease:
+            # The server has given its jobs to others by now: what it holds is nobody's any more.
+            self._end("no contact with the server for twice the lease", grace=0)
 
-    def _end(self, reason: str) -> None:
+    def _end(self, reason: str, grace: float = END_GRACE) -> None:
         """Kill every payload, and live no longer than it takes to report that."""
         if self._ending:
             return
         log.info("ends: %s", reason)
-        self._ending, self._end_by = reason, now() + END_GRACE
+        self._ending, self._end_by = reason, now() + grace
         for held in self._working:
             self._kill(held, reason)
         self._wake.set()
