@@ -102,6 +102,7 @@ class Ledger:
         self._queues = queues
         self.slots = capacity(queues)
         self.limit = np.maximum(2 * self.slots, queues.constants.nqueue_limit_site)
+        self._needs = self.limit.astype(object)[None, :]
         self._assigned = jobs[JobState.ASSIGNED].copy()
         self._activated = jobs[JobState.ACTIVATED].copy()
         self._near = jobs[JobState.DEFINED] + self._activated + jobs[JobState.STARTING]
@@ -122,7 +123,7 @@ class Ledger:
         The first is never more than the second, so the second decides.
         """
         waiting = self._waiting(local)
-        return Verdict((waiting > self.limit)[None, :], self.limit[None, :], waiting)
+        return Verdict((waiting > self.limit)[None, :], self._needs, waiting)
 
     def crowded_reasons(self, local: Mask, reasons: Reasons) -> tuple[Verdict, tuple[Refusal, ...]]:
         """B36 with its reasons. Where input is local, a crowded queue never gets a job: they last a cycle."""

@@ -52,10 +52,10 @@ def examine(
     for position, check in enumerate(checks):
         distinct, inverse = tasks.distinct(check.reads)
         verdict = check.judge(distinct, queues)
+        if not verdict.refused.any():
+            continue
         mask = np.broadcast_to(verdict.refused, (len(distinct), len(queues)))
         found = reasons.of(check, verdict, mask)
-        if not found:
-            continue
         bits = mask.view(np.uint8) << (position % 8)
         planes[position // 8] |= bits if len(bits) == 1 else bits[inverse]
         for row, kind in enumerate(inverse.tolist()):
@@ -101,8 +101,6 @@ class Reasons:
 
     def _one_by_one(self, label: Label, mask: Mask, need: Column, have: Column) -> dict[int, Refusal]:
         rows, columns = np.nonzero(mask)
-        if not len(rows):
-            return {}
         ends = np.searchsorted(rows, np.arange(len(mask) + 1)).tolist()
         names = self._names[columns].tolist()
         has = _values(have, rows, columns)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from pilotage.brokerage.production.columns import Mask, QueueColumns
 from pilotage.brokerage.production.tasks import TaskColumns
 from pilotage.model.decision import Mend
@@ -20,6 +22,9 @@ class Verdict:
     need: Any
     have: Any
 
+
+NEVER = Verdict(np.zeros((1, 1), dtype=bool), 0, 0)
+"""Refuses nothing: for where no queue declares what a check is about."""
 
 Judge = Callable[[TaskColumns, QueueColumns], Verdict]
 

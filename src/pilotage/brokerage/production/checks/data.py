@@ -6,7 +6,7 @@ from pilotage.brokerage.production.columns import Mask, QueueColumns
 from pilotage.brokerage.production.tasks import TaskColumns
 from pilotage.model.states import JobState
 
-from .check import Check, Verdict, check
+from .check import NEVER, Check, Verdict, check
 
 GIGABYTE = 1e9
 _OPEN = "the storage is opened again"
@@ -75,8 +75,9 @@ def write_lan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def write_wan(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Missing input is written to the queue's storage from afar."""
     closed = queues.blacklists["write_wan"]
-    missing = tasks.missing_files(queues) > 0 if closed.any() else np.False_
-    return Verdict(closed & missing, "write_wan", "blacklisted")
+    if not closed.any():
+        return NEVER
+    return Verdict(closed & (tasks.missing_files(queues) > 0), "write_wan", "blacklisted")
 
 
 @check("B19", "read_wan blacklisted", "operator", reads=("outputs", "nucleus"), lifted_by=_OPEN)
@@ -97,6 +98,8 @@ def nucleus_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B19", "no readable source", "wait", reads=("inputs",), lifted_by="a storage with the input is opened")
 def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Every missing input file has a replica that may be read from afar."""
+    if not tasks.input_table.unreadable.any():
+        return NEVER
     return Verdict(
         tasks.input_table.unreadable[tasks.inputs[:, 0]].take(queues.storage, axis=1),
         "read_wan at a source",

@@ -5,7 +5,7 @@ import numpy as np
 from pilotage.brokerage.production.columns import Column, Mask, QueueColumns
 from pilotage.brokerage.production.tasks import TaskColumns
 
-from .check import Check, Verdict, check
+from .check import NEVER, Check, Verdict, check
 
 MEGABYTE = 1e6
 _LESS_DISK = "use less disk in each job"
@@ -36,6 +36,8 @@ def memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B15", "least memory", "user", reads=("memory",), unit="MB")
 def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected memory is no less than the queue's ``min_memory``."""
+    if not queues.min_memory.any():
+        return NEVER
     need = tasks.memory * queues.constants.memory_compensation
     return Verdict(need < queues.min_memory, need, queues.min_memory)
 

@@ -3,7 +3,7 @@
 from pilotage.brokerage.production.columns import Mask, QueueColumns
 from pilotage.brokerage.production.tasks import TaskColumns
 
-from .check import Check, Verdict, check
+from .check import NEVER, Check, Verdict, check
 
 LONG_ENOUGH = 24 * 3600.0
 
@@ -39,6 +39,8 @@ def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 )
 def least_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected walltime, where it is known, is no less than ``min_walltime``."""
+    if not queues.min_walltime.any():
+        return NEVER
     need = tasks.cpu_work / queues.core_power + (tasks.base_time + tasks.walltime)
     return Verdict(tasks.walltime_known & (need < queues.min_walltime), need, queues.min_walltime)
 
