@@ -62,8 +62,8 @@ def test_whoever_interrupts_it_finds_everything_stopped(tmp_path: Path, number: 
     def pilots() -> list[psutil.Process]:
         return [one for one in family.children(recursive=True) if _is_ours(one, "pilotage.pilots.agent")]
 
-    _await(pilots)
-    started = family.children(recursive=True)
+    _await(lambda: pilots() or process.poll() is not None)
+    started = family.children(recursive=True) if process.poll() is None else []
     process.send_signal(number)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130, output.decode()
@@ -97,5 +97,5 @@ def _is_ours(process: psutil.Process, module: str = "pilotage") -> bool:
 def _await(found: Callable[[], object], patience: float = 60) -> None:
     until = time.monotonic() + patience
     while not found():
-        assert time.monotonic() < until
+        assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.05)

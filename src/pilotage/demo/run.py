@@ -61,7 +61,7 @@ def run(directory: Path | None, keep: bool, json_output: bool, port: int | None)
         if keep:
             console.print(f"The sites and the server's home stay in {work}", highlight=False)
         else:
-            shutil.rmtree(work, ignore_errors=True)
+            shutil.rmtree(work)
 
 
 def _run(work: Path, directory: Path, console: Console, json_output: bool, port: int | None) -> int:

@@ -1,6 +1,7 @@
 """A real server of its own: started as a process, waited for, and stopped with every pilot it started."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -17,6 +18,11 @@ import psutil
 LOG = "server.log"
 PATIENCE = 60.0
 """How long the server may take until it answers, in s."""
+
+GRACE = 5.0
+"""How long what is told to end may take, in s, before it is made to."""
+
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class ServerError(Exception):
@@ -91,18 +97,21 @@ def running(federation: Path, home: Path, port: int | None, store: str | None = 
         "PILOTAGE_STORE": store or "",
     }
     command = [sys.executable, "-m", "pilotage.cli", "up", str(federation)]
-    with (home / LOG).open("wb") as output:
+    with _adopted() as family, (home / LOG).open("wb") as output:
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True
         )
-    server = Server(process, f"http://127.0.0.1:{port}", home)
-    try:
-        if not _wait(server.answers, PATIENCE):
-            raise ServerError(f"the server did not answer within {PATIENCE:.0f} s:\n{server.last_words()}")
-        yield server
-    finally:
-        server.close()
-        stop(process)
+        server = Server(process, f"http://127.0.0.1:{port}", home)
+        itself = psutil.Process(process.pid)
+        try:
+            if not _wait(server.answers, PATIENCE):
+                raise ServerError(
+                    f"the server did not answer within {PATIENCE:.0f} s:\n{server.last_words()}"
+                )
+            yield server
+        finally:
+            server.close()
+            stop(process, lambda: family() - {itself})
 
 
 def free_port() -> int:
@@ -112,52 +121,62 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def stop(process: subprocess.Popen[bytes], grace: float = 10.0) -> None:
-    """End a server and all that it started: politely, and after ``grace`` s by force.
+def stop(process: subprocess.Popen[bytes], started: Callable[[], set[psutil.Process]]) -> None:
+    """End a server and all that it ``started``: politely, and after :data:`GRACE` by force.
 
-    Its pilots go first, while there is still somebody to tell; those started meanwhile are found too.
+    Its pilots go first, while there is still somebody to tell; then the server; then whoever came meanwhile.
     """
-    started = _descendants(process.pid)
-    _send(started, signal.SIGTERM)
-    _wait(lambda: not _alive(started), grace / 2)
-    started |= _descendants(process.pid)
+    pilots = started()
+    _send(pilots, signal.SIGTERM)
+    _wait(lambda: not pilots & started(), GRACE)
     process.terminate()
-
-    def ended() -> bool:
-        started.update(_descendants(process.pid))
-        return process.poll() is not None
-
-    if not _wait(ended, grace):
+    if not _wait(lambda: process.poll() is not None, GRACE):
         process.kill()
     process.wait()
-    _send(_alive(started), signal.SIGTERM)
-    _wait(lambda: not _alive(started), grace / 2)
-    for left in _alive(started):
-        _send({left, *_descendants(left.pid)}, signal.SIGKILL)
+    _send(started(), signal.SIGTERM)
+    if not _wait(lambda: not started(), GRACE):
+        _wait(lambda: not _send(started(), signal.SIGKILL), GRACE)
 
 
-def _descendants(pid: int) -> set[psutil.Process]:
+@contextlib.contextmanager
+def _adopted() -> Iterator[Callable[[], set[psutil.Process]]]:
+    """What has been started within the block and still runs, however deep, orphans included.
+
+    A pilot outlives its server; this process becomes the parent of those whose own parent has ended.
+    """
+    myself = psutil.Process()
+    before = set(myself.children(recursive=True))
+    _set_subreaper(True)
     try:
-        return set(psutil.Process(pid).children(recursive=True))
-    except psutil.NoSuchProcess:
-        return set()
+        yield lambda: {one for one in myself.children(recursive=True) if one not in before and _runs(one)}
+    finally:
+        _set_subreaper(False)
 
 
-def _alive(processes: set[psutil.Process]) -> set[psutil.Process]:
-    return {process for process in processes if _runs(process)}
+def _set_subreaper(on: bool) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(on)) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def _runs(process: psutil.Process) -> bool:
+    """Whether it does; one of ours that has ended is taken leave of."""
     try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return True
+        if process.ppid() == os.getpid():
+            process.wait(timeout=0)
+    except (psutil.NoSuchProcess, psutil.TimeoutExpired):
         return False
+    return False
 
 
-def _send(processes: set[psutil.Process], number: int) -> None:
+def _send(processes: set[psutil.Process], number: int) -> int:
+    """Sends a signal to each; returns how many there were."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.send_signal(number)
+    return len(processes)
 
 
 def _wait(holds: Callable[[], bool], timeout: float) -> bool:
@@ -165,5 +184,5 @@ def _wait(holds: Callable[[], bool], timeout: float) -> bool:
     while not holds():
         if time.monotonic() > until:
             return False
-        time.sleep(0.02)
+        time.sleep(0.05)
     return True
