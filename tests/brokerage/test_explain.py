@@ -13,55 +13,53 @@ from .worlds import counts, federation, jobs, only_choice, queue, task, world
 QUEUES = tuple(f"Q{number:02}" for number in range(42))
 
 
-def _refusals() -> tuple[Refusal, ...]:
-    """31 queues lack memory, 7 of them nothing else; 9 lack space, 2 of them nothing else; 4 are offline."""
-    return (
-        Refusal(
-            rule="B4",
-            name="status",
-            mend="operator",
-            queues=QUEUES[7:11],
-            have=("offline",) * 4,
-            need="online",
-        ),
-        Refusal(
-            rule="B15",
-            name="memory",
-            mend="user",
-            queues=QUEUES[:31],
-            have=(12000.0, 12000.0, *(8000.0,) * 29),
-            need=16000.0,
-            unit="MB",
-        ),
-        Refusal(
-            rule="B18",
-            name="storage",
-            mend="wait",
-            queues=(*QUEUES[11:18], *QUEUES[31:33]),
-            have=(*(500.0,) * 7, 1100.0, 900.0),
-            need=2000.0,
-            unit="GB",
-            lifted_by="transfers drain",
-        ),
-        Refusal(
-            rule="B22",
-            name="connectivity",
-            mend="user",
-            queues=(*QUEUES[18:31], *QUEUES[33:]),
-            have=("none",) * 22,
-            need="full",
-            lifted_by="ask for less connectivity",
-        ),
-        Refusal(
-            rule="B36",
-            name="waiting jobs",
-            mend="wait",
-            queues=QUEUES[33:],
-            have=(50.0,) * 9,
-            need=(20.0,) * 9,
-        ),
-    )
-
+REFUSALS = (
+    Refusal(
+        rule="B4",
+        name="status",
+        mend="operator",
+        queues=QUEUES[7:11],
+        have=("offline",) * 4,
+        need="online",
+    ),
+    Refusal(
+        rule="B15",
+        name="memory",
+        mend="user",
+        queues=QUEUES[:31],
+        have=(12000.0, 12000.0, *(8000.0,) * 29),
+        need=16000.0,
+        unit="MB",
+    ),
+    Refusal(
+        rule="B18",
+        name="storage",
+        mend="wait",
+        queues=(*QUEUES[11:18], *QUEUES[31:33]),
+        have=(*(500.0,) * 7, 1100.0, 900.0),
+        need=2000.0,
+        unit="GB",
+        lifted_by="transfers drain",
+    ),
+    Refusal(
+        rule="B22",
+        name="connectivity",
+        mend="user",
+        queues=(*QUEUES[18:31], *QUEUES[33:]),
+        have=("none",) * 22,
+        need="full",
+        lifted_by="ask for less connectivity",
+    ),
+    Refusal(
+        rule="B36",
+        name="waiting jobs",
+        mend="wait",
+        queues=QUEUES[33:],
+        have=(50.0,) * 9,
+        need=(20.0,) * 9,
+    ),
+)
+"""31 queues lack memory, 7 of them nothing else; 9 lack space, 2 of them nothing else; 4 are offline."""
 
 NOWHERE = Choice(
     task=4711,
@@ -70,7 +68,7 @@ NOWHERE = Choice(
     placed={},
     considered=42,
     candidates=Candidates(),
-    refusals=_refusals(),
+    refusals=REFUSALS,
 )
 
 

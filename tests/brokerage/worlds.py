@@ -152,3 +152,10 @@ def waiting_on_link(files: int, source: str = "AWAY", destination: str = "HOME")
 def with_jobs(of: World, *defined: Job) -> World:
     """The same world with other jobs."""
     return replace(of, jobs=tuple(defined))
+
+
+def federation_linked_by(**link: Any) -> Federation:
+    """NEAR at the nucleus and FAR away from it, with this link between them."""
+    return federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")], links=[Link(source="AWAY", destination="HOME", **link)]
+    )

@@ -1,8 +1,9 @@
 """The production brokerage (rules B): checks as masks over columns, weights, and jobs spread by weight.
 
-    world ─▶ groups of like jobs ─▶ columns ─▶ checks ─▶ weights ─▶ spread ─▶ decision
-             ``groups.py``     ``columns.py``  ``checks/``   ``placement.py``      ``broker.py``
-                               ``tasks.py``    ``verdicts.py``
+    world ─▶ groups of like jobs ─▶ columns ─▶ checks ─▶ weights, places ─▶ decision
+
+In this order: ``groups``; ``columns``, ``links``, ``nuclei`` and ``tasks``; ``checks`` and ``verdicts``;
+``placement``; ``broker``.
 
 A queue's attribute is a column of shape (Q,), a task's one of shape (T, 1); a check gives a mask over
 (T, Q). Every check runs on every queue; the reasons are made from the arrays that decided.
