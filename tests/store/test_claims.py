@@ -3,7 +3,13 @@
 import threading
 
 import pytest
-from store_builders import (
+
+from pilotage.model.decision import Claim, Create
+from pilotage.model.states import PilotState, State, TransferState
+from pilotage.model.work import NewFile, NewPilot
+from pilotage.store import Store
+
+from .store_builders import (
     J,
     bring,
     create,
@@ -15,11 +21,6 @@ from store_builders import (
     new_task,
     new_transfer,
 )
-
-from pilotage.model.decision import Claim, Create
-from pilotage.model.states import PilotState, State, TransferState
-from pilotage.model.work import NewFile, NewPilot
-from pilotage.store import Store
 
 X, P = TransferState, PilotState
 

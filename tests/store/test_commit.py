@@ -3,7 +3,13 @@
 from itertools import pairwise
 
 import pytest
-from store_builders import (
+
+from pilotage.model.decision import Candidates, Choice, Committed, Create, Decision, Touch, Value
+from pilotage.model.states import PilotState, TaskState, TransferState
+from pilotage.model.work import NewFile, NewJob, Replica
+from pilotage.store import IllegalColumn, IllegalTransition, Store
+
+from .store_builders import (
     NOW,
     WAY,
     J,
@@ -18,11 +24,6 @@ from store_builders import (
     new_transfer,
     states,
 )
-
-from pilotage.model.decision import Candidates, Choice, Committed, Create, Decision, Touch, Value
-from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import NewFile, NewJob, Replica
-from pilotage.store import IllegalColumn, IllegalTransition, Store
 
 
 def choice(task: int, jobs: tuple[int, ...] = ()) -> Choice:

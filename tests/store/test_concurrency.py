@@ -6,9 +6,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-from store_builders import NOW, J, bring, decision, move, new_jobs, new_task, states
-
 from pilotage.store import Store
+
+from .store_builders import NOW, J, bring, decision, move, new_jobs, new_task, states
 
 PROCESS = """
 import sys

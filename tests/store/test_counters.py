@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
-from store_builders import ALICE, NOW, decision, new_transfer
 
 from pilotage.model.decision import Change, Claim, Create, Move, Value
 from pilotage.model.states import TRANSITIONS, Kind, State
@@ -15,6 +14,8 @@ from pilotage.model.work import NewFile, NewJob, NewPilot, NewTask, TaskSpec
 from pilotage.model.world import COUNTERS
 from pilotage.store import Store
 from pilotage.store.tables import RECORDS, counters, events
+
+from .store_builders import ALICE, NOW, decision, new_transfer
 
 QUEUES, SHARES, STORAGES = ("q1", "q2", "q3"), ("s1", "s2"), ("d1", "d2")
 STEPS: dict[Kind, list[tuple[State, State]]] = {

@@ -2,12 +2,13 @@
 
 import pytest
 from sqlalchemy.exc import IntegrityError
-from store_builders import ALICE, J, create, decision, move, moved, new_jobs, new_task, new_transfer
 
 from pilotage.model.decision import Create
 from pilotage.model.states import TransferState
 from pilotage.model.work import NewFile, NewJob, NewTask, Replica, TaskSpec
 from pilotage.store import FileConflict, Store
+
+from .store_builders import ALICE, J, create, decision, move, moved, new_jobs, new_task, new_transfer
 
 X = TransferState
 SUM, OTHER = "adler32:00000001", "adler32:00000002"

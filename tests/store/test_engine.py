@@ -9,7 +9,6 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, ProgrammingError
-from store_builders import J, bring, create, decision, move, new_jobs, new_task, states
 
 from pilotage.model.decision import Create
 from pilotage.model.identity import Identity
@@ -17,6 +16,8 @@ from pilotage.model.states import JobState
 from pilotage.model.work import NewTask, TaskSpec
 from pilotage.store import Store
 from pilotage.store.engine import Database, passes
+
+from .store_builders import J, bring, create, decision, move, new_jobs, new_task, states
 
 TASK = NewTask(spec=TaskSpec(name="t"), owner=Identity(name="alice"))
 

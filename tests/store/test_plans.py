@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event
-from store_builders import (
+
+from pilotage.model.decision import Claim, Touch
+from pilotage.model.states import TransferState
+from pilotage.model.work import NewFile
+from pilotage.model.world import MatchRequest, Report
+from pilotage.store import Store
+
+from .store_builders import (
     ALICE,
     FEDERATION,
     NOW,
@@ -21,12 +28,6 @@ from store_builders import (
     new_task,
     new_transfer,
 )
-
-from pilotage.model.decision import Claim, Touch
-from pilotage.model.states import TransferState
-from pilotage.model.work import NewFile
-from pilotage.model.world import MatchRequest, Report
-from pilotage.store import Store
 
 REQUEST = MatchRequest(
     pilot=1, queue="CERN-q", kind="generic", owner=ALICE, cores=1, memory=1, walltime=1, max_jobs=4

@@ -3,7 +3,14 @@
 from typing import Any
 
 import pytest
-from store_builders import (
+
+from pilotage.model.identity import Identity
+from pilotage.model.states import PilotState, TaskState, TransferState
+from pilotage.model.work import NewFile, Replica
+from pilotage.store import NoFederation, Store
+from pilotage.store.views import ReplicaView
+
+from .store_builders import (
     ALICE,
     BOB,
     FEDERATION,
@@ -18,12 +25,6 @@ from store_builders import (
     new_task,
     new_transfer,
 )
-
-from pilotage.model.identity import Identity
-from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import NewFile, Replica
-from pilotage.store import NoFederation, Store
-from pilotage.store.views import ReplicaView
 
 X, P, T = TransferState, PilotState, TaskState
 

@@ -4,21 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from store_builders import (
-    ALICE,
-    FEDERATION,
-    NOW,
-    J,
-    bring,
-    create,
-    decision,
-    move,
-    moved,
-    new_jobs,
-    new_pilot,
-    new_task,
-    new_transfer,
-)
 
 from pilotage.model.decision import Touch
 from pilotage.model.federation import Queue
@@ -35,6 +20,22 @@ from pilotage.model.world import (
     World,
 )
 from pilotage.store import NoFederation, Store
+
+from .store_builders import (
+    ALICE,
+    FEDERATION,
+    NOW,
+    J,
+    bring,
+    create,
+    decision,
+    move,
+    moved,
+    new_jobs,
+    new_pilot,
+    new_task,
+    new_transfer,
+)
 
 X, P, T = TransferState, PilotState, TaskState
 

@@ -3,12 +3,13 @@
 from typing import Any
 
 from sqlalchemy import Connection, func, select
-from store_builders import ALICE
 
 from pilotage.model.identity import Credential
 from pilotage.store import Store
 from pilotage.store.tables import tokens
 from pilotage.store.tokens import Tokens
+
+from .store_builders import ALICE
 
 
 class Clock:

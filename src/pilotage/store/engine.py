@@ -151,7 +151,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         "synchronous=NORMAL",
         "foreign_keys=ON",
         "temp_store=MEMORY",
-        "cache_size=-65536",
+        "cache_size=-16384",
         "journal_size_limit=67108864",
     ):
         connection.execute(f"PRAGMA {setting}").close()
