@@ -1,5 +1,6 @@
 """A whole house as processes of its own, any of which may be killed at any moment and started again."""
 
+import contextlib
 import os
 import random
 import signal
@@ -90,8 +91,9 @@ class House:
             except subprocess.TimeoutExpired:
                 process.kill()
         for agent in self.agents():
-            for process in [*agent.children(recursive=True), agent]:
-                process.kill()
+            for left in [*agent.children(recursive=True), agent]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    left.kill()
 
     @property
     def url(self) -> str:

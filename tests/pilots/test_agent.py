@@ -14,7 +14,6 @@ from typing import Any
 
 import psutil
 import pytest
-from fake_pilot_server import TOKEN, FakeServer, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
@@ -22,6 +21,8 @@ from pydantic import TypeAdapter, ValidationError
 from pilotage.model.work import FileName
 from pilotage.pilots.agent.files import fetch
 from pilotage.pilots.agent.work import AttemptFailedError, attempts, legal
+
+from .fake_pilot_server import TOKEN, FakeServer, wait_for
 
 HANG = "import os, time; open(os.environ['MARK'], 'w').write(str(os.getpid())); time.sleep(60)"
 HELLO = {"name": "data/hello.txt", "size": 5, "checksum": f"adler32:{zlib.adler32(b'hello'):08x}"}

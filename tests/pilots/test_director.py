@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_worlds import ALICE, NOW, federation, pilot, queue, requirements, world
 
 from pilotage.model.decision import Create, Decision
 from pilotage.model.documents import to_json
@@ -17,6 +16,8 @@ from pilotage.model.states import LIVE_PILOTS, PilotState
 from pilotage.model.work import NewPilot
 from pilotage.model.world import TaskQueue
 from pilotage.pilots import director
+
+from .policy_worlds import ALICE, NOW, federation, pilot, queue, requirements, world
 
 
 def line(jobs: int, priority: int = 500, queue_name: str = "q1", **asked: Any) -> TaskQueue:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_worlds import ALICE, BOB, NOW, federation, follow, job, pilot, queue, request, requirements, world
 
 from pilotage.model.decision import Decision, Touch
 from pilotage.model.documents import to_json
@@ -16,6 +15,20 @@ from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import matcher
+
+from .policy_worlds import (
+    ALICE,
+    BOB,
+    NOW,
+    federation,
+    follow,
+    job,
+    pilot,
+    queue,
+    request,
+    requirements,
+    world,
+)
 
 
 def given_to(decision: Decision) -> dict[int, list[int]]:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fake_pilot_server import wait_for
 
 from pilotage.pilots.agent.payload import now
 from pilotage.pilots.agent.supervision import Ended, Order, Supervisor
+
+from .fake_pilot_server import wait_for
 
 SLEEPER = (
     "import os, time; open('pid', 'w').write(str(os.getpid())); os.rename('pid', 'pid.ready'); time.sleep(60)"

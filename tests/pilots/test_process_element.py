@@ -8,7 +8,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fake_pilot_server import TOKEN, FakeServer, wait_for
 
 from pilotage.model.federation import ComputingElement
 from pilotage.pilots.computing.port import (
@@ -18,6 +17,8 @@ from pilotage.pilots.computing.port import (
     load,
 )
 from pilotage.pilots.computing.process import Process, Reference
+
+from .fake_pilot_server import TOKEN, FakeServer, wait_for
 
 HANG = "import os, time; open({mark!r}, 'w').write(str(os.getpid())); time.sleep(60)"
 

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_worlds import NOW, follow, job, pilot, task, world
 
 from pilotage.model.decision import Decision, Move, Touch
 from pilotage.model.documents import to_json
@@ -14,6 +13,8 @@ from pilotage.model.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.work import Job, MergeSpec, NewFile, Task
 from pilotage.model.world import Output, Report, World
 from pilotage.pilots import reports
+
+from .policy_worlds import NOW, follow, job, pilot, task, world
 
 S = JobState
 MERGE = MergeSpec(command=("merge",), outputs=("all.txt",))

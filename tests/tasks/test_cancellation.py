@@ -3,12 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from task_worlds import NOW, job, task, world
 
 from pilotage.model.states import LIVE_JOBS, JobState, TaskState, TransferState, is_allowed
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
 from pilotage.tasks import cancellation
+
+from .task_worlds import NOW, job, task, world
 
 S, T, X = JobState, TaskState, TransferState
 

@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from task_worlds import ALICE, counts, job, output, task, world
 
 from pilotage.model.documents import to_json
 from pilotage.model.states import LIVE_JOBS, JobState, TaskState, is_allowed
 from pilotage.model.work import File, MergeSpec, NewJob, Requirements, Task
 from pilotage.model.world import World
 from pilotage.tasks import completion
+
+from .task_worlds import ALICE, counts, job, output, task, world
 
 S, T = JobState, TaskState
 MERGE = MergeSpec(command=("merge",), outputs=("all.txt",), ram=4000, walltime=7200)

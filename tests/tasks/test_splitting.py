@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from task_worlds import ALICE, task, world
 
 from pilotage.model.documents import to_json
 from pilotage.model.states import TaskState, is_allowed
 from pilotage.model.work import InputFile, InputPattern, NewJob, Requirements, Task
 from pilotage.tasks import splitting
+
+from .task_worlds import ALICE, task, world
 
 T = TaskState
 
