@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import event
 
 from pilotage.model.decision import Claim, Touch
-from pilotage.model.states import TransferState
+from pilotage.model.identity import Credential
+from pilotage.model.states import PilotState, TransferState
 from pilotage.model.work import NewFile
 from pilotage.model.world import MatchRequest, Report
 from pilotage.store import Store
@@ -56,6 +57,18 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "jobs": lambda store: store.queries.jobs(1, J.DEFINED, 10),
     "job": lambda store: store.queries.job(1),
     "choices": lambda store: (store.queries.task_choices(1), store.queries.job_choices(1)),
+    "pilots": lambda store: (
+        store.queries.pilots(PilotState.CREATED, None, 10),
+        store.queries.pilots(None, "CERN-q", 10),
+        store.queries.pilots(PilotState.CREATED, "CERN-q", 10),
+    ),
+    "transfers": lambda store: (
+        store.queries.transfers(TransferState.QUEUED, 10),
+        store.queries.outputs(1),
+    ),
+    "token": lambda store: store.tokens.find(store.tokens.create(Credential(role="user", identity=ALICE))),
+    "revoke": lambda store: store.tokens.revoke_pilot(1),
+    "cancel": lambda store: store.snapshots.for_cancel(NOW, 1, 1),
     "payload": lambda store: store.queries.payload_files(1, 1),
 }
 SMALL = {"counters", "queue_reports", "federations", "json_each"}

@@ -41,8 +41,8 @@ class Database:
         make = {"sqlite": _sqlite, "postgresql": _postgresql}.get(address.get_backend_name())
         if make is None:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
-        self.engine = make(address)
-        self._writing = threading.Lock()
+        self.engine, self._readers, self._writers = make(address)
+        self._turn = threading.Lock()
 
     def close(self) -> None:
         """Give all connections back."""
@@ -52,7 +52,7 @@ class Database:
         """What ``work`` reads, all of it as of one moment."""
 
         def once() -> T:
-            with self._reader().begin() as connection:
+            with self._readers.begin() as connection:
                 return work(connection)
 
         return _retrying()(once)
@@ -65,7 +65,7 @@ class Database:
         unanswered: list[tuple[str, T]] = []
 
         def once() -> T:
-            with self._writing, self._writer().begin() as connection:
+            with self._turn, self._writers.begin() as connection:
                 transaction = self._lock(connection)
                 if unanswered:
                     earlier, result = unanswered.pop()
@@ -77,16 +77,6 @@ class Database:
             return result
 
         return _retrying()(once)
-
-    def _reader(self) -> Engine:
-        if self.engine.dialect.name == "sqlite":
-            return self.engine
-        return self.engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-
-    def _writer(self) -> Engine:
-        if self.engine.dialect.name == "sqlite":
-            return self.engine.execution_options(begin="BEGIN IMMEDIATE")
-        return self.engine
 
     def _lock(self, connection: Connection) -> str:
         """On PostgreSQL, wait to be the only writer; returns the transaction's number."""
@@ -123,24 +113,28 @@ def _is_unreachable(error: BaseException | None) -> bool:
     return isinstance(error, psycopg.OperationalError) and not refused
 
 
-def _postgresql(url: URL) -> Engine:
-    return create_engine(
+def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
+    """The engine, and the same for readers and for writers."""
+    engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="READ COMMITTED",
         pool_size=16,
         max_overflow=32,
         connect_args={"options": "-c jit=off", "application_name": "pilotage"},
     )
+    readers = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    return engine, readers, engine
 
 
-def _sqlite(url: URL) -> Engine:
+def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:
+    """The engine, and the same for readers and for writers."""
     if url.database in (None, "", ":memory:"):
         raise ValueError("a store in memory cannot be shared by threads: give a path, sqlite:///PATH")
     Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(url, pool_size=16, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
-    return engine
+    return engine, engine, engine.execution_options(begin="BEGIN IMMEDIATE")
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:

@@ -7,10 +7,12 @@ most ``limit`` long.
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from pilotage.model.decision import Choice
 from pilotage.model.documents import from_json
 from pilotage.model.identity import Identity
 from pilotage.model.states import AT_A_PILOT, STATES, JobState, Kind, PilotState, TaskState, TransferState
@@ -182,15 +184,23 @@ class Queries:
         return found[0] if found else None
 
     def pilots(self, state: PilotState | None, queue: str | None, limit: int) -> list[Pilot]:
-        """Pilots in a state, or of a queue, or all."""
-        query = select(*PILOT_COLUMNS).order_by(pilots.c.id.desc()).limit(limit)
-        query = query if state is None else query.where(is_state(pilots, state))
-        return self._pilots(query if queue is None else query.where(pilots.c.queue == queue))
+        """Pilots in a state, or of a queue, or all; those in a state by when they came into it."""
+        query = select(*PILOT_COLUMNS).limit(limit)
+        query = query if queue is None else query.where(pilots.c.queue == queue)
+        if state is None or queue is not None:
+            query = query.order_by(pilots.c.id.desc())
+        else:
+            query = query.order_by(pilots.c.since.desc(), pilots.c.id.desc())
+        return self._pilots(query if state is None else query.where(is_state(pilots, state)))
 
     def transfers(self, state: TransferState | None, limit: int) -> list[Transfer]:
-        """Transfers in a state, or all."""
-        query = select(*TRANSFER_COLUMNS).order_by(transfers.c.id.desc()).limit(limit)
-        query = query if state is None else query.where(is_state(transfers, state))
+        """Transfers in a state, by when they came into it, or all."""
+        query = select(*TRANSFER_COLUMNS).limit(limit)
+        if state is None:
+            query = query.order_by(transfers.c.id.desc())
+        else:
+            query = query.where(is_state(transfers, state))
+            query = query.order_by(transfers.c.since.desc(), transfers.c.id.desc())
         return self._database.read(
             lambda connection: [rows.transfer(row) for row in connection.execute(query)]
         )
@@ -243,7 +253,7 @@ class Queries:
     def _choices(self, query: Any) -> list[DatedChoice]:
         def read(connection: Connection) -> list[DatedChoice]:
             return [
-                from_json(DatedChoice, b'{"time":%s,' % repr(time).encode() + zlib.decompress(document)[1:])
+                _dated(time, from_json(Choice, zlib.decompress(document)))
                 for time, document in connection.execute(query)
             ]
 
@@ -260,6 +270,10 @@ class Queries:
             return {storage.name: storage.url for storage in self._federations.current(connection).storages}
         except NoFederation:
             return {}
+
+
+def _dated(time: float, choice: Choice) -> DatedChoice:
+    return DatedChoice(time=time, **{part.name: getattr(choice, part.name) for part in fields(choice)})
 
 
 def _kinds(connection: Connection, task: int) -> dict[int, JobKind]:

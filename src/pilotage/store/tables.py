@@ -226,6 +226,7 @@ tokens = Table(
     Column("created", Double, nullable=False),
     Column("expires", Double),
     Index("tokens_by_pilot", "pilot"),
+    Index("tokens_by_expiry", "expires"),
 )
 
 RECORDS: dict[Kind, Table] = {"task": tasks, "job": jobs, "transfer": transfers, "pilot": pilots}

@@ -185,6 +185,7 @@ def _tokens() -> None:
         sa.Column("expires", sa.Double()),
         sa.PrimaryKeyConstraint("hash"),
     )
+    op.create_index("tokens_by_expiry", "tokens", ["expires"])
     op.create_index("tokens_by_pilot", "tokens", ["pilot"])
 
 
