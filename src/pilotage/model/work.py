@@ -24,7 +24,8 @@ FileName = Annotated[
     ),
 ]
 OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Cores = Annotated[int, Field(ge=0, le=1_000_000)]
 Megabytes = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|sha256:[0-9a-f]{64}|)$")]
@@ -96,11 +97,11 @@ class TaskSpec:
     merge: MergeSpec | None = None
     files_per_job: Annotated[int, Field(ge=1)] = 1
     jobs: Annotated[int, Field(ge=1, le=10_000_000)] = 1
-    events_per_job: Annotated[int, Field(ge=1)] = 1
+    events_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
 
-    cores: Count = 1
-    max_cores: Count = 0
+    cores: Cores = 1
+    max_cores: Cores = 0
     ram: Megabytes = 0
     ram_unit: Literal["MBPerCore", "MB"] = "MBPerCore"
     base_ram: Megabytes = 0

@@ -8,7 +8,20 @@ from pydantic import ConfigDict, Field
 from .federation import Federation
 from .identity import Identity
 from .states import JobState, Kind
-from .work import Checksum, Count, File, Job, OutputName, Pilot, PilotKind, Replica, Task, Transfer
+from .work import (
+    Checksum,
+    Count,
+    File,
+    Job,
+    Megabytes,
+    OutputName,
+    Pilot,
+    PilotKind,
+    Replica,
+    Seconds,
+    Task,
+    Transfer,
+)
 
 COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     "jobs_by_queue": ("job", ("queue", "share")),
@@ -101,14 +114,14 @@ class Report:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    job: int
-    attempt: int
+    job: Count
+    attempt: Count
     state: Literal["starting", "running", "done", "failed"]
     error: Annotated[str, Field(max_length=4000)] = ""
-    exit_code: int | None = None
-    cpu_seconds: float = 0
-    wall_seconds: float = 0
-    max_rss: float = 0
+    exit_code: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
+    cpu_seconds: Seconds = 0
+    wall_seconds: Seconds = 0
+    max_rss: Megabytes = 0
     outputs: tuple[Output, ...] = ()
 
 
