@@ -261,3 +261,17 @@ def test_a_transfer_that_is_tried_again_stands_in_one_place(store: Store) -> Non
         NOW + 5,
         False,
     )
+
+
+def test_a_choice_that_moves_nothing_is_kept_once_a_task(store: Store) -> None:
+    task = new_task(store)
+    job, _ = new_jobs(store, task, 2)
+    for seconds in (0, 10, 31):
+        store.commit(decision(choices=(choice(task, (seconds,)),), time=NOW + seconds), "tester")
+    assert [c.jobs for c in store.queries.task_choices(task)] == [(31,)]
+    moving = decision(
+        move("job", [job], J.DEFINED, J.PENDING, choice=0), choices=(choice(task, (job,)),), time=NOW + 32
+    )
+    store.commit(moving, "tester")
+    store.commit(decision(choices=(choice(task, (99,)),), time=NOW + 99), "tester")
+    assert [c.jobs for c in store.queries.task_choices(task)] == [(99,), (job,)]

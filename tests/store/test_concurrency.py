@@ -5,6 +5,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from pilotage.store import Store
 
@@ -46,21 +47,23 @@ def in_threads(*works: Callable[[], None]) -> None:
         raise errors[0]
 
 
-def test_of_two_that_move_the_same_records_exactly_one_wins_each(store: Store) -> None:
-    task = new_task(store)
-    jobs = new_jobs(store, task, 100)
+def test_of_those_that_move_the_same_records_exactly_one_wins_each(store: Store, store_url: str) -> None:
+    jobs = new_jobs(store, new_task(store), 100)
     barrier = threading.Barrier(4)
     winners: Counter[int] = Counter()
+    stores = [Store.open(store_url) for _ in range(4)]
 
-    def race() -> None:
+    def race(own: Store) -> None:
         for start in range(0, 100, 10):
             barrier.wait()
             step = move("job", jobs[start : start + 10], J.DEFINED, J.ACTIVATED, attempts=(1,) * 10)
-            winners.update(store.commit(decision(step), "racer").accepted[0])
+            winners.update(own.commit(decision(step), "racer").accepted[0])
 
-    in_threads(race, race, race, race)
+    in_threads(*(partial(race, own) for own in stores))
     assert winners == Counter(jobs)
     assert [len(store.queries.events("job", job)) for job in jobs] == [2] * 100
+    for own in stores:
+        own.close()
 
 
 def test_of_several_processes_exactly_one_wins_each(store: Store, store_url: str) -> None:

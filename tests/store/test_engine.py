@@ -71,12 +71,17 @@ def test_a_connection_that_is_lost_in_a_commit_is_retried(postgresql: Store, wor
 
 
 def test_a_commit_whose_answer_was_lost_is_not_done_again(postgresql: Store) -> None:
-    def commit_and_kill(connection: Connection) -> None:
-        connection.connection.dbapi_connection.commit()  # type: ignore[union-attr]
-        terminate(postgresql, connection)
+    lost: list[Connection] = []
 
-    event.listen(postgresql.database.engine, "commit", once(commit_and_kill, lambda *_: True))
+    def commit_and_lose(connection: Connection) -> None:
+        lost.append(connection)
+        driver: Any = connection.connection.dbapi_connection
+        driver.commit()
+        driver.close()
+
+    event.listen(postgresql.database.engine, "commit", once(commit_and_lose, lambda *_: True))
     assert create(postgresql, TASK) == [1]
+    assert lost
     assert [task.id for task in postgresql.queries.tasks(None, None, 10)] == [1]
 
 

@@ -89,20 +89,26 @@ def test_split_sees_registered_tasks_oldest_first(house: Store) -> None:
 def test_broker_sees_defined_jobs_by_priority_then_age_with_their_inputs(house: Store) -> None:
     files(house, "a", "b", "c")
     create(house, Replica(file="b", storage="PIC-disk"), Replica(file="c", storage="PIC-disk"))
-    task, other = new_task(house), new_task(house)
+    task, urgent, other = new_task(house), new_task(house), new_task(house)
     low = new_jobs(house, task, 2, priority=1)
-    high = new_jobs(house, task, 2, priority=9, inputs=("b", "a"))
+    high = new_jobs(house, urgent, 2, priority=9, inputs=("b", "a"))
     bring(house, new_jobs(house, other, 3), J.ACTIVATED)
-    world = house.snapshots.for_broker(NOW, 1, 3)
-    assert ids(world.jobs) == [*high, low[0]]
-    assert [job.inputs for job in world.jobs] == [("b", "a"), ("b", "a"), ()]
-    assert ids(world.tasks) == [task]
+    world = house.snapshots.for_broker(NOW, 1, 4)
+    assert ids(world.jobs) == [*high, *low]
+    assert [job.inputs for job in world.jobs] == [("b", "a"), ("b", "a"), (), ()]
+    assert ids(world.tasks) == [task, urgent]
     assert [file.name for file in world.files] == ["a", "b"]
     assert world.replicas == (Replica(file="b", storage="PIC-disk"),)
     assert world.job_counts == (
         JobCount(queue="", share="default", state=J.DEFINED, jobs=4),
         JobCount(queue="CERN-q", share="default", state=J.ACTIVATED, jobs=3),
     )
+
+
+def test_a_large_task_that_waits_keeps_no_other_from_the_broker(house: Store) -> None:
+    large = new_jobs(house, new_task(house), 20, priority=9)
+    small = new_jobs(house, new_task(house), 2, priority=1)
+    assert ids(house.snapshots.for_broker(NOW, 1, 10).jobs) == [*large[:5], *small]
 
 
 def test_broker_can_be_shown_pending_jobs_instead(house: Store) -> None:
