@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, Update, bindparam, insert, select, update
+from sqlalchemy import Connection, Select, Update, bindparam, delete, insert, select, update
 
 from pilotage.model.decision import Change, Claim, Committed, Create, Creation, Decision, Move, Touch
 from pilotage.model.documents import to_json
@@ -46,6 +46,14 @@ LIVE: dict[Kind, tuple[State, ...]] = {
     "transfer": LIVE_TRANSFERS,
     "pilot": LIVE_PILOTS,
 }
+
+
+REPEATED_AFTER = 30.0
+"""How long what a waiting task was told stands before it is told anew, in s."""
+
+_UNMOVED = (decisions.c.moved.is_(False), among(decisions.c.task, "tasks"))
+_SAID_LATELY = select(decisions.c.task).where(*_UNMOVED, decisions.c.time > bindparam("time"))
+_FORGET_UNMOVED = delete(decisions).where(*_UNMOVED)
 
 
 def check(decision: Decision) -> None:
@@ -222,13 +230,28 @@ class Commit:
             (self._effective if effective else self._ineffective).add(move.choice)
 
     def _save_documents(self) -> None:
-        """A choice is kept unless every move that it is the reason of was handed back whole."""
+        """A choice is kept unless every move that it is the reason of was handed back whole.
+
+        Of those that move nothing, because the jobs only wait, a task has one, the newest: it is written
+        anew when the last one is older than ``REPEATED_AFTER``.
+        """
         dropped = self._ineffective - self._effective
-        rows = [
-            {"id": self._first_document + index, "actor": self._actor, **row}
+        rows: list[dict[str, Any]] = [
+            {
+                "id": self._first_document + index,
+                "actor": self._actor,
+                "moved": index in self._effective,
+                **row,
+            }
             for index, row in enumerate(self._documents.rows)
             if index not in dropped
         ]
+        unmoved = sorted({row["task"] for row in rows if not row["moved"]})
+        if unmoved:
+            before = {"tasks": unmoved, "time": self._decision.time - REPEATED_AFTER}
+            said = set(self._connection.execute(_SAID_LATELY, before).scalars())
+            rows = [row for row in rows if row["moved"] or row["task"] not in said]
+            self._connection.execute(_FORGET_UNMOVED, {"tasks": sorted({*unmoved} - said)})
         if rows:
             self._connection.execute(insert(decisions), rows)
 

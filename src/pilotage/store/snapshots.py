@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import Select, bindparam, func, select
 
 from pilotage.model.states import (
     AT_A_PILOT,
@@ -39,11 +39,26 @@ EXAMPLES = 20
 _j, _t, _c = jobs.c, tasks.c, counters.c
 _LIMIT: Any = bindparam("limit", type_=None)
 
+
+def _tasks_with_jobs(state: JobState) -> Select[Any]:
+    """The tasks that have jobs in a state, stepping through an index from one task to the next."""
+    first = select(func.min(_j.task).label("task")).where(is_state(jobs, state)).cte("found", recursive=True)
+    following = (
+        select(func.min(_j.task)).where(is_state(jobs, state), _j.task > first.c.task).scalar_subquery()
+    )
+    found = first.union_all(select(following).where(first.c.task.is_not(None)))
+    return select(found.c.task).where(found.c.task.is_not(None)).limit(_LIMIT)
+
+
 _TO_SPLIT = select(*TASK_COLUMNS).where(is_state(tasks, TaskState.REGISTERED)).order_by(_t.id).limit(_LIMIT)
 _TO_BROKER = {
-    state: select(*JOB_COLUMNS).where(is_state(jobs, state)).order_by(_j.priority.desc(), _j.id).limit(_LIMIT)
+    state: select(*JOB_COLUMNS)
+    .where(_j.task == bindparam("task"), is_state(jobs, state))
+    .order_by(_j.id)
+    .limit(_LIMIT)
     for state in (JobState.DEFINED, JobState.PENDING)
 }
+_TASKS_TO_BROKER = {state: _tasks_with_jobs(state) for state in _TO_BROKER}
 _TO_MATCH = (
     select(*JOB_COLUMNS)
     .where(
@@ -97,11 +112,17 @@ class Snapshots:
     def for_broker(self, time: float, seed: int, limit: int, state: JobState = JobState.DEFINED) -> World:
         """Jobs to be brokered, by priority, then age; their inputs; what is where already.
 
-        ``state`` PENDING gives those that wait for a queue instead (B37).
+        Every task that has any is there with its oldest jobs, about ``limit`` in all, so that one which
+        has to wait does not keep the others out. ``state`` PENDING gives those that wait for a queue (B37).
         """
 
         def read(reader: Reader, _: World) -> dict[str, Any]:
-            found = reader.jobs(_TO_BROKER[state], limit=limit)
+            waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[state], limit=limit)]
+            each = max(1, limit // max(1, len(waiting)))
+            rows = chain.from_iterable(
+                reader.rows(_TO_BROKER[state], task=task, limit=each) for task in waiting
+            )
+            found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
             inputs = reader.inputs_of(found)
             return {
                 "jobs": found,

@@ -185,6 +185,7 @@ decisions = Table(
     Column("step", String, nullable=False),
     Column("time", Double, nullable=False),
     _text("actor"),
+    Column("moved", Boolean, nullable=False),
     Column("document", LargeBinary, nullable=False),
     Index("decisions_by_task", "task", "id"),
 )
@@ -264,15 +265,17 @@ Index("files_by_job", _f.job, **_where(_f.job.is_not(None)))
 Index("jobs_by_task", _j.task, _j.state, _j.id)
 Index("jobs_by_state", _j.state, _j.since, _j.id)
 Index("jobs_urgent", _j.state, _j.since, _j.id, **_where(is_urgent))
-Index("jobs_to_broker", _j.state, _j.priority.desc(), _j.id, **_where(is_state(jobs, JobState.DEFINED)))
+Index("jobs_to_broker", _j.state, _j.task, _j.id, **_where(is_state(jobs, JobState.DEFINED)))
 Index("jobs_to_wake", _j.state, _j.wake_at, _j.id, **_where(is_state(jobs, JobState.PENDING)))
-Index("jobs_to_lift", _j.state, _j.priority.desc(), _j.id, **_where(is_state(jobs, JobState.PENDING)))
+Index("jobs_to_lift", _j.state, _j.task, _j.id, **_where(is_state(jobs, JobState.PENDING)))
 Index(
     "jobs_to_match",
     *(_j.queue, _j.requirements, _j.priority.desc(), _j.id),
     **_where(is_state(jobs, JobState.ACTIVATED)),
 )
 Index("jobs_at_pilots", _j.pilot, _j.id, **_where(is_state(jobs, *AT_A_PILOT)))
+
+Index("decisions_unmoved", decisions.c.task, **_where(decisions.c.moved.is_(False)))
 
 Index(
     "transfers_to_start",

@@ -46,10 +46,18 @@ def _decisions() -> None:
         sa.Column("step", sa.String(), nullable=False),
         sa.Column("time", sa.Double(), nullable=False),
         sa.Column("actor", sa.String(), server_default="", nullable=False),
+        sa.Column("moved", sa.Boolean(), nullable=False),
         sa.Column("document", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("decisions_by_task", "decisions", ["task", "id"])
+    op.create_index(
+        "decisions_unmoved",
+        "decisions",
+        ["task"],
+        sqlite_where=sa.text("moved IS 0"),
+        postgresql_where=sa.text("moved IS false"),
+    )
 
 
 def _events() -> None:
@@ -281,14 +289,14 @@ def _jobs() -> None:
     op.create_index(
         "jobs_to_broker",
         "jobs",
-        ["state", sa.literal_column("priority DESC"), "id"],
+        ["state", "task", "id"],
         sqlite_where=sa.text("state = 'defined'"),
         postgresql_where=sa.text("state = 'defined'"),
     )
     op.create_index(
         "jobs_to_lift",
         "jobs",
-        ["state", sa.literal_column("priority DESC"), "id"],
+        ["state", "task", "id"],
         sqlite_where=sa.text("state = 'pending'"),
         postgresql_where=sa.text("state = 'pending'"),
     )
