@@ -2,6 +2,7 @@
 
 import csv
 import multiprocessing
+import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import zip_longest
@@ -14,7 +15,9 @@ Row = list[str]
 
 def directly(files: Sequence[tuple[str, Path]], processes: int) -> list[Row]:
     """The rows of the merged table, computed here, without sites, pilots or transfers."""
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    ignore = (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(processes, context, initializer=signal.signal, initargs=ignore) as pool:
         rows = [list(map(str, row)) for row in pool.map(_statistics, sorted(files), chunksize=16)]
     return [list(COLUMNS), *rows]
 

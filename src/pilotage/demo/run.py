@@ -52,7 +52,10 @@ def run(directory: Path | None, keep: bool, json_output: bool, port: int | None)
         with _interruptible():
             return _run(work, directory or Path("pilotage-demo"), console, json_output, port)
     except (ServerError, DemonstrationError) as error:
-        console.print(f"[red]The demonstration failed:[/red] {error}", highlight=False)
+        console.print("The demonstration failed:", style="red", end=" ")
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        if not keep:
+            console.print("With --keep the server's log and the pilots' directories can be looked at.")
         return 1
     except KeyboardInterrupt:
         console.print("Interrupted; everything that was started is stopped.")
@@ -156,13 +159,17 @@ def _failures(server: Server, task: int) -> str:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Lets SIGTERM end the demonstration as Ctrl-C does: everything is stopped first."""
+    """Ctrl-C or SIGTERM ends the demonstration, and nothing interrupts the stopping of what it started."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
 
     def interrupt(_: int, __: FrameType | None) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    previous = signal.signal(signal.SIGTERM, interrupt)
+    previous = [signal.signal(number, interrupt) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)

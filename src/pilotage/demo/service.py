@@ -40,15 +40,20 @@ class Server:
 
     def get(self, path: str, **parameters: str | int) -> Any:
         """What the API answers. Raises :class:`ServerError` for anything but success."""
-        return self._answer(self._client.get(path, params=parameters))
+        return self._send(self._client.build_request("GET", path, params=parameters))
 
     def post(self, path: str, document: object) -> Any:
         """The same for a document that is sent."""
-        return self._answer(self._client.post(path, json=document))
+        return self._send(self._client.build_request("POST", path, json=document))
 
-    def _answer(self, response: httpx.Response) -> Any:
+    def _send(self, request: httpx.Request) -> Any:
+        try:
+            response = self._client.send(request)
+        except httpx.TransportError as error:
+            self.check()
+            raise ServerError(f"{request.method} {request.url}: no answer: {error}") from error
         if not response.is_success:
-            raise ServerError(f"{response.request.method} {response.request.url}: {response.text}")
+            raise ServerError(f"{request.method} {request.url}: {response.text}")
         return response.json()
 
     @property
