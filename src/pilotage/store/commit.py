@@ -2,8 +2,9 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection, Select, Update, bindparam, delete, insert, select, update
@@ -30,10 +31,11 @@ from .sightings import Sightings
 from .tables import RECORDS, decisions
 
 _STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended"}
-_OUTCOME = {"error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "started", "ended"}
+_USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir"}
+_OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
 
 WRITABLE: dict[Kind, frozenset[str]] = {
-    "task": frozenset({"error"}),
+    "task": frozenset({"error", "measured"}),
     "job": frozenset({"queue", "pilot", "wake_at", *_OUTCOME}),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
     "pilot": frozenset({"reference", "heartbeat", "error", "matched", "ended"}),
@@ -91,6 +93,10 @@ def _check_claims(claims: Sequence[Claim]) -> None:
             raise ValueError(f"there is no counter {claim.counter} by {len(claim.key)} columns")
 
 
+Result = tuple[tuple[int, ...], tuple[int | None, ...]]
+"""The ids of a change's records that were moved or touched, and of those that came into being."""
+
+
 class Documents:
     """The reasons of a decision as they are stored, made before the transaction begins."""
 
@@ -125,7 +131,7 @@ class Commit:
     def run(self) -> Committed:
         """Apply the changes in their order; returns what became of each."""
         self._first_document = self._next_document()
-        results = [self._apply(change) for change in self._decision.changes]
+        results = [result for like in _alike(self._decision.changes) for result in self._apply(like)]
         self._save_documents()
         self._sightings.write()
         self._deltas.write()
@@ -135,32 +141,57 @@ class Commit:
             handed_back=self._handed_back,
         )
 
-    def _apply(self, change: Change) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
-        if isinstance(change, Move):
-            accepted = self._move(change)
-            created = self._creations(change, set(accepted)) if change.creates else ()
-            return accepted, created
-        if isinstance(change, Create):
-            return (), self._create(change)
-        return self._touch(change), ()
+    def _apply(self, like: Sequence[Change]) -> list[Result]:
+        """Changes that follow each other and are alike: several only where they are moves."""
+        if isinstance(like[0], Create):
+            return [((), self._create(like[0]))]
+        if isinstance(like[0], Touch):
+            return [(self._touch(like[0]), ())]
+        moves = [move for move in like if isinstance(move, Move)]
+        return [
+            (accepted, self._creations(move, set(accepted)) if move.creates else ())
+            for move, accepted in zip(moves, self._move(moves), strict=True)
+        ]
 
-    def _move(self, move: Move) -> tuple[int, ...]:
-        rows = self._current(move.kind, move.ids, move.attempts, (move.source,))
-        room = self._deltas.room(move.claims, len(rows)) if move.claims else len(rows)
-        rows = rows[:room]
-        self._handed_back += len(set(move.ids)) - len(rows)
-        self._note_choice(move, bool(rows))
-        if not rows:
-            return ()
-        accepted = tuple(row[0] for row in rows)
-        decision = None if move.choice is None else self._first_document + move.choice
-        self._events.moved(move.kind, accepted, move.source, move.target, move.cause, decision)
-        values: dict[str, Any] = {f"new_{name}": value for name, value in move.changes.items()}
-        values |= {"ids": accepted, "new_state": str(move.target), "new_since": self._decision.time}
-        columns = frozenset(move.changes) | {"state", "since"}
-        self._connection.execute(_update(move.kind, columns, move.next_attempt), values)
-        self._count(move, rows)
-        return accepted
+    def _move(self, moves: Sequence[Move]) -> list[tuple[int, ...]]:
+        """The records of each move that make it: looked at together, and written together."""
+        kind = moves[0].kind
+        present = self._present(kind, [id_ for move in moves for id_ in move.ids], (moves[0].source,))
+        taken: list[list[Any]] = []
+        for move in moves:
+            rows = _as_seen(present, move.ids, move.attempts)
+            room = self._deltas.room(move.claims, len(rows)) if move.claims else len(rows)
+            taken.append(rows[:room])
+            self._handed_back += len(set(move.ids)) - len(taken[-1])
+            self._note_choice(move, bool(taken[-1]))
+            self._count(move, taken[-1])
+            for row in taken[-1]:
+                del present[row[0]]
+        ids = [tuple(row[0] for row in rows) for rows in taken]
+        self._write_moves([(move, accepted) for move, accepted in zip(moves, ids, strict=True) if accepted])
+        return ids
+
+    def _write_moves(self, moves: Sequence[tuple[Move, tuple[int, ...]]]) -> None:
+        if not moves:
+            return
+        first = moves[0][0]
+        self._events.moved(
+            first.kind,
+            [
+                (ids, move.source, move.target, move.cause, self._document_of(move.choice))
+                for move, ids in moves
+            ],
+        )
+        columns = frozenset(first.changes) | {"state", "since"}
+        values = [
+            {f"new_{name}": value for name, value in move.changes.items()}
+            | {"ids": ids, "new_state": str(move.target), "new_since": self._decision.time}
+            for move, ids in moves
+        ]
+        self._connection.execute(_update(first.kind, columns, first.next_attempt), values)
+
+    def _document_of(self, choice: int | None) -> int | None:
+        return None if choice is None else self._first_document + choice
 
     def _count(self, move: Move, rows: Sequence[Any]) -> None:
         columns = KEY_COLUMNS[move.kind]
@@ -171,7 +202,8 @@ class Commit:
             self._sightings.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
 
     def _touch(self, touch: Touch) -> tuple[int, ...]:
-        rows = self._current(touch.kind, touch.ids, touch.attempts, LIVE[touch.kind])
+        present = self._present(touch.kind, touch.ids, LIVE[touch.kind])
+        rows = _as_seen(present, touch.ids, touch.attempts)
         self._handed_back += len(set(touch.ids)) - len(rows)
         accepted = tuple(row[0] for row in rows)
         if accepted and touch.changes:
@@ -183,16 +215,10 @@ class Commit:
                 self._sightings.touched(touch, dict(zip(columns, row, strict=True)))
         return accepted
 
-    def _current(
-        self, kind: Kind, ids: Sequence[int], attempts: Sequence[int] | None, states: tuple[State, ...]
-    ) -> list[Any]:
-        """The records that are as the decision saw them: id, state, attempt, what they are counted by."""
+    def _present(self, kind: Kind, ids: Sequence[int], states: tuple[State, ...]) -> dict[int, Any]:
+        """The records that are in one of the states: id, state, attempt, what they are counted by."""
         found = self._connection.execute(_rows(kind), {"ids": ids})
-        rows = {row[0]: row for row in found if row[1] in states}
-        if attempts is not None:
-            wanted = dict(zip(ids, attempts, strict=True))
-            return [rows[id_] for id_ in wanted if id_ in rows and rows[id_][2] == wanted[id_]]
-        return [rows[id_] for id_ in dict.fromkeys(ids) if id_ in rows]
+        return {row[0]: row for row in found if row[1] in states}
 
     def _creations(self, move: Move, accepted: set[int]) -> tuple[int | None, ...]:
         """What rests on records that moved comes into being; the rest of it does not."""
@@ -254,6 +280,26 @@ class Commit:
             self._connection.execute(_FORGET_UNMOVED, {"tasks": sorted({*unmoved} - said)})
         if rows:
             self._connection.execute(insert(decisions), rows)
+
+
+def _alike(changes: Sequence[Change]) -> Iterator[list[Change]]:
+    """Runs of moves that set the same columns on the same transition; every other change for itself."""
+    for _, run in groupby(enumerate(changes), key=lambda numbered: _likeness(*numbered)):
+        yield [change for _, change in run]
+
+
+def _likeness(number: int, change: Change) -> tuple[object, ...]:
+    if not isinstance(change, Move) or change.creates:
+        return (number,)
+    return (change.kind, change.source, change.target, change.next_attempt, frozenset(change.changes))
+
+
+def _as_seen(present: Mapping[int, Any], ids: Sequence[int], attempts: Sequence[int] | None) -> list[Any]:
+    """The records that are still as a decision saw them, in its order."""
+    if attempts is None:
+        return [present[id_] for id_ in dict.fromkeys(ids) if id_ in present]
+    wanted = dict(zip(ids, attempts, strict=True))
+    return [present[id_] for id_ in wanted if id_ in present and present[id_][2] == wanted[id_]]
 
 
 @cache

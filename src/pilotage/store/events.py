@@ -16,6 +16,10 @@ _COLUMNS = ["kind", "record", "task", "attempt", "source", "target", "time", "ca
 _ROW = [bindparam(f"the_{name}", type_=events.c[name].type) for name in _COLUMNS[4:]]
 
 
+Transit = tuple[Sequence[int], State | None, State, str, int | None]
+"""Ids, the state they leave, the state they come into, the cause, and the decision's number."""
+
+
 @cache
 def _moved(kind: Kind) -> Insert:
     """One statement for any number of records of a kind; taken before they move, for their attempt."""
@@ -34,29 +38,22 @@ class Events:
 
     def created(self, kind: Kind, ids: Iterable[int], state: State, cause: str) -> None:
         """Records that are already there came into being."""
-        self._write(kind, list(ids), None, state, cause, None)
+        self._write(kind, [(list(ids), None, state, cause, None)])
 
-    def moved(
-        self, kind: Kind, ids: Sequence[int], source: State, target: State, cause: str, decision: int | None
-    ) -> None:
+    def moved(self, kind: Kind, moves: Sequence[Transit]) -> None:
         """Records are about to move."""
-        self._write(kind, ids, source, target, cause, decision)
+        self._write(kind, moves)
 
-    def _write(
-        self,
-        kind: Kind,
-        ids: Sequence[int],
-        source: State | None,
-        target: State,
-        cause: str,
-        decision: int | None,
-    ) -> None:
-        values: Mapping[str, object] = {
-            "ids": ids,
-            "the_source": None if source is None else str(source),
-            "the_target": str(target),
-            "the_cause": cause,
-            "the_decision": decision,
-            **self._common,
-        }
+    def _write(self, kind: Kind, moves: Sequence[Transit]) -> None:
+        values: list[Mapping[str, object]] = [
+            {
+                "ids": ids,
+                "the_source": None if source is None else str(source),
+                "the_target": str(target),
+                "the_cause": cause,
+                "the_decision": decision,
+                **self._common,
+            }
+            for ids, source, target, cause, decision in moves
+        ]
         self._connection.execute(_moved(kind), values)
