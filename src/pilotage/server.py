@@ -57,7 +57,7 @@ def _run(store: Store, settings: Settings, names: Sequence[str], api: bool) -> N
     running.start()
     try:
         if api:
-            _serve(store, settings)
+            _serve(store, settings, ringing)
         else:
             _wait_for_signal()
     finally:
@@ -65,9 +65,9 @@ def _run(store: Store, settings: Settings, names: Sequence[str], api: bool) -> N
         stager.stop()
 
 
-def _serve(store: Store, settings: Settings) -> None:
+def _serve(store: Store, settings: Settings, ringing: bells.Bells) -> None:
     config = uvicorn.Config(
-        create_app(store),
+        create_app(store, ringing.ring),
         host=settings.host,
         port=settings.port,
         log_level="warning",
