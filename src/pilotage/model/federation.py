@@ -65,6 +65,7 @@ class ComputingElement:
 class Queue:
     """A queue of a site. 0 or none is no limit, except ``cores``, where 0 takes any.
 
+    Where ``vos`` are named, only tasks of these may use it (F1).
     Memory and ``max_workdir`` in MB, walltimes in s, ``core_power`` in HS23 per core, ``max_disk_io`` in
     kB/s per core.
     """
@@ -92,6 +93,7 @@ class Queue:
     disable_reassign: bool = False
     pledged_cpu: float | None = None
     num_slots: Annotated[int, Field(ge=0)] | None = None
+    vos: tuple[Name, ...] = ()
     computing_element: ComputingElement | None = None
 
 

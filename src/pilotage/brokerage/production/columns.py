@@ -84,6 +84,9 @@ class QueueColumns:
     connectivity: Column
     connectivity_kinds: tuple[str, ...]
     connectivity_code: Codes
+    vos: Column
+    vo_kinds: tuple[tuple[str, ...], ...]
+    vo_code: Codes
     transferring_limit: Column
     opportunistic: Mask
     num_slots: Column
@@ -176,6 +179,8 @@ def _attributes(queues: list[Queue], constants: BrokerageConstants) -> dict[str,
 
     parents = {queue.parent for queue in queues}
     kinds = tuple(sorted({queue.connectivity for queue in queues}))
+    vo_kinds = tuple(sorted({queue.vos for queue in queues}))
+    vo_codes = {vos: code for code, vos in enumerate(vo_kinds)}
     return {
         "names": labels(queue.name for queue in queues),
         "site_names": labels(queue.site for queue in queues),
@@ -197,6 +202,9 @@ def _attributes(queues: list[Queue], constants: BrokerageConstants) -> dict[str,
         "connectivity": labels(queue.connectivity for queue in queues),
         "connectivity_kinds": kinds,
         "connectivity_code": np.array([kinds.index(queue.connectivity) for queue in queues], dtype=np.intp),
+        "vos": labels(", ".join(queue.vos) for queue in queues),
+        "vo_kinds": vo_kinds,
+        "vo_code": np.array([vo_codes[queue.vos] for queue in queues], dtype=np.intp),
         "transferring_limit": column(
             queue.transferring_limit or constants.transferring_limit for queue in queues
         ),

@@ -96,6 +96,7 @@ class TaskColumns:
     disk_io: Column
     direct_only: Column
     ip_connectivity: Column
+    vo: Column
     outputs: Column
     t1_weight: Column
 
@@ -199,6 +200,7 @@ def _attributes(groups: Sequence[Group]) -> dict[str, Column]:
         "disk_io": _column([spec.disk_io for spec in specs], float),
         "direct_only": _column([spec.direct_access_only for spec in specs], bool),
         "ip_connectivity": _column([spec.ip_connectivity for spec in specs], object),
+        "vo": _column([group.task.owner.vo for group in groups], object),
         "outputs": _column([bool(spec.outputs) for spec in specs], bool),
         "t1_weight": _column([spec.t1_weight for spec in specs], float),
     }

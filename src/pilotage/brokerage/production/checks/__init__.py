@@ -4,15 +4,21 @@ B36, which changes with every job that is placed, stands in ``placement.py``. Li
 (B6, B7, B24) are the snapshot's: a job that is only now placed has nothing to transfer to its nucleus yet.
 """
 
-from . import data, network, nucleus, size, status, walltime
+from . import data, network, nucleus, size, status, vo, walltime
 from .check import Check, Verdict
 
 CHECKS: tuple[Check, ...] = tuple(
     sorted(
-        status.CHECKS + network.CHECKS + nucleus.CHECKS + data.CHECKS + size.CHECKS + walltime.CHECKS,
-        key=lambda check: int(check.rule[1:]),
+        status.CHECKS
+        + network.CHECKS
+        + nucleus.CHECKS
+        + data.CHECKS
+        + size.CHECKS
+        + walltime.CHECKS
+        + vo.CHECKS,
+        key=lambda check: (check.rule[0], int(check.rule[1:])),
     )
 )
-"""In the order of the rules; a check's position is its bit in the refusal matrix."""
+"""In the order of the rules, the house's own (F) last; a check's position is its bit in the refusals."""
 
 __all__ = ["CHECKS", "Check", "Verdict"]

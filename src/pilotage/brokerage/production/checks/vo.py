@@ -1,0 +1,23 @@
+"""Whom a queue is for: F1, a rule of this house, which none of the published texts has."""
+
+import numpy as np
+
+from pilotage.brokerage.production.columns import QueueColumns
+from pilotage.brokerage.production.tasks import TaskColumns
+
+from .check import NEVER, Check, Verdict, check
+
+
+@check("F1", "VO", "operator", reads=("vo",), lifted_by="the queue is opened to the VO")
+def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The queue is open to the VO of the task's owner: it names that VO, or none at all."""
+    if queues.vo_kinds == ((),):
+        return NEVER
+    refused = [
+        [bool(open_to) and owner not in open_to for open_to in queues.vo_kinds] for owner in tasks.vo[:, 0]
+    ]
+    mask = np.array(refused, dtype=bool)[:, queues.vo_code]
+    return Verdict(mask, tasks.vo, queues.vos)
+
+
+CHECKS: tuple[Check, ...] = (vo,)
