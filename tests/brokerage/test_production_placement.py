@@ -208,7 +208,7 @@ def test_a_job_without_its_task_is_an_error() -> None:
 
 
 def test_options_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="no options are known, got speed"):
+    with pytest.raises(ValueError, match="speed: there is no such option"):
         Production({"speed": 11})
 
 

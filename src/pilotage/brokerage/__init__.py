@@ -1,5 +1,5 @@
 """Choosing where jobs run: the plugin interface, the production brokerage, and saying why."""
 
-from .plugin import Brokerage, PluginError, PluginOptionsError, UnknownPluginError, load
+from .plugin import Brokerage, OptionError, PluginError, PluginOptionsError, UnknownPluginError, load
 
-__all__ = ["Brokerage", "PluginError", "PluginOptionsError", "UnknownPluginError", "load"]
+__all__ = ["Brokerage", "OptionError", "PluginError", "PluginOptionsError", "UnknownPluginError", "load"]

@@ -1,6 +1,6 @@
 """The brokerage's plugin interface: a class that decides, found by an entry point and made with options."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, runtime_checkable
 
@@ -33,6 +33,15 @@ class UnknownPluginError(PluginError):
 
 class PluginOptionsError(PluginError):
     """A brokerage does not take the options it was given."""
+
+
+class OptionError(ValueError):
+    """For plugins to raise when they are made: ``path`` leads to the option that is wrong."""
+
+    def __init__(self, path: Sequence[str | int], message: str) -> None:
+        self.path = tuple(path)
+        self.message = message
+        super().__init__(f"{'.'.join(map(str, self.path))}: {message}")
 
 
 def load(name: str, options: Mapping[str, Any]) -> Brokerage:

@@ -2,14 +2,16 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pilotage.model import fairshare
 from pilotage.model.federation import Federation, GlobalShare, Queue
 from pilotage.model.identity import Identity
+from pilotage.model.software import ArchitectureError, parse_architecture
 from pilotage.model.work import InputFile, TaskSpec
 
 from .faults import MOST_FAULTS, Fault, Path
@@ -17,9 +19,9 @@ from .faults import MOST_FAULTS, Fault, Path
 MAX_PAYLOAD = 1 << 20
 """Bytes that the payload files of a task may have together."""
 
+_PLUGINS = "pilotage.brokerage"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
-_CONDITION = re.compile(r"(type|group|gshare)=(?P<pattern>[^=<>]+)|priority(<=|>=|==|=|<|>|!=)-?\d+")
 
 
 def check_federation(federation: Federation) -> list[tuple[Path, str]]:
@@ -128,26 +130,11 @@ def _limits(at: int, queue: Queue) -> Iterator[Fault]:
         if most and least > most:
             message = f"{least:g} {unit} is above the max_{name} of {most:g} {unit}"
             yield Fault(("queues", at, f"min_{name}"), message, f"give at most {most:g}")
-    for part in filter(None, (part.strip() for part in queue.fairshare_policy.split(","))):
-        *conditions, share = part.split(":")
-        problem = "" if conditions and re.fullmatch(r"\d+%", share) else "has no :n% at its end"
-        problem = problem or next(filter(None, map(_condition_problem, conditions)), "")
-        if problem:
-            remedy = "give a list like type=evgen:0%,group=phys.*:100%,priority>800:50%"
-            yield Fault(("queues", at, "fairshare_policy"), f"{part!r} {problem} (B10)", remedy)
-
-
-def _condition_problem(condition: str) -> str:
-    match = _CONDITION.fullmatch(condition.strip())
-    if match is None:
-        return f"has the condition {condition!r}, which is none of type=, group=, gshare=, priority<op>n"
-    pattern = match["pattern"]
-    if pattern and pattern != "*":
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            return f"has the pattern {pattern!r}, which is no regular expression: {error}"
-    return ""
+    try:
+        fairshare.parse(queue.fairshare_policy)
+    except fairshare.PolicyError as error:
+        remedy = "give a list like type=evgen:0%,group=phys.*:100%,priority>800:50%"
+        yield Fault(("queues", at, "fairshare_policy"), f"{error} (B10)", remedy)
 
 
 def _constants(federation: Federation) -> Iterator[Fault]:
@@ -170,14 +157,29 @@ def _plugins(federation: Federation) -> Iterator[Fault]:
     known = _Known("brokerage plugin", brokerages())
     for vo, name in federation.plugins.items():
         yield from known.lacks(("plugins", vo), name)
-    for name in federation.plugin_options:
+    for name, options in federation.plugin_options.items():
         yield from known.lacks(("plugin_options", name), name)
+        if name in known.names:
+            yield from _options(name, options)
+    shares = _Known("share", {share.name for share in federation.shares})
+    for name in federation.brokerage.nqueue_limit_site_by_share:
+        yield from shares.lacks(("brokerage", "nqueue_limit_site_by_share", name), name)
+
+
+def _options(name: str, options: Mapping[str, Any]) -> Iterator[Fault]:
+    """What a plugin says when it is made with its options; an error may have the ``path`` to the option."""
+    for point in entry_points(group=_PLUGINS, name=name):
+        try:
+            point.load()(dict(options))
+        except (TypeError, ValueError) as error:
+            path = ("plugin_options", name, *getattr(error, "path", ()))
+            yield Fault(path, str(getattr(error, "message", error)), "see the options of this plugin")
 
 
 @cache
 def brokerages() -> frozenset[str]:
     """The names of the brokerage plugins that are installed."""
-    return frozenset(point.name for point in entry_points(group="pilotage.brokerage"))
+    return frozenset(point.name for point in entry_points(group=_PLUGINS))
 
 
 def _payload(spec: TaskSpec) -> Iterator[Fault]:
@@ -239,8 +241,23 @@ def _resources(spec: TaskSpec) -> Iterator[Fault]:
         yield Fault(
             ("ip_connectivity",), message, "give full, http or none, then #IPv4 or #IPv6 where it matters"
         )
+    if spec.min_events > spec.events_per_job:
+        message = f"{spec.min_events} is above the {spec.events_per_job} events_per_job"
+        yield Fault(("min_events",), message, f"give at most {spec.events_per_job}, or 0 for no choice")
+    yield from _software(spec)
     if spec.jobs > 1 and spec.inputs:
         yield Fault(("jobs",), "is given beside inputs", "leave it out: files_per_job divides the inputs")
+
+
+def _software(spec: TaskSpec) -> Iterator[Fault]:
+    try:
+        parse_architecture(spec.architecture)
+    except ArchitectureError as error:
+        yield Fault(("architecture",), str(error), "x86_64-el9-gcc13-opt#x86_64-intel&nvidia is one")
+    if spec.sw_version and not spec.sw_project:
+        yield Fault(("sw_project",), "is missing beside sw_version", "name the project, such as Athena")
+    if spec.only_tags and not spec.container_name:
+        yield Fault(("only_tags",), "is for a container, and none is named", "give container_name")
 
 
 def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:

@@ -1,7 +1,8 @@
 """Defined jobs are given a queue, by the plugin that their task, or its VO, asks for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from pilotage import brokerage
 from pilotage.model.decision import Decision
@@ -40,9 +41,19 @@ def plugin_of(task: Task, world: World) -> str:
 
 def decide(world: World, plugin: str) -> Decision:
     """What one plugin decides for its tasks, with the transfers that its placements need."""
-    options = world.federation.plugin_options.get(plugin, {})
-    chosen = brokerage.load(plugin, options)
+    chosen = _loaded(plugin, world.federation.plugin_options.get(plugin, {}))
     return requests.with_downloads(world, chosen.decide(restricted(world, plugin)))
+
+
+_plugins: dict[str, tuple[Mapping[str, Any], brokerage.Brokerage]] = {}
+
+
+def _loaded(name: str, options: Mapping[str, Any]) -> brokerage.Brokerage:
+    """Kept from pass to pass, as long as its options are the same: what it made of a federation serves on."""
+    made = _plugins.get(name)
+    if made is None or made[0] != options:
+        made = _plugins[name] = (options, brokerage.load(name, options))
+    return made[1]
 
 
 def restricted(world: World, plugin: str) -> World:

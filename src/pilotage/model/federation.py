@@ -62,12 +62,45 @@ class ComputingElement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """Processors or accelerators of a queue's nodes: for each attribute the values it has (B14).
+
+    ``excl`` among them takes only tasks that ask for one of them; an empty value or ``any`` accepts all. An
+    attribute that is left out has nothing that could be asked for.
+    """
+
+    __pydantic_config__ = _CLOSED
+
+    type: Literal["cpu", "gpu"]
+    arch: tuple[str, ...] = ()
+    vendor: tuple[str, ...] = ()
+    instr: tuple[str, ...] = ()
+    model: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """A release or container image that a queue offers; ``sources`` are the image's full paths (B14)."""
+
+    __pydantic_config__ = _CLOSED
+
+    cmtconfig: str = ""
+    container_name: str = ""
+    project: str = ""
+    release: str = ""
+    sources: tuple[str, ...] = ()
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
     """A queue of a site. 0 or none is no limit, except ``cores``, where 0 takes any.
 
     Where ``vos`` are named, only tasks of these may use it (F1).
     Memory and ``max_workdir`` in MB, walltimes in s, ``core_power`` in HS23 per core, ``max_disk_io`` in
-    kB/s per core.
+    kB/s per core. ``releases`` holds ``ANY``, which skips all of B14; ``AUTO``, which goes by the fields
+    below it; or the releases there are, as ``version`` or ``project-version``. ``event_service`` is the kind
+    of jobs taken: ``std`` no event service, ``es`` nothing else, ``eshigh`` that of priority 800 (B23).
     """
 
     __pydantic_config__ = _CLOSED
@@ -94,6 +127,12 @@ class Queue:
     pledged_cpu: float | None = None
     num_slots: Annotated[int, Field(ge=0)] | None = None
     vos: tuple[Name, ...] = ()
+    releases: tuple[str, ...] = ("ANY",)
+    cmtconfigs: tuple[str, ...] = ()
+    containers: tuple[str, ...] = ()
+    cvmfs: tuple[str, ...] = ()
+    architectures: tuple[Hardware, ...] = ()
+    tags: tuple[Tag, ...] = ()
     computing_element: ComputingElement | None = None
 
 
@@ -113,7 +152,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalShare:
-    """A share of the federation; ``target`` is its part of its parent's resources."""
+    """A share of the federation: ``target``, against those of its siblings, is its part of its parent's.
+
+    Shares without parent are siblings, whatever their VO: they divide the federation.
+    """
 
     __pydantic_config__ = _CLOSED
 
@@ -125,7 +167,10 @@ class GlobalShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerageConstants:
-    """The production brokerage's published constants, lower case; sizes in GB, rates in kB/s."""
+    """The production brokerage's published constants, lower case; sizes in GB, rates in kB/s.
+
+    ``nqueue_limit_site_by_share`` is ``nqueue_limit_site`` for single global shares, by name.
+    """
 
     __pydantic_config__ = _CLOSED
 
@@ -141,6 +186,7 @@ class BrokerageConstants:
     nw_threshold: NonNegative = 1.7
     nw_weight_multiplier: NonNegative = 1
     nqueue_limit_site: Positive = 20
+    nqueue_limit_site_by_share: Mapping[str, Positive] = field(default_factory=dict)
     max_candidates: Positive = 10
     pending_time: Seconds = 3600
 
@@ -209,6 +255,21 @@ class TimeoutConstants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoutConstants:
+    """How scouts are judged: the fraction that must end well; estimates are ``margin`` times the most seen.
+
+    That of a job's memory is rounded up to whole ``memory_step`` MB, so that like tasks share task
+    queues (P1).
+    """
+
+    __pydantic_config__ = _CLOSED
+
+    success: Fraction = 0.5
+    margin: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.2
+    memory_step: Positive = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConstants:
     """How often the loops look, in s, and how much one pass takes."""
 
@@ -225,7 +286,8 @@ class Federation:
     """All that is declared about a federation, with every constant of every policy.
 
     ``plugins`` names the brokerage plugin of a VO where it is not ``production``; ``plugin_options`` are the
-    options of plugins by name.
+    options of plugins by name. ``container_sources`` has the full paths of container images by their name:
+    the ``ALL`` entry of what is published of software (B14).
     """
 
     __pydantic_config__ = _CLOSED
@@ -238,8 +300,10 @@ class Federation:
     shares: tuple[GlobalShare, ...] = (GlobalShare(name="default"),)
     plugins: Mapping[str, str] = field(default_factory=dict)
     plugin_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    container_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     brokerage: BrokerageConstants = BrokerageConstants()
     staging: StagingConstants = StagingConstants()
     director: DirectorConstants = DirectorConstants()
     timeouts: TimeoutConstants = TimeoutConstants()
+    scouting: ScoutConstants = ScoutConstants()
     loops: LoopConstants = LoopConstants()

@@ -74,8 +74,11 @@ class TaskSpec:
 
     ``cpu_time`` is in HS23 seconds an event, ``out_disk`` in MB an event, ``cpu_efficiency`` a fraction,
     ``io_intensity`` and ``disk_io`` in kB/s. ``walltime`` is used as given where ``cpu_time`` is 0 (B21). A
-    ``t1_weight`` of -1 keeps normal jobs at the nucleus (B25). Without a ``command`` the payload is empty
-    and succeeds at once.
+    ``t1_weight`` of -1 keeps normal jobs at the nucleus (B25). ``architecture`` is
+    ``platform@base#arch-vendor-instr&vendor-model``, every part optional (B14). ``min_events`` above 0 makes
+    the number of a job's events dynamic, from there to ``events_per_job``. Without a ``command`` the payload
+    is empty and succeeds at once. ``scouts`` is the number of jobs that run first, to measure what the others
+    need; 0 is none, and so it is where there is no command, or there are no more jobs than twice as many.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -99,6 +102,7 @@ class TaskSpec:
     jobs: Annotated[int, Field(ge=1, le=10_000_000)] = 1
     events_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    scouts: Annotated[int, Field(ge=0, le=1000)] = 10
 
     cores: Cores = 1
     max_cores: Cores = 0
@@ -115,6 +119,14 @@ class TaskSpec:
     disk_io: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
     direct_access_only: bool = False
     ip_connectivity: str = ""
+    architecture: str = ""
+    sw_project: str = ""
+    sw_version: str = ""
+    nightlies: bool = False
+    container_name: str = ""
+    only_tags: bool = False
+    event_service: bool = False
+    min_events: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     processing_type: str = ""
     working_group: str = ""
     workflow: str = ""
@@ -133,12 +145,25 @@ class TaskSpec:
             cores=1,
             ram=self.ram if merge.ram is None else merge.ram,
             walltime=self.walltime if merge.walltime is None else merge.walltime,
+            cpu_time=self.cpu_time if merge.walltime is None else 0,
+            event_service=False,
+            min_events=0,
         )
+
+    @property
+    def least_events(self) -> int:
+        """The smallest number of events that a job may have."""
+        return self.min_events or self.events_per_job
 
     @property
     def memory(self) -> float:
         """MB that a job may use, all its cores together."""
-        return self.base_ram + self.ram * (1 if self.ram_unit == "MB" else max(1, self.cores))
+        return self.base_ram + self.ram * self.ram_units
+
+    @property
+    def ram_units(self) -> int:
+        """How many times a job needs ``ram``: once for each core, unless it is given for all of them."""
+        return 1 if self.ram_unit == "MB" else max(1, self.cores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +175,38 @@ class NewTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a task's scouts needed, with a margin, in units of ``TaskSpec``; ``memory`` is for a whole job.
+
+    ``base_time`` is the time that CPU time does not explain. None where no scout reported it: then what was
+    asked for stands. ``finished`` scouts were measured; others of the task's jobs do the work of those that
+    ``failed``, so these do not count as failed jobs of the task.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    finished: int
+    failed: int = 0
+    cpu_time: float | None = None
+    base_time: float | None = None
+    walltime: float | None = None
+    memory: float | None = None
+    work_disk: float | None = None
+    out_disk: float | None = None
+
+    def replaced(self, spec: TaskSpec) -> TaskSpec:
+        """The same with every estimate that was measured in place of the one asked for."""
+        names = ("cpu_time", "base_time", "walltime", "work_disk", "out_disk")
+        found = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if self.memory is not None:
+            base = min(spec.base_ram, self.memory)
+            found |= {"base_ram": base, "ram": (self.memory - base) / spec.ram_units}
+        return replace(spec, **found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task as it stands."""
+    """A task as it stands: ``spec`` is what was asked for, ``measured`` what its scouts needed."""
 
     id: int
     spec: TaskSpec
@@ -160,6 +215,27 @@ class Task:
     created: float
     since: float
     error: str = ""
+    measured: Measured | None = None
+
+    def expected(self, kind: JobKind) -> TaskSpec:
+        """What its jobs of a kind ask for, with measured estimates where there are any.
+
+        A merge job runs another command, of which nothing was measured.
+        """
+        if kind == "merge" or self.measured is None:
+            return self.spec.for_job(kind)
+        return self.measured.replaced(self.spec)
+
+    def memory_limit(self, kind: JobKind, most: float) -> float:
+        """MB at which a payload is ended, 0 for never, on a queue where a job may have ``most``, 0 for any.
+
+        What was asked for is a limit only where there is nothing better: a scout is to show what it needs,
+        and what a few scouts needed is an estimate, which a job may exceed.
+        """
+        asked = self.spec.for_job(kind).memory
+        if kind == "merge" or (kind == "normal" and self.measured is None):
+            return asked
+        return max(asked, most) if most else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

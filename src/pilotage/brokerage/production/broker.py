@@ -12,37 +12,40 @@ from .checks import CHECKS
 from .checks.status import waived_status
 from .columns import Mask, QueueColumns
 from .groups import Group, groups_of
-from .placement import Ledger, Standing
+from .options import Options
+from .placement import Ledger, Limit, Standing
 from .tasks import TaskColumns
 from .verdicts import Reasons, examine
 
 BLOCK = 1 << 18
 """Pairs of task and queue examined at once: what fits a processor's cache."""
 
+OPTIONAL_RULES = frozenset(check.rule for check in CHECKS) - {"B2"}
+"""What may be switched off: not the choice of queues by the task (B2), nor B36, which bounds what waits."""
+
 _NEAR_STATES = tuple(state for state in QUEUED_JOBS if state is not JobState.ASSIGNED)
 
 
 class Production:
-    """Groups of like jobs, by priority and age, each spread over its best queues.
+    """Groups of like jobs, by global share, priority and age, each spread over its best queues.
 
     Jobs whose input is at the queue are ACTIVATED, others ASSIGNED; each move claims its room within B36.
     Jobs are PENDING (B37) only where every queue is refused for some other reason than B36. Where B36 alone
     stands in the way, or the best queues took what they may, jobs stay DEFINED for the next pass, and the
     choice says how many are ``left``: any job that starts makes room, and room is never waited for an hour.
+
+    Its options are ``off``, the rules that are switched off, and ``by_vo``, which has for a VO the rules off
+    beside these, and ``constants`` in place of the federation's.
     """
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        if options:
-            names = ", ".join(sorted(options))
-            raise ValueError(
-                f"no options are known, got {names}; constants stand in the federation's `brokerage`"
-            )
+        self._options = Options.of(options or {}, OPTIONAL_RULES)
         self._declared: tuple[Federation, QueueColumns] | None = None
 
     def decide(self, world: World) -> Decision:
         """Moves of the world's DEFINED jobs, with a choice for each group of like jobs."""
         queues = self._columns(world.federation).during(world)
-        groups = groups_of(world, queues)
+        groups = groups_of(world, queues, self._options)
         cycle = _Cycle(world, queues)
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
@@ -66,7 +69,7 @@ class _Cycle:
     """One pass over the groups: the moves and choices so far, and what they took."""
 
     def __init__(self, world: World, queues: QueueColumns) -> None:
-        self._wake_at = world.time + world.federation.brokerage.pending_time
+        self._time = world.time
         self._queues = queues
         self._ledger = Ledger(queues)
         self._reasons = Reasons(queues)
@@ -93,12 +96,12 @@ class _Cycle:
         waived: tuple[Refusal, ...],
     ) -> Choice:
         """The choice of one group; its moves are kept."""
-        local = self._ledger.local(tasks, row)
-        crowded, full = self._ledger.crowded_reasons(local, self._reasons)
-        standing = self._ledger.rank(tasks, row, local, willing & ~crowded.refused[0])
+        local, limit = self._ledger.local(tasks, row), self._ledger.limit(group)
+        crowded, full = self._ledger.crowded_reasons(local, limit, self._reasons)
+        standing = self._ledger.rank(tasks, row, local, willing & ~crowded.refused[0], limit)
         placed = self._ledger.place(group, standing)
         fits = len(standing.queues) > 0 or willing.any()
-        moved = self._place(group, placed) if fits else self._suspend(group)
+        moved = self._place(group, placed, limit) if fits else self._suspend(group)
         return Choice(
             task=group.task.id,
             job_kind=group.kind,
@@ -111,7 +114,7 @@ class _Cycle:
             waived=waived,
         )
 
-    def _place(self, group: Group, placed: Sequence[tuple[int, bool, int]]) -> int:
+    def _place(self, group: Group, placed: Sequence[tuple[int, bool, int]], limit: Limit) -> int:
         """The oldest jobs go to the best queue; returns how many went anywhere."""
         moved = 0
         for queue, local, jobs in placed:
@@ -129,7 +132,7 @@ class _Cycle:
                             counter="jobs_by_queue",
                             key=(name, None),
                             states=_NEAR_STATES if local else QUEUED_JOBS,
-                            limit=int(self._ledger.limit[queue]),
+                            limit=int(limit.jobs[queue]),
                         ),
                     ),
                     choice=len(self.choices),
@@ -146,7 +149,7 @@ class _Cycle:
                 source=JobState.DEFINED,
                 target=JobState.PENDING,
                 cause="no queue fits (B37)",
-                changes={"wake_at": self._wake_at},
+                changes={"wake_at": self._time + group.policy.constants.pending_time},
                 choice=len(self.choices),
             )
         )

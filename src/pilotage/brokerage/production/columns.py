@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.federation import Blacklisting, BrokerageConstants, Federation, Queue, Storage
+from pilotage.model.fairshare import Policy, PolicyError, parse
+from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.states import JobState
 from pilotage.model.world import LinkCount, World
 
 from .links import IncomingLinks, incoming_links
+from .software import Offers
 
 Column = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -50,12 +52,13 @@ class QueueColumns:
     """All queues of a federation by attribute; ``live`` is the cycle's part (see :meth:`during`).
 
     ``site`` and ``storage`` are codes into ``sites`` and ``storages``, ``connectivity_code`` into
-    ``connectivity_kinds``. The blacklists have a mask for each operation, by queue (of its own storage) and
-    by storage. Limits are as declared: 0 is none.
+    ``connectivity_kinds``, ``vo_code`` into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``;
+    ``read_storages`` has the codes of storages that any queue reads. The blacklists have a mask for each
+    operation, by queue (of its own storage) and by storage. Limits are as declared: 0 is none;
+    ``max_disk_io`` and ``transferring_limit`` are NaN where a constant stands in their place.
     """
 
     federation: Federation
-    constants: BrokerageConstants
     names: Column
     index: Mapping[str, int]
     sites: Mapping[str, int]
@@ -63,6 +66,7 @@ class QueueColumns:
     storage_sites: Codes
     storage_tape: Mask
     storage_blacklists: Mapping[Blacklisting, Mask]
+    read_storages: frozenset[int]
     links: Mapping[int, IncomingLinks]
     children: Mapping[str, tuple[int, ...]]
     site: Codes
@@ -87,6 +91,11 @@ class QueueColumns:
     vos: Column
     vo_kinds: tuple[tuple[str, ...], ...]
     vo_code: Codes
+    fairshare: Column
+    fairshare_kinds: tuple[Policy, ...]
+    fairshare_code: Codes
+    offers: Offers
+    event_service: Column
     transferring_limit: Column
     opportunistic: Mask
     num_slots: Column
@@ -111,13 +120,13 @@ class QueueColumns:
         index = {queue.name: position for position, queue in enumerate(queues)}
         return cls(
             federation=federation,
-            constants=federation.brokerage,
             index=index,
             sites=sites,
             storages=codes,
             storage_sites=np.array([sites[item.site] for item in ordered], dtype=np.intp),
             storage_tape=np.array([item.tape for item in ordered], dtype=bool),
             storage_blacklists=blacklists,
+            read_storages=frozenset(storage.tolist()),
             links=incoming_links(federation.links, sites),
             children=_children(queues),
             site=np.array([sites[queue.site] for queue in queues], dtype=np.intp),
@@ -133,7 +142,9 @@ class QueueColumns:
                 disk_io=np.full(len(queues), np.nan),
                 link_files={},
             ),
-            **_attributes(queues, federation.brokerage),
+            offers=Offers.of(queues, federation),
+            **_attributes(queues),
+            **_fairshares(queues),
         )
 
     def during(self, world: World) -> "QueueColumns":
@@ -167,7 +178,7 @@ class QueueColumns:
         return files
 
 
-def _attributes(queues: list[Queue], constants: BrokerageConstants) -> dict[str, Any]:
+def _attributes(queues: list[Queue]) -> dict[str, Any]:
     def column(values: Iterable[float]) -> Column:
         return np.array(list(values), dtype=float)
 
@@ -195,22 +206,36 @@ def _attributes(queues: list[Queue], constants: BrokerageConstants) -> dict[str,
         "max_workdir": column(queue.max_workdir for queue in queues),
         "min_walltime": column(queue.min_walltime for queue in queues),
         "max_walltime": column(queue.max_walltime for queue in queues),
-        "max_disk_io": column(
-            queue.max_disk_io or constants.max_diskio_default or np.inf for queue in queues
-        ),
+        "max_disk_io": column(queue.max_disk_io or np.nan for queue in queues),
         "direct_access": mask(queue.direct_access for queue in queues),
         "connectivity": labels(queue.connectivity for queue in queues),
         "connectivity_kinds": kinds,
         "connectivity_code": np.array([kinds.index(queue.connectivity) for queue in queues], dtype=np.intp),
+        "event_service": labels(queue.event_service for queue in queues),
         "vos": labels(", ".join(queue.vos) for queue in queues),
         "vo_kinds": vo_kinds,
         "vo_code": np.array([vo_codes[queue.vos] for queue in queues], dtype=np.intp),
-        "transferring_limit": column(
-            queue.transferring_limit or constants.transferring_limit for queue in queues
-        ),
+        "transferring_limit": column(queue.transferring_limit or np.nan for queue in queues),
         "opportunistic": mask(queue.pledged_cpu == -1 for queue in queues),
         "num_slots": column(-1 if queue.num_slots is None else queue.num_slots for queue in queues),
         "own_pilots": mask(queue.computing_element is not None for queue in queues),
+    }
+
+
+def _fairshares(queues: list[Queue]) -> dict[str, Any]:
+    texts: dict[str, int] = {}
+    kinds = []
+    for queue in queues:
+        if queue.fairshare_policy not in texts:
+            texts[queue.fairshare_policy] = len(texts)
+            try:
+                kinds.append(parse(queue.fairshare_policy))
+            except PolicyError as error:
+                raise ValueError(f"queue {queue.name!r}: fairshare_policy: {error}") from error
+    return {
+        "fairshare": np.array([queue.fairshare_policy for queue in queues], dtype=object),
+        "fairshare_kinds": tuple(kinds),
+        "fairshare_code": np.array([texts[queue.fairshare_policy] for queue in queues], dtype=np.intp),
     }
 
 

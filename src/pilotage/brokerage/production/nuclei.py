@@ -31,24 +31,27 @@ class LinkTable:
     weight: Column
 
     @classmethod
-    def of(cls, nuclei: Sequence[str], queues: QueueColumns) -> "LinkTable":
-        """The rows of these nuclei; the empty name stands for no nucleus. A site may be unknown."""
+    def of(cls, nuclei: Sequence[tuple[str, int]], queues: QueueColumns) -> "LinkTable":
+        """The rows of these nuclei, each with the ``nqueued_sat_cap`` that holds for it.
+
+        The empty name stands for no nucleus. A site may be unknown.
+        """
         shape = (len(nuclei), len(queues))
         table = cls(
-            exists=np.array([[bool(nucleus)] for nucleus in nuclei], dtype=bool),
-            closed=np.array([[_closed(nucleus, queues)] for nucleus in nuclei], dtype=bool),
+            exists=np.array([[bool(nucleus)] for nucleus, _ in nuclei], dtype=bool),
+            closed=np.array([[_closed(nucleus, queues)] for nucleus, _ in nuclei], dtype=bool),
             here=np.ones(shape, dtype=bool),
             blocked=np.zeros(shape, dtype=bool),
             files=np.zeros(shape),
             arriving=np.zeros((len(nuclei), 1)),
             weight=np.ones(shape),
         )
-        for row, nucleus in enumerate(nuclei):
+        for row, (nucleus, cap) in enumerate(nuclei):
             if nucleus:
-                table._fill(row, queues.sites.get(nucleus, -1), queues)
+                table._fill(row, queues.sites.get(nucleus, -1), cap, queues)
         return table
 
-    def _fill(self, row: int, nucleus: int, queues: QueueColumns) -> None:
+    def _fill(self, row: int, nucleus: int, cap: int, queues: QueueColumns) -> None:
         here = queues.site == nucleus
         files = np.zeros(len(queues.sites))
         for source, count in queues.live.link_files.get(nucleus, {}).items():
@@ -59,7 +62,7 @@ class LinkTable:
         if links is not None:
             blocked[links.sources] = links.blocked
             throughput[links.sources] = links.throughput
-        queued = 2 - files / queues.constants.nqueued_sat_cap
+        queued = 2 - files / cap
         self.here[row] = here
         self.blocked[row] = blocked[queues.site] & ~here
         self.files[row] = files[queues.site]

@@ -94,6 +94,18 @@ NOWHERE = Standing(
 """No queue passed."""
 
 
+class Limit:
+    """How many jobs may wait at each queue, (Q,): 2R, but never below ``nqueue_limit_site`` (B36).
+
+    Where the input of jobs is everywhere, a queue once crowded stays so: ``lasting`` keeps these refusals.
+    """
+
+    def __init__(self, jobs: Column) -> None:
+        self.jobs = jobs
+        self.needs = jobs.astype(object)[None, :]
+        self.lasting: tuple[Verdict, tuple[Refusal, ...]] | None = None
+
+
 class Ledger:
     """What waits at each queue in this cycle, jobs placed in it included (B38)."""
 
@@ -101,13 +113,19 @@ class Ledger:
         jobs = queues.live.jobs
         self._queues = queues
         self.slots = capacity(queues)
-        self.limit = np.maximum(2 * self.slots, queues.constants.nqueue_limit_site)
-        self._needs = self.limit.astype(object)[None, :]
+        self._limits: dict[int, Limit] = {}
         self._assigned = jobs[JobState.ASSIGNED].copy()
         self._activated = jobs[JobState.ACTIVATED].copy()
         self._near = jobs[JobState.DEFINED] + self._activated + jobs[JobState.STARTING]
         self._everywhere = np.ones(len(queues), dtype=bool)
-        self._lasting: tuple[Verdict, tuple[Refusal, ...]] | None = None
+
+    def limit(self, group: Group) -> "Limit":
+        """What may wait at each queue for jobs like these to be sent there (B36)."""
+        constants = group.policy.constants
+        least = constants.nqueue_limit_site_by_share.get(group.share, constants.nqueue_limit_site)
+        if least not in self._limits:
+            self._limits[least] = Limit(np.maximum(2 * self.slots, least))
+        return self._limits[least]
 
     def local(self, tasks: TaskColumns, row: int) -> Mask:
         """Queues whose storage has all the input of these jobs (B31)."""
@@ -117,25 +135,27 @@ class Ledger:
         mask: Mask = (tasks.input_table.missing_files[kind] == 0)[self._queues.storage]
         return mask
 
-    def crowded(self, local: Mask) -> Verdict:
+    def crowded(self, local: Mask, limit: "Limit") -> Verdict:
         """B36: activated+starting, or all that waits, are more than 2R; assigned count as B31 says.
 
         The first is never more than the second, so the second decides.
         """
         waiting = self._waiting(local)
-        return Verdict((waiting > self.limit)[None, :], self._needs, waiting)
+        return Verdict((waiting > limit.jobs)[None, :], limit.needs, waiting)
 
-    def crowded_reasons(self, local: Mask, reasons: Reasons) -> tuple[Verdict, tuple[Refusal, ...]]:
+    def crowded_reasons(
+        self, local: Mask, limit: "Limit", reasons: Reasons
+    ) -> tuple[Verdict, tuple[Refusal, ...]]:
         """B36 with its reasons. Where input is local, a crowded queue never gets a job: they last a cycle."""
-        if local is self._everywhere and self._lasting is not None:
-            return self._lasting
-        verdict = self.crowded(local)
+        if local is self._everywhere and limit.lasting is not None:
+            return limit.lasting
+        verdict = self.crowded(local, limit)
         found = verdict, tuple(reasons.of(CROWDED, verdict, verdict.refused).values())
         if local is self._everywhere:
-            self._lasting = found
+            limit.lasting = found
         return found
 
-    def rank(self, tasks: TaskColumns, row: int, local: Mask, fits: Mask) -> Standing:
+    def rank(self, tasks: TaskColumns, row: int, local: Mask, fits: Mask, limit: "Limit") -> Standing:
         """The queues that fit, by weight; ties by name."""
         chosen = fits.nonzero()[0]
         if not len(chosen):
@@ -153,13 +173,13 @@ class Ledger:
             queues=best,
             weights=weights[order],
             factors={"B32": initial[order], "B33": data[order], "B34": network[order]},
-            room=self.limit[best] - waiting[order],
+            room=limit.jobs[best] - waiting[order],
             local=near[order],
         )
 
     def place(self, group: Group, standing: Standing) -> list[tuple[int, bool, int]]:
         """Spreads the jobs over the best candidates that have room: (queue, whether local, jobs) of each."""
-        most = self._queues.constants.max_candidates
+        most = group.policy.constants.max_candidates
         best = (standing.room >= 1).nonzero()[0][:most]
         if not len(best):
             return []

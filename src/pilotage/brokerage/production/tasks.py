@@ -1,14 +1,18 @@
 """What groups of jobs ask for, as columns of shape (T, 1), and the tables that tie tasks to queues."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from pilotage.model.fairshare import Work
+
 from .columns import Codes, Column, Mask, QueueColumns
 from .groups import Group, Placed
 from .nuclei import LinkTable
+from .options import Policy
+from .software import Container, Machine, Release, request_of
 
 HIGH_PRIORITY = 800
 URGENT_PRIORITY = 1000
@@ -67,17 +71,38 @@ class InputTable:
                     self.unreadable[row] |= missing
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """What the code columns of tasks point into: rows of arrays, and the distinct requests."""
+
+    links: LinkTable
+    input_table: InputTable
+    preassigned: Mask
+    policies: tuple[Policy, ...]
+    works: tuple[Work, ...]
+    releases: tuple[Release, ...]
+    containers: tuple[Container, ...]
+    machines: tuple[Machine, ...]
+
+
 class TaskColumns:
     """One row for each of some groups of jobs: columns of shape (T, 1).
 
     ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
-    (of shape (P, Q); row 0 is no pre-assignment). What :meth:`distinct` returns has only the columns asked
-    for, so that a check cannot read what it does not declare.
+    (of shape (P, Q); row 0 is no pre-assignment), ``policy``, ``work``, ``release``, ``container`` and
+    ``machine`` codes into the tables of these. What :meth:`distinct` returns has only the columns asked for,
+    so that a check cannot read what it does not declare.
     """
 
     nucleus: Column
     inputs: Column
     preassignment: Column
+    gathered: Column
+    policy: Column
+    work: Column
+    release: Column
+    container: Column
+    machine: Column
     high: Column
     scout: Column
     normal: Column
@@ -91,6 +116,7 @@ class TaskColumns:
     walltime_known: Column
     walltime: Column
     cpu_work: Column
+    most_cpu_work: Column
     base_time: Column
     io_intensity: Column
     disk_io: Column
@@ -99,22 +125,23 @@ class TaskColumns:
     vo: Column
     outputs: Column
     t1_weight: Column
+    event_service: Column
+    dynamic: Column
 
     def __init__(
         self,
         length: int,
         columns: Mapping[str, Column],
-        links: LinkTable,
-        input_table: InputTable,
-        preassigned: Mask,
+        tables: Tables,
     ) -> None:
         self._length = length
         self._columns = columns
         self._codes: dict[str, Codes] = {}
         self._distinct: dict[tuple[str, ...], tuple[TaskColumns, Codes]] = {}
-        self.links = links
-        self.input_table = input_table
-        self.preassigned = preassigned
+        self.tables = tables
+        self.links = tables.links
+        self.input_table = tables.input_table
+        self.preassigned = tables.preassigned
         vars(self).update(columns)
 
     def __len__(self) -> int:
@@ -123,35 +150,64 @@ class TaskColumns:
     @classmethod
     def of(cls, groups: Sequence[Group], queues: QueueColumns) -> "TaskColumns":
         """The columns of these groups; (T, 1) whatever the number of jobs."""
-        nuclei = _codes([group.spec.nucleus for group in groups])
-        inputs = _codes([group.inputs for group in groups])
-        named = _codes([(), *(group.spec.queues for group in groups)])
-        columns = _attributes(groups) | {
-            "nucleus": _column([nuclei[group.spec.nucleus] for group in groups], np.intp),
-            "inputs": _column([inputs[group.inputs] for group in groups], np.intp),
-            "preassignment": _column([named[group.spec.queues] for group in groups], np.intp),
+        requests = [request_of(group.spec) for group in groups]
+        coded = {
+            "policy": _codes(group.policy for group in groups),
+            "nucleus": _codes((g.spec.nucleus, g.policy.constants.nqueued_sat_cap) for g in groups),
+            "inputs": _codes(group.inputs for group in groups),
+            "preassignment": _codes([((), ()), *((group.spec.queues, group.home) for group in groups)]),
+            "work": _codes(_works(groups, queues)),
+            "release": _codes(request[0] for request in requests),
+            "container": _codes(request[1] for request in requests),
+            "machine": _codes(request[2] for request in requests),
         }
-        return cls(
-            len(groups),
-            columns,
-            LinkTable.of(list(nuclei), queues),
-            InputTable.of(list(inputs), queues),
-            np.array([_preassigned(names, queues) for names in named], dtype=bool),
+        rows = {name: codes[-len(groups) :].reshape(-1, 1) for name, (_, codes) in coded.items()}
+        values = {name: found for name, (found, _) in coded.items()}
+        tables = Tables(
+            links=LinkTable.of(values["nucleus"], queues),
+            input_table=InputTable.of(values["inputs"], queues),
+            preassigned=np.array(
+                [_preassigned(names, home, queues) for names, home in values["preassignment"]]
+            ),
+            policies=values["policy"],
+            works=values["work"],
+            releases=values["release"],
+            containers=values["container"],
+            machines=values["machine"],
         )
+        return cls(len(groups), _attributes(groups) | rows, tables)
 
     def distinct(self, names: tuple[str, ...]) -> tuple["TaskColumns", Codes]:
-        """The distinct rows of these columns, and for each row of this table its row there."""
+        """The distinct rows of these columns, and for each row of this table its row there.
+
+        Rows of different policies differ too.
+        """
         if names not in self._distinct:
+            asked = names if len(self.tables.policies) == 1 else (*names, "policy")
             codes = np.zeros(len(self), dtype=np.intp)
-            for name in names:
+            for name in asked:
                 own = self._coded(name)
                 codes = codes * (own.max() + 1) + own
-                codes = np.unique(codes, return_inverse=True)[1] if len(names) > 2 else codes
+                codes = np.unique(codes, return_inverse=True)[1] if len(asked) > 2 else codes
             _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-            chosen = {name: self._columns[name][first] for name in names}
-            table = TaskColumns(len(first), chosen, self.links, self.input_table, self.preassigned)
-            self._distinct[names] = (table, inverse)
+            chosen = {name: self._columns[name][first] for name in asked}
+            self._distinct[names] = (TaskColumns(len(first), chosen, self.tables), inverse)
         return self._distinct[names]
+
+    def constant(self, name: str) -> Column:
+        """A constant of the brokerage for each row, (T, 1), or (1, 1) where it is one for all.
+
+        None is NaN, which no number exceeds.
+        """
+        return self._by_policy([getattr(policy.constants, name) for policy in self.tables.policies], float)
+
+    def switched_off(self, rule: str) -> Mask:
+        """Whether a rule is switched off for each row, (T, 1), or (1, 1) where it is one for all."""
+        return self._by_policy([rule in policy.off for policy in self.tables.policies], bool)
+
+    def _by_policy(self, values: list[Any], kind: Any) -> Column:
+        column = _column(values, kind)
+        return column if len(column) == 1 else column[self.policy[:, 0]]
 
     def _coded(self, name: str) -> Codes:
         if name not in self._codes:
@@ -184,11 +240,18 @@ def _attributes(groups: Sequence[Group]) -> dict[str, Column]:
         "max_cores": _column([spec.max_cores for spec in specs], float),
         "memory": _column([spec.memory for spec in specs], float),
         "fixed_disk": _column(
-            [max(LEAST_OUTPUT, spec.out_disk * spec.events_per_job) + spec.work_disk for spec in specs], float
+            [max(LEAST_OUTPUT, spec.out_disk * spec.least_events) + spec.work_disk for spec in specs], float
         ),
         "walltime_known": _column([spec.cpu_time > 0 or spec.walltime > 0 for spec in specs], bool),
         "walltime": _column([0 if spec.cpu_time > 0 else spec.walltime for spec in specs], float),
         "cpu_work": _column(
+            [
+                spec.cpu_time * spec.least_events / (count * spec.cpu_efficiency)
+                for spec, count in zip(specs, cores, strict=True)
+            ],
+            float,
+        ),
+        "most_cpu_work": _column(
             [
                 spec.cpu_time * spec.events_per_job / (count * spec.cpu_efficiency)
                 for spec, count in zip(specs, cores, strict=True)
@@ -202,6 +265,9 @@ def _attributes(groups: Sequence[Group]) -> dict[str, Column]:
         "ip_connectivity": _column([spec.ip_connectivity for spec in specs], object),
         "vo": _column([group.task.owner.vo for group in groups], object),
         "outputs": _column([bool(spec.outputs) for spec in specs], bool),
+        "gathered": _column([bool(group.home) for group in groups], bool),
+        "event_service": _column([spec.event_service for spec in specs], bool),
+        "dynamic": _column([spec.min_events > 0 for spec in specs], bool),
         "t1_weight": _column([spec.t1_weight for spec in specs], float),
     }
 
@@ -210,13 +276,32 @@ def _column(values: list[Any], kind: Any) -> Column:
     return np.array(values, dtype=kind).reshape(-1, 1)
 
 
-def _codes(values: Sequence[Any]) -> dict[Any, int]:
-    return {value: code for code, value in enumerate(dict.fromkeys(values))}
+def _codes(values: Iterable[Any]) -> tuple[tuple[Any, ...], Codes]:
+    """The distinct values in the order in which they come, and for each value its place there."""
+    places: dict[Any, int] = {}
+    codes = [places.setdefault(value, len(places)) for value in values]
+    return tuple(places), np.array(codes, dtype=np.intp)
 
 
-def _preassigned(names: Sequence[str], queues: QueueColumns) -> Mask:
-    """B2: the named queues, a unified one standing for its pseudo-queues."""
-    mask = np.zeros(len(queues), dtype=bool)
+def _works(groups: Sequence[Group], queues: QueueColumns) -> list[Work]:
+    """What fair-share policies look at, of that only what any of them reads (B10)."""
+    if not any(policy.entries for policy in queues.fairshare_kinds):
+        return [Work()] * len(groups)
+    reads_priority = any(policy.reads_priority for policy in queues.fairshare_kinds)
+    return [
+        Work(
+            type=group.spec.processing_type,
+            group=group.spec.working_group or group.task.owner.group,
+            gshare=group.share,
+            priority=group.priority if reads_priority else 0,
+        )
+        for group in groups
+    ]
+
+
+def _preassigned(names: Sequence[str], home: Sequence[int], queues: QueueColumns) -> Mask:
+    """The named queues, a unified one standing for its pseudo-queues (B2); those at home for merging (B3)."""
+    mask: Mask = np.isin(queues.storage, home) & ~queues.unified
     for name in names:
         if name in queues.children:
             mask[list(queues.children[name])] = True

@@ -51,10 +51,14 @@ def examine(
     refusals: list[list[Refusal]] = [[] for _ in range(len(tasks))]
     for position, check in enumerate(checks):
         distinct, inverse = tasks.distinct(check.reads)
+        off = distinct.switched_off(check.rule)
+        if off.all():
+            continue
         verdict = check.judge(distinct, queues)
         if not verdict.refused.any():
             continue
-        mask = np.broadcast_to(verdict.refused, (len(distinct), len(queues)))
+        refused = verdict.refused & ~off if off.any() else verdict.refused
+        mask = np.broadcast_to(refused, (len(distinct), len(queues)))
         found = reasons.of(check, verdict, mask)
         bits = mask.view(np.uint8) << (position % 8)
         planes[position // 8] |= bits if len(bits) == 1 else bits[inverse]
@@ -69,18 +73,20 @@ class Reasons:
 
     def __init__(self, queues: QueueColumns) -> None:
         self._names = queues.names
-        self._shared: dict[tuple[str, str, bytes], tuple[tuple[str, ...], tuple[Value, ...]]] = {}
+        self._shared: dict[tuple[str, str, bytes, bytes], tuple[tuple[str, ...], tuple[Value, ...]]] = {}
 
     def of(self, label: Label, verdict: Verdict, mask: Mask) -> dict[int, Refusal]:
         """The refusal of each row of the mask (T, Q) that refuses anything."""
         need, have = np.asarray(verdict.need), np.asarray(verdict.have)
+        have = have[0] if have.ndim == 2 and len(have) == 1 else have
         if len(mask) == 1:
             columns = mask[0].nonzero()[0]
             return {0: self._of_row(label, columns, need, have)} if len(columns) else {}
         if have.ndim < 2 and (need.ndim == 0 or need.shape[1] == 1):
-            needs = need[:, 0].tolist() if need.ndim else [need.item()] * len(mask)
+            needs = np.broadcast_to(need, (len(mask), 1))[:, 0].tolist()
+            key = label.rule, label.name, have.tobytes() if have.dtype.kind == "f" else b""
             return {
-                row: _refusal(label, *self._by_mask(label, mask[row], have), needs[row])
+                row: _refusal(label, *self._by_mask(key, mask[row], have), needs[row])
                 for row in np.flatnonzero(mask.any(axis=1)).tolist()
             }
         return self._one_by_one(label, mask, need, have)
@@ -91,8 +97,10 @@ class Reasons:
             return _refusal(label, names, has, tuple(_values(need, columns, columns)))
         return _refusal(label, names, has, need.item())
 
-    def _by_mask(self, label: Label, mask: Mask, have: Column) -> tuple[tuple[str, ...], tuple[Value, ...]]:
-        key = (label.rule, label.name, mask.tobytes())
+    def _by_mask(
+        self, like: tuple[str, str, bytes], mask: Mask, have: Column
+    ) -> tuple[tuple[str, ...], tuple[Value, ...]]:
+        key = (*like, mask.tobytes())
         if key not in self._shared:
             columns = mask.nonzero()[0]
             found = _values(have, columns, columns)

@@ -4,7 +4,7 @@ B36, which changes with every job that is placed, stands in ``placement.py``. Li
 (B6, B7, B24) are the snapshot's: a job that is only now placed has nothing to transfer to its nucleus yet.
 """
 
-from . import data, network, nucleus, size, status, vo, walltime
+from . import admission, data, network, nucleus, size, status, vo, walltime
 from .check import Check, Verdict
 
 CHECKS: tuple[Check, ...] = tuple(
@@ -15,10 +15,11 @@ CHECKS: tuple[Check, ...] = tuple(
         + data.CHECKS
         + size.CHECKS
         + walltime.CHECKS
+        + admission.CHECKS
         + vo.CHECKS,
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )
 )
-"""In the order of the rules, the house's own (F) last; a check's position is its bit in the refusals."""
+"""In the order of the rules, the house's own (F) last; a check's place is its bit in the refusal matrix."""
 
 __all__ = ["CHECKS", "Check", "Verdict"]

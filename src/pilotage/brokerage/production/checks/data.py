@@ -17,9 +17,9 @@ _OPEN = "the storage is opened again"
 )
 def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """I/O-intensive work moves less than ``size_cutoff_to_move_input`` to the queue."""
-    cutoff = queues.constants.size_cutoff_to_move_input
+    cutoff = tasks.constant("size_cutoff_to_move_input")
     missing = tasks.missing_size(queues) / GIGABYTE
-    intensive = tasks.io_intensity > queues.constants.io_intensity_cutoff
+    intensive = tasks.io_intensity > tasks.constant("io_intensity_cutoff")
     return Verdict(intensive & (missing >= cutoff) & _has_inputs(tasks), cutoff, missing)
 
 
@@ -33,16 +33,17 @@ def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 )
 def files_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """I/O-intensive work moves fewer files than ``num_cutoff_to_move_input`` to the queue."""
-    cutoff = queues.constants.num_cutoff_to_move_input
+    cutoff = tasks.constant("num_cutoff_to_move_input")
     missing = tasks.missing_files(queues)
-    intensive = tasks.io_intensity > queues.constants.io_intensity_cutoff
+    intensive = tasks.io_intensity > tasks.constant("io_intensity_cutoff")
     return Verdict(intensive & (missing >= cutoff), cutoff, missing)
 
 
 @check("B12", "disk I/O", "wait", reads=("disk_io",), unit="kB/s", lifted_by="the queue's disk I/O falls")
 def disk_io(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Where running jobs exceed the queue's limit, tasks above it are refused until they no longer do."""
-    limit = queues.max_disk_io
+    own = queues.max_disk_io
+    limit = np.where(np.isnan(own), tasks.constant("max_diskio_default"), own)
     return Verdict((queues.live.disk_io > limit) & (tasks.disk_io > limit), tasks.disk_io, limit)
 
 
@@ -53,10 +54,10 @@ def direct_access(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 
 @check("B18", "storage", "wait", unit="GB", lifted_by="transfers drain")
-def storage_space(_: TaskColumns, queues: QueueColumns) -> Verdict:
+def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """More than ``storage_min_free`` is free at the queue's storage."""
-    least = queues.constants.storage_min_free
-    return Verdict((queues.storage_free <= least)[None, :], least, queues.storage_free)
+    least = tasks.constant("storage_min_free")
+    return Verdict(queues.storage_free <= least, least, queues.storage_free)
 
 
 @check("B19", "read_lan blacklisted", "operator", reads=("inputs",), lifted_by=_OPEN)
@@ -108,9 +109,11 @@ def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 
 @check("B24", "transferring", "wait", unit="jobs", lifted_by="transferring jobs finish")
-def transferring(_: TaskColumns, queues: QueueColumns) -> Verdict:
+def transferring(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """No more jobs transfer than ``transferring_limit``, or twice as many as run."""
-    limit = np.maximum(queues.transferring_limit, 2 * queues.live.jobs[JobState.RUNNING])[None, :]
+    own = queues.transferring_limit
+    declared = np.where(np.isnan(own), tasks.constant("transferring_limit"), own)
+    limit = np.maximum(declared, 2 * queues.live.jobs[JobState.RUNNING])
     moving = queues.live.jobs[JobState.TRANSFERRING]
     return Verdict(moving > limit, limit, moving)
 

@@ -25,7 +25,8 @@ def link_blocked(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B6", "link full", "wait", reads=("nucleus",), unit="files", lifted_by="transfers on the link drain")
 def link_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Files queued on the link reach ``nqueued_sat_cap``."""
-    cap = queues.constants.nqueued_sat_cap
+    del queues
+    cap = tasks.constant("nqueued_sat_cap")
     files = _row(tasks.links.files, tasks)
     return Verdict(~_row(tasks.links.here, tasks) & (files >= cap), cap, files)
 
@@ -40,7 +41,8 @@ def link_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 )
 def nucleus_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Files queued to the nucleus from everywhere are more than ``nqueued_nuc_cap_for_jobs``."""
-    cap = queues.constants.nqueued_nuc_cap_for_jobs
+    del queues
+    cap = tasks.constant("nqueued_nuc_cap_for_jobs")
     files = _row(tasks.links.arriving, tasks)
     return Verdict(~_row(tasks.links.here, tasks) & (files > cap), cap, files)
 
@@ -73,7 +75,8 @@ def connectivity(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 )
 def urgent(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Urgent work, or of priority 1000, needs a network weight of ``nw_threshold`` x multiplier."""
-    need = queues.constants.nw_threshold * queues.constants.nw_weight_multiplier
+    del queues
+    need = tasks.constant("nw_threshold") * tasks.constant("nw_weight_multiplier")
     weight = _row(tasks.links.weight, tasks)
     # Without a nucleus every queue is "here" and the check is not applicable; so it is at the nucleus
     # itself only as far as its weight of 2.5 suffices.

@@ -29,7 +29,7 @@ def most_cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B15", "memory", "user", reads=("memory",), unit="MB")
 def memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected memory, 0.9 of what is asked, is no more than the queue's ``max_memory``."""
-    need = tasks.memory * queues.constants.memory_compensation
+    need = tasks.memory * tasks.constant("memory_compensation")
     return Verdict((queues.max_memory > 0) & (need > queues.max_memory), need, queues.max_memory)
 
 
@@ -38,7 +38,7 @@ def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected memory is no less than the queue's ``min_memory``."""
     if not queues.min_memory.any():
         return NEVER
-    need = tasks.memory * queues.constants.memory_compensation
+    need = tasks.memory * tasks.constant("memory_compensation")
     return Verdict(need < queues.min_memory, need, queues.min_memory)
 
 

@@ -1,13 +1,14 @@
-"""Which queues are considered, and whether they are alive: B1, B2, B4, B9, B26."""
+"""Which queues are considered, and whether they are alive: B1 to B4, B9, B26."""
 
 from pilotage.brokerage.production.columns import QueueColumns
 from pilotage.brokerage.production.tasks import TaskColumns
 from pilotage.model.states import JobState
 
-from .check import Check, Verdict, check
+from .check import NEVER, Check, Verdict, check
 
 INACTIVE_AFTER = 2 * 3600.0
 NO_PILOTS_AFTER = 3 * 3600.0
+_A_DAY = "24 hours pass since the merge job was made"
 
 
 @check("B1", "test queue", "user", reads=("preassignment",), lifted_by="name the queue in the task")
@@ -16,11 +17,28 @@ def test_queue(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict((tasks.preassignment == 0) & queues.test, "no test queue", queues.names)
 
 
-@check("B2", "pre-assignment", "user", reads=("preassignment",), lifted_by="name other queues in the task")
+@check(
+    "B2",
+    "pre-assignment",
+    "user",
+    reads=("preassignment", "gathered"),
+    lifted_by="name other queues in the task",
+)
 def preassignment(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Only the queues that the task names, where it names any."""
     named = tasks.preassigned[tasks.preassignment[:, 0]]
-    return Verdict((tasks.preassignment > 0) & ~named, "a queue that the task names", queues.names)
+    return Verdict(
+        (tasks.preassignment > 0) & ~tasks.gathered & ~named, "a queue that the task names", queues.names
+    )
+
+
+@check("B3", "merge at the input", "wait", reads=("preassignment", "gathered"), lifted_by=_A_DAY)
+def merge_at_the_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Merge jobs go to queues whose storage holds most of their input, until skipped for 24 h."""
+    if not tasks.gathered.any():
+        return NEVER
+    home = tasks.preassigned[tasks.preassignment[:, 0]]
+    return Verdict(tasks.gathered & ~home, "a queue where the input lies", queues.site_names)
 
 
 @check("B2", "unified queue", "operator", lifted_by="its pseudo-queues take jobs in its place")
@@ -66,4 +84,4 @@ def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(refused[None, :], NO_PILOTS_AFTER, silent)
 
 
-CHECKS: tuple[Check, ...] = (test_queue, preassignment, unified, status, inactive, pilots)
+CHECKS: tuple[Check, ...] = (test_queue, preassignment, merge_at_the_input, unified, status, inactive, pilots)

@@ -35,13 +35,17 @@ def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 
 @check(
-    "B21", "least walltime", "user", reads=("cpu_work", "base_time", "walltime", "walltime_known"), unit="s"
+    "B21",
+    "least walltime",
+    "user",
+    reads=("most_cpu_work", "base_time", "walltime", "walltime_known"),
+    unit="s",
 )
 def least_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The expected walltime, where it is known, is no less than ``min_walltime``."""
+    """The expected walltime, where it is known, of the most events is no less than ``min_walltime``."""
     if not queues.min_walltime.any():
         return NEVER
-    need = tasks.cpu_work / queues.core_power + (tasks.base_time + tasks.walltime)
+    need = tasks.most_cpu_work / queues.core_power + (tasks.base_time + tasks.walltime)
     return Verdict(tasks.walltime_known & (need < queues.min_walltime), need, queues.min_walltime)
 
 

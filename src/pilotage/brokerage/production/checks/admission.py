@@ -1,0 +1,78 @@
+"""What a queue is declared to take: fair shares, software and hardware, event service: B10, B14, B23."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pilotage.brokerage.production.columns import Column, QueueColumns
+from pilotage.brokerage.production.software import Offer
+from pilotage.brokerage.production.tasks import TaskColumns
+
+from .check import NEVER, Check, Verdict, check
+
+
+@check("B10", "zero share", "operator", reads=("work",), lifted_by="the fairshare_policy gives a share")
+def zero_share(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The first entry of the queue's ``fairshare_policy`` that matches gives more than 0; none passes."""
+    kinds = queues.fairshare_kinds
+    if not any(policy.entries for policy in kinds):
+        return NEVER
+    works = [tasks.tables.works[code] for code in tasks.work[:, 0].tolist()]
+    refused = [[policy.refuses(work) for policy in kinds] for work in works]
+    mask = np.array(refused, dtype=bool)[:, queues.fairshare_code]
+    return Verdict(mask, "a share above 0", queues.fairshare)
+
+
+@check("B14", "software", "user", reads=("release",), lifted_by="ask for a release that is offered")
+def software(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The queue has the release, cache or nightly for the platform, unless it takes ANY."""
+    return _offered(Offer.has_release, tasks.tables.releases, tasks.release, queues, "releases")
+
+
+@check("B14", "container", "user", reads=("container",), lifted_by="ask for a container that is offered")
+def container(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The queue has the container, by its name, its path or as a tag, unless it takes ANY release."""
+    return _offered(Offer.has_container, tasks.tables.containers, tasks.container, queues, "containers")
+
+
+@check("B14", "hardware", "user", reads=("machine",), lifted_by="ask for hardware that is offered")
+def hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The queue has the CPU and GPU, and none kept for tasks that ask for it, unless it takes ANY release."""
+    return _offered(Offer.has_hardware, tasks.tables.machines, tasks.machine, queues, "hardware")
+
+
+@check("B23", "event service", "user", reads=("event_service", "high"), lifted_by="change event_service")
+def event_service(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """``std`` takes no event service, ``es`` nothing else, ``eshigh`` that of priority 800 only."""
+    taken = queues.event_service
+    if (taken == "all").all():
+        return NEVER
+    other = np.where(taken == "std", tasks.event_service, ~tasks.event_service & (taken != "all"))
+    low = (taken == "eshigh") & ~tasks.high
+    return Verdict(other | low, np.where(tasks.event_service, "event service", "std"), taken)
+
+
+@check("B23", "dynamic events", "user", reads=("dynamic",), lifted_by="leave out min_events")
+def dynamic_events(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """A dynamic number of events needs a queue that takes event service, which hands events out."""
+    return Verdict(tasks.dynamic & (queues.event_service == "std"), "dynamic events", queues.event_service)
+
+
+def _offered(
+    has: Callable[[Offer, Any], bool],
+    requests: tuple[Any, ...],
+    codes: Column,
+    queues: QueueColumns,
+    attribute: str,
+) -> Verdict:
+    """Evaluated once for each distinct description of queues and distinct request of tasks."""
+    if not queues.offers.are_checked:
+        return NEVER
+    asked = [requests[code] for code in codes[:, 0].tolist()]
+    mask = queues.offers.without([[has(kind, request) for kind in queues.offers.kinds] for request in asked])
+    need = np.array([str(request) for request in asked], dtype=object).reshape(-1, 1)
+    return Verdict(mask, need, queues.offers.texts(attribute))
+
+
+CHECKS: tuple[Check, ...] = (zero_share, software, container, hardware, event_service, dynamic_events)

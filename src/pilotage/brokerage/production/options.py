@@ -1,0 +1,93 @@
+"""The plugin's options: rules that are switched off, and constants that differ, for single VOs."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from pydantic import ConfigDict, ValidationError
+
+from pilotage.brokerage.plugin import OptionError
+from pilotage.model.documents import from_json
+from pilotage.model.federation import BrokerageConstants
+
+_CLOSED = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoOptions:
+    """Rules switched off for a VO, beside those off for all; constants in place of the federation's."""
+
+    __pydantic_config__ = _CLOSED
+
+    off: tuple[str, ...] = ()
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What ``plugin_options: {production: ...}`` of a federation may hold."""
+
+    __pydantic_config__ = _CLOSED
+
+    off: tuple[str, ...] = ()
+    by_vo: Mapping[str, VoOptions] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], rules: frozenset[str]) -> "Options":
+        """The options of a document; ``rules`` may be switched off. Raises :class:`OptionError`."""
+        options: Options = _checked(cls, document, ())
+        _check_rules(options.off, rules, ("off",))
+        for vo, own in options.by_vo.items():
+            _check_rules(own.off, rules, ("by_vo", vo, "off"))
+            _checked(BrokerageConstants, own.constants, ("by_vo", vo, "constants"))
+        return options
+
+    def policies(self, constants: BrokerageConstants) -> "Policies":
+        """What holds for the work of each VO, where these are the federation's constants."""
+        general = frozenset(self.off)
+        own = {}
+        for vo, options in self.by_vo.items():
+            changed = _checked(BrokerageConstants, options.constants, ())
+            values = {name: getattr(changed, name) for name in options.constants}
+            own[vo] = Policy(general | set(options.off), replace(constants, **values))
+        return Policies(Policy(general, constants), own)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """What holds for some work: the rules switched off, and the constants. Like itself only."""
+
+    off: frozenset[str]
+    constants: BrokerageConstants
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policy of each VO."""
+
+    general: Policy
+    by_vo: Mapping[str, Policy]
+
+    def of(self, vo: str) -> Policy:
+        """The VO's own, or the general one."""
+        return self.by_vo.get(vo, self.general)
+
+
+def _check_rules(off: tuple[str, ...], rules: frozenset[str], path: tuple[str, ...]) -> None:
+    for place, rule in enumerate(off):
+        if rule not in rules:
+            known = ", ".join(sorted(rules, key=lambda known: int(known[1:])))
+            raise OptionError((*path, place), f"no rule {rule!r} can be switched off; known: {known}")
+
+
+def _checked(kind: Any, document: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    try:
+        return from_json(kind, json.dumps(document), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        record = VoOptions if first["loc"][0] == "by_vo" and not path else kind
+        known = ", ".join(item.name for item in fields(record))
+        unknown = first["type"] == "unexpected_keyword_argument"
+        message = f"there is no such option; known: {known}" if unknown else first["msg"]
+        raise OptionError((*path, *first["loc"]), message) from error

@@ -1,0 +1,49 @@
+"""In which order the global shares have their turn."""
+
+from collections.abc import Iterable, Sequence
+
+from pilotage.model.federation import GlobalShare
+from pilotage.model.states import JobState
+from pilotage.model.world import JobCount
+
+Standing = tuple[float, float, str]
+
+
+def order(shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> dict[str, int]:
+    """The place of each share, 0 first: the one that is furthest below its target.
+
+    A share's use is the number of RUNNING jobs, whatever their cores, in it and in all shares below it, at
+    all queues. Going down from the top, siblings (shares of one parent; those without parent, of whatever
+    VO) are compared by use divided by target, which orders them as the shortfall against their targets'
+    fraction of what the parent runs: the smallest first. A share of target 0 comes after all others; equal
+    ones go by the larger target, then by name. A share comes right before those below it, and all of these
+    before its next sibling. Jobs placed in the cycle do not count: they do not run yet.
+
+    Raises ValueError where the parents run in a circle, which no federation that was checked has.
+    """
+    known = {share.name: share for share in shares}
+    paths = {name: _path(name, known) for name in known}
+    use = dict.fromkeys(known, 0)
+    for row in counts:
+        if row.state is JobState.RUNNING:
+            for name in paths.get(row.share, ()):
+                use[name] += row.jobs
+    standing = {share.name: _standing(share, use[share.name]) for share in shares}
+    ordered = sorted(known, key=lambda name: [standing[above] for above in paths[name]])
+    return {name: place for place, name in enumerate(ordered)}
+
+
+def _path(name: str, known: dict[str, GlobalShare]) -> tuple[str, ...]:
+    """From the top to the share itself; a parent that does not exist is none."""
+    path = [name]
+    while (name := known[name].parent) in known:
+        if name in path:
+            raise ValueError(f"the parents of share {path[0]!r} run in a circle at {name!r}")
+        path.append(name)
+    return tuple(reversed(path))
+
+
+def _standing(share: GlobalShare, use: int) -> Standing:
+    if share.target == 0:
+        return (float("inf"), float(use), share.name)
+    return (use / share.target, -share.target, share.name)

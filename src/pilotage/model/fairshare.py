@@ -1,0 +1,112 @@
+"""The fair-share policy of a queue (B10): which work has no share of it."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt, ne
+
+_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "<=": le,
+    ">=": ge,
+    "==": eq,
+    "!=": ne,
+    "<": lt,
+    ">": gt,
+    "=": eq,
+}
+_NAMED = re.compile(r"(?P<kind>type|group|gshare)=(?P<pattern>[^=<>]+)")
+_PRIORITY = re.compile(r"priority(?P<compare><=|>=|==|!=|=|<|>)(?P<bound>-?\d+)")
+_PERCENT = re.compile(r"(?P<percent>\d+)%")
+
+
+class PolicyError(ValueError):
+    """A fair-share policy does not parse; the message quotes the entry and says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a policy looks at: processing type, working group, global share and priority."""
+
+    type: str = ""
+    group: str = ""
+    gshare: str = ""
+    priority: int = 0
+
+
+Condition = Callable[[Work], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a policy: work that meets all conditions has ``percent`` of the queue."""
+
+    conditions: tuple[Condition, ...]
+    percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Entries in order. ``reads_priority`` says whether the priority of work matters at all."""
+
+    entries: tuple[Entry, ...]
+    reads_priority: bool
+
+    def refuses(self, work: Work) -> bool:
+        """B10: the first entry that matches decides, 0 refuses; work that none matches passes."""
+        for entry in self.entries:
+            if all(condition(work) for condition in entry.conditions):
+                return entry.percent == 0
+        return False
+
+
+def parse(text: str) -> Policy:
+    """A policy: a comma list of conditions with ``:n%``, such as ``type=evgensimul:100%,type=any:0%``.
+
+    Conditions are ``type=``, ``group=``, ``gshare=`` and ``priority<op>n``; several joined by ``:`` must all
+    hold. Names are anchored regular expressions; ``any`` and ``*`` match all, none given included. The type
+    ``evgensimul`` is evgen or simul, ``test`` every type with "test" in its name, any case. Raises
+    :class:`PolicyError`.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    entries = tuple(_entry(part) for part in parts if part)
+    return Policy(entries, "priority" in text)
+
+
+def _entry(part: str) -> Entry:
+    *conditions, share = (word.strip() for word in part.split(":"))
+    match = _PERCENT.fullmatch(share)
+    if match is None or not conditions:
+        raise PolicyError(f"{part!r} has no :n% at its end")
+    if int(match["percent"]) > 100:
+        raise PolicyError(f"{part!r} gives more than 100%")
+    return Entry(tuple(_condition(part, word) for word in conditions), int(match["percent"]))
+
+
+def _condition(part: str, word: str) -> Condition:
+    if match := _PRIORITY.fullmatch(word):
+        compare, bound = _COMPARISONS[match["compare"]], int(match["bound"])
+        return lambda work: compare(work.priority, bound)
+    match = _NAMED.fullmatch(word)
+    if match is None:
+        known = "type=, group=, gshare=, priority<op>n"
+        raise PolicyError(f"{part!r} has the condition {word!r}, which is none of {known}")
+    return _named(part, match["kind"], match["pattern"])
+
+
+def _all(_: Work) -> bool:
+    return True
+
+
+def _named(part: str, kind: str, pattern: str) -> Condition:
+    if pattern in ("any", "*"):
+        return _all
+    if kind == "type" and pattern == "evgensimul":
+        return lambda work: work.type in ("evgen", "simul")
+    if kind == "type" and pattern == "test":
+        return lambda work: "test" in work.type.lower()
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        problem = f"{part!r} has the pattern {pattern!r}, which is no regular expression: {error}"
+        raise PolicyError(problem) from error
+    return lambda work: expression.fullmatch(getattr(work, kind)) is not None
