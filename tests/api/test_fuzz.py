@@ -32,6 +32,7 @@ REPORT = st.fixed_dictionaries(
         "cpu_seconds": NUMBERS,
         "wall_seconds": NUMBERS,
         "max_rss": NUMBERS,
+        "max_workdir": NUMBERS,
         "outputs": st.lists(
             st.fixed_dictionaries(
                 {"name": st.text(max_size=5), "size": NUMBERS, "checksum": st.text(max_size=5)}
@@ -74,7 +75,7 @@ def test_no_body_is_an_unexpected_fault(unchanged: House, route: Route) -> None:
 
 
 def test_no_report_is_an_unexpected_fault(house: House, submit: Submit) -> None:
-    house.activate(submit(jobs=JOBS, max_attempts=1))
+    house.activate(submit(jobs=JOBS, max_attempts=1, scouts=0))
     _, pilot = house.pilot()
     offer = {"cores": JOBS, "memory": 1e6, "walltime": 1e6, "max_jobs": JOBS}
     assert len(pilot.post("/pilot/match", json=offer).json()["works"][0]["jobs"]) == JOBS
@@ -88,7 +89,8 @@ def test_no_report_is_an_unexpected_fault(house: House, submit: Submit) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["exit_code", "cpu_seconds", "wall_seconds", "max_rss", "attempt", "job", "outputs"]
+    "field",
+    ["exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "attempt", "job", "outputs"],
 )
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
 def test_a_report_with_a_number_that_no_store_holds_is_refused(house: House, field: str, number: int) -> None:
@@ -96,7 +98,7 @@ def test_a_report_with_a_number_that_no_store_holds_is_refused(house: House, fie
     report: dict[str, Any] = {"job": 1, "attempt": 1, "state": "failed"}
     size = {"name": "out", "size": number, "checksum": ""}
     report[field] = [size] if field == "outputs" else number
-    if field in ("cpu_seconds", "wall_seconds", "max_rss") and number > 0:
+    if field in ("cpu_seconds", "wall_seconds", "max_rss", "max_workdir") and number > 0:
         assert pilot.post("/pilot/report", json={"reports": [report]}).status_code == 200
         return
     answer = pilot.post("/pilot/report", json={"reports": [report]})

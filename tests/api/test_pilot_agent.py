@@ -29,6 +29,7 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "payload_files": False,
         "cores": 1,
         "memory": 0,
+        "memory_limit": 0,
         "walltime": 0,
         "workdir": 0,
         "outputs": ["out.txt"],

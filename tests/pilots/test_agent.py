@@ -62,6 +62,7 @@ class Site:
             "payload_files": False,
             "cores": 1,
             "memory": 0,
+            "memory_limit": 0,
             "walltime": 0,
             "workdir": 0,
             "outputs": [],

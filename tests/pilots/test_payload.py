@@ -83,6 +83,15 @@ def test_a_payload_that_ends_well_has_no_error_and_is_measured(tmp_path: Path) -
     assert 0.2 <= ended.cpu_seconds < 5
     assert ended.wall_seconds >= 0.2
     assert 50 <= ended.max_rss < 500
+    assert ended.max_workdir == 0
+
+
+def test_what_it_added_to_its_directory_is_measured_at_its_most_without_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(bytes(5_000_000))
+    ended = run(tmp_path, "sh", "-c", "head -c 3000000 /dev/zero > kept; head -c 2000000 /dev/zero > more")
+    assert 5 <= ended.max_workdir < 5.1
+    ended = run(tmp_path, "sh", "-c", "head -c 3000000 /dev/zero > big; sleep 1.5; rm big kept")
+    assert 3 <= ended.max_workdir < 3.1
 
 
 def test_output_goes_to_files_and_input_is_empty(tmp_path: Path) -> None:
@@ -145,6 +154,7 @@ def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
         time.sleep(1.2)
     """
     assert run(tmp_path, *python(text), memory=200).error == ""
+    assert 120 <= run(tmp_path, *python(text)).max_rss < 250
 
 
 def test_the_work_directory_is_bounded_while_the_payload_runs(tmp_path: Path) -> None:

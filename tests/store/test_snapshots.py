@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from pilotage.model.decision import Touch
+from pilotage.model.documents import to_json
 from pilotage.model.federation import Queue
 from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import File, MergeSpec, NewFile, Replica
+from pilotage.model.work import File, Measured, MergeSpec, NewFile, Replica
 from pilotage.model.world import (
     JobCount,
+    JobUsage,
     LinkCount,
     MatchRequest,
     QueueReport,
@@ -328,6 +330,60 @@ def test_completion_sees_what_is_to_be_merged(house: Store) -> None:
     world = house.snapshots.for_completion(NOW, 1, 10)
     assert ids(world.jobs) == jobs
     assert world.files == ()
+
+
+def test_completion_sees_scouts_that_have_all_ended_with_what_they_used_and_made(house: Store) -> None:
+    task, busy = (new_task(house, merge=MERGE) for _ in range(2))
+    moved(house, move("task", [task, busy], T.REGISTERED, T.SCOUTING))
+    scouts = new_jobs(house, task, 3, kind="scout")
+    new_jobs(house, busy, kind="scout")
+    bring(house, scouts[:2], J.RUNNING)
+    used: Any = {"cpu_seconds": 4.0, "wall_seconds": 5.0, "max_rss": 6.0, "max_workdir": 7.0}
+    moved(house, move("job", scouts[:1], J.RUNNING, J.MERGING, used))
+    moved(house, move("job", scouts[1:2], J.RUNNING, J.FINISHED))
+    moved(house, move("job", scouts[2:], J.DEFINED, J.FAILED, {"error": "no luck"}))
+    files(house, f"tasks/{task}/{scouts[0]}/x", task=task, job=scouts[0])
+    world = house.snapshots.for_completion(NOW, 1, 10)
+    assert ids(world.tasks) == [task]
+    assert [(job.id, job.state) for job in world.jobs] == list(
+        zip(scouts, (J.MERGING, J.FINISHED, J.FAILED), strict=True)
+    )
+    assert world.usages == (
+        JobUsage(job=scouts[0], **used),
+        *(JobUsage(job=scout) for scout in scouts[1:]),
+    )
+    assert [file.job for file in world.files] == scouts[:1]
+
+
+def test_completion_sees_what_is_to_be_merged_though_scouts_failed(house: Store) -> None:
+    task = new_task(house, merge=MERGE)
+    moved(house, move("task", [task], T.REGISTERED, T.SCOUTING))
+    good, bad = new_jobs(house, task, 2, kind="scout")
+    bring(house, [good], J.HOLDING)
+    moved(house, move("job", [good], J.HOLDING, J.MERGING), move("job", [bad], J.DEFINED, J.FAILED))
+    files(house, f"tasks/{task}/{good}/x", task=task, job=good)
+    text = to_json(Measured(finished=1, failed=1)).decode()
+    moved(house, move("task", [task], T.SCOUTING, T.RUNNING, {"measured": text}))
+    assert [file.job for file in house.snapshots.for_completion(NOW, 1, 10).files] == [good]
+    (worse,) = new_jobs(house, task)
+    moved(house, move("job", [worse], J.DEFINED, J.FAILED))
+    assert house.snapshots.for_completion(NOW, 1, 10).files == ()
+
+
+def test_what_was_measured_is_seen_at_once_by_all_who_knew_the_task_before(house: Store) -> None:
+    task = new_task(house, ram=5)
+    new_jobs(house, task)
+    before = house.snapshots.for_broker(NOW, 1, 10).tasks[0]
+    assert before.measured is None
+    moved(house, move("task", [task], T.REGISTERED, T.SCOUTING))
+    measured = Measured(finished=3, failed=1, memory=400, cpu_time=0.1)
+    moved(house, move("task", [task], T.SCOUTING, T.RUNNING, {"measured": to_json(measured).decode()}))
+    after = house.snapshots.for_broker(NOW, 1, 10).tasks[0]
+    assert after.measured == measured
+    assert after.spec == before.spec
+    details = house.queries.task(task)
+    assert details is not None
+    assert (details.spec, details.measured) == (before.spec, measured)
 
 
 def watched(store: Store, time: float) -> list[int]:

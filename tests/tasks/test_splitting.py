@@ -1,6 +1,7 @@
 """A registered task is split into jobs."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -56,6 +57,40 @@ def test_without_inputs_there_are_as_many_jobs_as_asked() -> None:
 def test_many_tasks_are_split_in_one_move() -> None:
     tasks = tuple(task(id_, T.REGISTERED, jobs=2) for id_ in (3, 1, 2))
     assert [job.task for job in jobs(*tasks)] == [1, 1, 2, 2, 3, 3]
+
+
+def test_of_a_task_with_scouts_only_these_are_made_from_its_first_inputs() -> None:
+    asked = task(1, T.REGISTERED, inputs=inputs(*"gfedcba"), scouts=3, command=("work",), ram=50)
+    plain = task(2, T.REGISTERED)
+    scouts, others = splitting.split(world(tasks=(plain, asked))).moves
+    assert (scouts.ids, scouts.source, scouts.target) == ((1,), T.REGISTERED, T.SCOUTING)
+    assert is_allowed("task", scouts.source, scouts.target)
+    made = [job for job in scouts.creates[1] if isinstance(job, NewJob)]
+    assert [(job.kind, job.inputs) for job in made] == [
+        ("scout", ("a",)),
+        ("scout", ("b",)),
+        ("scout", ("c",)),
+    ]
+    assert {job.requirements for job in made} == {Requirements.of(asked.spec, ALICE).text}
+    assert (others.ids, others.target) == ((2,), T.RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("spec", "scouts"),
+    [
+        ({"jobs": 21, "command": ("work",)}, 10),
+        ({"jobs": 20, "command": ("work",)}, 0),
+        ({"jobs": 21}, 0),
+        ({"jobs": 21, "command": ("work",), "scouts": 0}, 0),
+        ({"jobs": 2, "command": ("work",), "scouts": 1}, 0),
+        ({"jobs": 3, "command": ("work",), "scouts": 1}, 1),
+    ],
+)
+def test_few_jobs_and_empty_payloads_have_no_scouts(spec: dict[str, Any], scouts: int) -> None:
+    (move,) = splitting.split(world(tasks=(task(1, T.REGISTERED, **spec),))).moves
+    kinds = [job.kind for job in move.creates[1] if isinstance(job, NewJob)]
+    assert kinds == (["scout"] * scouts or ["normal"] * spec["jobs"])
+    assert move.target == (T.SCOUTING if scouts else T.RUNNING)
 
 
 def test_only_registered_tasks_are_split() -> None:

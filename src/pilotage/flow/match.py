@@ -42,7 +42,10 @@ class JobOrder:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Like jobs of one task: memory and work directory in MB, walltime in s, 0 for no limit."""
+    """Like jobs of one task: ``memory`` is what a job is expected to need, in MB.
+
+    The limits are ``memory_limit`` and ``workdir`` in MB and ``walltime`` in s, 0 for none.
+    """
 
     task: int
     kind: JobKind
@@ -51,6 +54,7 @@ class Work:
     payload_files: bool
     cores: int
     memory: float
+    memory_limit: float
     walltime: float
     workdir: float
     outputs: tuple[str, ...]
@@ -148,7 +152,7 @@ def _order(job: Job, files: dict[str, File]) -> JobOrder:
 
 
 def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]) -> Work:
-    spec = task.spec.for_job(kind)
+    spec = task.expected(kind)
     storage = next(storage for storage in federation.storages if storage.name == queue.storage)
     return Work(
         task=task.id,
@@ -158,6 +162,7 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         payload_files=bool(spec.payload_files),
         cores=max(1, spec.cores),
         memory=spec.memory,
+        memory_limit=task.memory_limit(kind, queue.max_memory),
         walltime=queue.max_walltime,
         workdir=queue.max_workdir,
         outputs=spec.outputs,

@@ -12,9 +12,10 @@ Kind = Literal["task", "job", "transfer", "pilot"]
 
 
 class TaskState(StrEnum):
-    """A task is split into jobs, runs, is merged where it asks for it, and ends."""
+    """A task is split into jobs, scouts first; runs, is merged where it asks for it, and ends."""
 
     REGISTERED = "registered"
+    SCOUTING = "scouting"
     RUNNING = "running"
     MERGING = "merging"
     FINISHED = "finished"
@@ -78,7 +79,7 @@ class Transition(NamedTuple):
 
 T, J, X, P = TaskState, JobState, TransferState, PilotState
 
-_LIVE_TASKS = (T.REGISTERED, T.RUNNING, T.MERGING)
+_LIVE_TASKS = (T.REGISTERED, T.SCOUTING, T.RUNNING, T.MERGING)
 _LIVE_JOBS = tuple(s for s in J if s not in (J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED))
 _AT_A_PILOT = (J.SENT, J.STARTING, J.RUNNING)
 _UNSTARTED = (J.ASSIGNED, J.THROTTLED, J.ACTIVATED)
@@ -92,10 +93,17 @@ def _rows(
 
 _TABLE: list[Transition] = [
     *_rows("task", [None], [T.REGISTERED], "accepted"),
+    *_rows("task", [T.REGISTERED], [T.SCOUTING], "split; its scouts are made"),
     *_rows("task", [T.REGISTERED], [T.RUNNING], "split into jobs"),
+    *_rows("task", [T.SCOUTING], [T.RUNNING], "its scouts are measured; the other jobs are made"),
     *_rows("task", [T.RUNNING], [T.MERGING], "every job's output is there"),
     *_rows("task", [T.RUNNING, T.MERGING], [T.FINISHED], "every job finished"),
-    *_rows("task", _LIVE_TASKS, [T.FAILED], "a job failed for good, or the task cannot be split"),
+    *_rows(
+        "task",
+        _LIVE_TASKS,
+        [T.FAILED],
+        "a job failed for good, too many scouts did, or the task cannot be split",
+    ),
     *_rows("task", _LIVE_TASKS, [T.CANCELLED], "cancelled by a person"),
     *_rows("job", [None], [J.DEFINED], "split off its task"),
     *_rows("job", [J.DEFINED], [J.PENDING], "no queue fits (B37)"),

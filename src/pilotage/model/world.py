@@ -110,7 +110,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a pilot says of one attempt: CPU time in s, ``max_rss`` in MB; ``error`` names the failure."""
+    """What a pilot says of one attempt: times in s; the most memory (``max_rss``) and work directory in MB.
+
+    ``error`` names the failure. ``max_workdir`` is what the payload added to its directory.
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -122,7 +125,22 @@ class Report:
     cpu_seconds: Seconds = 0
     wall_seconds: Seconds = 0
     max_rss: Megabytes = 0
+    max_workdir: Megabytes = 0
     outputs: tuple[Output, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobUsage:
+    """What the last attempt of a job used: times in s, the most memory and work directory in MB.
+
+    The work directory counts what the payload added, outputs included; 0 is not reported.
+    """
+
+    job: int
+    cpu_seconds: float = 0
+    wall_seconds: float = 0
+    max_rss: float = 0
+    max_workdir: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,5 +167,6 @@ class World:
     task_counts: tuple[TaskCount, ...] = ()
     link_counts: tuple[LinkCount, ...] = ()
     queue_reports: tuple[QueueReport, ...] = ()
+    usages: tuple[JobUsage, ...] = ()
     requests: tuple[MatchRequest, ...] = ()
     reports: tuple[Report, ...] = ()

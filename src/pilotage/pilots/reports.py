@@ -153,4 +153,5 @@ def _metrics(report: Report) -> dict[str, Value]:
         "cpu_seconds": report.cpu_seconds,
         "wall_seconds": report.wall_seconds,
         "max_rss": report.max_rss,
+        "max_workdir": report.max_workdir,
     }

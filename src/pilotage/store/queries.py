@@ -43,9 +43,10 @@ _t, _j, _c, _e, _d = tasks.c, jobs.c, counters.c, events.c, decisions.c
 
 _TASK_NAMES = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error")
 _TASK = select(_t.state, *(_t[name] for name in _TASK_NAMES))
+_TASK_WHOLE = _TASK.add_columns(_t.measured)
 _JOB_NAMES = (
     *("id", "task", "kind", "attempt", "queue", "pilot", "priority", "since", "created", "started", "ended"),
-    *("error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss"),
+    *("error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir"),
 )
 _JOB = select(_j.state, *(_j[name] for name in _JOB_NAMES))
 _COUNTS = (
@@ -89,14 +90,18 @@ class Queries:
         return self._database.read(read)
 
     def task(self, task: int) -> TaskDetails | None:
-        """One task, with what was asked for."""
+        """One task, with what was asked for and what was measured."""
 
         def read(connection: Connection) -> TaskDetails | None:
-            row = connection.execute(_TASK.where(_t.id == task)).one_or_none()
+            row = connection.execute(_TASK_WHOLE.where(_t.id == task)).one_or_none()
             if row is None:
                 return None
             counts = _counts(connection, "job", "jobs_by_task", [str(task)])
-            return TaskDetails(**_task(row, counts), spec=self._specs.of(connection, [task])[task])
+            return TaskDetails(
+                **_task(row, counts),
+                spec=self._specs.of(connection, [task])[task],
+                measured=rows.measurement(row.measured),
+            )
 
         return self._database.read(read)
 

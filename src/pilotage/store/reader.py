@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from pilotage.model.states import LIVE_PILOTS, LIVE_TRANSFERS, JobState, PilotState, TransferState
 from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
-from pilotage.model.world import JobCount, LinkCount, QueueReport, TaskCount, TaskQueue
+from pilotage.model.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
 
 from . import rows
 from .rows import JOB_COLUMNS, PILOT_COLUMNS, TASK_COLUMNS, TRANSFER_COLUMNS, Specs
@@ -74,6 +74,11 @@ _TASK_QUEUES = (
     .order_by(_c.first, _c.second)
 )
 _TASK_QUEUES_OF = _TASK_QUEUES.where(among(_c.first, "queues"))
+_USAGES = (
+    select(_j.id, _j.cpu_seconds, _j.wall_seconds, _j.max_rss, _j.max_workdir)
+    .where(among(_j.id, "ids"))
+    .order_by(_j.id)
+)
 _WORKERS = select(_c.first, _c.count).where(
     _c.counter == "pilots_by_queue", _c.state == str(PilotState.RUNNING), _c.count > 0
 )
@@ -107,6 +112,18 @@ class Reader:
     def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
         """Jobs by number."""
         return self.jobs(select(*JOB_COLUMNS).where(*conditions).order_by(_j.id), **values)
+
+    def usages(self, found: Iterable[Job]) -> tuple[JobUsage, ...]:
+        """What the last attempts of jobs used."""
+        ids = [job.id for job in found]
+        if not ids:
+            return ()
+        return tuple(
+            JobUsage(
+                job=job, cpu_seconds=cpu or 0, wall_seconds=wall or 0, max_rss=rss or 0, max_workdir=disk or 0
+            )
+            for job, cpu, wall, rss, disk in self.rows(_USAGES, ids=ids)
+        )
 
     def tasks(self, ids: Iterable[int]) -> tuple[Task, ...]:
         """Tasks by number."""

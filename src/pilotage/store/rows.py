@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from pilotage.model.documents import from_json
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, PilotState, TaskState, TransferState
-from pilotage.model.work import Job, Pilot, Task, TaskSpec, Transfer
+from pilotage.model.work import Job, Measured, Pilot, Task, TaskSpec, Transfer
 
 from .sets import among
 from .tables import jobs, pilots, tasks, transfers
@@ -24,7 +24,7 @@ _t, _j, _x, _p = tasks.c, jobs.c, transfers.c, pilots.c
 
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
-    *(_t.state, _t.created, _t.since, _t.error),
+    *(_t.state, _t.created, _t.since, _t.error, _t.measured),
 )
 JOB_COLUMNS = (
     *(_j.id, _j.task, _j.kind, _j.share, _j.priority, _j.requirements, _j.state, _j.attempt),
@@ -77,7 +77,7 @@ class Specs:
 
 def task(row: Sequence[Any], spec: TaskSpec) -> Task:
     """From a row of :data:`TASK_COLUMNS`."""
-    id_, owner, vo, group, vo_role, state, created, since, error = row
+    id_, owner, vo, group, vo_role, state, created, since, error, measured = row
     return Task(
         id=id_,
         spec=spec,
@@ -86,7 +86,13 @@ def task(row: Sequence[Any], spec: TaskSpec) -> Task:
         created=created,
         since=since,
         error=error,
+        measured=measurement(measured),
     )
+
+
+def measurement(text: str | None) -> Measured | None:
+    """What a task's scouts needed, from its column; None while they were not measured."""
+    return None if text is None else from_json(Measured, text)
 
 
 def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:

@@ -3,7 +3,7 @@
 Every snapshot is given the world's time (s since 1970 UTC) and its seed.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,8 +19,8 @@ from pilotage.model.states import (
     PilotState,
     TaskState,
 )
-from pilotage.model.work import Pilot
-from pilotage.model.world import MatchRequest, Report, World
+from pilotage.model.work import Pilot, Task
+from pilotage.model.world import MatchRequest, Report, TaskCount, World
 
 from . import staging, watching
 from .engine import Database
@@ -77,7 +77,7 @@ _WORKING = (
 )
 _TO_COMPLETE = (
     select(*TASK_COLUMNS)
-    .where(is_state(tasks, TaskState.RUNNING, TaskState.MERGING), ~_WORKING.exists())
+    .where(is_state(tasks, TaskState.SCOUTING, TaskState.RUNNING, TaskState.MERGING), ~_WORKING.exists())
     .order_by(_t.id)
     .limit(_LIMIT)
 )
@@ -209,26 +209,28 @@ class Snapshots:
         return self._world(time, seed, read)
 
     def for_completion(self, time: float, seed: int, limit: int) -> World:
-        """Tasks of which no job is at work any more, with what their completion rests on."""
+        """Tasks of which no job is at work any more, with what their completion rests on.
+
+        Of tasks that are scouting these are all scouts, what they used and what they made.
+        """
 
         def read(reader: Reader, _: World) -> dict[str, Any]:
             found = reader.tasks_from(_TO_COMPLETE, limit=limit)
-            ids = [task.id for task in found]
+            scouting = [task.id for task in found if task.state == TaskState.SCOUTING]
+            scouts = reader.jobs_where(among(_j.task, "ids"), ids=scouting) if scouting else ()
+            others = [task for task in found if task.state != TaskState.SCOUTING]
+            ids = [task.id for task in others]
             counts = reader.task_counts(ids)
             failed = [count.task for count in counts if count.state == JobState.FAILED]
-            unmerged = {count.task for count in counts if count.state != JobState.MERGING}
-            to_merge = [
-                task.id
-                for task in found
-                if task.spec.merge and task.state == TaskState.RUNNING and task.id not in unmerged
-            ]
+            to_merge = _to_merge(others, counts)
             waiting = reader.jobs_where(among(_j.task, "ids"), is_state(jobs, JobState.MERGING), ids=ids)
             examples = chain.from_iterable(reader.jobs(_FAILED, task=task) for task in failed)
             return {
                 "tasks": found,
                 "task_counts": counts,
-                "jobs": _by_id(waiting, examples),
-                "files": reader.files_of_tasks(to_merge),
+                "jobs": _by_id(scouts, waiting, examples),
+                "files": reader.files_of_tasks([*scouting, *to_merge]),
+                "usages": reader.usages(scouts),
             }
 
         return self._world(time, seed, read)
@@ -278,6 +280,22 @@ class Snapshots:
             }
 
         return self._world(time, seed, read)
+
+
+def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
+    """Running tasks of which all jobs wait to be merged, but for scouts whose work others did."""
+    excused = {task.id: task.measured.failed if task.measured else 0 for task in found}
+    unmerged = {
+        count.task
+        for count in counts
+        if count.state != JobState.MERGING
+        and (count.state != JobState.FAILED or count.jobs > excused[count.task])
+    }
+    return [
+        task.id
+        for task in found
+        if task.spec.merge and task.state == TaskState.RUNNING and task.id not in unmerged
+    ]
 
 
 def _by_id(*groups: Any) -> tuple[Any, ...]:

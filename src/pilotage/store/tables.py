@@ -66,6 +66,7 @@ tasks = Table(
     *_owner(),
     *_life(),
     Column("spec", Text, nullable=False),
+    Column("measured", Text),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
 )
@@ -89,6 +90,7 @@ jobs = Table(
     Column("cpu_seconds", Double),
     Column("wall_seconds", Double),
     Column("max_rss", Double),
+    Column("max_workdir", Double),
     Column("started", Double),
     Column("ended", Double),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pilotage.model.decision import Choice
 from pilotage.model.federation import QueueStatus
 from pilotage.model.states import JobState, PilotState, State, TaskState, TransferState
-from pilotage.model.work import JobKind, TaskSpec
+from pilotage.model.work import JobKind, Measured, TaskSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +28,10 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDetails(TaskView):
-    """A task, with what was asked for."""
+    """A task, with what was asked for, and what its scouts needed once they have ended."""
 
     spec: TaskSpec
+    measured: Measured | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,7 @@ class JobView:
     cpu_seconds: float | None
     wall_seconds: float | None
     max_rss: float | None
+    max_workdir: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

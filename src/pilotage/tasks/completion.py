@@ -22,6 +22,9 @@ def complete(world: World) -> Decision:
     counts: dict[int, Counter[JobState]] = defaultdict(Counter)
     for count in world.task_counts:
         counts[count.task][count.state] += count.jobs
+    for task in world.tasks:
+        # Others did the work of scouts that failed.
+        counts[task.id][JobState.FAILED] -= task.measured.failed if task.measured else 0
     jobs, files = _by_task(world)
     ended: dict[JobState, list[int]] = defaultdict(list)
     moves: list[Move] = []
@@ -45,13 +48,17 @@ def complete(world: World) -> Decision:
 
 
 def _by_task(world: World) -> tuple[dict[int, list[Job]], dict[int, list[File]]]:
-    """The jobs and the outputs of each task, in order."""
+    """The jobs of each task, and the outputs of those that wait to be merged, in order.
+
+    A scout that failed may have left some too.
+    """
     jobs: dict[int, list[Job]] = defaultdict(list)
     files: dict[int, list[File]] = defaultdict(list)
     for job in sorted(world.jobs, key=lambda job: job.id):
         jobs[job.task].append(job)
+    waiting = {job.id for job in world.jobs if job.state == JobState.MERGING}
     for file in sorted(world.files, key=lambda file: file.name):
-        if file.task is not None and file.job is not None:
+        if file.task is not None and file.job in waiting:
             files[file.task].append(file)
     return jobs, files
 
@@ -68,7 +75,8 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
     """Why the task fails, with one job's error for example; empty if it does not."""
     bad = [f"{counts[state]} {state}" for state in _ENDED_BADLY if counts[state]]
     if bad:
-        example = next((job for job in jobs if job.state == JobState.FAILED), None)
+        failed = (job for job in jobs if job.state == JobState.FAILED)
+        example = next((job for job in failed if job.kind != "scout" or not task.measured), None)
         error = f"of {counts.total()} jobs {' and '.join(bad)}"
         return f"{error}; {example.kind} job {example.id}: {example.error}" if example else error
     if task.spec.merge and task.state == TaskState.RUNNING and not files:

@@ -292,7 +292,7 @@ class Agent:
             environment=directory.environment(held.attempt, place),
             directory=place,
             walltime=work.walltime,
-            memory=work.memory,
+            memory=work.memory_limit,
             workdir=work.workdir,
             keep=self.offer.keep,
         )

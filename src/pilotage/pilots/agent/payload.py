@@ -169,8 +169,9 @@ class Payload:
         self.max_rss = 0
         self._process = 0
         self._look_at_disk = 0.0
-        self._disk_at_start = 0
+        self._disk_at_start = self.max_disk = 0
         self._disk_at_start = self._disk_used()
+        self.max_disk = 0
 
     def run(self) -> dict[str, Any]:
         """Run it to its end. The causes are those of :meth:`result`."""
@@ -181,8 +182,8 @@ class Payload:
             return self.result("not started", failure)
         cause, value = self._watch()
         self._kill_all()
-        if cause == "ended" and self._disk_used() > self.order["workdir"] > 0:
-            cause, value = "work directory", self._disk_used()
+        if cause == "ended" and (used := self._disk_used()) > self.order["workdir"] > 0:
+            cause, value = "work directory", used
         return self.result(cause, value)
 
     def result(self, cause: str, value: float) -> dict[str, Any]:
@@ -195,6 +196,7 @@ class Payload:
             "cpu": self.cpu,
             "wall": now() - self.started,
             "rss": self.max_rss,
+            "disk": self.max_disk,
         }
 
     def _start(self) -> int:
@@ -256,16 +258,16 @@ class Payload:
             yield "walltime", wall
         if 0 < order["memory"] < memory:
             yield "memory", memory
-        if order["workdir"] > 0 and now() >= self._look_at_disk:
+        if now() >= self._look_at_disk:
             used = self._disk_used()
-            if used > order["workdir"]:
+            if used > order["workdir"] > 0:
                 yield "work directory", used
 
     def _memory(self) -> int:
-        """Bytes of all processes together; pages that they share are counted once before one is killed."""
+        """Bytes of all processes together; pages that they share are counted once where that matters."""
         processes = descendants(os.getpid())
         memory = sum(map(resident, processes))
-        if 0 < self.order["memory"] < memory:
+        if (len(processes) > 1 and memory > self.max_rss) or 0 < self.order["memory"] < memory:
             memory = sum(map(proportional, processes))
         self.max_rss = max(self.max_rss, memory)
         return memory
@@ -275,6 +277,7 @@ class Payload:
         begun = now()
         used = disk_usage(self.order["directory"]) - self._disk_at_start
         self._look_at_disk = now() + 20 * (now() - begun)
+        self.max_disk = max(self.max_disk, used)
         return used
 
     def _reap(self) -> bool:

@@ -24,13 +24,17 @@ OVERDUE = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a payload ended: ``error`` is empty when it ended well; times in s, ``max_rss`` in MB."""
+    """How a payload ended: ``error`` is empty when it ended well; times in s, ``max_rss`` in MB.
+
+    ``max_workdir`` is what the payload added to its directory at most, in MB.
+    """
 
     error: str = ""
     exit_code: int | None = None
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     max_rss: float = 0.0
+    max_workdir: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +160,7 @@ class Supervisor:
             cpu_seconds=round(result["cpu"], 3),
             wall_seconds=round(result["wall"], 3),
             max_rss=round(result["rss"] / MEGABYTE, 1),
+            max_workdir=round(result["disk"] / MEGABYTE, 3),
         )
 
     def _error(self, cause: str, value: float, status: int | None) -> str:

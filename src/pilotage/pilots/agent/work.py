@@ -38,7 +38,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What the jobs of one task have in common; memory and workdir in MB, walltime in s, 0 for no limit."""
+    """What the jobs of one task have in common; memory and workdir in MB, walltime in s, 0 for no limit.
+
+    ``memory`` is what a job is expected to take of its pilot's, ``memory_limit`` where it is ended.
+    """
 
     task: int
     command: tuple[str, ...]
@@ -47,6 +50,7 @@ class Work:
     payload_files: bool = False
     cores: int = 1
     memory: float = 0
+    memory_limit: float = 0
     walltime: float = 0
     workdir: float = 0
     outputs: tuple[str, ...] = ()

@@ -173,6 +173,7 @@ def _tasks() -> None:
         sa.Column("since", sa.Double(), nullable=False),
         sa.Column("error", sa.String(), server_default="", nullable=False),
         sa.Column("spec", sa.Text(), nullable=False),
+        sa.Column("measured", sa.Text()),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("tasks_by_owner", "tasks", ["vo", "owner", "id"])
@@ -269,6 +270,7 @@ def _jobs() -> None:
         sa.Column("cpu_seconds", sa.Double()),
         sa.Column("wall_seconds", sa.Double()),
         sa.Column("max_rss", sa.Double()),
+        sa.Column("max_workdir", sa.Double()),
         sa.Column("started", sa.Double()),
         sa.Column("ended", sa.Double()),
         sa.ForeignKeyConstraint(

@@ -1,0 +1,163 @@
+"""Scouts have ended: what they needed replaces the task's estimates, and the other jobs are made."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+from pilotage.model.decision import Decision, Move
+from pilotage.model.documents import to_json
+from pilotage.model.federation import ScoutConstants
+from pilotage.model.states import LIVE_JOBS, JobState, TaskState
+from pilotage.model.work import Job, Measured, Task
+from pilotage.model.world import JobUsage, World
+
+from .splitting import remaining
+
+_WELL = (JobState.MERGING, JobState.FINISHED)
+_AT_WORK = tuple(state for state in LIVE_JOBS if state not in _WELL)
+_MEGABYTE = 1e6
+
+
+def conclude(world: World) -> Decision:
+    """What becomes of every task of which no scout is at work any more.
+
+    Where enough of them ended well, the task runs: its other jobs are made, with requirements from what was
+    measured, and the inputs of scouts that failed are given to new jobs. Else it fails, with the reason.
+    """
+    scouts: dict[int, list[Job]] = defaultdict(list)
+    for job in sorted(world.jobs, key=lambda job: job.id):
+        if job.kind == "scout":
+            scouts[job.task].append(job)
+    evidence = Evidence.of(world)
+    moves: list[Move] = []
+    closed: list[int] = []
+    for task in sorted(world.tasks, key=lambda task: task.id):
+        own = scouts[task.id]
+        if task.state != TaskState.SCOUTING or not own or any(job.state in _AT_WORK for job in own):
+            continue
+        if error := _error(own, world.federation.scouting):
+            closed += [job.id for job in own if job.state == JobState.MERGING]
+            moves.append(_failed(task, error))
+        else:
+            moves.append(_measured(task, own, evidence))
+    changes = (*_closed(closed), *moves)
+    return Decision(step="scout", time=world.time, seed=world.seed, changes=changes)
+
+
+def _error(scouts: Sequence[Job], constants: ScoutConstants) -> str:
+    """Why the task fails, with one scout's error for example; empty if it goes on."""
+    finished = sum(job.state in _WELL for job in scouts)
+    needed = max(1, ceil(constants.success * len(scouts)))
+    if finished >= needed:
+        return ""
+    example = next((job for job in scouts if job.state == JobState.FAILED), None)
+    error = f"of {len(scouts)} scouts {finished} ended well, at least {needed} must"
+    return f"{error}; scout job {example.id}: {example.error}" if example else error
+
+
+def _failed(task: Task, error: str) -> Move:
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=TaskState.SCOUTING,
+        target=TaskState.FAILED,
+        cause="too many scouts failed",
+        changes={"error": error},
+    )
+
+
+def _closed(ids: Sequence[int]) -> list[Move]:
+    if not ids:
+        return []
+    return [
+        Move(
+            kind="job",
+            ids=tuple(ids),
+            source=JobState.MERGING,
+            target=JobState.CLOSED,
+            cause="its task failed",
+        )
+    ]
+
+
+def _measured(task: Task, scouts: Sequence[Job], evidence: "Evidence") -> Move:
+    finished = [job for job in scouts if job.state in _WELL]
+    failed = [job for job in scouts if job.state not in _WELL]
+    measured = measure(task, finished, len(failed), evidence)
+    jobs = remaining(replace(task, measured=measured), len(scouts), [job.inputs for job in failed])
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=TaskState.SCOUTING,
+        target=TaskState.RUNNING,
+        cause=f"measured by {len(finished)} of {len(scouts)} scouts",
+        changes={"measured": to_json(measured).decode()},
+        creates={task.id: jobs},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of scouts: what they used, the bytes of their outputs, and the core power of queues."""
+
+    usages: Mapping[int, JobUsage]
+    outputs: Mapping[int, int]
+    powers: Mapping[str, float]
+    constants: ScoutConstants
+
+    @classmethod
+    def of(cls, world: World) -> "Evidence":
+        """From what the world holds of its jobs."""
+        outputs: Counter[int] = Counter()
+        for file in world.files:
+            if file.job is not None:
+                outputs[file.job] += file.size
+        return cls(
+            usages={usage.job: usage for usage in world.usages},
+            outputs=outputs,
+            powers={queue.name: queue.core_power for queue in world.federation.queues},
+            constants=world.federation.scouting,
+        )
+
+
+def measure(task: Task, finished: Sequence[Job], failed: int, evidence: Evidence) -> Measured:
+    """The most that any scout needed, with a margin: a handful of jobs does not show how far others go.
+
+    A job that passes its estimate is not ended for that, yet on a queue which only fits the estimate it
+    may be; so no scout is left out as an exception. Of a pilot that reports no wall time nothing counts,
+    nor does CPU time at a queue whose core power is not known any more.
+    """
+    constants, cores = evidence.constants, max(1, task.spec.cores)
+    ran = [
+        (job, usage)
+        for job in finished
+        if (usage := evidence.usages.get(job.id)) is not None and usage.wall_seconds > 0
+    ]
+    output = {job.id: evidence.outputs.get(job.id, 0) / _MEGABYTE for job in finished}
+
+    def most(values: Iterable[float]) -> float | None:
+        largest = max(values, default=None)
+        return None if largest is None else largest * constants.margin
+
+    cpu_time = most(
+        usage.cpu_seconds * evidence.powers[job.queue] / job.events
+        for job, usage in ran
+        if job.queue in evidence.powers
+    )
+    unexplained = most(
+        max(0.0, usage.wall_seconds - usage.cpu_seconds / (cores * task.spec.cpu_efficiency))
+        for _, usage in ran
+    )
+    memory = most(usage.max_rss for _, usage in ran)
+    step = constants.memory_step
+    return Measured(
+        finished=len(finished),
+        failed=failed,
+        cpu_time=cpu_time or None,
+        base_time=unexplained,
+        walltime=most(usage.wall_seconds for _, usage in ran),
+        memory=ceil(memory / step) * float(step) if memory else None,
+        work_disk=most(max(0.0, usage.max_workdir - output[job.id]) for job, usage in ran),
+        out_disk=most(output[job.id] / job.events for job in finished),
+    )
