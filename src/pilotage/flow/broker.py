@@ -1,5 +1,6 @@
 """Defined jobs are given a queue, by the plugin that their task, or its VO, asks for."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,19 +14,28 @@ from pilotage.store import Store
 
 from .step import Pass, take
 
+log = logging.getLogger(__name__)
+
 DEFAULT_PLUGIN = "production"
 
 
 def run(store: Store, now: Pass) -> int:
     """Broker what is defined; returns how many records changed.
 
-    Each plugin decides on its own tasks, and what it placed is committed before the next one looks.
+    Each plugin decides on its own tasks, and what it placed is committed before the next one looks. One that
+    fails, or is not installed, keeps only its own tasks waiting.
     """
     changed = 0
     world = store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
-    for plugin in plugins(world):
-        changed += take(store, decide(world, plugin), f"broker:{plugin}")
-        world = store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
+    for number, plugin in enumerate(plugins(world)):
+        if number:
+            world = store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
+        try:
+            decision = decide(world, plugin)
+        except Exception:
+            log.exception("brokerage plugin %r failed; its tasks wait", plugin)
+            continue
+        changed += take(store, decision, f"broker:{plugin}")
     return changed
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,9 @@ from .step import new_seed
 
 _ONE_AT_A_TIME = threading.Lock()
 """Within a process two matches would only choose the same jobs; between processes the commit decides."""
+
+PATIENCE = 2.0
+"""How long a pilot waits for its turn, in s; then it is told to ask again, so that reports get through."""
 
 TRIES = 3
 
@@ -81,13 +84,17 @@ def match(
     if record is None or record.state not in LIVE_PILOTS:
         raise PilotGone(pilot)
     request = _request(record, cores, memory, walltime, max_jobs)
-    with _ONE_AT_A_TIME:
+    if not _ONE_AT_A_TIME.acquire(timeout=PATIENCE):
+        return _answer(store.federation(), ())
+    try:
         for _ in range(TRIES):
             world = store.snapshots.for_match(now, new_seed(), (request,))
             given, handed_back = _commit(store, world, pilot)
             if given or not handed_back:
                 break
-    return _answer(world, request, given)
+    finally:
+        _ONE_AT_A_TIME.release()
+    return _answer(world.federation, _works(world, request.queue, given))
 
 
 def _request(pilot: Pilot, cores: int, memory: float, walltime: float, max_jobs: int) -> MatchRequest:
@@ -120,13 +127,12 @@ def lease(federation: Federation) -> float:
     return federation.timeouts.heartbeat * 0.6
 
 
-def _answer(world: World, request: MatchRequest, given: Iterable[int]) -> MatchAnswer:
-    federation = world.federation
+def _answer(federation: Federation, works: tuple[Work, ...]) -> MatchAnswer:
     return MatchAnswer(
         lease=lease(federation),
         heartbeat=federation.loops.heartbeat,
         idle=federation.loops.pilot_idle,
-        works=_works(world, request.queue, set(given)),
+        works=works,
     )
 
 
