@@ -41,20 +41,26 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """A candidate: its weight, each factor by rule, and how many of the jobs it got."""
+    """A candidate: its weight, each factor by rule, and how many of the jobs it got.
+
+    ``key`` is what it was ordered by, where that was not its weight.
+    """
 
     queue: str
     weight: float
     factors: Mapping[str, float]
     jobs: int
+    key: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """A choice explained. ``margin`` is by how much the best weight exceeds the runner-up's, as a fraction.
 
-    ``decided_by`` is the rule whose factor speaks most for the best against the runner-up. ``obstacles`` that
-    are the only ones at most queues come first. ``cheapest`` is None where no single change opens a queue.
+    ``decided_by`` is the rule whose factor speaks most for the best against the runner-up. Where candidates
+    were not ordered by weight there is no margin, and ``ordering`` names the rule that ordered them.
+    ``obstacles`` that are the only ones at most queues come first. ``cheapest`` is None where no single
+    change opens a queue.
     """
 
     task: int
@@ -70,6 +76,7 @@ class Explanation:
     obstacles: tuple[Obstacle, ...]
     cheapest: Change | None
     waived: tuple[Obstacle, ...]
+    ordering: str = ""
 
 
 def explain(choice: Choice) -> Explanation:
@@ -78,10 +85,12 @@ def explain(choice: Choice) -> Explanation:
     only = _only_obstacles(choice.refusals)
     obstacles = sorted(
         (_obstacle(refusal, only) for refusal in choice.refusals),
-        key=lambda obstacle: (-obstacle.only, -obstacle.queues, int(obstacle.rule[1:] or 0), obstacle.name),
+        key=lambda obstacle: (-obstacle.only, -obstacle.queues, _number(obstacle.rule), obstacle.name),
     )
     changes = [change for refusal in choice.refusals if (change := _change(refusal, only))]
     second = ranks[1] if len(ranks) > 1 else None
+    ordering = choice.candidates.ordering
+    by_weight = second if ordering is None else None
     return Explanation(
         task=choice.task,
         job_kind=choice.job_kind,
@@ -91,18 +100,22 @@ def explain(choice: Choice) -> Explanation:
         placed=dict(choice.placed),
         ranks=ranks,
         runner_up=second.queue if second else "",
-        margin=ranks[0].weight / second.weight - 1 if second and second.weight > 0 else None,
-        decided_by=_decided_by(ranks[0], second) if second else "",
+        margin=ranks[0].weight / by_weight.weight - 1 if by_weight and by_weight.weight > 0 else None,
+        decided_by=_decided_by(ranks[0], by_weight) if by_weight else "",
         obstacles=tuple(obstacles),
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
         waived=tuple(_obstacle(refusal, {}) for refusal in choice.waived),
+        ordering=f"{ordering.rule} {ordering.name}" if ordering else "",
     )
 
 
-def lines(explanation: Explanation, world: str = "") -> list[str]:
-    """The same as text: what was placed and why, or what stands in the way. ``world`` names the snapshot."""
+def lines(explanation: Explanation, world: str = "", subject: str = "") -> list[str]:
+    """The same as text: what was placed and why, or what stands in the way.
+
+    ``world`` names the snapshot, ``subject`` what was decided about, where it is not the task by its number.
+    """
     source = f" (world {world})" if world else ""
-    text = [f"task {explanation.task}: {_headline(explanation)}{source}"]
+    text = [f"{subject or f'task {explanation.task}'}: {_headline(explanation)}{source}"]
     if explanation.placed:
         text += _placement_lines(explanation)
     else:
@@ -127,9 +140,16 @@ def _ranks(choice: Choice) -> tuple[Rank, ...]:
             weight=weight,
             factors={rule: values[position] for rule, values in found.factors.items()},
             jobs=choice.placed.get(queue, 0),
+            key=found.ordering.keys[position] if found.ordering else None,
         )
         for position, (queue, weight) in enumerate(zip(found.queues, found.weights, strict=True))
     )
+
+
+def _number(rule: str) -> tuple[str, int]:
+    """Rules in order: B9 before B15, and before those of another letter."""
+    letters = rule.rstrip("0123456789")
+    return letters, int(rule[len(letters) :] or 0)
 
 
 def _decided_by(best: Rank, second: Rank) -> str:
@@ -270,14 +290,21 @@ def _placement_lines(explanation: Explanation) -> list[str]:
     shown = [rank for rank in explanation.ranks if rank.jobs or rank.queue == explanation.runner_up]
     width = max(len(rank.queue) for rank in shown)
     text = [
-        f"  {rank.queue:<{width}}   {_plural(rank.jobs, 'job'):>10}   weight {rank.weight:.4g} = "
+        f"  {rank.queue:<{width}}   {_plural(rank.jobs, 'job'):>10}   {_ordered_by(explanation, rank)}"
+        f"weight {rank.weight:.4g} = "
         + " x ".join(f"{rule} {value:.4g}" for rule, value in rank.factors.items())
         for rank in shown
     ]
     if explanation.margin is not None:
         why = f", most by {explanation.decided_by}" if explanation.decided_by else ""
         text.append(f"  runner-up {explanation.runner_up}, {100 * explanation.margin:.1f} % behind{why}")
+    elif explanation.ordering and explanation.runner_up:
+        text.append(f"  runner-up {explanation.runner_up}, by {explanation.ordering}")
     return text
+
+
+def _ordered_by(explanation: Explanation, rank: Rank) -> str:
+    return "" if rank.key is None else f"{explanation.ordering} {_text(rank.key)}, "
 
 
 def _few(names: Sequence[str]) -> str:

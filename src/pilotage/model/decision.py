@@ -91,12 +91,26 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ordering:
+    """What put candidates in their order instead of their weight: the lowest key first."""
+
+    rule: str
+    name: str
+    keys: tuple[float, ...]
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Queues that passed every check, best first, with each factor of their weight by rule number."""
+    """Queues that passed every check, best first, with each factor of their weight by rule number.
+
+    The best is that of the highest weight, unless there is an ``ordering``.
+    """
 
     queues: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
     factors: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    ordering: Ordering | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,10 @@ from pilotage.model.federation import Federation
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.world import World
 
-from .checks import CHECKS
+from .checks import CHECKS, Check
 from .checks.status import waived_status
-from .columns import Mask, QueueColumns
+from .columns import Column, Mask, QueueColumns
+from .extensions import Extensions, Factor, Order
 from .groups import Group, groups_of
 from .options import Options
 from .placement import Ledger, Limit, Standing
@@ -35,18 +36,28 @@ class Production:
     choice says how many are ``left``: any job that starts makes room, and room is never waited for an hour.
 
     Its options are ``off``, the rules that are switched off, and ``by_vo``, which has for a VO the rules off
-    beside these, and ``constants`` in place of the federation's.
+    beside these, and ``constants`` in place of the federation's. Organisations add ``checks`` and ``factors``
+    to the rules, and may give the candidates another ``order``.
     """
 
-    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        self._options = Options.of(options or {}, OPTIONAL_RULES)
+    def __init__(
+        self,
+        options: Mapping[str, Any] | None = None,
+        *,
+        checks: Sequence[Check] = (),
+        factors: Sequence[Factor] = (),
+        order: Order | None = None,
+    ) -> None:
+        self._extensions = Extensions(tuple(checks), tuple(factors), order)
+        rules = OPTIONAL_RULES | {check.rule for check in checks}
+        self._options = Options.of(options or {}, rules)
         self._declared: tuple[Federation, QueueColumns] | None = None
 
     def decide(self, world: World) -> Decision:
         """Moves of the world's DEFINED jobs, with a choice for each group of like jobs."""
         queues = self._columns(world.federation).during(world)
         groups = groups_of(world, queues, self._options)
-        cycle = _Cycle(world, queues)
+        cycle = _Cycle(world, queues, self._extensions)
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
             cycle.decide(groups[start : start + rows])
@@ -68,10 +79,12 @@ class Production:
 class _Cycle:
     """One pass over the groups: the moves and choices so far, and what they took."""
 
-    def __init__(self, world: World, queues: QueueColumns) -> None:
+    def __init__(self, world: World, queues: QueueColumns, extensions: Extensions) -> None:
         self._time = world.time
         self._queues = queues
-        self._ledger = Ledger(queues)
+        self._extensions = extensions
+        self._checks = (*CHECKS, *extensions.checks)
+        self._ledger = Ledger(queues, extensions.order)
         self._reasons = Reasons(queues)
         self.moves: list[Move] = []
         self.choices: list[Choice] = []
@@ -79,12 +92,14 @@ class _Cycle:
     def decide(self, groups: Sequence[Group]) -> None:
         """Examines the groups together, then places one after another, as each changes the counts."""
         tasks = TaskColumns.of(groups, self._queues)
-        examination = examine(CHECKS, tasks, self._queues, self._reasons)
+        examination = examine(self._checks, tasks, self._queues, self._reasons)
         waived = examine((waived_status,), tasks, self._queues, self._reasons)
         willing = examination.willing
+        factors = self._extensions.weigh(tasks, self._queues)
         for row, group in enumerate(groups):
             refusals, set_aside = tuple(examination.refusals[row]), tuple(waived.refusals[row])
-            self.choices.append(self._decide(group, tasks, row, willing[row], refusals, set_aside))
+            own = {rule: values[row] for rule, values in factors.items()}
+            self.choices.append(self._decide(group, tasks, row, willing[row], own, refusals, set_aside))
 
     def _decide(
         self,
@@ -92,16 +107,17 @@ class _Cycle:
         tasks: TaskColumns,
         row: int,
         willing: Mask,
+        factors: Mapping[str, Column],
         refusals: tuple[Refusal, ...],
         waived: tuple[Refusal, ...],
     ) -> Choice:
         """The choice of one group; its moves are kept."""
         local, limit = self._ledger.local(tasks, row), self._ledger.limit(group)
         crowded, full = self._ledger.crowded_reasons(local, limit, self._reasons)
-        standing = self._ledger.rank(tasks, row, local, willing & ~crowded.refused[0], limit)
+        fits = willing & ~crowded.refused[0]
+        standing = self._ledger.rank(group, tasks, row, local, fits, factors)
         placed = self._ledger.place(group, standing)
-        fits = len(standing.queues) > 0 or willing.any()
-        moved = self._place(group, placed, limit) if fits else self._suspend(group)
+        moved = self._place(group, placed, limit) if willing.any() else self._suspend(group)
         return Choice(
             task=group.task.id,
             job_kind=group.kind,
@@ -161,4 +177,5 @@ def _candidates(standing: Standing, queues: QueueColumns) -> Candidates:
         queues=tuple(queues.names[standing.queues].tolist()),
         weights=tuple(standing.weights.tolist()),
         factors={rule: tuple(values.tolist()) for rule, values in standing.factors.items()},
+        ordering=standing.ordering,
     )

@@ -1,14 +1,17 @@
 """What changes while jobs are placed: B30 to B33 and B36, and the spreading of jobs (B38)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
-from pilotage.model.decision import Refusal
+from pilotage.model.decision import Ordering, Refusal
 from pilotage.model.states import JobState
 
 from .checks.check import Label, Verdict
 from .columns import Codes, Column, Mask, QueueColumns
+from .extensions import Order, Ranking, keys_of
 from .groups import Group
 from .tasks import TaskColumns
 from .verdicts import Reasons
@@ -73,15 +76,26 @@ def spread(jobs: int, weights: Column, room: Column) -> list[int]:
     return counts
 
 
+def fill(jobs: int, room: Column) -> list[int]:
+    """How many jobs each candidate takes where they are filled one after another, each to its room (C,)."""
+    before = np.cumsum(np.floor(room)) - np.floor(room)
+    counts: list[int] = np.clip(jobs - before, 0, np.floor(room)).astype(int).tolist()
+    return counts
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Queues that passed every check, best first (codes), their weight by rule, and what each may take."""
+    """Queues that passed every check, best first (codes), their weight by rule, and what each may take.
+
+    ``ordering`` is what put them in this order, where it was not their weight.
+    """
 
     queues: Codes
     weights: Column
     factors: dict[str, Column]
     room: Column
     local: Mask
+    ordering: Ordering | None = None
 
 
 NOWHERE = Standing(
@@ -109,9 +123,10 @@ class Limit:
 class Ledger:
     """What waits at each queue in this cycle, jobs placed in it included (B38)."""
 
-    def __init__(self, queues: QueueColumns) -> None:
+    def __init__(self, queues: QueueColumns, order: Order | None = None) -> None:
         jobs = queues.live.jobs
         self._queues = queues
+        self._order = order
         self.slots = capacity(queues)
         self._limits: dict[int, Limit] = {}
         self._assigned = jobs[JobState.ASSIGNED].copy()
@@ -155,27 +170,60 @@ class Ledger:
             limit.lasting = found
         return found
 
-    def rank(self, tasks: TaskColumns, row: int, local: Mask, fits: Mask, limit: "Limit") -> Standing:
-        """The queues that fit, by weight; ties by name."""
+    def rank(
+        self,
+        group: Group,
+        tasks: TaskColumns,
+        row: int,
+        local: Mask,
+        fits: Mask,
+        further: Mapping[str, Column],
+    ) -> Standing:
+        """The queues that fit, by weight or as they are ordered; ties by name.
+
+        ``further`` are the factors (Q,) that an organisation added, by rule.
+        """
         chosen = fits.nonzero()[0]
         if not len(chosen):
             return NOWHERE
         near = local[chosen]
         assigned = np.where(near, 0, self._assigned[chosen])
         waiting = self._near[chosen] + assigned
-        initial = initial_weight(self.slots[chosen], waiting, assigned, self._activated[chosen])
-        data = data_weight(tasks, row, self._queues.storage[chosen])
-        network = tasks.links.weight[int(tasks.nucleus[row, 0])][chosen]
-        weights = initial * data * network
-        order = np.argsort(-weights, kind="stable")
+        factors = {
+            "B32": initial_weight(self.slots[chosen], waiting, assigned, self._activated[chosen]),
+            "B33": data_weight(tasks, row, self._queues.storage[chosen]),
+            "B34": tasks.links.weight[int(tasks.nucleus[row, 0])][chosen],
+            **{rule: values[chosen] for rule, values in further.items()},
+        }
+        weights = reduce(np.multiply, factors.values())
+        order, ordering = self._in_order(group, chosen, weights, factors)
         best = chosen[order]
         return Standing(
             queues=best,
             weights=weights[order],
-            factors={"B32": initial[order], "B33": data[order], "B34": network[order]},
-            room=limit.jobs[best] - waiting[order],
+            factors={rule: values[order] for rule, values in factors.items()},
+            room=self.limit(group).jobs[best] - waiting[order],
             local=near[order],
+            ordering=ordering,
         )
+
+    def _in_order(
+        self, group: Group, chosen: Codes, weights: Column, factors: Mapping[str, Column]
+    ) -> tuple[Codes, Ordering | None]:
+        if self._order is None:
+            return np.argsort(-weights, kind="stable"), None
+        ranking = Ranking(
+            group=group, queues=self._queues, candidates=chosen, weights=weights, factors=factors
+        )
+        keys = keys_of(self._order, ranking)
+        order = np.lexsort((-weights, keys))
+        ordering = Ordering(
+            rule=self._order.rule,
+            name=self._order.name,
+            keys=tuple(keys[order].tolist()),
+            unit=self._order.unit,
+        )
+        return order, ordering
 
     def place(self, group: Group, standing: Standing) -> list[tuple[int, bool, int]]:
         """Spreads the jobs over the best candidates that have room: (queue, whether local, jobs) of each."""
@@ -196,6 +244,8 @@ class Ledger:
         if jobs == 1:
             return [1]
         room = standing.room[best]
+        if standing.ordering is not None:
+            return fill(jobs, room)
         taken = np.arange(min(jobs, int(room.max())))
         return spread(jobs, self._falling(standing, best, taken), room)
 
@@ -210,8 +260,8 @@ class Ledger:
         assigned = np.where(local, 0, self._assigned[queues] + taken)
         waiting = self._near[queues] + np.where(local, taken, assigned)
         activated = np.broadcast_to(self._activated[queues], assigned.shape)
-        rest = (standing.factors["B33"] * standing.factors["B34"])[best, None]
-        weights: Column = initial_weight(self.slots[queues], waiting, assigned, activated) * rest
+        rest = reduce(np.multiply, (values for rule, values in standing.factors.items() if rule != "B32"))
+        weights: Column = initial_weight(self.slots[queues], waiting, assigned, activated) * rest[best, None]
         return weights
 
     def _take(self, queue: int, local: bool, jobs: int) -> None:

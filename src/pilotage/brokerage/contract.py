@@ -1,0 +1,117 @@
+"""What every brokerage plugin promises, as one function for the tests of those who write one."""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+from pilotage.model.decision import Choice, Decision, Move
+from pilotage.model.documents import from_json, to_json
+from pilotage.model.states import JobState
+from pilotage.model.world import World
+
+from .plugin import Brokerage
+
+_TARGETS = (JobState.ACTIVATED, JobState.ASSIGNED, JobState.PENDING)
+
+
+def violations(plugin: Brokerage, world: World) -> list[str]:
+    """Where a plugin breaks its promises in this world; empty where it keeps them all.
+
+    The same world gives the same bytes, however its records are ordered and also when it was saved and read;
+    every job that is DEFINED makes one move at most; every queue is a candidate or refused, never both; each
+    move's choice says what the move does.
+    """
+    decision = plugin.decide(world)
+    found = list(_unlike(plugin, world, decision)) + list(_moves(decision, world))
+    for number, choice in enumerate(decision.choices):
+        moves = [move for move in decision.moves if move.choice == number]
+        found += [f"choice {number}: {fault}" for fault in _choice(choice, moves, world)]
+    return found
+
+
+def _unlike(plugin: Brokerage, world: World, decision: Decision) -> Iterator[str]:
+    expected = to_json(decision)
+    saved = from_json(World, to_json(world))
+    for how, other in (
+        ("again", world),
+        ("when saved and read", saved),
+        ("in another order", _reversed(world)),
+    ):
+        if to_json(plugin.decide(other)) != expected:
+            yield f"the same world {how} gives other bytes"
+    if (decision.time, decision.seed) != (world.time, world.seed):
+        yield "time and seed are not the world's"
+
+
+def _reversed(world: World) -> World:
+    """The same world with its records the other way round."""
+    federation = replace(world.federation, **_backwards(world.federation))
+    return replace(world, federation=federation, **_backwards(world))
+
+
+def _backwards(record: Any) -> dict[str, Any]:
+    values = ((part.name, getattr(record, part.name)) for part in fields(record))
+    return {name: value[::-1] for name, value in values if isinstance(value, tuple)}
+
+
+def _moves(decision: Decision, world: World) -> Iterator[str]:
+    defined = {job.id for job in world.jobs if job.state is JobState.DEFINED}
+    queues = {queue.name for queue in world.federation.queues}
+    seen: set[int] = set()
+    for change in decision.changes:
+        if not isinstance(change, Move) or change.kind != "job" or change.source is not JobState.DEFINED:
+            yield f"{change!r} is no move of DEFINED jobs"
+            continue
+        if change.target not in _TARGETS:
+            yield f"jobs are moved to {change.target}, not to one of {', '.join(_TARGETS)}"
+        elif change.target is JobState.PENDING and change.changes.get("wake_at") is None:
+            yield "jobs are PENDING without a wake_at"
+        elif change.target is not JobState.PENDING and change.changes.get("queue") not in queues:
+            yield f"jobs are sent to {change.changes.get('queue')!r}, which is no queue of the federation"
+        if change.choice is None or not 0 <= change.choice < len(decision.choices):
+            yield f"a move to {change.target} has no choice that explains it"
+        twice = seen.intersection(change.ids) or {id_ for id_ in change.ids if change.ids.count(id_) > 1}
+        if twice:
+            yield f"job {min(twice)} is moved twice"
+        if not defined.issuperset(change.ids):
+            yield f"job {min(set(change.ids) - defined)} is moved and is not DEFINED"
+        seen.update(change.ids)
+
+
+def _choice(choice: Choice, moves: list[Move], world: World) -> Iterator[str]:
+    yield from _queues(choice, {queue.name for queue in world.federation.queues})
+    yield from _lengths(choice)
+    if choice.jobs != tuple(id_ for move in moves for id_ in move.ids):
+        yield "the jobs are not those of its moves"
+    sent: dict[str, int] = {}
+    for move in moves:
+        if move.target is not JobState.PENDING:
+            name = str(move.changes.get("queue"))
+            sent[name] = sent.get(name, 0) + len(move.ids)
+    if dict(choice.placed) != sent or not sent.keys() <= set(choice.candidates.queues):
+        yield f"placed says {dict(choice.placed)}, the moves {sent}"
+
+
+def _queues(choice: Choice, queues: set[str]) -> Iterator[str]:
+    candidates = set(choice.candidates.queues)
+    refused = {name for refusal in choice.refusals for name in refusal.queues}
+    if left_out := queues - refused - candidates:
+        yield f"{min(left_out)} is left out"
+    if both := refused & candidates:
+        yield f"{min(both)} is a candidate and refused"
+    if strange := (refused | candidates) - queues:
+        yield f"{min(strange)} is no queue of the federation"
+    if choice.considered != len(queues):
+        yield f"considered says {choice.considered}, of {len(queues)} queues"
+
+
+def _lengths(choice: Choice) -> Iterator[str]:
+    candidates = choice.candidates
+    keys = [candidates.ordering.keys] if candidates.ordering else []
+    for numbers in (candidates.weights, *candidates.factors.values(), *keys):
+        if len(numbers) != len(candidates.queues):
+            yield f"{len(candidates.queues)} candidates have {len(numbers)} weights, factors or keys"
+    for refusal in choice.refusals:
+        needs = len(refusal.need) if isinstance(refusal.need, tuple) else len(refusal.queues)
+        if not len(refusal.queues) == len(refusal.have) == needs or not refusal.queues:
+            yield f"{refusal.rule} {refusal.name} does not say what each queue that it refuses has and needs"

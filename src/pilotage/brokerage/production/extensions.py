@@ -1,0 +1,116 @@
+"""What an organisation adds to the rules: checks and factors of its own, and another order of candidates."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .checks import CHECKS, Check
+from .columns import Codes, Column, QueueColumns
+from .groups import Group
+from .tasks import TaskColumns
+
+_NAME = re.compile(r"[A-Z][0-9]+")
+_TAKEN = frozenset({check.rule for check in CHECKS} | {f"B{number}" for number in range(1, 39)})
+
+Weigh = Callable[[TaskColumns, QueueColumns], Column]
+"""A positive number for each pair of task and queue, in a shape that broadcasts to (T, Q)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """A factor of every candidate's weight, shown under its rule; 1 changes nothing."""
+
+    rule: str
+    name: str
+    weigh: Weigh
+
+
+def factor(rule: str, name: str) -> Callable[[Weigh], Factor]:
+    """Makes a factor of the function that weighs."""
+    return lambda weigh: Factor(rule=rule, name=name, weigh=weigh)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The candidates of a group of like jobs (C,), by name, as codes into the columns of ``queues``.
+
+    ``weights`` is what they weigh, the product of ``factors`` (by rule), as of this moment of the cycle.
+    """
+
+    group: Group
+    queues: QueueColumns
+    candidates: Codes
+    weights: Column
+    factors: Mapping[str, Column]
+
+
+Keys = Callable[[Ranking], Column]
+"""A number for each candidate (C,): the lowest comes first; equal ones go by weight, then by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Puts candidates in an order of its own; jobs fill them one after another instead of B38's spreading."""
+
+    rule: str
+    name: str
+    keys: Keys
+    unit: str = ""
+
+
+def order(rule: str, name: str, *, unit: str = "") -> Callable[[Keys], Order]:
+    """Makes an order of the function that gives the keys."""
+    return lambda keys: Order(rule=rule, name=name, keys=keys, unit=unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """Checks after the rules' own, factors after theirs, and the order, if it is not by weight.
+
+    Raises ValueError for a rule that is not named by a capital and a number, is one of the house's, or is
+    given twice.
+    """
+
+    checks: tuple[Check, ...] = ()
+    factors: tuple[Factor, ...] = ()
+    order: Order | None = None
+
+    def __post_init__(self) -> None:
+        rules = [part.rule for part in (*self.factors, *((self.order,) if self.order else ()))]
+        _check_names([*dict.fromkeys(check.rule for check in self.checks), *rules])
+
+    def weigh(self, tasks: TaskColumns, queues: QueueColumns) -> dict[str, Column]:
+        """Each factor of every pair, (T, Q), by rule. Raises ValueError for one that is not positive."""
+        return {
+            part.rule: np.broadcast_to(
+                _numbers(part, part.weigh(tasks, queues), least=np.nextafter(0, 1)), (len(tasks), len(queues))
+            )
+            for part in self.factors
+        }
+
+
+def keys_of(order: Order, ranking: Ranking) -> Column:
+    """The keys of the candidates. Raises ValueError for one that is not finite."""
+    return np.broadcast_to(_numbers(order, order.keys(ranking)), ranking.candidates.shape)
+
+
+def _numbers(part: Factor | Order, values: Column, least: float = -np.inf) -> Column:
+    numbers = np.asarray(values, dtype=float)
+    if not (np.isfinite(numbers) & (numbers >= least)).all():
+        kind = "finite" if least < 0 else "positive and finite"
+        raise ValueError(
+            f"{part.rule} {part.name} gives a number that is not {kind}; what is unknown needs one too"
+        )
+    return numbers
+
+
+def _check_names(rules: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for rule in rules:
+        if not _NAME.fullmatch(rule):
+            raise ValueError(f"{rule!r} does not name a rule; give a capital and a number, such as X1")
+        if rule in _TAKEN or rule in seen:
+            raise ValueError(f"the rule {rule} is there already; give a number of your own, such as X1")
+        seen.add(rule)
