@@ -1,0 +1,141 @@
+"""A store with a small federation of real directories, and the steps taken one pass at a time."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pilotage.flow import broker, finish, report, split
+from pilotage.flow.match import MatchAnswer, match
+from pilotage.flow.step import Pass
+from pilotage.flow.submit import Submitted, submit
+from pilotage.model.decision import Create, Decision
+from pilotage.model.federation import ComputingElement, Federation, LoopConstants, Queue, Site, Storage
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState
+from pilotage.model.work import NewPilot, TaskSpec
+from pilotage.model.world import Report
+from pilotage.pilots.computing.port import PilotOrder, PilotStatus
+from pilotage.store import Store
+
+NOW = 1_800_000_000.0
+ALICE = Identity(name="alice", vo="ligo")
+
+
+def federation(place: Path, **queue: Any) -> Federation:
+    """Two sites with a queue each; north is the nucleus and has room for 1000 jobs."""
+    for name in ("north", "south"):
+        (place / name).mkdir(exist_ok=True)
+    element = ComputingElement(kind="fake", max_pilots=3)
+    return Federation(
+        name="flow",
+        sites=(Site(name="north", nucleus=True), Site(name="south")),
+        storages=tuple(
+            Storage(name=f"{name}-disk", site=name, url=f"file://{place}/{name}")
+            for name in ("north", "south")
+        ),
+        queues=(
+            Queue(
+                **{
+                    "name": "north-queue",
+                    "site": "north",
+                    "storage": "north-disk",
+                    "num_slots": 1000,
+                    "computing_element": element,
+                    **queue,
+                }
+            ),
+        ),
+        loops=LoopConstants(batch=1000),
+    )
+
+
+class House:
+    """Takes steps at a time of its own."""
+
+    def __init__(self, store: Store, place: Path, **queue: Any) -> None:
+        self.store, self.place, self.now = store, place, NOW
+        self.federate(**queue)
+
+    def federate(self, **queue: Any) -> None:
+        """Put a federation in force, with changes to its queue."""
+        self.store.save_federation(federation(self.place, **queue), "test")
+
+    def submit(self, *specs: Mapping[str, Any], owner: Identity = ALICE) -> Submitted:
+        """Submit tasks."""
+        tasks = [TaskSpec(**{"name": "t", "scouts": 0, **spec}) for spec in specs]
+        return submit(self.store, tasks, owner, self.now)
+
+    def task(self, owner: Identity = ALICE, **spec: Any) -> int:
+        """Submit one task, which must be accepted, and split it."""
+        ((_, task),) = self.submit(spec, owner=owner).tasks
+        split.run(self.store, self.pass_())
+        return task
+
+    def pass_(self) -> Pass:
+        """A pass at the house's time."""
+        return Pass(time=self.now, seed=1, batch=1000)
+
+    def broker(self) -> int:
+        """One pass of the brokerage."""
+        return broker.run(self.store, self.pass_())
+
+    def finish(self) -> int:
+        """One pass of completion."""
+        return finish.run(self.store, self.pass_())
+
+    def pilot(self, **values: Any) -> int:
+        """A pilot in north's queue."""
+        base: dict[str, Any] = {"queue": "north-queue", "requirements": "", "kind": "generic", "owner": ALICE}
+        size = {"submit_pool": "default", "cores": 8, "memory": 0.0, "walltime": 86400.0}
+        records = (NewPilot(**base | size | values),)
+        decision = Decision(
+            step="test", time=self.now, seed=1, changes=(Create(records=records, cause="test"),)
+        )
+        (made,) = self.store.commit(decision, "test").created[0]
+        assert made
+        return made
+
+    def match(self, pilot: int, most: int = 100) -> MatchAnswer:
+        """What a pilot is handed."""
+        return match(self.store, pilot, 1000, 0, 86400, most, self.now)
+
+    def report(
+        self, pilot: int, state: Literal["running", "done", "failed"], jobs: Iterable[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        """The same report for several attempts; returns what must stop."""
+        pairs = list(jobs)
+        reports = [Report(job=job, attempt=attempt, state=state, error="") for job, attempt in pairs]
+        return report.report(self.store, pilot, pairs, reports, self.now)
+
+    def states(self, task: int) -> dict[JobState, int]:
+        """A task's jobs by state."""
+        found = self.store.queries.task(task)
+        assert found is not None
+        return {JobState(state): count for state, count in found.jobs.items()}
+
+
+def attempts(answer: MatchAnswer) -> list[tuple[int, int]]:
+    """The attempts that a pilot was handed."""
+    return [(order.job, order.attempt) for work in answer.works for order in work.jobs]
+
+
+class FakeElement:
+    """A batch system at the port: takes pilots, or does not, and says of them what it is told to."""
+
+    def __init__(self) -> None:
+        self.orders: list[PilotOrder] = []
+        self.fault: Exception | None = None
+        self.status: PilotStatus = "waiting"
+
+    def submit(self, order: PilotOrder) -> str:
+        if self.fault:
+            raise self.fault
+        self.orders.append(replace(order))
+        return f"reference-{order.pilot}"
+
+    def poll(self, references: Iterable[str]) -> dict[str, PilotStatus]:
+        return dict.fromkeys(references, self.status)
+
+    def cancel(self, reference: str) -> None:
+        raise AssertionError("nobody cancels here")

@@ -1,0 +1,50 @@
+"""Plugins decide on their own tasks; what waits for its hour goes on as soon as it can (B37)."""
+
+from dataclasses import replace
+
+import pytest
+
+from pilotage.flow import lift, watch
+from pilotage.flow.broker import plugins
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState
+
+from .house import House
+
+J = JobState
+
+
+def test_a_task_that_fits_nowhere_waits_an_hour_and_is_tried_again(house: House) -> None:
+    house.federate(max_memory=1000)
+    task = house.task(ram=4000)
+    house.broker()
+    assert house.states(task) == {J.PENDING: 1}
+    house.now += 3599
+    watch.run(house.store, house.pass_())
+    assert house.states(task) == {J.PENDING: 1}
+    house.now += 1
+    watch.run(house.store, house.pass_())
+    assert house.states(task) == {J.DEFINED: 1}
+
+
+def test_its_hour_ends_early_when_a_queue_would_take_it(house: House) -> None:
+    house.federate(max_memory=1000)
+    task = house.task(ram=4000)
+    house.broker()
+    assert lift.run(house.store, house.pass_()) == 0
+    house.federate(max_memory=4000)
+    assert lift.run(house.store, house.pass_()) == 1
+    house.broker()
+    assert house.states(task) == {J.ACTIVATED: 1}
+
+
+def test_a_plugin_that_is_not_installed_keeps_only_its_own_tasks_waiting(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    stuck = house.task(owner=Identity(name="bob", vo="cms"))
+    placed = house.task()
+    house.store.save_federation(replace(house.store.federation(), plugins={"cms": "gone"}), "test")
+    assert plugins(house.store.snapshots.for_broker(house.now, 1, 10)) == ["gone", "production"]
+    house.broker()
+    assert (house.states(stuck), house.states(placed)) == ({J.DEFINED: 1}, {J.ACTIVATED: 1})
+    assert "'gone' failed" in caplog.text

@@ -1,0 +1,88 @@
+"""Pilots are handed attempts, once each, and what they report moves only their own."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pilotage.flow import cancel, pilot_end
+from pilotage.flow.errors import NoSuchTask, PilotGone
+from pilotage.model.states import JobState, PilotState
+
+from .house import House, attempts
+
+J = JobState
+
+
+def test_many_pilots_at_once_are_never_handed_the_same_attempt(house: House) -> None:
+    task = house.task(jobs=200)
+    house.broker()
+    pilots = [house.pilot() for _ in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda pilot: attempts(house.match(pilot, 30)), pilots))
+    handed = [attempt for answer in answers for attempt in answer]
+    assert len(handed) == len(set(handed)) == 200
+    assert house.states(task) == {J.SENT: 200}
+
+
+def test_a_life_without_payload_goes_all_the_way(house: House) -> None:
+    task = house.task(jobs=3)
+    house.broker()
+    pilot = house.pilot()
+    mine = attempts(house.match(pilot))
+    assert house.report(pilot, "done", mine) == []
+    house.finish()
+    found = house.store.queries.task(task)
+    assert found is not None
+    assert (found.state, found.jobs) == ("finished", {"finished": 3})
+
+
+def test_a_failed_attempt_is_tried_again_until_there_are_none_left(house: House) -> None:
+    task = house.task(jobs=1, max_attempts=2)
+    pilot = house.pilot()
+    for attempt in (1, 2):
+        house.broker()
+        assert attempts(house.match(pilot)) == [(1, attempt)]
+        house.report(pilot, "failed", [(1, attempt)])
+    house.finish()
+    found = house.store.queries.task(task)
+    assert found is not None
+    assert (found.state, found.jobs) == ("failed", {"failed": 1})
+
+
+def test_an_old_attempt_is_told_to_stop_and_moves_nothing(house: House) -> None:
+    task = house.task(jobs=1)
+    house.broker()
+    first, second = house.pilot(), house.pilot()
+    house.match(first)
+    house.report(first, "failed", [(1, 1)])
+    house.broker()
+    assert attempts(house.match(second)) == [(1, 2)]
+    assert house.report(first, "done", [(1, 1)]) == [(1, 1)]
+    assert house.states(task) == {J.SENT: 1}
+
+
+def test_a_pilot_that_ends_gives_back_what_it_holds(house: House) -> None:
+    house.task(jobs=1)
+    house.broker()
+    pilot = house.pilot()
+    house.match(pilot)
+    pilot_end.end(house.store, pilot, "idle", house.now)
+    record = house.store.queries.pilot(pilot)
+    assert record is not None
+    assert record.state is PilotState.FINISHED
+    with pytest.raises(PilotGone):
+        house.match(pilot)
+    with pytest.raises(PilotGone):
+        house.report(pilot, "done", [(1, 1)])
+
+
+def test_a_cancelled_task_stops_everywhere(house: House) -> None:
+    task = house.task(jobs=4)
+    house.broker()
+    pilot = house.pilot()
+    mine = attempts(house.match(pilot, 2))
+    assert cancel.cancel(house.store, task, "no more", "user:alice", house.now) == 5
+    assert house.states(task) == {J.CANCELLED: 4}
+    assert house.report(pilot, "running", mine) == sorted(mine)
+    with pytest.raises(NoSuchTask):
+        cancel.cancel(house.store, 99, "no more", "user:alice", house.now)

@@ -1,0 +1,78 @@
+"""Pilots are recorded, then submitted; what came of it is recorded too (P10)."""
+
+import pytest
+
+from pilotage.flow import provision
+from pilotage.flow.provision import Provisioner
+from pilotage.model.states import PilotState
+from pilotage.model.work import Pilot
+
+from .house import FakeElement, House
+
+
+@pytest.fixture
+def element(monkeypatch: pytest.MonkeyPatch) -> FakeElement:
+    made = FakeElement()
+    monkeypatch.setattr(provision, "load", lambda _: made)
+    return made
+
+
+@pytest.fixture
+def provisioner(house: House) -> Provisioner:
+    house.task(jobs=50, priority=900)
+    house.broker()
+    return Provisioner(house.store, "http://server")
+
+
+def pilots(house: House) -> list[Pilot]:
+    return house.store.queries.pilots(None, None, 100)
+
+
+def test_pilots_are_submitted_with_a_token_of_their_own_and_never_beyond_the_queue_s_limit(
+    house: House, element: FakeElement, provisioner: Provisioner
+) -> None:
+    for _ in range(3):
+        provisioner.run(house.pass_())
+    assert len(element.orders) == 3
+    assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}
+    assert {pilot.reference for pilot in pilots(house)} == {f"reference-{o.pilot}" for o in element.orders}
+    for order in element.orders:
+        credential = house.store.tokens.find(order.token)
+        assert credential is not None
+        assert (credential.role, credential.pilot, order.server_url) == (
+            "pilot",
+            order.pilot,
+            "http://server",
+        )
+
+
+def test_a_pilot_that_is_not_taken_fails_with_the_reason_and_its_token_is_void(
+    house: House, element: FakeElement, provisioner: Provisioner
+) -> None:
+    element.fault = OSError("the batch system is away")
+    provisioner.run(house.pass_())
+    found = pilots(house)
+    assert {pilot.state for pilot in found} == {PilotState.FAILED}
+    assert {pilot.error for pilot in found} == {"not submitted: the batch system is away"}
+
+
+def test_a_pilot_that_ended_without_a_word_makes_room_for_another(
+    house: House, element: FakeElement, provisioner: Provisioner
+) -> None:
+    provisioner.run(house.pass_())
+    element.status = "ended"
+    provisioner.run(house.pass_())
+    element.status = "waiting"
+    provisioner.run(house.pass_())
+    ended = [pilot for pilot in pilots(house) if pilot.state == PilotState.FAILED]
+    assert {pilot.error for pilot in ended} == {"ended without a word"}
+    assert len(element.orders) > len(ended)
+
+
+def test_a_batch_system_that_knows_nothing_ends_no_pilot(
+    house: House, element: FakeElement, provisioner: Provisioner
+) -> None:
+    provisioner.run(house.pass_())
+    element.status = "unknown"
+    provisioner.run(house.pass_())
+    assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}

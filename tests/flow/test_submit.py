@@ -1,0 +1,51 @@
+"""Tasks are accepted or refused one by one, their patterns resolved to files."""
+
+from pilotage.model.work import InputFile, InputPattern
+
+from .house import House
+
+
+def test_a_pattern_becomes_files_with_size_checksum_and_all_storages_that_hold_them(house: House) -> None:
+    for site, name, data in (("north", "a", b"aa"), ("north", "b", b"b"), ("south", "a", b"aa")):
+        (house.place / site / name).write_bytes(data)
+    task = house.task(inputs=(InputPattern(storages=("north-disk", "south-disk"), glob="*"),))
+    found = house.store.queries.task(task)
+    assert found is not None
+    assert found.spec.inputs == (
+        InputFile(name="a", size=2, checksum="adler32:012500c3", replicas=("north-disk", "south-disk")),
+        InputFile(name="b", size=1, checksum="adler32:00630063", replicas=("north-disk",)),
+    )
+
+
+def test_copies_that_differ_are_refused_with_their_places(house: House) -> None:
+    (house.place / "north" / "a").write_bytes(b"one")
+    (house.place / "south" / "a").write_bytes(b"two")
+    submitted = house.submit({"inputs": (InputPattern(storages=("north-disk", "south-disk"), glob="a"),)})
+    assert submitted.tasks == []
+    ((index, ((field, message),)),) = submitted.refused
+    assert (index, field) == (0, "inputs[0]")
+    assert "its copies at north-disk, south-disk differ" in message
+
+
+def test_a_pattern_without_files_and_an_unknown_storage_are_refused_by_field(house: House) -> None:
+    submitted = house.submit(
+        {"inputs": (InputPattern(storages=("north-disk",), glob="*.dat"),)},
+        {"inputs": (InputPattern(storages=("nowhere",), glob="*"),)},
+        {},
+    )
+    assert [index for index, _ in submitted.tasks] == [2]
+    messages = [faults[0] for _, faults in submitted.refused]
+    assert messages == [
+        ("inputs[0]", "no file matches '*.dat' on north-disk"),
+        ("inputs[0]", "there is no storage 'nowhere'; known are north-disk, south-disk"),
+    ]
+
+
+def test_a_file_known_to_be_otherwise_refuses_only_the_task_that_says_so(house: House) -> None:
+    def reading(size: int) -> dict[str, object]:
+        return {"inputs": (InputFile(name="f", size=size, replicas=("north-disk",)),)}
+
+    assert len(house.submit(reading(5)).tasks) == 1
+    submitted = house.submit(reading(5), reading(6))
+    assert [index for index, _ in submitted.tasks] == [0]
+    assert [index for index, _ in submitted.refused] == [1]
