@@ -38,6 +38,10 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "split": lambda store: store.snapshots.for_split(NOW, 1, 10),
     "broker": lambda store: store.snapshots.for_broker(NOW, 1, 10),
     "lift": lambda store: store.snapshots.for_broker(NOW, 1, 10, state=J.PENDING),
+    "explain": lambda store: (
+        store.snapshots.for_explain(NOW, 1, 1, 100),
+        store.snapshots.for_explain(NOW, 1, 1, 1, job=1),
+    ),
     "staging": lambda store: store.snapshots.for_staging(NOW, 1, 1),
     "director": lambda store: store.snapshots.for_director(NOW, 1),
     "match": lambda store: store.snapshots.for_match(NOW, 1, (REQUEST,)),

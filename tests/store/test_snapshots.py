@@ -137,6 +137,54 @@ def test_broker_sees_live_transfers_by_link_and_what_queues_last_did(house: Stor
     )
 
 
+def test_explain_sees_placed_jobs_as_if_they_were_defined_and_took_no_room(house: Store) -> None:
+    files(house, "a", "b")
+    create(house, Replica(file="a", storage="PIC-disk"))
+    task, other = new_task(house), new_task(house)
+    bring(house, new_jobs(house, other, 3), J.ACTIVATED)
+    placed = new_jobs(house, task, 2, inputs=("a",))
+    bring(house, placed, J.ACTIVATED)
+    (running,) = new_jobs(house, task)
+    bring(house, [running], J.RUNNING)
+    (pending,) = new_jobs(house, task)
+    moved(house, move("job", [pending], J.DEFINED, J.PENDING, {"wake_at": NOW + 9}))
+    (done,) = new_jobs(house, task)
+    bring(house, [done], J.FINISHED)
+    world = house.snapshots.for_explain(NOW + 1, 7, task, 10)
+    assert (world.time, world.seed, ids(world.tasks)) == (NOW + 1, 7, [task])
+    assert ids(world.jobs) == [*placed, running, pending]
+    assert {(job.state, job.queue, job.pilot) for job in world.jobs} == {(J.DEFINED, "", None)}
+    assert world.jobs[0].inputs == ("a",)
+    assert [file.name for file in world.files] == ["a"]
+    assert world.replicas == (Replica(file="a", storage="PIC-disk"),)
+    assert world.job_counts == (JobCount(queue="CERN-q", share="default", state=J.ACTIVATED, jobs=3),)
+    assert house.queries.jobs(task, None, 1)[0].state == J.ACTIVATED
+
+
+def test_explain_sees_jobs_that_wait_before_others_and_ended_ones_only_alone(house: Store) -> None:
+    task = new_task(house)
+    ended = new_jobs(house, task, 3)
+    bring(house, ended, J.FINISHED)
+    assert ids(house.snapshots.for_explain(NOW, 1, task, 2).jobs) == ended[:2]
+    running = new_jobs(house, task, 2)
+    bring(house, running, J.RUNNING)
+    (waiting,) = new_jobs(house, task)
+    world = house.snapshots.for_explain(NOW, 1, task, 2)
+    assert ids(world.jobs) == [running[0], waiting]
+    assert world.job_counts == (JobCount(queue="CERN-q", share="default", state=J.RUNNING, jobs=1),)
+
+
+def test_explain_sees_one_job_alone_and_a_task_without_any(house: Store) -> None:
+    task, other = new_task(house), new_task(house)
+    first, second = new_jobs(house, task, 2)
+    world = house.snapshots.for_explain(NOW, 1, task, 10, job=second)
+    assert ids(world.jobs) == [second]
+    assert world.job_counts == (JobCount(queue="", share="default", state=J.DEFINED, jobs=1),)
+    assert house.snapshots.for_explain(NOW, 1, other, 10, job=first).jobs == ()
+    empty = house.snapshots.for_explain(NOW, 1, other, 10)
+    assert (ids(empty.tasks), empty.jobs) == ([other], ())
+
+
 def assigned(store: Store, task: int, queue: str, *inputs: str) -> int:
     (job,) = new_jobs(store, task, inputs=inputs)
     moved(store, move("job", [job], J.DEFINED, J.ASSIGNED, {"queue": queue}))

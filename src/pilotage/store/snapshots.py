@@ -3,7 +3,9 @@
 Every snapshot is given the world's time (s since 1970 UTC) and its seed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -19,8 +21,8 @@ from pilotage.model.states import (
     PilotState,
     TaskState,
 )
-from pilotage.model.work import Pilot, Task
-from pilotage.model.world import MatchRequest, Report, TaskCount, World
+from pilotage.model.work import Job, Pilot, Task
+from pilotage.model.world import JobCount, MatchRequest, Report, TaskCount, World
 
 from . import staging, watching
 from .engine import Database
@@ -81,6 +83,12 @@ _TO_COMPLETE = (
     .order_by(_t.id)
     .limit(_LIMIT)
 )
+_IN_STATE = (
+    select(*JOB_COLUMNS)
+    .where(_j.task == bindparam("task"), _j.state == bindparam("state"))
+    .order_by(_j.id)
+    .limit(_LIMIT)
+)
 _FAILED = (
     select(*JOB_COLUMNS)
     .where(_j.task == bindparam("task"), is_state(jobs, JobState.FAILED))
@@ -123,16 +131,24 @@ class Snapshots:
                 reader.rows(_TO_BROKER[state], task=task, limit=each) for task in waiting
             )
             found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
-            inputs = reader.inputs_of(found)
-            return {
-                "jobs": found,
-                "tasks": reader.tasks_of(found),
-                "files": inputs,
-                "replicas": reader.replicas_of(inputs),
-                "job_counts": reader.job_counts(),
-                "link_counts": reader.link_counts(),
-                "queue_reports": reader.queue_reports(),
-            }
+            return _to_broker(reader, found)
+
+        return self._world(time, seed, read)
+
+    def for_explain(self, time: float, seed: int, task: int, limit: int, job: int | None = None) -> World:
+        """What brokering a task's jobs again would read: as if they were DEFINED, and not in the counts.
+
+        These are one ``job``, or up to ``limit``: those that wait first, ended ones where all have ended.
+        """
+
+        def read(reader: Reader, _: World) -> dict[str, Any]:
+            if job is None:
+                found = _as_they_stand(reader, task, limit)
+            else:
+                found = reader.jobs_where(_j.id == job, _j.task == task)
+            parts = _to_broker(reader, found) | {"tasks": reader.tasks([task])}
+            defined = (replace(one, state=JobState.DEFINED, queue="", pilot=None) for one in found)
+            return parts | {"jobs": tuple(defined), "job_counts": _without(parts["job_counts"], found)}
 
         return self._world(time, seed, read)
 
@@ -296,6 +312,36 @@ def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
         for task in found
         if task.spec.merge and task.state == TaskState.RUNNING and task.id not in unmerged
     ]
+
+
+def _to_broker(reader: Reader, found: Sequence[Job]) -> dict[str, Any]:
+    """Jobs with all that a brokerage reads."""
+    inputs = reader.inputs_of(found)
+    return {
+        "jobs": found,
+        "tasks": reader.tasks_of(found),
+        "files": inputs,
+        "replicas": reader.replicas_of(inputs),
+        "job_counts": reader.job_counts(),
+        "link_counts": reader.link_counts(),
+        "queue_reports": reader.queue_reports(),
+    }
+
+
+def _as_they_stand(reader: Reader, task: int, limit: int) -> tuple[Job, ...]:
+    """Jobs of a task state by state, in the order in which a job meets them."""
+    found: list[Job] = []
+    for state in JobState:
+        if len(found) < limit and (state in LIVE_JOBS or not found or found[0].state not in LIVE_JOBS):
+            found += reader.jobs(_IN_STATE, task=task, state=str(state), limit=limit - len(found))
+    return _by_id(found)
+
+
+def _without(counts: Sequence[JobCount], taken: Iterable[Job]) -> tuple[JobCount, ...]:
+    """The counts of all jobs but these."""
+    less = Counter((job.queue, job.share, job.state) for job in taken)
+    left = (replace(row, jobs=row.jobs - less[row.queue, row.share, row.state]) for row in counts)
+    return tuple(row for row in left if row.jobs > 0)
 
 
 def _by_id(*groups: Any) -> tuple[Any, ...]:
