@@ -1,19 +1,26 @@
-"""How many pairs of task and queue the production brokerage decides in a second, reasons kept."""
+"""Pairs of task and queue that the production brokerage decides in a second, reasons kept; saying why."""
 
 import time
+from typing import Any, Literal
 
 import numpy as np
 
+from pilotage.brokerage.explain import explain, lines
 from pilotage.brokerage.production import Production
+from pilotage.model.decision import Choice
+from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import (
     BrokerageConstants,
     ComputingElement,
     Federation,
+    GlobalShare,
+    Hardware,
     Link,
     Queue,
     QueueStatus,
     Site,
     Storage,
+    Tag,
 )
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
@@ -21,7 +28,7 @@ from pilotage.model.work import File, Job, JobKind, Replica, Task, TaskSpec
 from pilotage.model.world import JobCount, LinkCount, QueueReport, World
 
 NOW = 1_700_000_000.0
-ROUNDS = 3
+ROUNDS = 5
 COUNTED = (
     JobState.ACTIVATED,
     JobState.ASSIGNED,
@@ -31,21 +38,42 @@ COUNTED = (
 )
 
 
+PLATFORMS = ("x86_64-el9-gcc13-opt", "x86_64-centos7-gcc11-opt", "aarch64-el9-gcc13-opt")
+FAIRSHARE_POLICIES = ("", "", "", "type=evgensimul:100%,type=any:0%", "priority<200:0%", "gshare=simul.*:50%")
+EVENT_SERVICE: tuple[Literal["std", "es", "eshigh", "all"], ...] = (
+    "all",
+    "all",
+    "std",
+    "std",
+    "es",
+    "eshigh",
+)
+ARCHITECTURES = (
+    (),
+    (Hardware(type="cpu", arch=("x86_64",), vendor=("intel", "amd")),),
+    (Hardware(type="cpu", arch=("aarch64",)), Hardware(type="gpu", vendor=("nvidia", "excl"))),
+)
+
+
 def figures() -> dict[str, float]:
     """Pairs a second on one core, all checks and weights, for federations of three sizes."""
     return {
         "pairs_per_s_1000x100": pairs_per_second(1000, 100),
         "pairs_per_s_1000x1000": pairs_per_second(1000, 1000),
         "pairs_per_s_1000x10000": pairs_per_second(1000, 10_000),
+        "explain_10k_queues_s": explain_seconds(10_000),
     }
 
 
 def pairs_per_second(tasks: int, queues: int) -> float:
-    """The best of some rounds, in CPU time, of whole decisions from a world to moves and reasons."""
+    """The best of some rounds, in CPU time, of whole decisions from a world to moves and reasons.
+
+    The plugin is kept from round to round, as the server keeps it from pass to pass.
+    """
     world = mixed_world(tasks, queues, seed=1)
+    plugin = Production()
     seconds = []
     for _ in range(ROUNDS):
-        plugin = Production()
         started = time.process_time()
         decision = plugin.decide(world)
         seconds.append(time.process_time() - started)
@@ -53,6 +81,19 @@ def pairs_per_second(tasks: int, queues: int) -> float:
             raise RuntimeError(f"{len(decision.choices)} choices for {tasks} tasks")
         del decision
     return tasks * queues / min(seconds)
+
+
+def explain_seconds(queues: int) -> float:
+    """CPU time to explain a stored choice in full and as text: the best of some rounds, of the worst task."""
+    choices = Production().decide(mixed_world(20, queues, seed=2)).choices
+    return max(min(_explain_seconds(choice) for _ in range(ROUNDS)) for choice in choices)
+
+
+def _explain_seconds(choice: Choice) -> float:
+    stored = to_json(choice)
+    started = time.process_time()
+    lines(explain(from_json(Choice, stored)))
+    return time.process_time() - started
 
 
 def mixed_world(tasks: int, queues: int, seed: int) -> World:
@@ -118,7 +159,17 @@ def _federation(queues: int, random: np.random.Generator) -> Federation:
             for source in names
             if source != nucleus
         ),
-        brokerage=BrokerageConstants(max_diskio_default=800),
+        shares=tuple(
+            GlobalShare(name=name, parent=parent, target=target)
+            for name, parent, target in (
+                ("production", "", 80),
+                ("simulation", "production", 3),
+                ("derivation", "production", 1),
+                ("default", "", 20),
+            )
+        ),
+        container_sources={"athena": ("/cvmfs/images/athena",), "fit": ("docker://registry/fit",)},
+        brokerage=BrokerageConstants(max_diskio_default=800, nqueue_limit_site_by_share={"simulation": 50}),
     )
 
 
@@ -137,9 +188,26 @@ def _queue(number: int, site: str, random: np.random.Generator) -> Queue:
         max_walltime=float(random.choice([0, 43_200, 86_400, 172_800, 345_600])),
         direct_access=bool(random.random() < 0.5),
         connectivity=str(random.choice(["full", "full#IPv4", "http", "none"])),
+        fairshare_policy=str(random.choice(FAIRSHARE_POLICIES)),
+        event_service=EVENT_SERVICE[int(random.integers(len(EVENT_SERVICE)))],
+        **_software(random),
         num_slots=int(random.integers(10, 2000)) if random.random() < 0.5 else None,
         computing_element=ComputingElement() if random.random() < 0.8 else None,
     )
+
+
+def _software(random: np.random.Generator) -> dict[str, Any]:
+    """One of some 100 descriptions, most of which have most of what is asked for."""
+    platforms = [str(platform) for platform in PLATFORMS if random.random() < 0.9]
+    containers = [name for name in ("any", "/cvmfs", "docker://registry") if random.random() < 0.5]
+    return {
+        "releases": ("ANY",) if random.random() < 0.3 else ("AUTO",),
+        "cmtconfigs": tuple(platforms),
+        "containers": tuple(containers),
+        "cvmfs": ("atlas",) if random.random() < 0.8 else ("atlas", "nightlies"),
+        "architectures": ARCHITECTURES[int(random.integers(len(ARCHITECTURES)))],
+        "tags": tuple(Tag(cmtconfig=PLATFORMS[0], project="Athena", release=f"25.0.{n}") for n in range(20)),
+    }
 
 
 def _task(number: int, federation: Federation, random: np.random.Generator) -> Task:
@@ -157,6 +225,13 @@ def _task(number: int, federation: Federation, random: np.random.Generator) -> T
         disk_io=float(random.uniform(0, 1000)),
         direct_access_only=bool(random.random() < 0.1),
         ip_connectivity=str(random.choice(["", "none", "http", "full#IPv4"])),
+        architecture=str(random.choice(["", "", *PLATFORMS])) + str(random.choice(["", "", "#x86_64-intel"])),
+        sw_project="Athena",
+        sw_version=f"25.0.{int(random.integers(20))}",
+        container_name=str(random.choice(["", "", "", "athena", "fit"])),
+        event_service=bool(random.random() < 0.1),
+        processing_type=str(random.choice(["evgen", "simul", "reco", "merge"])),
+        share=str(random.choice(["simulation", "derivation", "default"])),
         outputs=("out.root",),
     )
     return Task(
@@ -171,7 +246,7 @@ def _job(task: Task, inputs: list[str], random: np.random.Generator) -> Job:
         id=task.id,
         task=task.id,
         kind=kinds[int(random.integers(len(kinds)))],
-        share="default",
+        share=task.spec.share,
         priority=int(random.integers(100, 1100)),
         requirements="",
         state=JobState.DEFINED,

@@ -17,15 +17,21 @@ from pilotage.brokerage.production.tasks import TaskColumns
 from pilotage.brokerage.production.verdicts import Reasons, examine
 from pilotage.model.decision import Decision
 from pilotage.model.documents import from_json, to_json
-from pilotage.model.federation import Federation, Queue
+from pilotage.model.federation import Federation, GlobalShare, Hardware, Queue
+from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
-from pilotage.model.work import File, Job, Replica
+from pilotage.model.work import File, Job, JobKind, MergeSpec, Replica
 from pilotage.model.world import World
 
 from .worlds import counts, federation, jobs, queue, task, world
 
 T = TypeVar("T")
 SITES = ("HOME", "AWAY", "FAR")
+SHARES = (GlobalShare(name="default"), GlobalShare(name="gold", target=3))
+NVIDIA_ONLY = Hardware(type="gpu", vendor=("nvidia", "excl"))
+MERGE = MergeSpec(command=("merge",), outputs=("all",))
+KINDS: tuple[JobKind, ...] = ("normal", "normal", "scout", "merge")
+OPTIONS = {"off": ["B1"], "by_vo": {"atlas": {"off": ["B15"], "constants": {"nqueue_limit_site": 7}}}}
 STATUSES = st.sampled_from(["online", "online", "standby", "offline"])
 
 
@@ -41,6 +47,15 @@ def queues(draw: st.DrawFn) -> list[Queue]:
             max_memory=draw(st.sampled_from([0, 1000, 2000, 4000])),
             max_walltime=draw(st.sampled_from([0, 86_400, 172_800])),
             num_slots=draw(st.sampled_from([None, 0, 5, 40])),
+            fairshare_policy=draw(
+                st.sampled_from(["", "", "type=evgen:0%", "priority>500:0%", "gshare=gold:1%"])
+            ),
+            event_service=draw(st.sampled_from(["all", "all", "std", "es"])),
+            releases=draw(st.sampled_from([("ANY",), ("AUTO",)])),
+            cmtconfigs=draw(st.sampled_from([(), ("p1",), ("p1", "p2")])),
+            containers=draw(st.sampled_from([(), ("any",), ("hub/",)])),
+            cvmfs=draw(st.sampled_from([(), ("atlas",)])),
+            architectures=draw(st.sampled_from([(), (NVIDIA_ONLY,)])),
         )
         for number in range(draw(st.integers(1, 8)))
     ]
@@ -50,7 +65,7 @@ def queues(draw: st.DrawFn) -> list[Queue]:
 def worlds(draw: st.DrawFn) -> World:
     """Some tasks of some jobs with and without input, on queues with and without work."""
     offered = draw(queues())
-    house = federation(offered)
+    house = replace(federation(offered), shares=SHARES)
     work, waiting = [], list[Job]()
     for number in range(1, draw(st.integers(1, 5)) + 1):
         spec = task(
@@ -61,10 +76,18 @@ def worlds(draw: st.DrawFn) -> World:
             walltime=draw(st.sampled_from([0, 3600, 100_000])),
             nucleus=draw(st.sampled_from(["", "HOME"])),
             queues=draw(st.sampled_from([(), (), (offered[0].name, offered[-1].name)])),
+            share=draw(st.sampled_from(["default", "gold"])),
+            processing_type=draw(st.sampled_from(["", "evgen"])),
+            event_service=draw(st.sampled_from([False, False, True])),
+            architecture=draw(st.sampled_from(["", "", "p1", "p2&nvidia"])),
+            container_name=draw(st.sampled_from(["", "", "hub/fit"])),
+            merge=MERGE,
         )
         inputs = draw(st.sampled_from([(), ("a",), ("b",), ("a", "b")]))
+        spec = replace(spec, owner=Identity(name="alice", vo=draw(st.sampled_from(["", "atlas"]))))
         work.append(spec)
-        waiting += jobs(spec, draw(st.integers(1, 60)), first=len(waiting) + 1, inputs=inputs)
+        kind = draw(st.sampled_from(KINDS))
+        waiting += jobs(spec, draw(st.integers(1, 60)), first=len(waiting) + 1, inputs=inputs, kind=kind)
     states = ("activated", "assigned", "starting", "running")
     return world(
         house,
@@ -146,7 +169,12 @@ def test_the_order_of_the_records_does_not_matter(state: World, shuffler: random
     house = state.federation
     other = replace(
         state,
-        federation=replace(house, queues=shuffled(house.queues), storages=shuffled(house.storages)),
+        federation=replace(
+            house,
+            queues=shuffled(house.queues),
+            storages=shuffled(house.storages),
+            shares=shuffled(house.shares),
+        ),
         tasks=shuffled(state.tasks),
         jobs=shuffled(state.jobs),
         files=shuffled(state.files),
@@ -167,10 +195,21 @@ def test_the_same_world_gives_the_same_bytes_also_when_saved_and_read(state: Wor
 @relaxed
 @given(worlds(), st.integers(1, 40))
 def test_how_many_tasks_are_examined_together_does_not_matter(state: World, pairs: int) -> None:
-    expected = to_json(decide(state))
+    expected = [to_json(Production(options).decide(state)) for options in ({}, OPTIONS)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(broker, "BLOCK", pairs)
-        assert to_json(decide(state)) == expected
+        assert [to_json(Production(options).decide(state)) for options in ({}, OPTIONS)] == expected
+
+
+@relaxed
+@given(worlds())
+def test_what_holds_for_one_vo_changes_nothing_for_another(state: World) -> None:
+    """Alone in the world, a task is decided by its own VO's options only."""
+    own, without = Production(OPTIONS), Production({"off": ["B1"]})
+    for item in state.tasks:
+        alone = replace(state, tasks=(item,), jobs=tuple(job for job in state.jobs if job.task == item.id))
+        same = to_json(own.decide(alone)) == to_json(without.decide(alone))
+        assert same or item.owner.vo == "atlas"
 
 
 def _stricter(item: Queue) -> Queue:

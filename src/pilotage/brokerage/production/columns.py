@@ -142,7 +142,7 @@ class QueueColumns:
                 disk_io=np.full(len(queues), np.nan),
                 link_files={},
             ),
-            offers=Offers.of(queues, federation),
+            offers=Offers(queues, federation),
             **_attributes(queues),
             **_fairshares(queues),
         )

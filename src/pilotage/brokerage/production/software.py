@@ -1,8 +1,9 @@
 """Software, containers and hardware: what tasks ask for and what queues publish (B14)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from pilotage.model.work import TaskSpec
 ANY, AUTO = "ANY", "AUTO"
 EVERYTHING = frozenset({"", "any"})
 EXCLUSIVE = "excl"
+MOST_ANSWERS = 10_000
+"""Distinct requests whose answers are kept, a byte for each description of queues."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Machine:
 
 
 Request = tuple[Release, Container, Machine]
+Asked = Release | Container | Machine
+Aspect = Literal["releases", "containers", "hardware"]
 
 
 def request_of(spec: TaskSpec) -> Request:
@@ -72,12 +77,15 @@ def request_of(spec: TaskSpec) -> Request:
 
 
 class Offer:
-    """What queues of one description offer, ready to be asked."""
+    """What queues of one description offer, ready to be asked; ``is_checked`` is false for ANY (B14)."""
 
     def __init__(self, queue: Queue, sources: Mapping[str, tuple[str, ...]]) -> None:
-        self._releases = frozenset(queue.releases)
+        self.is_checked = ANY not in queue.releases
+        self._is_published = AUTO in queue.releases
+        self._listed = frozenset(queue.releases) - {AUTO}
         self._platforms = frozenset(queue.cmtconfigs)
         self._prefixes = queue.containers
+        self._runs_containers = "any" in queue.containers or "/cvmfs" in queue.containers
         self._cvmfs = frozenset(queue.cvmfs)
         self._tags = frozenset((tag.cmtconfig, tag.project, tag.release) for tag in queue.tags)
         self._images = frozenset(name for tag in queue.tags for name in (tag.container_name, *tag.sources))
@@ -93,7 +101,7 @@ class Offer:
         """The release and its platform, on the queue's own system, in containers, or as a tag."""
         if not (asked.project or asked.version or asked.platform) or self._has_listed(asked):
             return True
-        if AUTO not in self._releases:
+        if not self._is_published:
             return False
         runs = self._runs_containers or asked.platform in self._platforms
         if not (asked.project or asked.version):
@@ -116,22 +124,12 @@ class Offer:
         """Processors and accelerators that have what is asked for, and are not only for those who ask."""
         return self._has_kind("cpu", asked.cpu) and self._has_kind("gpu", asked.gpu)
 
-    @property
-    def is_checked(self) -> bool:
-        """Whether B14 applies: not where any release is there."""
-        return ANY not in self._releases
-
-    @property
-    def _runs_containers(self) -> bool:
-        return "any" in self._prefixes or "/cvmfs" in self._prefixes
-
     def _has_listed(self, asked: Release) -> bool:
         """Whether a queue that lists releases by name has this one; platforms it does not list."""
-        listed = self._releases - {AUTO}
-        if not listed:
+        if not self._listed:
             return False
         names = {asked.version, f"{asked.project}-{asked.version}"} if asked.version else {asked.project}
-        return names == {""} or not names.isdisjoint(listed)
+        return names == {""} or not names.isdisjoint(self._listed)
 
     def _has_kind(self, kind: str, asked: tuple[tuple[str, str], ...] | None) -> bool:
         there = self._hardware[kind]
@@ -159,46 +157,44 @@ def _described(item: Hardware) -> str:
     return " ".join((item.type, *(",".join(value) for value in values if value)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Offers:
-    """The distinct descriptions of a federation's queues; ``code`` is each queue's, of shape (Q,)."""
+    """The distinct descriptions of a federation's queues, and which queue has which."""
 
-    kinds: tuple[Offer, ...]
-    code: NDArray[np.intp]
+    def __init__(self, queues: Sequence[Queue], federation: Federation) -> None:
+        first: dict[tuple[object, ...], tuple[int, Queue]] = {}
+        codes = [first.setdefault(_description(queue), (len(first), queue))[0] for queue in queues]
+        self._code = np.array(codes, dtype=np.intp)
+        self._kinds = [Offer(queue, federation.container_sources) for _, queue in first.values()]
+        self._answers = lru_cache(maxsize=MOST_ANSWERS)(self._answer)
+        self.are_checked = any(kind.is_checked for kind in self._kinds)
 
-    @classmethod
-    def of(cls, queues: Sequence[Queue], federation: Federation) -> "Offers":
-        """The offers of these queues, in their order."""
-        codes: dict[tuple[object, ...], int] = {}
-        first: list[Queue] = []
-        places = []
-        for queue in queues:
-            key = (
-                queue.releases,
-                queue.cmtconfigs,
-                queue.containers,
-                queue.cvmfs,
-                queue.architectures,
-                queue.tags,
-            )
-            if key not in codes:
-                codes[key] = len(first)
-                first.append(queue)
-            places.append(codes[key])
-        kinds = tuple(Offer(queue, federation.container_sources) for queue in first)
-        return cls(kinds=kinds, code=np.array(places, dtype=np.intp))
+    def without(self, aspect: Aspect, requests: Sequence[Asked]) -> NDArray[np.bool_]:
+        """(T, Q) where the queue does not offer what the request (T) asks for, and is checked."""
+        lacking: NDArray[np.bool_] = np.array([self._answers(aspect, asked) for asked in requests])
+        return lacking[:, self._code]
 
-    @property
-    def are_checked(self) -> bool:
-        """Whether B14 applies to any queue."""
-        return any(kind.is_checked for kind in self.kinds)
-
-    def without(self, answers: Sequence[Sequence[bool]]) -> NDArray[np.bool_]:
-        """(T, Q) where the answer for a request (T) and kind of offer is no, and the kind is checked."""
-        checked = np.array([kind.is_checked for kind in self.kinds], dtype=bool)
-        mask: NDArray[np.bool_] = (~np.array(answers, dtype=bool) & checked)[:, self.code]
-        return mask
-
-    def texts(self, attribute: str) -> NDArray[Any]:
+    def texts(self, aspect: Aspect) -> NDArray[Any]:
         """What each queue offers, in words: (Q,)."""
-        return np.array([getattr(kind, attribute) for kind in self.kinds], dtype=object)[self.code]
+        return np.array([getattr(kind, aspect) for kind in self._kinds], dtype=object)[self._code]
+
+    def _answer(self, aspect: Aspect, asked: Any) -> NDArray[np.bool_]:
+        has = _HAS[aspect]
+        return np.array([kind.is_checked and not has(kind, asked) for kind in self._kinds], dtype=bool)
+
+
+def _description(queue: Queue) -> tuple[object, ...]:
+    return (
+        queue.releases,
+        queue.cmtconfigs,
+        queue.containers,
+        queue.cvmfs,
+        queue.architectures,
+        queue.tags,
+    )
+
+
+_HAS: Mapping[Aspect, Callable[[Offer, Any], bool]] = {
+    "releases": Offer.has_release,
+    "containers": Offer.has_container,
+    "hardware": Offer.has_hardware,
+}

@@ -1,12 +1,11 @@
 """What a queue is declared to take: fair shares, software and hardware, event service: B10, B14, B23."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from pilotage.brokerage.production.columns import Column, QueueColumns
-from pilotage.brokerage.production.software import Offer
+from pilotage.brokerage.production.software import Asked, Aspect
 from pilotage.brokerage.production.tasks import TaskColumns
 
 from .check import NEVER, Check, Verdict, check
@@ -27,19 +26,19 @@ def zero_share(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B14", "software", "user", reads=("release",), lifted_by="ask for a release that is offered")
 def software(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue has the release, cache or nightly for the platform, unless it takes ANY."""
-    return _offered(Offer.has_release, tasks.tables.releases, tasks.release, queues, "releases")
+    return _offered("releases", tasks.tables.releases, tasks.release, queues)
 
 
 @check("B14", "container", "user", reads=("container",), lifted_by="ask for a container that is offered")
 def container(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue has the container, by its name, its path or as a tag, unless it takes ANY release."""
-    return _offered(Offer.has_container, tasks.tables.containers, tasks.container, queues, "containers")
+    return _offered("containers", tasks.tables.containers, tasks.container, queues)
 
 
 @check("B14", "hardware", "user", reads=("machine",), lifted_by="ask for hardware that is offered")
 def hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue has the CPU and GPU, and none kept for tasks that ask for it, unless it takes ANY release."""
-    return _offered(Offer.has_hardware, tasks.tables.machines, tasks.machine, queues, "hardware")
+    return _offered("hardware", tasks.tables.machines, tasks.machine, queues)
 
 
 @check("B23", "event service", "user", reads=("event_service", "high"), lifted_by="change event_service")
@@ -59,20 +58,13 @@ def dynamic_events(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(tasks.dynamic & (queues.event_service == "std"), "dynamic events", queues.event_service)
 
 
-def _offered(
-    has: Callable[[Offer, Any], bool],
-    requests: tuple[Any, ...],
-    codes: Column,
-    queues: QueueColumns,
-    attribute: str,
-) -> Verdict:
+def _offered(aspect: Aspect, requests: Sequence[Asked], codes: Column, queues: QueueColumns) -> Verdict:
     """Evaluated once for each distinct description of queues and distinct request of tasks."""
     if not queues.offers.are_checked:
         return NEVER
     asked = [requests[code] for code in codes[:, 0].tolist()]
-    mask = queues.offers.without([[has(kind, request) for kind in queues.offers.kinds] for request in asked])
     need = np.array([str(request) for request in asked], dtype=object).reshape(-1, 1)
-    return Verdict(mask, need, queues.offers.texts(attribute))
+    return Verdict(queues.offers.without(aspect, asked), need, queues.offers.texts(aspect))
 
 
 CHECKS: tuple[Check, ...] = (zero_share, software, container, hardware, event_service, dynamic_events)

@@ -11,7 +11,7 @@ from .check import Check, Verdict, check
     "nucleus only",
     "user",
     reads=("nucleus", "high", "scout"),
-    lifted_by="ask for a priority below 800, unless it is a scout",
+    lifted_by="ask for a priority below 800, and for no scouts",
 )
 def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Priority 800 and scouts run at the nucleus, and not on its opportunistic queues."""

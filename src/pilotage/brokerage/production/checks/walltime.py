@@ -8,7 +8,14 @@ from .check import NEVER, Check, Verdict, check
 LONG_ENOUGH = 24 * 3600.0
 
 
-@check("B20", "long enough", "operator", reads=("scout", "merge"), unit="s", lifted_by="a longer queue")
+@check(
+    "B20",
+    "long enough",
+    "operator",
+    reads=("scout", "merge"),
+    unit="s",
+    lifted_by="a longer queue; of scouts, a task that asks for none",
+)
 def long_enough(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Scouts and merge jobs need 24 h."""
     return Verdict((tasks.scout | tasks.merge) & _short(queues), LONG_ENOUGH, queues.max_walltime)

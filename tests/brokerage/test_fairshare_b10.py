@@ -1,0 +1,134 @@
+"""B10: the fair-share policy of a queue, every form of its grammar, and what it refuses."""
+
+from dataclasses import replace
+
+import pytest
+
+from pilotage.brokerage.production.columns import QueueColumns
+from pilotage.model.fairshare import PolicyError, Work, parse
+from pilotage.model.identity import Identity
+from pilotage.model.work import Task
+
+from .worlds import federation, only_choice, queue, refusal, refusals, refused, task, world
+
+
+@pytest.mark.parametrize(
+    ("policy", "work", "refuses"),
+    [
+        ("", Work(), False),
+        ("type=evgen:0%", Work(type="evgen"), True),
+        ("type=evgen:1%", Work(type="evgen"), False),
+        ("type=evgen:0%", Work(type="evgenlike"), False),
+        ("type=evgen:0%", Work(type="my-evgen"), False),
+        ("type=evgensimul:0%", Work(type="evgen"), True),
+        ("type=evgensimul:0%", Work(type="simul"), True),
+        ("type=evgensimul:0%", Work(type="evgensimul"), False),
+        ("type=test:0%", Work(type="test"), True),
+        ("type=test:0%", Work(type="prod_test"), True),
+        ("type=test:0%", Work(type="rc_Test2"), True),
+        ("type=test:0%", Work(type="reprocessing"), False),
+        ("type=any:0%", Work(type="reco"), True),
+        ("type=any:0%", Work(), True),
+        ("type=*:0%", Work(type="reco"), True),
+        ("type=re.*:0%", Work(type="reprocessing"), True),
+        ("group=phys-.*:0%", Work(group="phys-higgs"), True),
+        ("group=phys:0%", Work(group="phys-higgs"), False),
+        ("group=any:0%", Work(), True),
+        ("group=*:0%", Work(group="x"), True),
+        ("gshare=Express|Test:0%", Work(gshare="Express"), True),
+        ("gshare=Express|Test:0%", Work(gshare="Expressed"), False),
+        ("gshare=any:0%", Work(gshare="x"), True),
+        ("priority<500:0%", Work(priority=499), True),
+        ("priority<500:0%", Work(priority=500), False),
+        ("priority<=500:0%", Work(priority=500), True),
+        ("priority<=500:0%", Work(priority=501), False),
+        ("priority>500:0%", Work(priority=501), True),
+        ("priority>500:0%", Work(priority=500), False),
+        ("priority>=500:0%", Work(priority=500), True),
+        ("priority>=500:0%", Work(priority=499), False),
+        ("priority=500:0%", Work(priority=500), True),
+        ("priority==500:0%", Work(priority=501), False),
+        ("priority!=500:0%", Work(priority=501), True),
+        ("priority!=500:0%", Work(priority=500), False),
+        ("type=evgen:group=phys:0%", Work(type="evgen", group="phys"), True),
+        ("type=evgen:group=phys:0%", Work(type="evgen", group="det"), False),
+        ("type=evgen:priority>500:0%", Work(type="evgen", priority=500), False),
+        ("type=evgen:00%", Work(type="evgen"), True),
+        (" type=evgen : 0% , type=any:100%,", Work(type="evgen"), True),
+    ],
+)
+def test_b10_each_form_of_the_grammar(policy: str, work: Work, refuses: bool) -> None:
+    assert parse(policy).refuses(work) is refuses
+
+
+def test_b10_the_first_entry_that_matches_decides() -> None:
+    policy = parse("type=evgen:0%,type=ev.*:50%,type=any:0%")
+    assert policy.refuses(Work(type="evgen"))
+    assert not policy.refuses(Work(type="event"))
+    assert policy.refuses(Work(type="reco"))
+
+
+def test_b10_what_no_entry_matches_passes() -> None:
+    assert not parse("type=evgen:0%,group=phys:0%").refuses(Work(type="reco", group="det"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ("type=any", "'type=any' has no :n% at its end"),
+        ("100%", "'100%' has no :n% at its end"),
+        ("type=any:ten%", "'type=any:ten%' has no :n% at its end"),
+        ("type=any:-1%", "'type=any:-1%' has no :n% at its end"),
+        ("type=any:101%", "'type=any:101%' gives more than 100%"),
+        ("type=evgen:0%,tipe=any:10%", "'tipe=any:10%' has the condition 'tipe=any', which is none of"),
+        ("type=:10%", "has the condition 'type=', which is none of"),
+        ("priority>high:10%", "has the condition 'priority>high', which is none of"),
+        ("priority=>5:10%", "has the condition 'priority=>5', which is none of"),
+        ("group=phys(:10%", r"has the pattern 'phys\(', which is no regular expression"),
+    ],
+)
+def test_b10_a_policy_that_does_not_parse_says_where_and_why(policy: str, problem: str) -> None:
+    with pytest.raises(PolicyError, match=problem):
+        parse(policy)
+
+
+def test_b10_a_queue_without_a_share_for_the_work_refuses_it() -> None:
+    house = federation([queue("MC", fairshare_policy="type=evgensimul:100%,type=any:0%"), queue("ALL")])
+    assert refused(house, "B10", processing_type="reco") == {"MC"}
+    assert refused(house, "B10", processing_type="simul") == set()
+    assert refused(house, "B10") == {"MC"}
+
+
+def test_b10_priorities_share_and_group_are_those_of_the_job() -> None:
+    house = federation(
+        [
+            queue("LOW", fairshare_policy="priority>=800:0%"),
+            queue("GOLD", fairshare_policy="gshare=gold:100%,gshare=any:0%"),
+            queue("PHYS", fairshare_policy="group=phys:0%"),
+        ]
+    )
+    assert refused(house, "B10", priority=800) == {"LOW", "GOLD"}
+    assert refused(house, "B10", priority=799, share="gold") == set()
+    assert refused(house, "B10", working_group="phys", share="gold") == {"PHYS"}
+
+
+def _owned_by(group: str, of: Task) -> Task:
+    return replace(of, owner=Identity(name="alice", group=group))
+
+
+def test_b10_the_group_is_the_owners_where_the_task_names_none() -> None:
+    house = federation([queue("PHYS", fairshare_policy="group=phys:0%")])
+    assert "B10" in refusals(only_choice(world(house, _owned_by("phys", task()))))
+    assert "B10" not in refusals(only_choice(world(house, _owned_by("phys", task(working_group="det")))))
+
+
+def test_b10_says_which_policy_refused_and_that_an_operator_can_mend_it() -> None:
+    house = federation([queue("MC", fairshare_policy="type=any:0%")])
+    found = refusal(only_choice(world(house, task())), "B10")
+    assert (found.have, found.mend) == (("type=any:0%",), "operator")
+
+
+def test_b10_a_policy_that_was_never_checked_is_an_error_that_names_queue_and_column() -> None:
+    house = federation([queue("MC", fairshare_policy="type=any")])
+    with pytest.raises(ValueError, match="queue 'MC': fairshare_policy: 'type=any' has no :n% at its end"):
+        QueueColumns.of(house)

@@ -1,0 +1,103 @@
+"""B3: merge jobs are pre-assigned where their input lies, until they have been skipped for 24 h."""
+
+from dataclasses import replace
+from typing import Any
+
+from pilotage.model.states import JobState
+from pilotage.model.work import File, JobKind, MergeSpec, Replica
+from pilotage.model.world import World
+
+from .worlds import HOUR, NOW, counts, decide, federation, jobs, only_choice, queue, refused_in, task, world
+
+MERGE = MergeSpec(command=("merge",), outputs=("all",), walltime=60)
+HOUSE = federation([queue("NEAR"), queue("AWAY-1", site="AWAY"), queue("AWAY-2", site="AWAY")])
+
+
+def _merging(
+    *placed: tuple[str, int],
+    house: Any = HOUSE,
+    age: float = 0,
+    kind: JobKind = "merge",
+    **spec: Any,
+) -> World:
+    """One merge job of files, each given by the site that holds it and its bytes."""
+    asked = task(merge=MERGE, outputs=("part",), **spec)
+    names = tuple(f"part.{number}" for number in range(len(placed)))
+    (job,) = jobs(asked, kind=kind, inputs=names)
+    return world(
+        house,
+        asked,
+        jobs=(replace(job, created=NOW - age),),
+        files=tuple(
+            File(name=name, size=size, checksum="") for name, (_, size) in zip(names, placed, strict=True)
+        ),
+        replicas=tuple(
+            Replica(file=name, storage=f"{site}-DISK")
+            for name, (sites, _) in zip(names, placed, strict=True)
+            for site in sites.split()
+        ),
+    )
+
+
+def test_b3_merge_jobs_go_to_the_queues_whose_storage_holds_their_input() -> None:
+    assert refused_in(_merging(("AWAY", 1), ("AWAY", 1)), "B3") == {"NEAR"}
+    assert refused_in(_merging(("HOME", 1)), "B3") == {"AWAY-1", "AWAY-2"}
+
+
+def test_b3_most_bytes_decide_and_equal_ones_are_equal() -> None:
+    assert refused_in(_merging(("HOME", 10), ("AWAY", 4), ("AWAY", 5)), "B3") == {"AWAY-1", "AWAY-2"}
+    assert refused_in(_merging(("HOME", 10), ("AWAY", 4), ("AWAY", 7)), "B3") == {"NEAR"}
+    assert refused_in(_merging(("HOME", 10), ("AWAY", 10)), "B3") == set()
+    assert refused_in(_merging(("HOME AWAY", 10), ("AWAY", 1)), "B3") == {"NEAR"}
+
+
+def test_b3_files_without_bytes_count_by_their_number() -> None:
+    assert refused_in(_merging(("HOME", 0), ("AWAY", 0), ("AWAY", 0)), "B3") == {"NEAR"}
+
+
+def test_b3_it_is_ignored_once_they_were_skipped_for_24_hours() -> None:
+    assert refused_in(_merging(("AWAY", 1), age=24 * HOUR - 1), "B3") == {"NEAR"}
+    assert refused_in(_merging(("AWAY", 1), age=24 * HOUR), "B3") == set()
+
+
+def test_b3_the_queues_that_a_task_names_stand_first() -> None:
+    state = _merging(("AWAY", 1), queues=("NEAR",))
+    assert refused_in(state, "B3") == set()
+    assert refused_in(state, "B2") == {"AWAY-1", "AWAY-2"}
+
+
+def test_b3_is_for_merge_jobs_with_input_only() -> None:
+    assert refused_in(_merging(("AWAY", 1), kind="normal"), "B3") == set()
+    assert refused_in(_merging(("AWAY", 1), kind="scout"), "B3") == set()
+    assert refused_in(_merging(), "B3") == set()
+
+
+def test_b3_storages_that_no_queue_reads_and_tapes_do_not_count() -> None:
+    assert refused_in(_merging(("HOME", 1), ("AWAY", 9), house=federation([queue("NEAR")])), "B3") == set()
+    taped = federation([queue("NEAR"), queue("FAR", site="AWAY")], storages={"AWAY": {"tape": True}})
+    assert refused_in(_merging(("HOME", 1), ("AWAY", 9), house=taped), "B3") == {"FAR"}
+
+
+def test_b3_pre_assigned_queues_need_not_be_online() -> None:
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY", status="offline")])
+    choice = only_choice(_merging(("AWAY", 1), house=house))
+    assert choice.candidates.queues == ("FAR",)
+    assert [(item.rule, item.queues) for item in choice.waived] == [("B4", ("FAR",))]
+    assert refused_in(_merging(("AWAY", 1), house=house, age=24 * HOUR), "B4") == {"FAR"}
+
+
+def test_b3_a_unified_queue_stands_back_for_its_pseudo_queues() -> None:
+    house = federation([queue("NEAR"), queue("ALL", site="AWAY"), queue("ALL-1", site="AWAY", parent="ALL")])
+    assert only_choice(_merging(("AWAY", 1), house=house)).candidates.queues == ("ALL-1",)
+
+
+def test_b3_merge_jobs_that_no_queue_with_their_input_takes_wait() -> None:
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY", max_memory=100)])
+    state = _merging(("AWAY", 1), house=house, ram=1000)
+    (move,) = decide(state).moves
+    assert move.target is JobState.PENDING
+    full = replace(
+        _merging(("AWAY", 1)), job_counts=counts("AWAY-1", activated=21) + counts("AWAY-2", activated=21)
+    )
+    choice = only_choice(full)
+    assert (choice.left, choice.placed) == (1, {})
