@@ -184,6 +184,16 @@ def test_status_of_a_task_counts_its_jobs_by_queue_and_state(pilotage: Pilotage,
     assert document["jobs_by_queue"] == {"": {"pending": 1}, "long": {"running": 1}, "short": {"running": 1}}
 
 
+def test_status_of_a_task_shows_what_its_scouts_needed(pilotage: Pilotage, server: FakeServer) -> None:
+    numbers = {"memory": 400.0, "cpu_time": 12.5, "walltime": 61.23456, "out_disk": 0.0, "work_disk": None}
+    found = {"finished": 9, "failed": 1, "base_time": 1.0, **numbers}
+    server.answers["GET /tasks/12"] = {**view("running", {"running": 10_001}), "measured": found}
+    assert pilotage("status", 12).stdout.splitlines()[2] == (
+        "measured by 9 scouts: memory 400 MB, cpu_time 12.5 HS23 s/event, walltime 61.23 s, "
+        "out_disk 0 MB/event"
+    )
+
+
 def test_status_of_a_task_too_large_for_one_answer_counts_by_state(
     pilotage: Pilotage, server: FakeServer
 ) -> None:

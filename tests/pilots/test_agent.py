@@ -256,6 +256,17 @@ def test_payloads_run_side_by_side_and_only_what_is_free_is_asked_for(site: Site
     assert (1, 1, 800) in offered
 
 
+def test_a_payload_may_take_more_than_it_was_expected_to_up_to_its_limit(site: Site) -> None:
+    fill = ("python3", "-c", "import time; x = b'x' * 80_000_000; time.sleep(0.8)")
+    site.server.works = [
+        [site.work(*fill, memory=10), site.work(*fill, first=2, memory=10, memory_limit=50)],
+    ]
+    site.run("--slots", "2", "--cores", "2", "--memory", "100")
+    assert site.server.last(1).state == "done"
+    assert site.server.last(1).max_rss >= 80
+    assert site.server.last(2).error.startswith("memory exceeded: ")
+
+
 def test_a_pair_to_stop_is_killed_and_not_reported_again(site: Site) -> None:
     site.server.idle = 0.6
     site.server.works = [[site.work("python3", "-c", HANG)]]

@@ -161,11 +161,26 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     )
     if view["error"]:
         out.print(f"error: {view['error']}", markup=False, style="red")
+    if view.get("measured"):
+        out.print(_measured(view["measured"]), markup=False)
     if by_queue is None:
         out.print(f"jobs: {counts(view['jobs'])}", markup=False)
     else:
         found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
         show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
+
+
+def _measured(found: Any) -> str:
+    """What the scouts needed, in one line."""
+    units = {
+        "memory": "MB",
+        "cpu_time": "HS23 s/event",
+        "walltime": "s",
+        "out_disk": "MB/event",
+        "work_disk": "MB",
+    }
+    values = [f"{name} {found[name]:.4g} {units[name]}" for name in units if found[name] is not None]
+    return f"measured by {found['finished']} scouts: {', '.join(values)}"
 
 
 def _jobs_by_queue(client: "Client", view: Any) -> dict[str, dict[str, int]] | None:
