@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, select
+from sqlalchemy import Select, bindparam, func, literal, select
 
 from pilotage.model.states import (
     AT_A_PILOT,
@@ -35,6 +35,8 @@ from .tables import counters, is_state, jobs, pilots, tasks
 ENDED_LATELY = 3600.0
 """How long the director hears of a pilot that has ended, in s."""
 
+LARGEST_ID = 2**63 - 1
+
 EXAMPLES = 20
 """How many failed jobs of a task are shown for their errors."""
 
@@ -52,15 +54,29 @@ def _tasks_with_jobs(state: JobState) -> Select[Any]:
     return select(found.c.task).where(found.c.task.is_not(None)).limit(_LIMIT)
 
 
+def _oldest_of_each(state: JobState) -> Select[Any]:
+    """The first jobs of each of these tasks: up to the one that has ``skip`` before it, else all."""
+    other = jobs.alias()
+    last = (
+        select(other.c.id)
+        .where(other.c.task == _t.id, is_state(other, state))
+        .order_by(other.c.id)
+        .limit(1)
+        .offset(bindparam("skip", type_=None))
+        .scalar_subquery()
+    )
+    every = literal_column("9223372036854775807")
+    # With a limit, a planner computes the bounds once, before it looks at jobs.
+    bounds = (
+        select(_t.id, func.coalesce(last, every).label("last")).where(among(_t.id, "tasks")).limit(_LIMIT)
+    )
+    bound = bounds.subquery("bounds").c
+    return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
+
+
 _TO_SPLIT = select(*TASK_COLUMNS).where(is_state(tasks, TaskState.REGISTERED)).order_by(_t.id).limit(_LIMIT)
-_TO_BROKER = {
-    state: select(*JOB_COLUMNS)
-    .where(_j.task == bindparam("task"), is_state(jobs, state))
-    .order_by(_j.id)
-    .limit(_LIMIT)
-    for state in (JobState.DEFINED, JobState.PENDING)
-}
-_TASKS_TO_BROKER = {state: _tasks_with_jobs(state) for state in _TO_BROKER}
+_TASKS_TO_BROKER = {state: _tasks_with_jobs(state) for state in (JobState.DEFINED, JobState.PENDING)}
+_TO_BROKER = {state: _oldest_of_each(state) for state in _TASKS_TO_BROKER}
 _TO_MATCH = (
     select(*JOB_COLUMNS)
     .where(
@@ -127,9 +143,7 @@ class Snapshots:
         def read(reader: Reader, _: World) -> dict[str, Any]:
             waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[state], limit=limit)]
             each = max(1, limit // max(1, len(waiting)))
-            rows = chain.from_iterable(
-                reader.rows(_TO_BROKER[state], task=task, limit=each) for task in waiting
-            )
+            rows = reader.rows(_TO_BROKER[state], tasks=waiting, skip=each - 1, limit=limit)
             found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
             return _to_broker(reader, found)
 

@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     Double,
     ForeignKey,
+    FromClause,
     Index,
     Integer,
     LargeBinary,
@@ -238,7 +239,7 @@ URGENT = 800
 """Jobs of this priority and above have shorter time-outs (rules T), so they are indexed apart."""
 
 
-def is_state(table: Table, *states: State) -> ColumnElement[bool]:
+def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     """The condition that a row is in one of these states, with the states written out.
 
     A partial index is used only where the query repeats the index's condition word for word.
@@ -249,7 +250,7 @@ def is_state(table: Table, *states: State) -> ColumnElement[bool]:
     return table.c.state.op("IN", return_type=Boolean())(literal_column(f"({words})"))
 
 
-def has_state(table: Table, *states: State) -> ColumnElement[bool]:
+def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     """The same of rows that are found by something else: no index of states will be used for it."""
     return func.coalesce(table.c.state, "").in_([str(state) for state in states])
 
