@@ -86,11 +86,13 @@ def time_outs() -> str:
 
 def brokerage() -> str:
     """The checks of the production brokerage."""
-    rows = [(check.rule, check.name, check.mend, check.unit, _first_line(check.__doc__)) for check in CHECKS]
+    rows = [
+        (check.rule, check.name, check.mend, check.unit, _first_line(check.judge.__doc__)) for check in CHECKS
+    ]
     return (
         "# Production brokerage\n\n"
         "All checks run on all queues; the weights are B30 to B36, the spreading B38.\n\n"
-        + table(("rule", "check", "mended by", "unit", "passes when"), rows)
+        + table(("rule", "check", "mended by", "unit", "what it says"), rows)
     )
 
 

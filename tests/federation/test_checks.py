@@ -9,6 +9,7 @@ import pytest
 from pilotage.federation.checks import MAX_PAYLOAD, check_federation, check_task
 from pilotage.federation.faults import MOST_FAULTS, Path
 from pilotage.model.federation import (
+    BrokerageConstants,
     ComputingElement,
     Federation,
     GlobalShare,
@@ -91,6 +92,26 @@ def test_a_queue_may_use_the_storage_of_another_site() -> None:
             ("plugin_options", "lottery"),
             "there is no brokerage plugin 'lottery'",
         ),
+        (
+            {"plugin_options": {"production": {"speed": 11}}},
+            ("plugin_options", "production", "speed"),
+            "there is no such option; known: off, by_vo",
+        ),
+        (
+            {"plugin_options": {"production": {"by_vo": {"atlas": {"off": ["B15", "B99"]}}}}},
+            ("plugin_options", "production", "by_vo", "atlas", "off", 1),
+            "no rule 'B99' can be switched off; known: B1, B3, B4",
+        ),
+        (
+            {"plugin_options": {"production": {"by_vo": {"atlas": {"constants": {"pending_time": -1}}}}}},
+            ("plugin_options", "production", "by_vo", "atlas", "constants", "pending_time"),
+            "Input should be greater than or equal to 0",
+        ),
+        (
+            {"brokerage": BrokerageConstants(nqueue_limit_site_by_share={"tops": 5})},
+            ("brokerage", "nqueue_limit_site_by_share", "tops"),
+            "there is no share 'tops'; did you mean top?",
+        ),
     ],
 )
 def test_a_contradiction_is_told_with_its_place(changes: dict[str, object], path: Path, message: str) -> None:
@@ -124,6 +145,7 @@ def test_a_circle_of_parents_is_told_once_and_not_at_those_below_it() -> None:
         ("tipe=any:10%", False),
         ("group=phys(:10%", False),
         ("priority>high:10%", False),
+        ("type=any:101%", False),
     ],
 )
 def test_a_fairshare_policy_that_does_not_parse_is_a_fault_of_its_queue(policy: str, sound: bool) -> None:
@@ -135,6 +157,10 @@ def test_a_fairshare_policy_that_does_not_parse_is_a_fault_of_its_queue(policy: 
 @pytest.mark.parametrize(
     ("spec", "path"),
     [
+        (replace(TASK, architecture="#"), ("architecture",)),
+        (replace(TASK, sw_version="25.0.1"), ("sw_project",)),
+        (replace(TASK, only_tags=True), ("only_tags",)),
+        (replace(TASK, events_per_job=5, min_events=6), ("min_events",)),
         (replace(TASK, nucleus="olso"), ("nucleus",)),
         (replace(TASK, nucleus="empty"), ("nucleus",)),
         (replace(TASK, queues=("oslo", "bergen")), ("queues", 1)),

@@ -1,10 +1,13 @@
 """Plugins decide on their own tasks; what waits for its hour goes on as soon as it can (B37)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from pilotage.flow import lift, watch
+from pilotage import brokerage
+from pilotage.flow import broker, lift, watch
 from pilotage.flow.broker import plugins
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
@@ -48,3 +51,26 @@ def test_a_plugin_that_is_not_installed_keeps_only_its_own_tasks_waiting(
     house.broker()
     assert (house.states(stuck), house.states(placed)) == ({J.DEFINED: 1}, {J.ACTIVATED: 1})
     assert "'gone' failed" in caplog.text
+
+
+def test_a_plugin_is_made_once_and_anew_when_its_options_change(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    def load(name: str, options: Mapping[str, Any]) -> brokerage.Brokerage:
+        made.append(dict(options))
+        return brokerage.plugin.load(name, options)
+
+    monkeypatch.setattr(brokerage, "load", load)
+    monkeypatch.setattr(broker, "_plugins", {})
+    house.task()
+    house.broker()
+    house.task()
+    house.broker()
+    assert made == [{}]
+    changed = replace(house.store.federation(), plugin_options={"production": {"off": ["B24"]}})
+    house.store.save_federation(changed, "test")
+    house.task()
+    house.broker()
+    assert made == [{}, {"off": ["B24"]}]

@@ -77,7 +77,7 @@ class Policies:
 def _check_rules(off: tuple[str, ...], rules: frozenset[str], path: tuple[str, ...]) -> None:
     for place, rule in enumerate(off):
         if rule not in rules:
-            known = ", ".join(sorted(rules, key=lambda known: int(known[1:])))
+            known = ", ".join(sorted(rules, key=lambda rule: (rule[:1], len(rule), rule)))
             raise OptionError((*path, place), f"no rule {rule!r} can be switched off; known: {known}")
 
 
