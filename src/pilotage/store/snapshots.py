@@ -65,12 +65,9 @@ def _oldest_of_each(state: JobState) -> Select[Any]:
         .offset(bindparam("skip", type_=None))
         .scalar_subquery()
     )
-    every = literal_column("9223372036854775807")
+    bound = func.coalesce(last, literal(LARGEST_ID)).label("last")
     # With a limit, a planner computes the bounds once, before it looks at jobs.
-    bounds = (
-        select(_t.id, func.coalesce(last, every).label("last")).where(among(_t.id, "tasks")).limit(_LIMIT)
-    )
-    bound = bounds.subquery("bounds").c
+    bounds = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).subquery("bounds").c
     return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
 
 
