@@ -29,7 +29,7 @@ def run(
     settings: Settings, federation: Federation | None, only: Sequence[str] = (), api: bool = True
 ) -> None:
     """Run until SIGTERM or SIGINT. ``only`` names loops of :data:`LOOPS`; none means all."""
-    settings.home.mkdir(parents=True, exist_ok=True)
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store.open(settings.store)
     try:
         if federation is not None and federation != _known(store):
@@ -54,12 +54,16 @@ def _run(store: Store, settings: Settings, names: Sequence[str], api: bool) -> N
         "watch": partial(watch.run, store),
     }
     running = loops.Loops(store, {name: runs[name] for name in names}, ringing)
+    ended = threading.Event()
+    # Also with the API: its server gives a signal on when it has ended, and that must not be the end of us.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
     running.start()
     try:
         if api:
             _serve(store, settings, ringing)
         else:
-            _wait_for_signal()
+            ended.wait()
     finally:
         running.stop()
         stager.stop()
@@ -75,13 +79,6 @@ def _serve(store: Store, settings: Settings, ringing: bells.Bells) -> None:
         timeout_graceful_shutdown=5,
     )
     uvicorn.Server(config).run()
-
-
-def _wait_for_signal() -> None:
-    ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
-    ended.wait()
 
 
 def _known(store: Store) -> Federation | None:

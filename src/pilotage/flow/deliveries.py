@@ -5,7 +5,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from pilotage.model.decision import Change, Touch
@@ -15,8 +14,8 @@ from pilotage.staging import movers, retries
 
 log = logging.getLogger(__name__)
 
-MOST_THREADS = 1000
-"""Threads are made as slots ask for them; the slots are the limit that counts."""
+GRACE = 5.0
+"""How long deliveries have to give up when they are stopped, in s; one that hangs is left behind."""
 
 
 class Withdrawn(Exception):
@@ -38,7 +37,6 @@ class Deliveries:
 
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._on_end = on_end
-        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="mover")
         self._ended: queue.SimpleQueue[Change] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._running: dict[tuple[int, int], _Delivery] = {}
@@ -54,7 +52,9 @@ class Deliveries:
         delivery = _Delivery(transfer, order, sources, constants)
         with self._lock:
             self._running[transfer.id, transfer.attempt] = delivery
-        self._threads.submit(self._run, delivery)
+        # A thread of its own, which nothing waits for: a storage may hang for ever.
+        name = f"mover-{transfer.id}"
+        threading.Thread(target=self._run, args=(delivery,), name=name, daemon=True).start()
 
     def ended(self) -> tuple[Change, ...]:
         """What became of the deliveries that have ended since the last call."""
@@ -80,9 +80,11 @@ class Deliveries:
                 delivery.withdrawn = delivery.withdrawn or id_ not in ids
 
     def stop(self) -> None:
-        """Give everything up and wait for it."""
+        """Give everything up, and wait a little for it."""
         self.withdraw_all_but(set())
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        end = time.monotonic() + GRACE
+        while self._running and time.monotonic() < end:
+            time.sleep(0.02)
 
     def _run(self, delivery: _Delivery) -> None:
         def progress(_: int) -> None:

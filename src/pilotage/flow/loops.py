@@ -14,6 +14,9 @@ log = logging.getLogger(__name__)
 SHORTEST_PAUSE = 0.01
 """Between two passes of a loop, in s: what comes in meanwhile is taken together."""
 
+LONGEST_PAUSE = 86400.0
+"""A loop looks once a day at least, in s, whatever the federation says."""
+
 AFTER_A_FAULT = 2.0
 """How long a loop waits after an unexpected fault, in s, before it looks again."""
 
@@ -49,7 +52,7 @@ class Loops:
             changed, period = self._pass(name, run)
             self._stopping.wait(SHORTEST_PAUSE)
             if not changed:
-                self._bells.wait(name, period)
+                self._bells.wait(name, min(period, LONGEST_PAUSE))
 
     def _pass(self, name: str, run: Run) -> tuple[int, float]:
         """One pass; a fault is logged and the world looked at anew, for nothing is kept between passes."""

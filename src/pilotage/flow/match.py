@@ -45,7 +45,7 @@ class JobOrder:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Like jobs of one task: ``memory`` is what a job is expected to need, in MB.
+    """Like jobs of one task, and what their payloads are held to: ``memory`` is what a job is expected to need, in MB.
 
     The limits are ``memory_limit`` and ``workdir`` in MB and ``walltime`` in s, 0 for none.
     """
@@ -169,7 +169,7 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         cores=max(1, spec.cores),
         memory=spec.memory,
         memory_limit=task.memory_limit(kind, queue.max_memory),
-        walltime=queue.max_walltime,
+        walltime=task.spec.for_job(kind).walltime or queue.max_walltime,
         workdir=queue.max_workdir,
         outputs=spec.outputs,
         storage_url=storage.url,

@@ -63,8 +63,8 @@ class Provisioner:
         )
         try:
             reference = self._element(queue).submit(order)
-        except (OSError, LookupError, ValueError) as error:
-            log.warning("pilot %d: %s took it not: %s", pilot, queue.name, error)
+        except Exception as error:  # an adapter may be anybody's
+            log.warning("pilot %d: %s took it not: %r", pilot, queue.name, error)
             self._store.tokens.revoke_pilot(pilot)
             self._commit(now, _ended(pilot, PilotState.CREATED, f"not submitted: {error}", now.time))
             return
@@ -103,8 +103,8 @@ class Provisioner:
     def _ended_at(self, queue: Queue, pilots: Iterable[Pilot]) -> list[Pilot]:
         try:
             statuses = self._element(queue).poll([pilot.reference for pilot in pilots])
-        except (OSError, LookupError, ValueError) as error:
-            log.warning("queue %s: its pilots cannot be seen: %s", queue.name, error)
+        except Exception as error:  # an adapter may be anybody's
+            log.warning("queue %s: its pilots cannot be seen: %r", queue.name, error)
             return []
         return [pilot for pilot in pilots if statuses.get(pilot.reference) == "ended"]
 

@@ -66,7 +66,9 @@ def stderr_tail(directory: Path) -> str:
 
 
 def remove(directory: Path) -> None:
-    """Delete a tree, whatever permissions the payload gave to it."""
+    """Delete a tree, whatever permissions the payload gave to it. Of a link only the link goes."""
+    if directory.is_symlink():
+        directory.unlink()
     if not directory.exists():
         return
     for folder, names, _ in os.walk(directory):

@@ -43,8 +43,10 @@ def deliver(delivery: Delivery, progress: Progress) -> Delivered:
         if _is_there(target, target_path, expected, progress):
             return expected
         source, source_path = _open(delivery.source)
-        if delivery.scratch and _is_link(source.info(source_path)):
-            raise DeliveryFailed(f"{delivery.source} is a symbolic link, not a file")
+        info = source.info(source_path)
+        if _is_link(info) or info["type"] != "file":
+            kind = "symbolic link" if _is_link(info) else info["type"]
+            raise DeliveryFailed(f"{delivery.source} is not a plain file but a {kind}")
         folder, name = target_path.rsplit("/", 1)
         target.makedirs(folder, exist_ok=True)
         if (
