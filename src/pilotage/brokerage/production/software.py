@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.model.federation import Federation, Hardware, Queue
-from pilotage.model.software import parse_architecture
+from pilotage.model.software import Architecture
 from pilotage.model.work import TaskSpec
 
 ANY, AUTO = "ANY", "AUTO"
@@ -59,18 +59,17 @@ class Machine:
         return ", ".join(parts) or "no hardware in particular"
 
 
+_NO_RELEASE = Release("", "", "", False)
 Request = tuple[Release, Container, Machine]
 Asked = Release | Container | Machine
 Aspect = Literal["releases", "containers", "hardware"]
 
 
-def request_of(spec: TaskSpec) -> Request:
-    """What a task asks for. A container brings its own release. Raises ``ArchitectureError``."""
-    asked = parse_architecture(spec.architecture)
+def request_of(spec: TaskSpec, asked: Architecture) -> Request:
+    """What a task asks for, its architecture already taken apart. A container brings its own release."""
     release = Release(spec.sw_project, spec.sw_version, asked.platform, spec.nightlies)
-    none = Release("", "", "", False)
     return (
-        none if spec.container_name else release,
+        _NO_RELEASE if spec.container_name else release,
         Container(spec.container_name, spec.only_tags),
         Machine(asked.cpu, asked.gpu),
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pilotage.model.fairshare import Work
+from pilotage.model.software import parse_architecture
 
 from .columns import Codes, Column, Mask, QueueColumns
 from .groups import Group, Placed
@@ -46,7 +47,8 @@ class InputTable:
             for code in holders
             if not queues.storage_tape[code]
         ]
-        rows, codes, counts, totals = np.array(here, dtype=np.int64).reshape(-1, 4).T
+        numbers = np.array(here, dtype=float).reshape(-1, 4)
+        (rows, codes), (counts, totals) = numbers[:, :2].T.astype(np.int64), numbers[:, 2:].T
         width = len(queues.storages)
         table = cls(
             files=files,
@@ -150,7 +152,8 @@ class TaskColumns:
     @classmethod
     def of(cls, groups: Sequence[Group], queues: QueueColumns) -> "TaskColumns":
         """The columns of these groups; (T, 1) whatever the number of jobs."""
-        requests = [request_of(group.spec) for group in groups]
+        parsed = {text: parse_architecture(text) for text in {group.spec.architecture for group in groups}}
+        requests = [request_of(group.spec, parsed[group.spec.architecture]) for group in groups]
         coded = {
             "policy": _codes(group.policy for group in groups),
             "nucleus": _codes((g.spec.nucleus, g.policy.constants.nqueued_sat_cap) for g in groups),
@@ -301,7 +304,9 @@ def _works(groups: Sequence[Group], queues: QueueColumns) -> list[Work]:
 
 def _preassigned(names: Sequence[str], home: Sequence[int], queues: QueueColumns) -> Mask:
     """The named queues, a unified one standing for its pseudo-queues (B2); those at home for merging (B3)."""
-    mask: Mask = np.isin(queues.storage, home) & ~queues.unified
+    at_home = np.zeros(len(queues.storages), dtype=bool)
+    at_home[list(home)] = True
+    mask: Mask = at_home[queues.storage] & ~queues.unified
     for name in names:
         if name in queues.children:
             mask[list(queues.children[name])] = True

@@ -108,8 +108,10 @@ class Reasons:
         return self._shared[key]
 
     def _one_by_one(self, label: Label, mask: Mask, need: Column, have: Column) -> dict[int, Refusal]:
-        rows, columns = np.nonzero(mask)
-        ends = np.searchsorted(rows, np.arange(len(mask) + 1)).tolist()
+        # Much faster than the places by row and column at once.
+        places = np.flatnonzero(mask)
+        ends = np.searchsorted(places, np.arange(len(mask) + 1) * mask.shape[1]).tolist()
+        rows, columns = np.divmod(places, mask.shape[1])
         names = self._names[columns].tolist()
         has = _values(have, rows, columns)
         scalar = need.ndim == 0 or need.shape[1] == 1

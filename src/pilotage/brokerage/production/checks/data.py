@@ -18,9 +18,10 @@ _OPEN = "the storage is opened again"
 def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """I/O-intensive work moves less than ``size_cutoff_to_move_input`` to the queue."""
     cutoff = tasks.constant("size_cutoff_to_move_input")
-    missing = tasks.missing_size(queues) / GIGABYTE
     intensive = tasks.io_intensity > tasks.constant("io_intensity_cutoff")
-    return Verdict(intensive & (missing >= cutoff) & _has_inputs(tasks), cutoff, missing)
+    missing = tasks.input_table.missing_size[tasks.inputs[:, 0]] / GIGABYTE
+    refused = intensive & (missing >= cutoff) & _has_inputs(tasks)
+    return Verdict(refused.take(queues.storage, axis=1), cutoff, missing.take(queues.storage, axis=1))
 
 
 @check(
@@ -34,9 +35,12 @@ def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def files_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """I/O-intensive work moves fewer files than ``num_cutoff_to_move_input`` to the queue."""
     cutoff = tasks.constant("num_cutoff_to_move_input")
-    missing = tasks.missing_files(queues)
     intensive = tasks.io_intensity > tasks.constant("io_intensity_cutoff")
-    return Verdict(intensive & (missing >= cutoff), cutoff, missing)
+    missing = tasks.input_table.missing_files[tasks.inputs[:, 0]]
+    refused = intensive & (missing >= cutoff)
+    if not refused.any():
+        return NEVER
+    return Verdict(refused.take(queues.storage, axis=1), cutoff, missing.take(queues.storage, axis=1))
 
 
 @check("B12", "disk I/O", "wait", reads=("disk_io",), unit="kB/s", lifted_by="the queue's disk I/O falls")
