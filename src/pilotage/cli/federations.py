@@ -5,11 +5,16 @@ from typing import Annotated
 
 import typer
 
+from . import importing
 from .output import Json, document_text, show_json
 
 app = typer.Typer(
-    help="Check a federation's file, load it into the server, or show the one in force.", no_args_is_help=True
+    help="Check a federation's file, load it into the server, show the one in force, or import one.",
+    no_args_is_help=True,
 )
+app.command(
+    name="import", epilog="Example: pilotage federation import gfactory entries.xml --output federation.yaml"
+)(importing.import_federation)
 
 File = Annotated[Path, typer.Argument(help="A federation's YAML or JSON file.")]
 

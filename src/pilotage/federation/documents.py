@@ -42,7 +42,7 @@ def checked(kind: type[T], document: object) -> T:
 
 def read(kind: type[T], path: str | FilePath) -> T:
     """The federation or world in a file of YAML or JSON. Raises :class:`BadFile` with every fault."""
-    content = _content(path)
+    content = read_text(path)
     try:
         document = text.parse(content)
         if not isinstance(document, dict):
@@ -58,7 +58,7 @@ def read_tasks(path: str | FilePath) -> tuple[TaskSpec, ...]:
     A payload file is given as a path relative to the file, or as its text where that has a line break.
     Raises :class:`BadFile` with every fault of every task.
     """
-    content = _content(path)
+    content = read_text(path)
     specs: list[TaskSpec] = []
     faults: list[Fault] = []
     try:
@@ -80,7 +80,7 @@ def read_tasks(path: str | FilePath) -> tuple[TaskSpec, ...]:
 
 def refused(path: str | FilePath, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
     """What somebody else found wrong in a file, with its lines: (index of the task, field, message) each."""
-    content = _content(path)
+    content = read_text(path)
     document = text.parse(content)
     places = [place for place, _ in _tasks(document)]
     found = []
@@ -121,7 +121,7 @@ def _with_payload(place: Path, document: Any, folder: FilePath) -> Iterator[Faul
     for name, value in files.items():
         if isinstance(value, str) and "\n" not in value:
             try:
-                files[name] = _content(folder / value, checks.MAX_PAYLOAD)
+                files[name] = read_text(folder / value, checks.MAX_PAYLOAD)
             except BadFile as bad:
                 fault = bad.faults[0]
                 remedy = "give a path relative to this file, or the text itself as a block after a |"
@@ -130,8 +130,8 @@ def _with_payload(place: Path, document: Any, folder: FilePath) -> Iterator[Faul
                 yield Fault((*place, "payload_files", name), f"{messages.show(value)} is not a path", "")
 
 
-def _content(path: str | FilePath, most: int = MAX_BYTES) -> str:
-    """The text of a file. Raises :class:`BadFile` where there is none."""
+def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
+    """The text of a file of at most so many bytes. Raises :class:`BadFile` where there is none."""
 
     def bad(message: str, remedy: str) -> BadFile:
         return BadFile([FileFault(str(path), None, "", message, remedy)])

@@ -1,0 +1,102 @@
+"""Federations made of other systems' documents, with a report of what was guessed, changed and left out."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .errors import BadInput
+from .output import Column, Json, console, show_json, table
+
+if TYPE_CHECKING:
+    from pilotage.federation.importers import Imported
+
+MOST_REFUSALS = 50
+
+
+class Kind(StrEnum):
+    """Whose documents are read."""
+
+    GFACTORY = "gfactory"
+    CRIC = "cric"
+
+
+def import_federation(
+    kind: Annotated[
+        Kind,
+        typer.Argument(help="gfactory: glideinWMS factory XML; cric: queues, sites, storages, closeness."),
+    ],
+    files: Annotated[list[Path], typer.Argument(help="The documents, which make one federation.")],
+    output: Annotated[
+        Path | None, typer.Option(help="Write the federation to this file; else to standard output.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Make a federation's YAML of another system's documents, and tell what was guessed or dropped.
+
+    Entries that cannot be taken are refused one by one, with their line and what would be right; where none
+    remains, the exit code is 2. --json has every note, and the federation where no --output is given.
+    """
+    from pilotage.federation.documents import read_text, write
+    from pilotage.federation.importers import IMPORTERS, Source
+
+    sources = [Source(str(file), read_text(file)) for file in files]
+    imported = IMPORTERS[kind.value](sources, files[0].stem)
+    if imported.federation is not None and output is not None:
+        try:
+            output.write_text(write(imported.federation), encoding="utf-8")
+        except OSError as error:
+            raise BadInput(f"{output} cannot be written: {error.strerror}") from error
+    if json_output:
+        show_json(_document(imported, output))
+    else:
+        if imported.federation is not None and output is None:
+            typer.echo(write(imported.federation), nl=False)
+        _show(imported, output)
+    if imported.federation is None:
+        raise typer.Exit(2)
+
+
+def _document(imported: "Imported", output: Path | None) -> dict[str, object]:
+    from dataclasses import asdict
+
+    from pilotage.model.documents import to_document
+
+    federation = imported.federation
+    return {
+        "entries": imported.entries,
+        "queues": len(federation.queues) if federation else 0,
+        "refused": len(imported.refusals),
+        "output": str(output) if federation and output else None,
+        "federation": to_document(federation) if federation and output is None else None,
+        "notes": [asdict(note) for note in imported.notes],
+    }
+
+
+def _show(imported: "Imported", output: Path | None) -> None:
+    """The refusals one by one, and the other notes by action and field: on standard error."""
+    refusals = imported.refusals
+    for refusal in refusals[:MOST_REFUSALS]:
+        typer.echo(f"refused: {refusal}", err=True)
+    if len(refusals) > MOST_REFUSALS:
+        typer.echo(f"and {len(refusals) - MOST_REFUSALS} more, which --json tells", err=True)
+    columns = (
+        Column("done"),
+        Column("field"),
+        Column("times", number=True),
+        Column("for example", essential=False),
+    )
+    out = console(stderr=True)
+    made = table(columns, imported.summary(), out.width)
+    if made.row_count:
+        out.print(made)
+    house = imported.federation
+    if house is None:
+        typer.echo(f"nothing remains of {imported.entries} entries", err=True)
+        return
+    parts = ("queues", "sites", "storages", "links")
+    held = ", ".join(f"{len(getattr(house, part))} {part}" for part in parts)
+    where = str(output) if output else "the federation"
+    read = f"of {imported.entries} entries, {len(refusals)} refused"
+    typer.echo(f"{where} has {held}, {read}; the notes above are whole with --json", err=True)

@@ -1,0 +1,13 @@
+"""Federations from other systems' documents: a module for each kind, pure functions from text."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from . import cric, gfactory
+from .report import Imported, Note, Source, Summary
+
+Importer = Callable[[Sequence[Source], str], Imported]
+
+IMPORTERS: Mapping[str, Importer] = {"gfactory": gfactory.read, "cric": cric.read}
+"""By kind: from documents, and a name for the federation, to the federation with a report."""
+
+__all__ = ["IMPORTERS", "Imported", "Importer", "Note", "Source", "Summary"]

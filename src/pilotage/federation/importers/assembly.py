@@ -1,0 +1,111 @@
+"""A federation of imported records: what it still lacks is guessed, what contradicts the rest is refused."""
+
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pilotage.federation.checks import federation_faults
+from pilotage.federation.documents import checked
+from pilotage.federation.faults import BadDocument, Fault, field_name
+from pilotage.model.federation import Federation, Link, Queue, Site, Storage
+
+from .report import Entry, Imported, Refused, notes_of
+from .values import Names
+
+Record = TypeVar("Record", Site, Storage, Queue, Link)
+PLACEHOLDER = "file:///srv/pilotage/{name}"
+"""Where the files of a storage lie of which no document says it."""
+
+
+@dataclass
+class Draft:
+    """Records as they are found, each with the entry it comes from; ``entries`` has those refused too."""
+
+    sites: dict[str, tuple[Site, Entry]] = field(default_factory=dict)
+    storages: dict[str, tuple[Storage, Entry]] = field(default_factory=dict)
+    queues: dict[str, tuple[Queue, Entry]] = field(default_factory=dict)
+    links: dict[str, tuple[Link, Entry]] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    guesses: list[Entry] = field(default_factory=list)
+    site_names: Names = field(default_factory=Names)
+    storage_names: Names = field(default_factory=Names)
+    queue_names: Names = field(default_factory=Names)
+
+    def entry(self, file: str, line: int | None, name: str) -> Entry:
+        """A new entry, to be read."""
+        entry = Entry(file, line, name)
+        self.entries.append(entry)
+        return entry
+
+    def need_site(self, name: str, entry: Entry) -> None:
+        """A site by its legal name: it is there from now on, also where no document describes it."""
+        if name not in self.sites:
+            self.sites[name] = (record(Site, {"name": name}), entry)
+
+    def need_storage(self, site: str, entry: Entry, name: str = "") -> str:
+        """The storage of this name, or the one of a site; guessed where no document describes it."""
+        guess = Entry(entry.file, entry.line, entry.name)
+        storage = name or self.storage_names.take(f"{site}-storage", guess, "storage", "storage")
+        if storage not in self.storages:
+            url = PLACEHOLDER.format(name=storage)
+            made = record(Storage, {"name": storage, "site": site, "url": url})
+            self.storages[storage] = (made, guess)
+            text = f"{storage} at {url} with {made.free:g} GB free, to be put right before files are moved"
+            guess.note("guessed", "storage", "", text)
+            self.guesses.append(guess)
+        return storage
+
+    def federation(self, name: str) -> Imported:
+        """The federation of all that was found and agrees. ``name`` is made legal."""
+        named = Entry("", None, name)
+        legal = Names().take(name, named, "name", "imported")
+        house = self._settled(legal)
+        if house is None and not any(entry.refused for entry in self.entries):
+            named.refuse(Refused("", "", "the documents hold no queue", "give a document of queues too"))
+        notes = notes_of([*self.entries, *self.guesses, named])
+        return Imported(federation=house, entries=len(self.entries), notes=notes)
+
+    def _settled(self, name: str) -> Federation | None:
+        """What remains once every record that contradicts the others is refused, with all of its entry."""
+        while self.queues:
+            house = Federation(
+                name=name,
+                sites=tuple(site for site, _ in self.sites.values()),
+                storages=tuple(storage for storage, _ in self.storages.values()),
+                queues=tuple(queue for queue, _ in self.queues.values()),
+                links=tuple(link for link, _ in self.links.values()),
+            )
+            faults = federation_faults(house)
+            if not faults:
+                return house
+            origins = {part: [entry for _, entry in getattr(self, part).values()] for part in _PARTS}
+            for fault in faults:
+                part, at = str(fault.path[0]), int(fault.path[1])
+                entry = origins[part][at]
+                entry.refuse(
+                    _refused(Fault(fault.path[2:], fault.message, fault.remedy), getattr(house, part)[at])
+                )
+                self._remove(entry)
+        return None
+
+    def _remove(self, entry: Entry) -> None:
+        for part in _PARTS:
+            records = getattr(self, part)
+            for name in [name for name, (_, origin) in records.items() if origin is entry]:
+                del records[name]
+
+
+_PARTS = ("sites", "storages", "queues", "links")
+
+
+def record(kind: type[Record], document: dict[str, Any]) -> Record:
+    """A record of checked fields. Raises :class:`Refused` at the first field that does not fit the model."""
+    try:
+        return checked(kind, document)
+    except BadDocument as bad:
+        raise _refused(bad.faults[0], document) from bad
+
+
+def _refused(fault: Fault, holder: object) -> Refused:
+    name = str(fault.path[0]) if fault.path else ""
+    value = holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+    return Refused(field_name(fault.path), value, fault.message, fault.remedy or "correct it")

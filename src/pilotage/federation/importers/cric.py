@@ -1,0 +1,139 @@
+"""Documents of the CRIC kind: queues, sites, storages with their status and space, software, and closeness.
+
+Each file holds one of them, or several by name; together they make one federation, in any order.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pilotage.model.federation import Link, Site
+
+from .assembly import Draft, record
+from .cric_documents import Document, Mapped, Unreadable, documents, records
+from .cric_queues import read_queues
+from .cric_storages import read_storages
+from .report import Entry, Imported, Refused, Source
+from .values import truth
+
+_NUCLEUS = ("Nucleus", "TaskNucleus", "nucleus")
+_FARTHEST = 11
+_WHY = {"tier_level": "what makes a nucleus is its data policy"}
+
+
+def read(sources: Sequence[Source], name: str) -> Imported:
+    """The federation of all documents."""
+    draft = Draft()
+    found: list[Document] = []
+    for source in sources:
+        try:
+            found += documents(source)
+        except Unreadable as bad:
+            draft.entry(source.name, bad.line, "").refuse(bad)
+    _read_sites(found, draft)
+    storages = read_storages(found, draft)
+    read_queues(found, draft, storages)
+    for document in found:
+        if document.kind == "closeness":
+            _read_links(document, draft)
+    imported = draft.federation(name)
+    sources_of = _container_sources(found)
+    if imported.federation is None or not sources_of:
+        return imported
+    return replace(imported, federation=replace(imported.federation, container_sources=sources_of))
+
+
+def _read_sites(found: Sequence[Document], draft: Draft) -> None:
+    for document in found:
+        if document.kind != "sites":
+            continue
+        for name, site in records(document, draft.entry):
+            try:
+                legal = draft.site_names.take(name, site.entry, "name", "site")
+                if legal in draft.sites:
+                    raise Refused("", name, "is a site already", "keep one of them")
+                policies = site.texts("datapolicies")
+                role = site.text("role").lower()
+                if site.text("state").upper() not in ("", "ACTIVE"):
+                    site.note("dropped", "state", "sites have no state: that of their queues decides")
+                nucleus = truth("nucleus", site.get("nucleus"))
+                central = role == "nucleus" or any(word in policies for word in _NUCLEUS)
+                made = record(Site, {"name": legal, "nucleus": central if nucleus is None else nucleus})
+                site.drop_the_rest(_WHY)
+                draft.sites[legal] = (made, site.entry)
+            except Refused as refused:
+                site.refuse(refused)
+
+
+def _read_links(document: Document, draft: Draft) -> None:
+    for place, (source, destination, closeness) in _cells(document.content):
+        entry = draft.entry(document.source.name, document.line(*place), f"{source} to {destination}")
+        try:
+            made = _link(source, destination, closeness, entry, draft)
+            if made is not None:
+                draft.links[f"{made.source} {made.destination}"] = (made, entry)
+        except Refused as refused:
+            entry.refuse(refused)
+
+
+def _cells(content: Any) -> Iterator[tuple[tuple[str, ...], tuple[Any, Any, Any]]]:
+    """Source, destination and closeness with their place: of a list, a matrix, or ``source:destination``."""
+    rows = content if isinstance(content, list) else [content]
+    for name, row in content.items() if isinstance(content, dict) else (("", row) for row in rows):
+        place = (name,) if name else ()
+        if isinstance(row, dict) and ("src" in row or "closeness" in row):
+            source, _, destination = name.partition(":")
+            yield place, (row.get("src", source), row.get("dst", destination), row.get("closeness"))
+        elif isinstance(row, dict) and name:
+            yield from (((name, cell), (name, cell, closeness)) for cell, closeness in row.items())
+        elif ":" in name:
+            source, _, destination = name.partition(":")
+            yield place, (source, destination, row)
+        else:
+            yield place, (name or None, None, row)
+
+
+def _link(source: Any, destination: Any, closeness: Any, entry: Entry, draft: Draft) -> Link | None:
+    for field, value in (("src", source), ("dst", destination)):
+        if not isinstance(value, str) or not value:
+            raise Refused(field, value, "names no site", "give src, dst and closeness")
+    if isinstance(closeness, dict):
+        closeness = closeness.get("latest")
+    if isinstance(closeness, bool) or not isinstance(closeness, int | float) or not closeness >= -1:
+        raise Refused("closeness", closeness, "is no closeness", "give 0 (best) to 11, or -1 for blocked")
+    ends = [draft.site_names.take(name, entry, "site", "site") for name in (source, destination)]
+    if ends[0] == ends[1]:
+        entry.note("dropped", "closeness", closeness, "a site needs no link to itself")
+        return None
+    unknown = [end for end in ends if end not in draft.sites]
+    if unknown:
+        entry.note("dropped", "closeness", closeness, f"no queue or storage is at {' or '.join(unknown)}")
+        return None
+    if f"{ends[0]} {ends[1]}" in draft.links:
+        raise Refused("", "", "is given already", "keep one of them")
+    if closeness > _FARTHEST:
+        entry.note("clipped", "closeness", closeness, f"{_FARTHEST}, the farthest there is")
+    if -1 < closeness < 0:
+        raise Refused("closeness", closeness, "is no closeness", "give 0 (best) to 11, or -1 for blocked")
+    return Link(source=ends[0], destination=ends[1], closeness=float(min(closeness, _FARTHEST)))
+
+
+def _container_sources(found: Sequence[Document]) -> dict[str, tuple[str, ...]]:
+    """The paths of container images by name, from the ``ALL`` entry of the documents of software (B14)."""
+    sources: dict[str, tuple[str, ...]] = {}
+    for document in found:
+        content = document.content if document.kind == "software" else None
+        everything = content.get("ALL") if isinstance(content, Mapped) else None
+        if not isinstance(everything, dict):
+            continue
+        tags = everything.get("tags")
+        pairs = [
+            (tag.get("container_name"), tag.get("sources"))
+            for tag in (tags if isinstance(tags, list) else ())
+            if isinstance(tag, dict)
+        ] or list(everything.items())
+        for name, paths in pairs:
+            texts = [paths] if isinstance(paths, str) else paths if isinstance(paths, list) else []
+            if isinstance(name, str) and name and texts and all(isinstance(text, str) for text in texts):
+                sources[name] = tuple(texts)
+    return sources

@@ -1,0 +1,335 @@
+"""Queues of the CRIC kind: a PanDA queue, and the pseudo-queues that a unified one stands for (B2)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from pilotage.model.federation import Queue
+
+from .assembly import Draft, record
+from .cric_documents import Document, Record, records
+from .report import Refused, shown
+from .values import CORE_POWER, CORES, COUNT, DISK, MEMORY, RATE, SECONDS, Measure, number, truth, whole
+
+STATUSES = ("online", "standby", "offline", "brokeroff", "paused", "test")
+KINDS = {"HTCONDOR-CE": "htcondor", "CONDOR": "htcondor", "ARC-CE": "arc", "ARC": "arc", "CREAM-CE": "cream"}
+_SOFTWARE = ("cmtconfigs", "containers", "cvmfs", "architectures", "tags")
+_CONNECTIVITY = re.compile(r"(full|http|none)(#.*)?")
+_SAME = ("name", "nickname", "panda_resource", "panda_queue", "siteid", "site_name")
+"""Other names of a queue, which say nothing more where they are the same."""
+
+_WHY: Mapping[str, str] = {
+    "meanrss": "the brokerage goes by the limits, minrss and maxrss",
+    "timefloor": "bounds pilots, not jobs; it is in minutes",
+    "container_type": "how the payload is started, which the payload decides",
+    "container_options": "how the payload is started, which the payload decides",
+    "region": "sites have no region",
+    "direct_access_wan": "inputs are read from the queue's own storage",
+}
+
+
+class ResourceType(NamedTuple):
+    """What a pseudo-queue of a unified queue takes: cores, and memory in MB per core; None is no bound."""
+
+    name: str
+    min_cores: int
+    max_cores: int | None
+    min_memory: float | None
+    max_memory: float | None
+
+
+RESOURCE_TYPES = (
+    ResourceType("SCORE", 1, 1, None, 2000),
+    ResourceType("MCORE", 2, None, None, 2000),
+    ResourceType("SCORE_HIMEM", 1, 1, 2001, None),
+    ResourceType("MCORE_HIMEM", 2, None, 2001, None),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What queues are read against: storages by name, software by queue, and the names of unified queues."""
+
+    storages: Mapping[str, str]
+    software: Mapping[str, Record]
+    unified: frozenset[str]
+
+
+def read_queues(found: Sequence[Document], draft: Draft, storages: Mapping[str, str]) -> None:
+    """Adds the queues to the draft, after its sites and storages."""
+    software = {
+        name: part
+        for document in found
+        if document.kind == "software"
+        for name, part in records(document, draft.entry)
+    }
+    parts = [document for document in found if document.kind == "queues"]
+    given = [(name, queue) for document in parts for name, queue in records(document, draft.entry)]
+    around = Around(storages, software, frozenset(name for name, queue in given if _is_unified(queue)))
+    parents = {queue.peek("parent") for _, queue in given if isinstance(queue.peek("parent"), str)}
+    seen: set[str] = set()
+    for name, queue in given:
+        try:
+            if name in seen:
+                raise Refused("", name, "is a queue already", "keep one of them")
+            made = _queue(name, queue, draft, around)
+            if made is not None:
+                queue.get("capability")
+                queue.drop_the_rest(_WHY)
+                _add(made, queue, draft, name in around.unified - parents)
+            seen.add(name)
+        except Refused as refused:
+            queue.refuse(refused)
+    for name in sorted(software.keys() - {"ALL", *(name for name, _ in given)}):
+        software[name].entry.note("dropped", "", "", "no document describes this queue")
+
+
+def _add(made: Queue, queue: Record, draft: Draft, unified: bool) -> None:
+    draft.need_site(made.site, queue.entry)
+    if made.storage == "":
+        made = replace(made, storage=draft.need_storage(made.site, queue.entry))
+    draft.queues[made.name] = (made, queue.entry)
+    if unified:
+        children = [child for kind in RESOURCE_TYPES if (child := _child(made, kind))]
+        for child in children:
+            name = draft.queue_names.take(child.name, queue.entry, "capability", "queue")
+            draft.queues[name] = (replace(child, name=name), queue.entry)
+        names = ", ".join(f"{child.name} of {child.cores} cores" for child in children)
+        queue.note(
+            "converted", "capability", f"unified: it stands for {names or 'no pseudo-queue that fits'}"
+        )
+
+
+def _child(parent: Queue, kind: ResourceType) -> Queue | None:
+    """The pseudo-queue of a resource type, None where the queue has too few cores or too little memory."""
+    most_cores = max(1, parent.cores)
+    cores = min(most_cores, kind.max_cores or most_cores)
+    if cores < kind.min_cores:
+        return None
+    share = cores / most_cores
+    least = max(parent.min_memory * share, (kind.min_memory or 0) * cores)
+    limits = [limit for limit in (parent.max_memory * share, (kind.max_memory or 0) * cores) if limit]
+    most = min(limits, default=0.0)
+    if most and least > most:
+        return None
+    return replace(
+        parent,
+        name=f"{parent.name}:{kind.name}",
+        parent=parent.name,
+        cores=cores,
+        min_memory=least,
+        max_memory=most,
+    )
+
+
+def _queue(name: str, queue: Record, draft: Draft, around: Around) -> Queue | None:
+    """The queue of a record, without storage where the documents give none; None for a template."""
+    truth("is_virtual", queue.get("is_virtual"))
+    if _is_virtual(queue):
+        queue.note("dropped", "is_virtual", "a template of queues, and none itself: left out")
+        return None
+    site = queue.text("atlas_site", "rc_site", "site", "gocname")
+    if not site:
+        queue.note("guessed", "atlas_site", "no site is named: the queue's own name")
+    document: dict[str, Any] = {
+        "name": draft.queue_names.take(name, queue.entry, "name", "queue"),
+        "site": draft.site_names.take(site or name, queue.entry, "atlas_site", "site"),
+        "storage": "unknown",
+        "status": _status(queue),
+        "parent": _parent(queue, draft, around),
+        **_limits(queue),
+        **_policies(queue),
+        **_software(name, queue, around),
+    }
+    for other in _SAME:
+        if queue.peek(other) == name:
+            queue.get(other)
+    document["computing_element"] = _element(queue, document["max_walltime"])
+    if not document["releases"]:
+        del document["releases"]
+    return replace(record(Queue, document), storage=_storage(queue, around))
+
+
+def _status(queue: Record) -> str:
+    status, state = queue.text("status").lower(), queue.text("state")
+    if not status:
+        queue.note("guessed", "status", "says nothing: offline")
+    elif status not in STATUSES:
+        raise Refused("status", status, "is no status", f"give one of {', '.join(STATUSES)}")
+    if state and state.upper() != "ACTIVE":
+        queue.note("converted", "state", "the queue is not active: offline")
+        return "offline"
+    return status or "offline"
+
+
+def _parent(queue: Record, draft: Draft, around: Around) -> str:
+    parent = queue.text("parent")
+    if parent and parent not in around.unified:
+        queue.note("dropped", "parent", "is no unified queue of these documents: a template")
+        return ""
+    return draft.queue_names.take(parent, queue.entry, "parent", "queue") if parent else ""
+
+
+def _said(
+    queue: Record, names: Sequence[str], measure: Measure, otherwise: float, meaning: str = ""
+) -> float:
+    """The number of the first of these fields, or what stands in its place, noted with its meaning."""
+    name = queue.name_of(*names)
+    value = number(name, queue.get(*names), measure)
+    if value is None and meaning:
+        queue.note("guessed", name, f"says nothing: {meaning}")
+    return otherwise if value is None else value
+
+
+def _limits(queue: Record) -> dict[str, Any]:
+    no_limit = "no limit is known"
+    cores = int(_said(queue, ("corecount",), CORES, 1, "1 core"))
+    power = Queue.__dataclass_fields__["core_power"].default
+    return {
+        "cores": cores,
+        "core_power": _said(queue, ("corepower",), CORE_POWER, 0, f"{power:g} HS23 per core") or power,
+        "min_memory": _said(queue, ("minrss",), MEMORY, 0),
+        "max_memory": _said(queue, ("maxrss", "maxmemory", "memory"), MEMORY, 0, no_limit),
+        "max_workdir": _said(queue, ("maxwdir",), DISK, 0, no_limit),
+        "min_walltime": _said(queue, ("mintime",), SECONDS, 0),
+        "max_walltime": _said(queue, ("maxtime",), SECONDS, 0, no_limit),
+        "max_disk_io": _said(queue, ("maxdiskio",), RATE, 0) or None,
+        "transferring_limit": whole("transferringlimit", queue.get("transferringlimit"), COUNT) or None,
+    }
+
+
+def _policies(queue: Record) -> dict[str, Any]:
+    words = [word for word in re.split(r"[,;\s]+", queue.text("catchall")) if word]
+    left = [word for word in words if word not in ("disableReassign", "unifiedPandaQueue")]
+    if left:
+        queue.note("dropped", "catchall", f"not known here: {shown(' '.join(left))}")
+    vo = queue.text("vo_name", "vo")
+    pledged = queue.get("pledgedcpu")
+    jobseed = queue.text("jobseed")
+    if not jobseed:
+        queue.note("guessed", "jobseed", "says nothing: std, no event service")
+    return {
+        "direct_access": truth("direct_access_lan", queue.get("direct_access_lan")) or False,
+        "connectivity": _connectivity(queue),
+        "fairshare_policy": queue.text("fairsharepolicy"),
+        "event_service": jobseed or "std",
+        "disable_reassign": "disableReassign" in words,
+        "pledged_cpu": -1.0
+        if pledged in (-1, "-1")
+        else number("pledgedcpu", pledged, Measure("HS23", 0, 1e12)),
+        "vos": [vo] if vo else [],
+    }
+
+
+def _is_unified(queue: Record) -> bool:
+    said = queue.peek("capability"), queue.peek("catchall")
+    return not _is_virtual(queue) and (str(said[0]).lower() == "ucore" or "unifiedPandaQueue" in str(said[1]))
+
+
+def _is_virtual(queue: Record) -> bool:
+    return str(queue.peek("is_virtual")).lower() in ("true", "1")
+
+
+def _connectivity(queue: Record) -> str:
+    said = queue.text("wnconnectivity")
+    match = _CONNECTIVITY.fullmatch(said)
+    if not said:
+        queue.note("guessed", "wnconnectivity", "says nothing: none is promised")
+        return "none"
+    if match is None:
+        raise Refused(
+            "wnconnectivity", said, "is no connectivity", "give full, http or none, then #IPv4 or #IPv6"
+        )
+    if (match[2] or "") not in ("", "#", "#IPv4", "#IPv6"):
+        queue.note("converted", "wnconnectivity", f"{match[1]}: no single IP stack is named")
+        return match[1]
+    return said
+
+
+def _software(name: str, queue: Record, around: Around) -> dict[str, Any]:
+    """What the queue publishes, in its own record or in the documents of software (B14)."""
+    published = around.software.get(name)
+    releases = queue.texts("releases")
+    if not releases:
+        queue.note("guessed", "releases", "says nothing: ANY, software is not checked")
+    found: dict[str, Any] = {"releases": releases}
+    for field in _SOFTWARE:
+        value = queue.get(field)
+        value = published.get(field) if value is None and published else value
+        if field in ("architectures", "tags"):
+            found[field] = _parts(queue, field, value)
+        elif value is not None:
+            found[field] = value
+    if published:
+        published.drop_the_rest({})
+    return found
+
+
+def _parts(queue: Record, field: str, value: Any) -> list[dict[str, Any]]:
+    """Architectures and tags with the fields that the model knows."""
+    known = {
+        "architectures": ("type", "arch", "vendor", "instr", "model"),
+        "tags": ("cmtconfig", "container_name", "project", "release", "sources", "tag"),
+    }[field]
+    items = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
+    parts = []
+    for item in items:
+        if not isinstance(item, dict):
+            raise Refused(field, item, "is no record", "give its fields as name: value")
+        unknown = sorted(key for key in item if key not in known)
+        if unknown:
+            queue.entry.note("dropped", f"{field}[]", ", ".join(unknown), "has no place in the model")
+        parts.append({key: item[key] for key in known if item.get(key) is not None})
+    return parts
+
+
+def _storage(queue: Record, around: Around) -> str:
+    """The first storage that the queue writes to, then reads from, of those that are known; else none."""
+    said = queue.get("astorages", "ddm")
+    roles = (
+        said if isinstance(said, dict) else {"write_lan": said.split(",")} if isinstance(said, str) else {}
+    )
+    for role in ("write_lan", "read_lan", "pw", "pr"):
+        names = roles.get(role)
+        for name in names if isinstance(names, list) else ():
+            if isinstance(name, str) and name.strip() in around.storages:
+                return around.storages[name.strip()]
+    if said:
+        queue.note(
+            "dropped", queue.name_of("astorages", "ddm"), "no document describes any of these storages"
+        )
+    return ""
+
+
+def _element(queue: Record, walltime: float) -> dict[str, Any] | None:
+    """How pilots get there: the first kind of its entrances, with all entrances of that kind."""
+    said = queue.get("queues")
+    entrances = [item for item in said if isinstance(item, dict)] if isinstance(said, list) else []
+    usable = [
+        item
+        for item in entrances
+        if all(isinstance(item.get(key), str) for key in ("ce_endpoint", "ce_flavour"))
+    ]
+    if not usable:
+        queue.note("guessed", "queues", "no entrance is known: pilots have to be started by others (B26)")
+        return None
+    flavour = usable[0]["ce_flavour"]
+    same = [item for item in usable if item["ce_flavour"] == flavour]
+    kind = (
+        KINDS.get(flavour.upper()) or re.sub(r"[^A-Za-z0-9]+", "-", flavour).strip("-").lower() or "unknown"
+    )
+    queue.note("converted", "queues", f"a computing element of kind {kind} with {len(same)} endpoints")
+    if len(same) < len(entrances):
+        queue.note(
+            "dropped",
+            "queues",
+            f"{len(entrances) - len(same)} entrances of other kinds than {shown(flavour)}",
+        )
+    element: dict[str, Any] = {
+        "kind": kind,
+        "options": {"endpoints": list(dict.fromkeys(item["ce_endpoint"] for item in same))},
+    }
+    if walltime:
+        element["pilot_walltime"] = walltime
+    return element

@@ -1,0 +1,285 @@
+"""glideinWMS factory configurations: each ``<entry>`` is a way into a site, and becomes a queue.
+
+Memory and cores of an entry are those of one glidein, all of its slots together, as a queue's are; walltimes
+are in seconds, but in minutes where they are attributes that HTCondor-CE reads (``+maxWallTime``).
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pilotage.model.federation import ComputingElement, Queue
+
+from . import xml
+from .assembly import Draft, record
+from .report import Entry, Imported, Refused, Source
+from .values import CORES, COUNT, MEMORY, SECONDS, number, truth, whole
+
+_KINDS = {"condor": "htcondor", "nordugrid": "arc"}
+_DETECTED = ("auto", "slot", "node", "0", "-1")
+"""Values of GLIDEIN_CPUS that leave the count to the glidein."""
+
+_LIMITS = "config/max_jobs/per_entry/"
+_RSL_MEMORY = re.compile(r"\((memory|maxmemory)=(\d{1,9})\)", re.IGNORECASE)
+_OPTIONS = {"gatekeeper": "gatekeeper", "rsl": "rsl"}
+_SILENT = {"name", "enabled", "gridtype"}
+
+
+class Leaf(NamedTuple):
+    """A value of an entry and its line."""
+
+    value: str
+    line: int
+
+
+class Fields:
+    """The values of an ``<entry>`` by path, the glidein's attributes by name; remembers which were read."""
+
+    def __init__(self, element: xml.Element, entry: Entry) -> None:
+        self._entry = entry
+        self._leaves: dict[str, Leaf] = {}
+        self._read = set(_SILENT)
+        self.submit: dict[str, str] = {}
+        self._collect(element, "")
+
+    def _collect(self, element: xml.Element, path: str) -> None:
+        attributes = element.attributes
+        if element.tag in ("attr", "submit_attr") and "name" in attributes:
+            name = attributes["name"] if element.tag == "attr" else f"submit_attr {attributes['name']}"
+            self._add(name, Leaf(attributes.get("value", ""), element.line))
+            if element.tag == "submit_attr":
+                self.submit[attributes["name"]] = attributes.get("value", "")
+                self._read.add(name)
+        else:
+            for name, value in attributes.items():
+                self._add(path + name, Leaf(value, element.line))
+        for child in element.children:
+            self._collect(child, f"{path}{child.tag}/")
+
+    def _add(self, path: str, leaf: Leaf) -> None:
+        before = self._leaves.get(path)
+        if before:
+            text = (
+                "given again below, which counts" if before.value != leaf.value else "given twice, the same"
+            )
+            self._entry.note("dropped", path, before.value, text, before.line)
+        self._leaves[path] = leaf
+
+    def text(self, path: str) -> str:
+        """The value at a path without blanks around it, empty where there is none."""
+        self._read.add(path)
+        leaf = self._leaves.get(path)
+        return leaf.value.strip() if leaf else ""
+
+    def note(self, action: Any, path: str, text: str) -> None:
+        """Say what became of the value at a path."""
+        leaf = self._leaves.get(path)
+        self._entry.note(action, path, leaf.value if leaf else "", text, leaf.line if leaf else None)
+
+    def line(self, path: str) -> int | None:
+        """Where the value at a path stands."""
+        return self._leaves[path].line if path in self._leaves else None
+
+    def drop_the_rest(self) -> None:
+        """Note every value that was not read and says something."""
+        for path, leaf in self._leaves.items():
+            if path not in self._read and leaf.value.strip():
+                self._entry.note(
+                    "dropped", path, leaf.value, _WHY.get(path, "has no place in a queue"), leaf.line
+                )
+
+
+_WHY = {
+    "GLIDEIN_ResourceName": "the site is named by GLIDEIN_Site",
+    "GLIDEIN_SEs": "names a storage service, but no path in it",
+    "config/submit/slots_layout": "how a glidein divides its cores: its queue has them whole",
+    "config/max_jobs/num_factories": "the limits are taken as they stand, for one factory",
+    "config/max_jobs/per_entry/comment": "is for people",
+    "comment": "is for people",
+    "GLIDEIN_Resource_Slots": "describe accelerators by architectures, where tasks are to ask for them",
+    "GLIDEIN_Retire_Time": "the glidein's whole walltime is the queue's",
+    "GLIDEIN_Job_Max_Time": "the glidein's whole walltime is the queue's",
+}
+
+
+def read(sources: Sequence[Source], name: str) -> Imported:
+    """The federation of all entries of some configurations, each entry a queue in the order of the files."""
+    draft = Draft()
+    first: dict[str, str] = {}
+    for source in sources:
+        try:
+            root = xml.parse(source.text)
+            found = [element for element in root.walk() if element.tag == "entry"]
+            if not found:
+                raise xml.BadXml(root.line, "has no <entry>", "give a glideinWMS factory configuration")
+        except xml.BadXml as bad:
+            draft.entry(source.name, bad.line, "").refuse(bad)
+            continue
+        draft.guesses.append(_besides(root, source.name))
+        for element in found:
+            _take(element, draft, first, source.name)
+    return draft.federation(name)
+
+
+def _besides(root: xml.Element, file: str) -> Entry:
+    """What a configuration says besides its entries, and of their attributes besides the values."""
+    entry = Entry(file, root.line, "")
+    flags = {flag for at in root.walk() if at.tag == "attr" for flag in at.attributes} - {"name", "value"}
+    if flags:
+        entry.note(
+            "dropped", "attrs/attr", ", ".join(sorted(flags)), "who sees an attribute, not what it says"
+        )
+    for name, value in root.attributes.items():
+        entry.note("dropped", f"{root.tag}/{name}", value, "is the factory's, not an entry's")
+    for child in root.children:
+        if child.tag not in ("entries", "entry_sets", "entry"):
+            entry.note(
+                "dropped", f"{root.tag}/{child.tag}", "", "is the factory's, not an entry's", child.line
+            )
+    return entry
+
+
+def _take(element: xml.Element, draft: Draft, first: dict[str, str], file: str) -> None:
+    """Adds the queue of an entry to the draft, or refuses it. ``first`` has the places of those before."""
+    name = element.attributes.get("name", "").strip()
+    entry = draft.entry(file, element.line, name)
+    fields = Fields(element, entry)
+    try:
+        if not name:
+            raise Refused("name", "", "has no name", "name the entry")
+        if name in first:
+            raise Refused(
+                "name", name, f"is the name of the entry at {first[name]} already", "keep one of them"
+            )
+        document = _queue(fields)
+        site = draft.site_names.take(_site(fields, name), entry, "GLIDEIN_Site", "site")
+        fields.drop_the_rest()
+        document["name"] = draft.queue_names.take(name, entry, "name", "queue")
+        document["site"] = site
+        checked = record(Queue, {**document, "storage": "unknown"})
+    except Refused as refused:
+        entry.refuse(refused, fields.line(refused.field))
+        return
+    first[name] = f"{file}:{element.line}"
+    draft.need_site(site, entry)
+    storage = draft.need_storage(site, entry)
+    draft.queues[checked.name] = (record(Queue, {**document, "storage": storage}), entry)
+
+
+def _queue(fields: Fields) -> dict[str, Any]:
+    cores = _cores(fields)
+    walltime = _walltime(fields)
+    vos = [vo.strip() for vo in fields.text("GLIDEIN_Supported_VOs").split(",") if vo.strip()]
+    if not vos:
+        fields.note("guessed", "GLIDEIN_Supported_VOs", "says nothing: open to every VO")
+    return {
+        "status": _status(fields),
+        "cores": cores,
+        "max_memory": _memory(fields, cores),
+        "max_walltime": walltime,
+        "vos": list(dict.fromkeys(vos)),
+        "computing_element": _element(fields, walltime),
+    }
+
+
+def _site(fields: Fields, name: str) -> str:
+    site = fields.text("GLIDEIN_Site")
+    if site:
+        return site
+    resource = fields.text("GLIDEIN_ResourceName")
+    what = "GLIDEIN_ResourceName" if resource else "the entry's name"
+    fields.note("guessed", "GLIDEIN_Site", f"says nothing: the site is {what}")
+    return resource or name
+
+
+def _status(fields: Fields) -> str:
+    enabled = truth("enabled", fields.text("enabled"))
+    if enabled is None:
+        fields.note("guessed", "enabled", "says nothing: offline")
+    if fields.text(f"{_LIMITS}glideins") == "0":
+        fields.note("converted", f"{_LIMITS}glideins", "no glideins are allowed: offline, max_pilots is 1")
+        return "offline"
+    return "online" if enabled else "offline"
+
+
+def _cores(fields: Fields) -> int:
+    said = fields.text("GLIDEIN_CPUS").lower()
+    if said in _DETECTED:
+        estimated = whole("GLIDEIN_ESTIMATED_CPUS", fields.text("GLIDEIN_ESTIMATED_CPUS"), CORES)
+        how = (
+            f"{estimated}, by GLIDEIN_ESTIMATED_CPUS"
+            if estimated
+            else "0: the queue takes any number of cores"
+        )
+        fields.note("guessed", "GLIDEIN_CPUS", f"is left to the glidein: {how}")
+        return estimated or 0
+    cores = whole("GLIDEIN_CPUS", said, CORES)
+    if cores is None:
+        fields.note("guessed", "GLIDEIN_CPUS", "says nothing: 1, the factory's default")
+    return 1 if cores is None else cores
+
+
+def _memory(fields: Fields, cores: int) -> float:
+    """MB of a whole glidein. What the batch system is asked for stands in where the entry says nothing."""
+    memory = number("GLIDEIN_MaxMemMBs", fields.text("GLIDEIN_MaxMemMBs"), MEMORY)
+    estimate = truth("GLIDEIN_MaxMemMBs_Estimate", fields.text("GLIDEIN_MaxMemMBs_Estimate"))
+    if memory:
+        return memory
+    said = "is left to the glidein, which measures the node" if estimate else "says nothing"
+    asked, where = _memory_asked(fields, max(1, cores))
+    how = f"{asked:g} MB, by {where}" if asked else "no limit is known"
+    fields.note("guessed", "GLIDEIN_MaxMemMBs", f"{said}: {how}")
+    return asked
+
+
+def _memory_asked(fields: Fields, cores: int) -> tuple[float, str]:
+    """MB that is asked of the batch system for a glidein: HTCondor counts it whole, ARC by core."""
+    for attribute, times in (("+maxMemory", 1), ("request_memory", cores)):
+        value = number(f"submit_attr {attribute}", fields.submit.get(attribute), MEMORY)
+        if value:
+            return value * times, f"{attribute} x {times} cores" if times > 1 else attribute
+    match = _RSL_MEMORY.search(fields.text("rsl"))
+    if match:
+        times = cores if match[1].lower() == "memory" else 1
+        return float(
+            match[2]
+        ) * times, f"the rsl's {match[1]} x {times} cores" if times > 1 else f"the rsl's {match[1]}"
+    return 0, ""
+
+
+def _walltime(fields: Fields) -> float:
+    walltime = number("GLIDEIN_Max_Walltime", fields.text("GLIDEIN_Max_Walltime"), SECONDS)
+    if walltime:
+        return walltime
+    minutes = number("submit_attr +maxWallTime", fields.submit.get("+maxWallTime"), SECONDS)
+    how = f"{minutes * 60:g} s, by +maxWallTime in minutes" if minutes else "no limit is known"
+    fields.note("guessed", "GLIDEIN_Max_Walltime", f"says nothing: {how}")
+    return (minutes or 0) * 60
+
+
+def _element(fields: Fields, walltime: float) -> dict[str, Any]:
+    """The computing element, with limits of the whole entry; what is for its adapter goes to the options."""
+    gridtype = fields.text("gridtype")
+    if not gridtype or not fields.text("gatekeeper"):
+        missing = "gatekeeper" if gridtype else "gridtype"
+        raise Refused(missing, "", "says nothing", "say how glideins are submitted, and where to")
+    kind = _KINDS.get(gridtype, re.sub(r"[^A-Za-z0-9]+", "-", gridtype).strip("-") or "unknown")
+    if kind != gridtype:
+        fields.note("converted", "gridtype", f"a computing element of kind {kind}")
+    options: dict[str, Any] = {
+        option: fields.text(path) for option, path in _OPTIONS.items() if fields.text(path)
+    }
+    for option, limit in (("max_idle", "idle"), ("max_held", "held")):
+        most = whole(_LIMITS + limit, fields.text(_LIMITS + limit), COUNT)
+        if most is not None:
+            options[option] = most
+    if fields.submit:
+        options["submit_attributes"] = dict(sorted(fields.submit.items()))
+    most_pilots = whole(f"{_LIMITS}glideins", fields.text(f"{_LIMITS}glideins"), COUNT)
+    if most_pilots is None:
+        most_pilots = ComputingElement().max_pilots
+        fields.note("guessed", f"{_LIMITS}glideins", f"says nothing: max_pilots is {most_pilots}")
+    element: dict[str, Any] = {"kind": kind, "max_pilots": max(1, most_pilots), "options": options}
+    if walltime:
+        element["pilot_walltime"] = walltime
+    return element

@@ -1,0 +1,130 @@
+"""What an import made of the documents it read: a federation, and notes of every field that changed."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from pilotage.model.federation import Federation
+
+Action = Literal["guessed", "converted", "clipped", "dropped", "refused"]
+"""Put in where nothing was said, said otherwise, cut to fit, left out; or the whole entry was refused."""
+
+LONGEST_VALUE = 200
+
+
+class Source(NamedTuple):
+    """A document to import: what to call it in the report, and its text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What became of one field of one entry. ``value`` stood there; ``line`` is None where unknown."""
+
+    action: Action
+    file: str
+    line: int | None
+    entry: str
+    field: str
+    value: str
+    text: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return ": ".join(part for part in (place, self.entry, self.field, self.text) if part)
+
+
+class Summary(NamedTuple):
+    """Notes of one action on one field: how many, and what the first of them says."""
+
+    action: Action
+    field: str
+    times: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """``federation`` is None where no entry remains. ``entries`` counts those read, refused ones too."""
+
+    federation: Federation | None
+    entries: int
+    notes: tuple[Note, ...]
+
+    @property
+    def refusals(self) -> tuple[Note, ...]:
+        """Why entries are not in the federation."""
+        return tuple(note for note in self.notes if note.action == "refused")
+
+    def summary(self) -> list[Summary]:
+        """The notes that are no refusals, by action and field, the most frequent first."""
+        noted = [note for note in self.notes if note.action != "refused"]
+        counts = Counter((note.action, note.field) for note in noted)
+        first: dict[tuple[Action, str], str] = {}
+        for note in noted:
+            shown = f"{note.value}: {note.text}" if note.value else note.text
+            first.setdefault((note.action, note.field), shown)
+        rows = (Summary(*key, count, first[key]) for key, count in counts.items())
+        return sorted(rows, key=lambda row: (_ORDER.index(row.action), -row.times, row.field))
+
+
+_ORDER: Sequence[Action] = ("guessed", "converted", "clipped", "dropped", "refused")
+
+
+class Refused(Exception):
+    """An entry cannot be taken: which field of it is at fault, what stands there, and what would be right."""
+
+    def __init__(self, field: str, value: object, message: str, remedy: str) -> None:
+        self.field = field
+        self.value = shown(value)
+        self.text = f"{message}; {remedy}"
+        super().__init__(self.text)
+
+
+class Entry:
+    """One entry while it is read. A refused entry has a single note: its refusal."""
+
+    def __init__(self, file: str, line: int | None, name: str) -> None:
+        self.file = file
+        self.line = line
+        self.name = name
+        self.notes: list[Note] = []
+
+    def note(self, action: Action, field: str, value: object, text: str, line: int | None = None) -> None:
+        """Say what became of a field, on the entry's own line where no better one is given."""
+        self.notes.append(self._note(action, field, shown(value), text, line))
+
+    @property
+    def refused(self) -> bool:
+        """Whether the entry is not taken."""
+        return any(note.action == "refused" for note in self.notes)
+
+    def refuse(self, refused: Refused, line: int | None = None) -> None:
+        """Forget what became of its fields: the entry is not taken."""
+        self.notes = [self._note("refused", refused.field, refused.value, refused.text, line)]
+
+    def _note(self, action: Action, field: str, value: str, text: str, line: int | None) -> Note:
+        return Note(
+            action=action,
+            file=self.file,
+            line=line or self.line,
+            entry=shown(self.name),
+            field=shown(field),
+            value=value,
+            text=shown(text, most=2 * LONGEST_VALUE),
+        )
+
+
+def shown(value: object, most: int = LONGEST_VALUE) -> str:
+    """A stranger's value on one line of a terminal, cut where it is long."""
+    text = value if isinstance(value, str) else "" if value is None else repr(value)
+    text = text if text.isprintable() else repr(text)[1:-1]
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def notes_of(entries: Iterable[Entry]) -> tuple[Note, ...]:
+    """All notes, in the order of the entries."""
+    return tuple(note for entry in entries for note in entry.notes)

@@ -1,0 +1,122 @@
+"""Strangers' values as the model's: numbers within reason, truths, and names."""
+
+import math
+import re
+from typing import NamedTuple
+
+from .report import Action, Entry, Refused
+
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[-+]?([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_.:@+-]+")
+_LONGEST_NAME = 200
+_TRUTHS = {
+    "true": True,
+    "yes": True,
+    "y": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "n": False,
+    "0": False,
+}
+
+
+class Measure(NamedTuple):
+    """A unit, and what is within reason in it: beyond, the unit is another. 0 is always taken."""
+
+    unit: str
+    least: float
+    most: float
+    whole: bool = False
+
+
+CORES = Measure("cores", 1, 100_000, whole=True)
+MEMORY = Measure("MB", 100, 100_000_000)
+DISK = Measure("MB", 10, 1_000_000_000_000)
+SECONDS = Measure("s", 60, 10 * 365 * 86400)
+COUNT = Measure("a whole number", 1, 2**31 - 1, whole=True)
+RATE = Measure("kB/s", 0, 1e9)
+CORE_POWER = Measure("HS23 per core", 0.1, 1000)
+
+
+def number(field: str, value: object, measure: Measure) -> float | None:
+    """A number of this measure, None where nothing is said. Raises :class:`Refused`."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    found = _parsed(value, measure)
+    if found is None:
+        kind = "a whole number" if measure.whole else "a number"
+        raise Refused(field, value, f"is not {kind}", f"give {measure.unit} in digits")
+    if found < 0:
+        raise Refused(field, value, "is negative", f"give {measure.unit}, or 0 for no limit")
+    if found and not measure.least <= found <= measure.most:
+        between = f"{measure.least:.12g} to {measure.most:.12g}"
+        raise Refused(
+            field, value, f"is beyond reason as {measure.unit}", f"give {between}: is it in another unit?"
+        )
+    return found
+
+
+def whole(field: str, value: object, measure: Measure) -> int | None:
+    """The same for measures that are counted."""
+    found = number(field, value, measure)
+    return None if found is None else int(found)
+
+
+def _parsed(value: object, measure: Measure) -> float | None:
+    if isinstance(value, str):
+        text = value.strip()
+        if _INTEGER.fullmatch(text):
+            return int(text)
+        value = float(text) if _NUMBER.fullmatch(text) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    if measure.whole and value != int(value):
+        return None
+    return value
+
+
+def truth(field: str, value: object) -> bool | None:
+    """True or false, None where nothing is said. Raises :class:`Refused`."""
+    if value is None or isinstance(value, bool):
+        return value
+    text = str(value).strip().lower() if isinstance(value, str | int) else "?"
+    if text == "":
+        return None
+    if text not in _TRUTHS:
+        raise Refused(field, value, "is neither true nor false", "give True or False")
+    return _TRUTHS[text]
+
+
+class Names:
+    """Legal names, a different one for each name of a stranger's: illegal characters become ``-``."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def take(self, name: str, entry: Entry, field: str, fallback: str) -> str:
+        """The name that stands for a stranger's, noted at the entry where it is another."""
+        legal = self._names.get(name)
+        if legal is None:
+            legal = self._names[name] = self._free(name, fallback)
+            self._taken.add(legal)
+        if legal != name:
+            action: Action = "clipped" if len(name) > _LONGEST_NAME else "converted"
+            entry.note(action, field, name, f"named {legal}: a name is of letters, digits and _.:@+-")
+        return legal
+
+    def _free(self, name: str, fallback: str) -> str:
+        plain = name
+        if not _legal(name):
+            plain = re.sub("--+", "-", _ILLEGAL.sub("-", name)).lstrip("_.:@+-")[: _LONGEST_NAME - 10]
+        plain = plain or fallback
+        found, number = plain, 2
+        while found in self._taken:
+            found, number = f"{plain}-{number}", number + 1
+        return found
+
+
+def _legal(name: str) -> bool:
+    return bool(name) and len(name) <= _LONGEST_NAME and not _ILLEGAL.search(name) and name[0].isalnum()

@@ -1,0 +1,76 @@
+"""XML text to a plain tree that knows its lines, for files written by strangers.
+
+Document types, and with them every entity that could grow or reach elsewhere, are refused unread.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from xml.parsers import expat
+
+from .report import Refused
+
+MAX_DEPTH = 50
+
+
+@dataclass(slots=True)
+class Element:
+    """An element with its attributes and children, in their order; ``line`` counts from 1."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list["Element"] = field(default_factory=list)
+
+    def walk(self) -> Iterator["Element"]:
+        """The element and all below it, in the order of the text."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+class BadXml(Refused):
+    """Text that is no XML, or is none that is read here."""
+
+    def __init__(self, line: int, message: str, remedy: str) -> None:
+        super().__init__("", "", message, remedy)
+        self.line = line
+
+
+def parse(text: str) -> Element:
+    """The root element. Raises :class:`BadXml` with the line of the first fault."""
+    builder = _Builder()
+    try:
+        builder.parser.Parse(text.encode("utf-8", "surrogatepass"), True)
+    except expat.ExpatError as error:
+        what = expat.errors.messages.get(error.code, str(error))
+        raise BadXml(error.lineno, f"is not XML: {what}", "check it with an XML editor") from error
+    return builder.root[0]
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.root: list[Element] = []
+        self._open: list[Element] = []
+        self.parser = parser = expat.ParserCreate("utf-8")
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = self._declared
+        parser.EntityDeclHandler = self._declared
+        parser.ExternalEntityRefHandler = self._declared
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        element = Element(tag, attributes, self.parser.CurrentLineNumber)
+        if len(self._open) >= MAX_DEPTH:
+            raise BadXml(element.line, f"is nested deeper than {MAX_DEPTH} levels", "write it flatter")
+        (self._open[-1].children if self._open else self.root).append(element)
+        self._open.append(element)
+
+    def _end(self, _: str) -> None:
+        self._open.pop()
+
+    def _declared(self, *_: Any) -> int:
+        line = self.parser.CurrentLineNumber
+        raise BadXml(
+            line, "declares a document type or an entity", "remove the DOCTYPE and write entities out"
+        )
