@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 from pilotage.cli.importing import Kind
-from pilotage.federation.documents import read
+from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS
 from pilotage.model.federation import Federation
 
+from ..brokerage.worlds import task, world
 from .conftest import Pilotage
 
 ENTRY = """<entry name="{name}" enabled="True" gatekeeper="ce.a.org" gridtype="arc"><attrs>
@@ -93,3 +94,12 @@ def test_cric_documents_in_several_files_make_one_federation(pilotage: Pilotage,
     done = pilotage("federation", "import", "cric", sites, queues, "--json")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["federation"]["sites"][0]["nucleus"] is True
+
+
+def test_the_brokerage_can_plan_with_what_was_imported(pilotage: Pilotage, tmp_path: Path) -> None:
+    output, saved = tmp_path / "federation.yaml", tmp_path / "world.yaml"
+    pilotage("federation", "import", "gfactory", factory(tmp_path, "1", "8"), "--output", output)
+    saved.write_text(write(world(read(Federation, output), task(cores=8))))
+    planned = pilotage("plan", "broker", "--world", saved)
+    assert planned.exit_code == 0, planned.output
+    assert "1 job placed, 0 left; 1 of 2 queues fit" in planned.stdout

@@ -81,7 +81,7 @@ class Unreadable(Refused):
 
 def documents(source: Source) -> Iterator[Document]:
     """The documents of a file: one, or several by name. Raises :class:`Unreadable`."""
-    content = _parsed(source.text)
+    content = _parsed(source.text.removeprefix("\ufeff"))
     lines = Lines(source.text)
     if isinstance(content, Mapped) and content and _SECTIONS.keys() >= {key.lower() for key in content}:
         for name, part in content.items():
