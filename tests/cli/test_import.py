@@ -1,14 +1,16 @@
 """``pilotage federation import``: what is written where, what is told, and how it ends."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from pilotage.cli.importing import Kind
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS
 from pilotage.model.federation import Federation
+from pilotage.model.work import Requirements
+from tests.brokerage.worlds import jobs, task, world
 
-from ..brokerage.worlds import task, world
 from .conftest import Pilotage
 
 ENTRY = """<entry name="{name}" enabled="True" gatekeeper="ce.a.org" gridtype="arc"><attrs>
@@ -99,7 +101,9 @@ def test_cric_documents_in_several_files_make_one_federation(pilotage: Pilotage,
 def test_the_brokerage_can_plan_with_what_was_imported(pilotage: Pilotage, tmp_path: Path) -> None:
     output, saved = tmp_path / "federation.yaml", tmp_path / "world.yaml"
     pilotage("federation", "import", "gfactory", factory(tmp_path, "1", "8"), "--output", output)
-    saved.write_text(write(world(read(Federation, output), task(cores=8))))
+    work = task(cores=8)
+    (job,) = (replace(job, requirements=Requirements.of(work.spec, work.owner).text) for job in jobs(work))
+    saved.write_text(write(world(read(Federation, output), work, jobs=(job,))))
     planned = pilotage("plan", "broker", "--world", saved)
     assert planned.exit_code == 0, planned.output
     assert "1 job placed, 0 left; 1 of 2 queues fit" in planned.stdout
