@@ -34,6 +34,7 @@ pathlib.Path("scratch").write_bytes(b"x" * 2_000_000)
 pathlib.Path("out.dat").write_bytes(b"x" * 1_000_000)
 while time.process_time() < 0.2:
     pass
+time.sleep(1.2)
 """
 
 
@@ -105,7 +106,7 @@ def test_estimates_far_too_high_or_too_low_are_replaced(house: House) -> None:
         assert measured["finished"] == SCOUTS
         assert 100 <= measured["memory"] <= 300
         assert 0.2 * 10 / 10 <= measured["cpu_time"] < 50
-        assert 0.2 <= measured["walltime"] < 60
+        assert 1.2 < measured["walltime"] < 60
         assert measured["out_disk"] == pytest.approx(1.2 / 10)
         assert measured["work_disk"] == pytest.approx(1.2 * 2, rel=0.2)
         assert fitting(house, task, "scout") == {"long"}

@@ -192,23 +192,24 @@ def test_a_merge_job_asks_for_what_was_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "found", "most", "limit"),
+    ("kind", "found", "asked", "most", "limit"),
     [
-        ("normal", None, 4000, 700),
-        ("normal", None, 0, 700),
-        ("merge", Measured(finished=1, memory=100), 4000, 700),
-        ("scout", None, 4000, 4000),
-        ("scout", None, 600, 700),
-        ("scout", None, 0, 0),
-        ("normal", Measured(finished=1, memory=100), 4000, 4000),
-        ("normal", Measured(finished=1, memory=100), 0, 0),
+        ("normal", None, 700, 4000, 700),
+        ("normal", None, 700, 0, 700),
+        ("normal", None, 700, 600, 700),
+        ("normal", None, 0, 600, 600),
+        ("merge", Measured(finished=1, memory=100), 700, 4000, 700),
+        ("scout", None, 700, 4000, 4000),
+        ("scout", None, 700, 600, 700),
+        ("scout", None, 700, 0, 0),
+        ("normal", Measured(finished=1, memory=100), 700, 4000, 4000),
+        ("normal", Measured(finished=1, memory=100), 700, 0, 0),
     ],
 )
 def test_no_payload_is_ended_for_passing_an_estimate(
-    kind: Any, found: Measured | None, most: float, limit: float
+    kind: Any, found: Measured | None, asked: float, most: float, limit: float
 ) -> None:
-    asked = scouting_task(ram=700, merge=MergeSpec(command=("merge",), outputs=("all",)))
-    assert replace(asked, measured=found).memory_limit(kind, most) == limit
+    assert replace(scouting_task(), measured=found).limit(kind, asked, most) == limit
 
 
 def test_scouts_that_failed_do_not_fail_the_task_in_the_end() -> None:

@@ -45,7 +45,9 @@ class JobOrder:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Like jobs of one task, and what their payloads are held to: ``memory`` is what a job is expected to need, in MB.
+    """Like jobs of one task, and what their payloads are held to.
+
+    ``memory`` is what a job is expected to need, in MB.
 
     The limits are ``memory_limit`` and ``workdir`` in MB and ``walltime`` in s, 0 for none.
     """
@@ -158,7 +160,7 @@ def _order(job: Job, files: dict[str, File]) -> JobOrder:
 
 
 def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]) -> Work:
-    spec = task.expected(kind)
+    spec, asked = task.expected(kind), task.spec.for_job(kind)
     storage = next(storage for storage in federation.storages if storage.name == queue.storage)
     return Work(
         task=task.id,
@@ -168,8 +170,8 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         payload_files=bool(spec.payload_files),
         cores=max(1, spec.cores),
         memory=spec.memory,
-        memory_limit=task.memory_limit(kind, queue.max_memory),
-        walltime=task.spec.for_job(kind).walltime or queue.max_walltime,
+        memory_limit=task.limit(kind, asked.memory, queue.max_memory),
+        walltime=task.limit(kind, asked.walltime, queue.max_walltime),
         workdir=queue.max_workdir,
         outputs=spec.outputs,
         storage_url=storage.url,

@@ -226,15 +226,15 @@ class Task:
             return self.spec.for_job(kind)
         return self.measured.replaced(self.spec)
 
-    def memory_limit(self, kind: JobKind, most: float) -> float:
-        """MB at which a payload is ended, 0 for never, on a queue where a job may have ``most``, 0 for any.
+    def limit(self, kind: JobKind, asked: float, most: float) -> float:
+        """Where a payload is ended that goes beyond, of memory or walltime; 0 is never.
 
-        What was asked for is a limit only where there is nothing better: a scout is to show what it needs,
-        and what a few scouts needed is an estimate, which a job may exceed.
+        What was asked for, else ``most``, what the queue gives; 0 is none of either. Of a task with scouts
+        it is what the queue gives: a scout is to show what it needs, and what a few scouts needed is an
+        estimate, which a job may exceed. Merge jobs were not measured.
         """
-        asked = self.spec.for_job(kind).memory
         if kind == "merge" or (kind == "normal" and self.measured is None):
-            return asked
+            return asked or most
         return max(asked, most) if most else 0
 
 
