@@ -9,10 +9,11 @@ import pytest
 from pilotage import brokerage
 from pilotage.flow import broker, lift, watch
 from pilotage.flow.broker import plugins
+from pilotage.flow.planning import plan
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 
-from .house import House
+from .house import House, federation
 
 J = JobState
 
@@ -74,3 +75,24 @@ def test_a_plugin_is_made_once_and_anew_when_its_options_change(
     house.task()
     house.broker()
     assert made == [{}, {"off": ["B24"]}]
+
+
+def test_a_job_at_a_queue_that_left_the_federation_finds_another(house: House) -> None:
+    task = house.task()
+    house.broker()
+    house.federate(name="other-queue")
+    watch.run(house.store, house.pass_())
+    house.broker()
+    assert house.states(task) == {J.ACTIVATED: 1}
+    assert {job.queue for job in house.store.queries.jobs(task, None, 10)} == {"other-queue"}
+
+
+def test_a_saved_world_shows_what_would_end_its_hour_early(house: House) -> None:
+    house.federate(max_memory=1000)
+    house.task(ram=4000)
+    house.broker()
+    world = house.store.snapshots.whole(house.now, 1)
+    assert plan("broker", world).moves == []
+    better = replace(world, federation=replace(world.federation, queues=federation(house.place).queues))
+    (move,) = plan("broker", better).moves
+    assert (move.source, move.target) == (J.PENDING, J.DEFINED)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Decision, Move, Touch
+from pilotage.model.decision import Decision, Forget, Move, Touch
 from pilotage.model.documents import to_json
 from pilotage.model.states import AT_A_PILOT, JobState, PilotState
-from pilotage.model.work import Job, MergeSpec, NewFile, Task
+from pilotage.model.work import Job, MergeSpec, NewFile, Replica, Task
 from pilotage.model.world import Output, Report, World
 from pilotage.pilots import reports
 
@@ -242,3 +242,13 @@ def test_whatever_a_pilot_says_every_move_is_legal_and_only_its_own_attempts_mov
     stopped = reports.stops(where, tuple(holding))
     assert set(stopped) <= holding | {(report.job, report.attempt) for report in said}
     assert not {(j.id, j.attempt) for j in jobs if j.pilot == 1 and j.state in AT_A_PILOT} & set(stopped)
+
+
+def test_an_input_that_was_not_there_is_no_replica_any_more() -> None:
+    job = held(1, S.STARTING, inputs=("a", "b"))
+    said = Report(job=1, attempt=1, state="failed", error="input a: gone", lost_inputs=("a", "not-its-own"))
+    decision = receive(told(said, jobs=(job,)))
+    storage = next(q.storage for q in told(jobs=()).federation.queues if q.name == job.queue)
+    assert decision.changes[-1] == Forget(replicas=(Replica(file="a", storage=storage),))
+    old = replace(said, attempt=9)
+    assert not [c for c in receive(told(old, jobs=(job,))).changes if isinstance(c, Forget)]

@@ -290,3 +290,17 @@ def test_every_move_is_legal_whatever_the_world_and_the_order_of_records_is_noth
             assert moved[entry.id][1] == entry.attempt + 1
     mirrored = replace(where, jobs=tuple(jobs[::-1]), pilots=tuple(pilots[::-1]))
     assert to_json(timeouts.watch(mirrored)) == to_json(decision)
+
+
+def test_what_has_not_started_at_a_queue_that_left_is_brokered_again_at_once() -> None:
+    jobs = tuple(
+        replace(job(id_, state), queue="gone")
+        for id_, state in enumerate((S.ASSIGNED, S.THROTTLED, S.ACTIVATED, S.RUNNING, S.TRANSFERRING), 1)
+    )
+    assert after(world(*jobs)) == {
+        1: (S.DEFINED, 1),
+        2: (S.DEFINED, 1),
+        3: (S.DEFINED, 1),
+        4: (S.RUNNING, 1),
+        5: (S.TRANSFERRING, 1),
+    }

@@ -85,7 +85,7 @@ def plan(
 def _show_decision(decision: "Decision") -> None:
     """What would change, and why."""
     from pilotage.brokerage import explain
-    from pilotage.model.decision import Create, Move
+    from pilotage.model.decision import Create, Forget, Move
 
     rows: list[tuple[object, ...]] = []
     for change in decision.changes:
@@ -99,6 +99,8 @@ def _show_decision(decision: "Decision") -> None:
                     {type(record).__name__.removeprefix("New").lower() for record in change.records}
                 )
                 rows.append((len(change.records), ", ".join(kinds), "created", "", change.cause))
+            case Forget():
+                rows.append((len(change.replicas), "replica", "forgotten", "", ""))
             case _:
                 rows.append((len(change.ids), change.kind, f"set {', '.join(change.changes)}", "", ""))
     columns = (
@@ -121,7 +123,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a document, which editors can check files with."""
     from pilotage.model.decision import Decision
-    from pilotage.model.documents import json_schema
+    from pilotage.model.documents import schema_text
     from pilotage.model.federation import Federation
     from pilotage.model.work import TaskSpec
     from pilotage.model.world import World
@@ -132,4 +134,4 @@ def schema(
         Document.TASK: TaskSpec,
         Document.DECISION: Decision,
     }
-    show_json(json_schema(kinds[document]))
+    typer.echo(schema_text(kinds[document]), nl=False)

@@ -19,7 +19,8 @@ def run(store: Store, now: Pass) -> int:
 
 def lifted(world: World) -> Decision:
     """Which pending jobs of this world a brokerage would place: it is asked, as if they were defined."""
-    defined = replace(world, jobs=tuple(replace(job, state=JobState.DEFINED) for job in world.jobs))
+    pending = (job for job in world.jobs if job.state is JobState.PENDING)
+    defined = replace(world, jobs=tuple(replace(job, state=JobState.DEFINED) for job in pending))
     placed = sorted(
         id_
         for decision in broker.decisions(defined)

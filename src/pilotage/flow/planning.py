@@ -9,7 +9,7 @@ from pilotage.pilots import director, matcher
 from pilotage.staging import settle, shares
 from pilotage.watchdog import timeouts
 
-from . import broker
+from . import broker, lift
 
 
 def plan(step: str, world: World) -> Decision:
@@ -18,7 +18,8 @@ def plan(step: str, world: World) -> Decision:
 
 
 def _broker(world: World) -> Decision:
-    return joined("broker", world, list(broker.decisions(world)))
+    """What is defined is brokered, and of what is pending that which would be placed is defined (B37)."""
+    return joined("broker", world, [*broker.decisions(world), lift.lifted(world)])
 
 
 def _stage(world: World) -> Decision:

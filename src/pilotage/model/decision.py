@@ -74,7 +74,14 @@ class Touch:
     attempts: tuple[int, ...] | None = None
 
 
-Change = Move | Create | Touch
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """Replicas that were found missing or altered where they are recorded: they count no more. No event."""
+
+    replicas: tuple[Replica, ...]
+
+
+Change = Move | Create | Touch | Forget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Mapping
 
-from pilotage.model.decision import Change, Decision, Move, Touch, Value
+from pilotage.model.decision import Change, Decision, Forget, Move, Touch, Value
 from pilotage.model.moves import JobMoves
 from pilotage.model.states import AT_A_PILOT, JobState, PilotState
-from pilotage.model.work import Job, NewFile, Pilot
+from pilotage.model.work import Job, NewFile, Pilot, Replica
 from pilotage.model.world import Output, Report, World
 
 Attempt = tuple[int, int]
@@ -26,7 +26,7 @@ def receive(world: World, holding: tuple[Attempt, ...]) -> Decision:
     for report in world.reports:
         told.report(report)
     told.miss({*holding, *((report.job, report.attempt) for report in world.reports)})
-    changed: tuple[Change, ...] = (*called_home(world, pilot), *told.moves.gathered())
+    changed: tuple[Change, ...] = (*called_home(world, pilot), *told.moves.gathered(), *told.forgotten())
     return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
 
 
@@ -72,6 +72,8 @@ class _Told:
 
     def __init__(self, world: World, pilot: Pilot) -> None:
         self.moves = JobMoves()
+        self._lost: set[tuple[str, str]] = set()
+        self._storages = {queue.name: queue.storage for queue in world.federation.queues}
         self._world = world
         self._tasks = {task.id: task for task in world.tasks}
         self._jobs = {(job.id, job.attempt): job for job in world.jobs if _is_held(job, pilot)}
@@ -83,6 +85,9 @@ class _Told:
         if job is None or self._states[job.id] not in AT_A_PILOT:
             return
         if report.state == "failed":
+            if job.queue in self._storages:
+                lost = set(report.lost_inputs) & set(job.inputs)
+                self._lost |= {(name, self._storages[job.queue]) for name in lost}
             self._fail(job, report.error or "failed without saying why", _metrics(report))
         elif report.state == "starting":
             if self._states[job.id] == JobState.SENT:
@@ -92,6 +97,13 @@ class _Told:
                 self._step(job, JobState.RUNNING, "its payload runs", {"started": self._world.time})
             if report.state == "done":
                 self._done(job, report)
+
+    def forgotten(self) -> tuple[Forget, ...]:
+        """What is not where it was recorded: the next attempt, and others' jobs, take it from elsewhere."""
+        if not self._lost:
+            return ()
+        replicas = (Replica(file=file, storage=storage) for file, storage in sorted(self._lost))
+        return (Forget(replicas=tuple(replicas)),)
 
     def miss(self, named: Collection[Attempt]) -> None:
         """Fail what the pilot once had and does not name any more."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Update, bindparam, delete, insert, select, update
 
-from pilotage.model.decision import Change, Claim, Committed, Create, Creation, Decision, Move, Touch
+from pilotage.model.decision import Change, Claim, Committed, Create, Creation, Decision, Forget, Move, Touch
 from pilotage.model.documents import to_json
 from pilotage.model.states import (
     LIVE_JOBS,
@@ -61,11 +61,11 @@ _FORGET_UNMOVED = delete(decisions).where(*_UNMOVED)
 def check(decision: Decision) -> None:
     """Raises IllegalTransition, IllegalColumn or ValueError for what could never be right."""
     for change in decision.changes:
-        if not isinstance(change, Touch):
+        if isinstance(change, Move | Create):
             _check_claims(change.claims)
         if isinstance(change, Move):
             _check_move(change, len(decision.choices))
-        if not isinstance(change, Create):
+        if isinstance(change, Move | Touch):
             _check_changes(change)
 
 
@@ -147,6 +147,9 @@ class Commit:
             return [((), self._create(like[0]))]
         if isinstance(like[0], Touch):
             return [(self._touch(like[0]), ())]
+        if isinstance(like[0], Forget):
+            self._creator.forget(like[0].replicas)
+            return [((), ())]
         moves = [move for move in like if isinstance(move, Move)]
         return [
             (accepted, self._creations(move, set(accepted)) if move.creates else ())

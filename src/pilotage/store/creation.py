@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.decision import Creation
@@ -45,6 +45,9 @@ _SAVE_FILES = {
 }
 _KNOWN_FILES = select(files).where(among(files.c.name, "names"))
 _KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
+_FORGET_REPLICA = delete(replicas).where(
+    replicas.c.file == bindparam("lost_file"), replicas.c.storage == bindparam("lost_storage")
+)
 _FORGET_REPLICAS = delete(replicas).where(among(replicas.c.file, "names"))
 _LIVE_TRANSFERS = select(transfers.c.file, transfers.c.destination).where(
     among(transfers.c.file, "names"),
@@ -138,6 +141,11 @@ class Creator:
             # What lies under these names now are other bytes, until they are delivered anew.
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
         return created
+
+    def forget(self, lost: Sequence[Replica]) -> None:
+        """Take replicas out of the books; one that is not in them is well."""
+        rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in lost]
+        self._connection.execute(_FORGET_REPLICA, rows)
 
     def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
         names = list({replica.file for replica in given})

@@ -90,9 +90,17 @@ def _retrying() -> tenacity.Retrying:
         retry=tenacity.retry_if_exception(passes),
         wait=tenacity.wait_random_exponential(multiplier=0.02, max=2),
         stop=tenacity.stop_after_delay(RETRY_FOR),
-        before_sleep=tenacity.before_sleep_log(log, logging.WARNING),
+        before_sleep=_tell,
         reraise=True,
     )
+
+
+def _tell(attempt: tenacity.RetryCallState) -> None:
+    """One line, in the driver's words: the whole error is told by whoever is given it in the end."""
+    error = attempt.outcome.exception() if attempt.outcome else None
+    reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
+    pause = attempt.next_action.sleep if attempt.next_action else 0
+    log.warning("store: %s; try %d in %.2g s", reason.splitlines()[0], attempt.attempt_number + 1, pause)
 
 
 def passes(error: BaseException) -> bool:

@@ -5,14 +5,14 @@ from typing import Any
 
 from sqlalchemy import bindparam, not_, select
 
-from pilotage.model.states import AT_A_PILOT, JobState, PilotState, TransferState
+from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState, TransferState
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import QueueReport, World
 
 from .reader import Reader
 from .rows import JOB_COLUMNS
 from .sets import among
-from .tables import is_state, is_urgent, jobs, pilots
+from .tables import counters, is_state, is_urgent, jobs, pilots
 
 _j = jobs.c
 _J = JobState
@@ -65,6 +65,24 @@ _LOST = (
 )
 
 
+_QUEUES = (
+    select(counters.c.first)
+    .where(
+        counters.c.counter == "jobs_by_queue",
+        counters.c.state.in_([str(state) for state in UNSTARTED_JOBS]),
+        counters.c.count > 0,
+    )
+    .distinct()
+)
+_STRANDED = {
+    state: select(*JOB_COLUMNS)
+    .where(is_state(jobs, state), among(_j.queue, "queues"))
+    .order_by(_j.id)
+    .limit(_LIMIT)
+    for state in UNSTARTED_JOBS
+}
+
+
 def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     """Jobs that may be due, at most ``limit`` for each reason; pilots that live or hold jobs; deliveries."""
     holders = [pilot for (pilot,) in reader.rows(_WITH_JOBS) if pilot is not None]
@@ -76,6 +94,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
         *_late(reader, world, reports, limit),
         *_pending(reader, world, limit),
         *_lost(reader, world, known, limit),
+        *_stranded(reader, world, limit),
     ]
     found = {job.id: job for job in due}
     jobs_ = tuple(found[id_] for id_ in sorted(found))
@@ -127,3 +146,12 @@ def _lost(reader: Reader, world: World, known: Sequence[Pilot], limit: int) -> t
         or (pilot.since if pilot.heartbeat is None else pilot.heartbeat) <= before
     )
     return reader.jobs(_LOST, pilots=lost, limit=limit) if lost else ()
+
+
+def _stranded(reader: Reader, world: World, limit: int) -> list[Job]:
+    """Jobs that wait at queues which are not in the federation any more."""
+    named = {queue.name for queue in world.federation.queues}
+    gone = sorted({queue for (queue,) in reader.rows(_QUEUES)} - named)
+    if not gone:
+        return []
+    return [job for query in _STRANDED.values() for job in reader.jobs(query, queues=gone, limit=limit)]

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pilotage.model.decision import Decision, Move, Value
 from pilotage.model.moves import FRESH, JobMoves
-from pilotage.model.states import JobState, Kind, PilotState
+from pilotage.model.states import UNSTARTED_JOBS, JobState, Kind, PilotState
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import World
 
@@ -84,7 +84,8 @@ RULES: tuple[Rule, ...] = (
 """Every time-out. Those of jobs, and of silent pilots, rest while the queue is paused or has
 ``disable_reassign``. That a pilot took its leave is no time-out: what it held is taken from it at once. One
 that is only known to have failed, or was cancelled, may have payloads left: its jobs wait for its silence.
-Where the brokerage set a pending job's ``wake_at``, that holds instead of ``pending``."""
+What has not started at a queue that left the federation is brokered again at once, too. Where the
+brokerage set a pending job's ``wake_at``, that holds instead of ``pending``."""
 
 _RULES = {(rule.kind, rule.state, rule.clock): rule for rule in RULES}
 
@@ -104,6 +105,7 @@ class _Watchdog:
         self._pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state != P.FINISHED}
         self._tasks = {task.id: task for task in world.tasks}
         self._last_start = {report.queue: report.last_start for report in world.queue_reports}
+        self._queues = {queue.name for queue in world.federation.queues}
         self._resting = {
             queue.name
             for queue in world.federation.queues
@@ -137,6 +139,8 @@ class _Watchdog:
         if job.state == JobState.PENDING and job.wake_at is not None:
             cause = "its time to wait is over (B37)"
             return ("rebroker", cause) if self._world.time >= job.wake_at else ("none", "")
+        if job.state in UNSTARTED_JOBS and job.queue not in self._queues:
+            return "rebroker", "its queue is not in the federation any more"
         held = _RULES.get(("job", job.state, "silence"))
         pilot = self._pilots.get(job.pilot) if job.pilot is not None else None
         if held and pilot is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from .work import Attempt, AttemptFailedError, Input, Work, legal
+from .work import Attempt, AttemptFailedError, Input, InputLostError, Work, legal
 
 log = logging.getLogger(__name__)
 CHUNK = 4 << 20
@@ -44,7 +44,7 @@ def fetch(attempt: Attempt, file: Input, target: Path, halted: Halt) -> None:
         except AttemptFailedError:
             raise
         except FileNotFoundError:
-            raise AttemptFailedError(f"input {file.name}: not at the queue's storage") from None
+            raise InputLostError(file.name, "not at the queue's storage") from None
         except Exception as error:
             if not left or halted():
                 raise AttemptFailedError(f"input {file.name}: {error}") from error
@@ -67,10 +67,10 @@ def _copy_checked(file: Input, remote: IO[bytes], local: IO[bytes], halted: Halt
         local.write(chunk)
     if size != file.size:
         more = " or more" if size > file.size else ""
-        raise AttemptFailedError(f"input {file.name}: has {size}{more} bytes, should have {file.size}")
+        raise InputLostError(file.name, f"has {size}{more} bytes, should have {file.size}")
     if expected and checksum.hexdigest() != expected:
         found = f"{algorithm}:{checksum.hexdigest()}"
-        raise AttemptFailedError(f"input {file.name}: checksum {found}, should be {file.checksum}")
+        raise InputLostError(file.name, f"checksum {found}, should be {file.checksum}")
 
 
 def store(attempt: Attempt, name: str, directory: Path, halted: Halt) -> dict[str, Any]:
@@ -79,6 +79,8 @@ def store(attempt: Attempt, name: str, directory: Path, halted: Halt) -> dict[st
     Raises AttemptFailedError where the payload made no regular file of that name.
     """
     source = directory / legal("output", name)
+    if directory.is_symlink():
+        raise AttemptFailedError("the payload put a link in the place of its directory")
     try:
         kind = source.lstat().st_mode
     except OSError:

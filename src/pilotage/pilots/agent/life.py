@@ -15,7 +15,7 @@ from . import directory, files
 from .payload import now
 from .server import GivenUpError, Pause, RefusedError, Server, UnreachableError
 from .supervision import OVERDUE, Ended, Order, Supervisor, sweep
-from .work import Attempt, AttemptFailedError, Offer, attempts
+from .work import Attempt, AttemptFailedError, InputLostError, Offer, attempts
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -256,6 +256,7 @@ class Agent:
         """One attempt from its first byte to its last report."""
         ended = Ended()
         outputs: list[dict[str, Any]] = []
+        lost: list[str] = []
         try:
             await self._prepare(held)
             ended = await self._run_payload(held)
@@ -264,6 +265,7 @@ class Agent:
                 outputs = await self._store(held)
         except AttemptFailedError as failure:
             error = held.stopping or str(failure)
+            lost = [failure.name] if isinstance(failure, InputLostError) else []
         except Exception as failure:
             log.exception("job %s", held.attempt.name)
             error = f"pilot agent: {failure!r}"
@@ -273,7 +275,8 @@ class Agent:
             self._forget(held, wanted=False)
         else:
             held.done = not error
-            said = asdict(ended) | {"error": _storable(error), "outputs": outputs if held.done else []}
+            said = asdict(ended) | {"error": _storable(error), "lost_inputs": lost}
+            said |= {"outputs": outputs if held.done else []}
             self._say(held.attempt, "done" if held.done else "failed", **said)
         self._wake.set()
 

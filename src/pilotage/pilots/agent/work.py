@@ -14,6 +14,14 @@ class AttemptFailedError(Exception):
     """The attempt failed; the message is what its owner reads."""
 
 
+class InputLostError(AttemptFailedError):
+    """An input is missing at the queue's storage, or is not what it should be."""
+
+    def __init__(self, name: str, fault: str) -> None:
+        super().__init__(f"input {name}: {fault}")
+        self.name = name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """What a pilot has: ``slots`` payloads side by side, ``cores`` and ``memory`` (MB, 0 for no limit) for

@@ -61,6 +61,13 @@ def _reap(pid: int) -> None:
         os.waitpid(pid, 0)
 
 
+def _is_variable(item: tuple[object, object]) -> bool:
+    name, value = item
+    if not isinstance(name, str) or not name or not isinstance(value, str | int | float):
+        return False
+    return "=" not in name and "\0" not in f"{name}{value}"
+
+
 class Process:
     """The computing element kind ``process``. Linux only.
 
@@ -73,8 +80,13 @@ class Process:
         if unknown:
             raise ValueError(f"process: unknown options {unknown}; known are {sorted(OPTIONS)}")
         default = platformdirs.user_state_path("pilotage") / "pilots"
-        self._directory = Path(options.get("directory", default)).expanduser().resolve()
-        self._environment = {name: str(value) for name, value in options.get("environment", {}).items()}
+        directory, environment = options.get("directory", str(default)), options.get("environment", {})
+        if not isinstance(directory, str) or not directory or "\0" in directory:
+            raise ValueError(f"process: directory {directory!r} is not a path")
+        if not isinstance(environment, Mapping) or not all(map(_is_variable, environment.items())):
+            raise ValueError("process: environment is not a mapping of names to text or numbers")
+        self._directory = Path(directory).expanduser().resolve()
+        self._environment = {name: str(value) for name, value in environment.items()}
 
     def submit(self, order: PilotOrder) -> str:
         """Start the agent in a session of its own. The token goes through its environment."""
