@@ -1,5 +1,6 @@
 """Tasks are accepted or refused one by one, their patterns resolved to files."""
 
+from pilotage.model.identity import Identity
 from pilotage.model.work import InputFile, InputPattern
 
 from .house import House
@@ -49,3 +50,16 @@ def test_a_file_known_to_be_otherwise_refuses_only_the_task_that_says_so(house: 
     submitted = house.submit(reading(5), reading(6))
     assert [index for index, _ in submitted.tasks] == [0]
     assert [index for index, _ in submitted.refused] == [1]
+
+
+def test_only_their_owner_s_tasks_read_outputs(house: House) -> None:
+    made = house.task()
+    other = Identity(name="bob", vo="ligo")
+
+    def reading(name: str) -> dict[str, object]:
+        return {"inputs": (InputFile(name=name, size=1, replicas=("north-disk",)),)}
+
+    assert house.submit(reading(f"tasks/{made}/1/o")).refused == []
+    for name in (f"tasks/{made}/1/o", "tasks/99/1/o", "tasks/x/1/o"):
+        ((_, faults),) = house.submit(reading(name), owner=other).refused
+        assert faults == [("inputs", f"{name} is not an output of a task of yours")]

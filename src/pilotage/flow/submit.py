@@ -16,6 +16,9 @@ from .step import new_seed
 
 Fault = tuple[str, str]
 
+OUTPUTS = "tasks/"
+"""Where outputs lie below every storage."""
+
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
@@ -32,7 +35,7 @@ def submit(store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float)
     accepted: list[tuple[int, TaskSpec]] = []
     for index, spec in enumerate(specs):
         resolved, faults = _resolve(spec, federation)
-        faults = faults or _faults(resolved, federation, owner)
+        faults = faults or _faults(resolved, federation, owner) or _foreign(store, resolved, owner)
         if faults:
             submitted.refused.append((index, faults))
         else:
@@ -44,6 +47,18 @@ def submit(store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float)
 def _faults(spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
     found = checks.check_task(spec, federation, owner)
     return [(field_name(path), message) for path, message in found]
+
+
+def _foreign(store: Store, spec: TaskSpec, owner: Identity) -> list[Fault]:
+    """What tasks made is read by those whose tasks they are: names below ``tasks/`` are outputs."""
+    names = (file.name for file in spec.inputs if isinstance(file, InputFile))
+    outputs = {name.split("/")[1]: name for name in names if name.startswith(OUTPUTS)}
+    faults: list[Fault] = []
+    for number, name in sorted(outputs.items()):
+        task = store.queries.task(int(number)) if number.isdecimal() and len(number) < 19 else None
+        if task is None or (task.owner, task.vo) != (owner.name, owner.vo):
+            faults.append(("inputs", f"{name} is not an output of a task of yours"))
+    return faults
 
 
 def _record(
