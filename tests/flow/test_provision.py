@@ -46,6 +46,16 @@ def test_pilots_are_submitted_with_a_token_of_their_own_and_never_beyond_the_que
         )
 
 
+def test_p9_a_pilots_credential_lasts_five_days(
+    house: House, element: FakeElement, provisioner: Provisioner
+) -> None:
+    now = house.pass_()
+    provisioner.run(now)
+    found = [house.store.tokens.find(order.token) for order in element.orders]
+    assert found
+    assert {credential and credential.expires for credential in found} == {now.time + 5 * 86_400}
+
+
 def test_a_pilot_that_is_not_taken_fails_with_the_reason_and_its_token_is_void(
     house: House, element: FakeElement, provisioner: Provisioner
 ) -> None:
@@ -64,9 +74,12 @@ def test_a_pilot_that_ended_without_a_word_makes_room_for_another(
     provisioner.run(house.pass_())
     element.status = "waiting"
     provisioner.run(house.pass_())
+    assert len(element.orders) == 3, "the queue is left alone for a while (P6)"
+    house.now += 60
+    provisioner.run(house.pass_())
     ended = [pilot for pilot in pilots(house) if pilot.state == PilotState.FAILED]
     assert {pilot.error for pilot in ended} == {"ended without a word"}
-    assert len(element.orders) > len(ended)
+    assert len(element.orders) == len(ended) + 1
 
 
 def test_a_batch_system_that_knows_nothing_ends_no_pilot(

@@ -13,7 +13,7 @@ from pilotage.model.documents import to_json
 from pilotage.model.federation import ComputingElement, DirectorConstants
 from pilotage.model.identity import Identity
 from pilotage.model.states import LIVE_PILOTS, PilotState
-from pilotage.model.work import NewPilot
+from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import TaskQueue
 from pilotage.pilots import director
 
@@ -195,3 +195,19 @@ def test_no_queue_is_given_more_pilots_than_it_has_room_for_and_the_order_of_rec
         assert len(own) <= (int(1.2 * entry.jobs) + 4 if entry.jobs else 0)
     shuffled = replace(first, task_queues=lines[::-1], pilots=tuple(reversed(present)))
     assert to_json(director.provision(shuffled)) == to_json(director.provision(first))
+
+
+def test_p6_a_queue_whose_pilots_fail_before_they_call_is_left_alone_for_a_while_then_tried_by_one() -> None:
+    def failed(number: int, ago: float) -> Pilot:
+        return replace(pilot(number, PilotState.FAILED), heartbeat=None, created=NOW - ago, since=NOW - ago)
+
+    def submitted(*known: Pilot) -> int:
+        return len(pilots(director.provision(world(task_queues=(line(50),), pilots=known))))
+
+    assert submitted() > 1
+    assert submitted(failed(1, 59), failed(2, 59)) == 0
+    assert submitted(failed(1, 60), failed(2, 60)) == 1
+    assert submitted(failed(1, 300), failed(2, 119)) == 0
+    assert submitted(failed(1, 300), failed(2, 120)) == 1
+    well = replace(pilot(3, PilotState.FINISHED), heartbeat=NOW - 5, created=NOW - 10, since=NOW - 5)
+    assert submitted(failed(1, 59), well) > 1

@@ -6,13 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from .work import Megabytes, Name, Seconds
+from .work import Cores, Megabytes, Name, NonNegative, Seconds
 
 QueueStatus = Literal["online", "standby", "offline", "brokeroff", "paused", "test"]
 Blacklisting = Literal["read_lan", "write_lan", "read_wan", "write_wan"]
 Fraction = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[int, Field(ge=1)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[int, Field(ge=1, le=10**9)]
+Number = Annotated[int, Field(ge=0, le=10**9)]
+Slots = Annotated[int, Field(ge=1, le=100_000)]
+Day = Annotated[float, Field(gt=0, le=86_400)]
+"""At most a day, in s: what happens once in so long at least."""
+
 _CLOSED = ConfigDict(extra="forbid")
 
 
@@ -25,8 +29,8 @@ class Site:
     name: Name
     nucleus: bool = False
     kind: Literal["native", "forwarding"] = "native"
-    max_jobs: Annotated[int, Field(ge=0)] | None = None
-    max_submitting_jobs: Annotated[int, Field(ge=0)] | None = None
+    max_jobs: Number | None = None
+    max_submitting_jobs: Number | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +60,7 @@ class ComputingElement:
     kind: Name = "process"
     submit_pool: Name = "default"
     max_pilots: Positive = 10
-    pilot_slots: Positive = 1
+    pilot_slots: Slots = 1
     pilot_walltime: Seconds = 172_800
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -110,8 +114,8 @@ class Queue:
     storage: Name
     status: QueueStatus = "online"
     parent: str = ""
-    cores: Annotated[int, Field(ge=0)] = 1
-    core_power: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 10.0
+    cores: Cores = 1
+    core_power: Annotated[float, Field(gt=0, le=1e9)] = 10.0
     min_memory: Megabytes = 0
     max_memory: Megabytes = 0
     max_workdir: Megabytes = 0
@@ -122,10 +126,10 @@ class Queue:
     connectivity: Annotated[str, Field(pattern=r"^(full|http|none)(#(IPv4|IPv6)?)?$")] = "full"
     fairshare_policy: str = ""
     event_service: Literal["std", "es", "eshigh", "all"] = "all"
-    transferring_limit: Annotated[int, Field(ge=0)] | None = None
+    transferring_limit: Number | None = None
     disable_reassign: bool = False
-    pledged_cpu: float | None = None
-    num_slots: Annotated[int, Field(ge=0)] | None = None
+    pledged_cpu: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
+    num_slots: Number | None = None
     vos: tuple[Name, ...] = ()
     releases: tuple[str, ...] = ("ANY",)
     cmtconfigs: tuple[str, ...] = ()
@@ -182,7 +186,7 @@ class BrokerageConstants:
     max_diskio_default: NonNegative | None = None
     storage_min_free: NonNegative = 200
     transferring_limit: Positive = 2000
-    memory_compensation: Annotated[float, Field(gt=0)] = 0.9
+    memory_compensation: Annotated[float, Field(gt=0, le=1000)] = 0.9
     nw_threshold: NonNegative = 1.7
     nw_weight_multiplier: NonNegative = 1
     nqueue_limit_site: Positive = 20
@@ -200,29 +204,34 @@ class StagingConstants:
     share_by: Literal["none", "user", "vo", "group", "role"] = "vo"
     base_priorities: Mapping[str, Annotated[int, Field(ge=1, le=100)]] = field(default_factory=dict)
     default_priority: Annotated[int, Field(ge=1, le=100)] = 50
-    delivery_slots: Positive = 40
-    max_emergency: Annotated[int, Field(ge=0)] = 5
+    delivery_slots: Slots = 40
+    max_emergency: Annotated[int, Field(ge=0, le=100_000)] = 5
     sub_shares: bool = True
     max_attempts: Positive = 5
     retry_delay: Seconds = 10
     delivery_timeout: Seconds = 600
     ageing_timeout: Seconds = 3600
-    ageing_period: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 300
+    ageing_period: Annotated[float, Field(gt=0, le=1e10)] = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectorConstants:
-    """The director's constants (P2 to P4, P7); ``lowest_cpu_boost`` in s, ``max_cpu`` in s (12.5 d)."""
+    """The director's constants (P2 to P4, P7); ``lowest_cpu_boost`` in s, ``max_cpu`` in s (12.5 d).
+
+    A queue whose last pilots all failed before they called home is left alone for ``failing_pause`` s, twice
+    as long each time, an hour at most; then one pilot tries (P6).
+    """
 
     __pydantic_config__ = _CLOSED
 
-    pilots_per_iteration: Positive = 40
-    lowest_cpu_boost: Seconds = 7200
-    max_cpu: Seconds = 1_080_000
-    extra_pilot_fraction: NonNegative = 0.2
-    extra_pilots: Annotated[int, Field(ge=0)] = 4
+    pilots_per_iteration: Annotated[int, Field(ge=1, le=100_000)] = 40
+    lowest_cpu_boost: Annotated[float, Field(ge=0, le=1e9)] = 7200
+    max_cpu: Annotated[float, Field(ge=0, le=1e9)] = 1_080_000
+    extra_pilot_fraction: Annotated[float, Field(ge=0, le=1000)] = 0.2
+    extra_pilots: Annotated[int, Field(ge=0, le=1_000_000)] = 4
     max_pilot_waiting_hours: NonNegative = 6
     private_pilot_fraction: Fraction = 0.5
+    failing_pause: Seconds = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +274,7 @@ class ScoutConstants:
     __pydantic_config__ = _CLOSED
 
     success: Fraction = 0.5
-    margin: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.2
+    margin: Annotated[float, Field(ge=1, le=1000)] = 1.2
     memory_step: Positive = 100
 
 
@@ -275,10 +284,10 @@ class LoopConstants:
 
     __pydantic_config__ = _CLOSED
 
-    period: Annotated[float, Field(gt=0)] = 5.0
-    batch: Positive = 5000
-    heartbeat: Annotated[float, Field(gt=0)] = 60.0
-    pilot_idle: Seconds = 30.0
+    period: Day = 5.0
+    batch: Annotated[int, Field(ge=1, le=1_000_000)] = 5000
+    heartbeat: Day = 60.0
+    pilot_idle: Annotated[float, Field(ge=0, le=86_400)] = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,9 @@ from .task_queues import is_open, randomness, walltime_needed
 GENERIC = Identity(name="generic")
 """Whom generic pilots belong to: nobody's work is theirs alone."""
 
+LONGEST_PAUSE = 3600.0
+"""A queue where pilots fail is tried once an hour at least, in s (P6)."""
+
 WAITING = (PilotState.CREATED, PilotState.SUBMITTED)
 
 
@@ -121,13 +124,31 @@ def _shared(world: World, queue: Queue, asked: Sequence[Want]) -> list[int]:
 
     None takes part with more than the whole room, so that one with many jobs leaves the others a chance.
     """
-    live = sum(1 for pilot in world.pilots if pilot.queue == queue.name and pilot.state in LIVE_PILOTS)
-    room = max(0, _element(queue).max_pilots - live)
+    room = _room(world, queue)
     wanted = [min(want.wanted, room) for want in asked]
     if sum(wanted) <= room:
         return wanted
     drawn = randomness(world, "provision", queue.name).multivariate_hypergeometric(wanted, room)
     return [int(pilots) for pilots in drawn]
+
+
+def _room(world: World, queue: Queue) -> int:
+    """How many pilots a queue may be given now: up to ``max_pilots``, fewer where they fail there (P6)."""
+    here = [pilot for pilot in world.pilots if pilot.queue == queue.name]
+    live = sum(1 for pilot in here if pilot.state in LIVE_PILOTS)
+    room = max(0, _element(queue).max_pilots - live)
+    well = max((pilot.created for pilot in here if pilot.heartbeat is not None), default=-inf)
+    failures = {
+        pilot.since
+        for pilot in here
+        if pilot.state is PilotState.FAILED and pilot.heartbeat is None and pilot.created > well
+    }
+    if not failures:
+        return room
+    pause = world.federation.director.failing_pause * 2 ** min(len(failures) - 1, 10)
+    over = world.time - max(failures) >= min(pause, LONGEST_PAUSE)
+    tried = any(pilot.state in WAITING for pilot in here)
+    return min(room, 1) if over and not tried else 0
 
 
 def _create(world: World, queue: Queue, want: Want, pilots: int) -> Create:
