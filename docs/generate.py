@@ -3,7 +3,6 @@
 import dataclasses
 import enum
 import inspect
-import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,12 +15,15 @@ from pilotage.api import create_app
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
 from pilotage.model import federation, work
-from pilotage.model.documents import json_schema, to_document
+from pilotage.model.decision import Decision
+from pilotage.model.documents import schema_text, to_document
 from pilotage.model.federation import Federation
 from pilotage.model.states import STATES, TRANSITIONS, Kind
+from pilotage.model.work import TaskSpec
 from pilotage.model.world import World
 from pilotage.store import Store
 from pilotage.watchdog import timeouts
+from rules import RULES, Carrier, Rule, numbers_in, tests, values
 
 NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
 
@@ -32,11 +34,14 @@ def pages() -> dict[str, str]:
         "states.md": NOTE + states(),
         "timeouts.md": NOTE + time_outs(),
         "brokerage.md": NOTE + brokerage(),
+        "conformance.md": NOTE + conformance(),
         "documents.md": NOTE + documents(),
         "api.md": NOTE + api(),
         "cli.md": NOTE + command_line(),
-        "world.schema.json": json.dumps(json_schema(World), indent=1) + "\n",
-        "federation.schema.json": json.dumps(json_schema(Federation), indent=1) + "\n",
+        "world.schema.json": schema_text(World),
+        "federation.schema.json": schema_text(Federation),
+        "task.schema.json": schema_text(TaskSpec),
+        "decision.schema.json": schema_text(Decision),
     }
 
 
@@ -87,13 +92,69 @@ def time_outs() -> str:
 def brokerage() -> str:
     """The checks of the production brokerage."""
     rows = [
-        (check.rule, check.name, check.mend, check.unit, _first_line(check.judge.__doc__)) for check in CHECKS
+        (check.rule, check.name, check.mend, check.unit, _first_sentence(check.judge.__doc__))
+        for check in CHECKS
     ]
     return (
         "# Production brokerage\n\n"
-        "All checks run on all queues; the weights are B30 to B36, the spreading B38.\n\n"
+        "All checks run on all queues, none hides another: see\n"
+        "[how a queue is chosen](../explanation/brokerage.md).\n"
+        "Rules that begin with F are this house's own.\n\n"
         + table(("rule", "check", "mended by", "unit", "what it says"), rows)
+        + "\n## Weight and spreading\n\n"
+        + table(
+            ("rule", "what it says"),
+            [(r.number, r.text) for r in RULES if r.number in numbers_in("B30 to B38")],
+        )
     )
+
+
+def conformance() -> str:
+    """Every rule with where it stands, its defaults, what was settled and the tests that carry it."""
+    found = tests()
+    head = (
+        "# Conformance\n\n"
+        "The published rules that Pilotage is built on, each in one line: where it stands in the code\n"
+        "(modules below `pilotage`), its defaults (times in s), what was settled where the text is silent\n"
+        "or contradicts itself, and how many tests carry its number. *not yet* is what is not built.\n\n"
+    )
+    rules = table(
+        ("rule", "says", "stands in", "defaults", "settled", "tests"),
+        [_rule(rule, found.get(rule.number, [])) for rule in RULES],
+    )
+    built = [rule for rule in RULES if rule.where]
+    return (
+        head
+        + rules
+        + "\n## Tests\n\n"
+        + "".join(_tests_of(rule, found.get(rule.number, [])) for rule in built)
+    )
+
+
+def _rule(rule: Rule, found: Sequence[Carrier]) -> Sequence[str]:
+    count = (f"[{len(found)}](#{rule.number.lower()})" if found else "none") if rule.where else ""
+    where = "<br>".join(f"`{module}`" for module in rule.where) or "*not yet*"
+    defaults = "<br>".join(f"`{name}` {_shown(value)}" for name, value in values(rule))
+    return rule.number, rule.text, where, defaults, rule.settled, count
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, tuple):
+        return ", ".join(map(_shown, value))
+    return f"{value:.10g}" if isinstance(value, int | float) else str(value)
+
+
+def _tests_of(rule: Rule, found: Sequence[Carrier]) -> str:
+    files: dict[str, list[str]] = {}
+    for test in found:
+        files.setdefault(test.file, []).append(test.name)
+    lines = "".join(
+        f"- [{file}](../../tests/{file}): {', '.join(f'`{name}`' for name in names)}\n"
+        for file, names in files.items()
+    )
+    return f"### {rule.number}\n\n{lines or 'none'}\n"
 
 
 def documents() -> str:
@@ -171,8 +232,9 @@ def command_line() -> str:
     return text.rstrip() + "\n"
 
 
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().split("\n\n")[0].replace("\n", " ")
+def _first_sentence(text: str | None) -> str:
+    first = " ".join((text or "").strip().split("\n\n")[0].split())
+    return first.replace("``", "`")
 
 
 if __name__ == "__main__":

@@ -161,6 +161,7 @@ def test_the_list_of_tasks_is_the_callers_own(house: House, submit: Submit) -> N
 
 
 def test_another_pilot_reaches_nothing_of_a_pilots_jobs(house: House, submit: Submit) -> None:
+    """P9."""
     task = submit(payload_files={"secret.txt": "a\nb\n"})
     (job,) = house.activate(task)
     _, mine = house.pilot()

@@ -1,0 +1,449 @@
+"""The published rules in our own words: where each stands, what it is settled by, and its defaults.
+
+Texts as data for the page of conformance (``generate.py``); a test holds them against code and tests.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module, util
+from pathlib import Path
+from typing import NamedTuple
+
+from pilotage.model.federation import Federation
+
+CHECKS = "brokerage.production.checks"
+PRODUCTION = "brokerage.production"
+TESTS = Path(__file__).parents[1] / "tests"
+LAST_B, LAST_D, LAST_P = 38, 10, 13
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule. ``where`` names modules below ``pilotage``; none means that it is not built yet.
+
+    ``defaults`` are constants: ``brokerage.pending_time`` of a federation, or ``module:NAME`` of the code.
+    """
+
+    number: str
+    text: str
+    where: tuple[str, ...] = ()
+    defaults: tuple[str, ...] = ()
+    settled: str = ""
+
+
+class Carrier(NamedTuple):
+    """A test function that carries a rule's number, by its file below ``tests/``."""
+
+    file: str
+    name: str
+
+
+def values(rule: Rule) -> Iterator[tuple[str, object]]:
+    """The rule's constants by name, with their values as they stand in the code."""
+    for name in rule.defaults:
+        module, _, constant = name.partition(":")
+        if constant:
+            yield constant, getattr(import_module(f"pilotage.{module}"), constant)
+        else:
+            part, _, field = name.partition(".")
+            yield field, getattr(Federation.__dataclass_fields__[part].default, field)
+
+
+def source(module: str) -> str:
+    """A module's text. Raises LookupError where there is none of that name."""
+    found = util.find_spec(f"pilotage.{module}")
+    if found is None or found.origin is None:
+        raise LookupError(f"there is no module pilotage.{module}")
+    return Path(found.origin).read_text()
+
+
+def numbers_in(text: str) -> set[str]:
+    """The rules that a text names: ``B30 to B36`` and ``B30-B36`` are all between."""
+    found = set(re.findall(r"\b[BDPT]\d+\b", text))
+    for letter, first, last in re.findall(r"\b([BDP])(\d+)(?: to |-)(?:[BDP])(\d+)\b", text):
+        found |= {f"{letter}{number}" for number in range(int(first), int(last) + 1)}
+    return found | ({"T"} if re.search(r"\brules? T\b", text) else set())
+
+
+@cache
+def tests() -> Mapping[str, list[Carrier]]:
+    """By rule the test functions whose name or docstring carries it; T is carried by a module's docstring."""
+    found: dict[str, list[Carrier]] = defaultdict(list)
+    for path in sorted(TESTS.rglob("test_*.py")):
+        tree = ast.parse(path.read_text())
+        timeouts = "T" in numbers_in(ast.get_docstring(tree) or "")
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                carried = {number.upper() for number in re.findall(r"_([bdp]\d+)(?=_|$)", node.name)}
+                carried |= numbers_in(ast.get_docstring(node) or "") | ({"T"} if timeouts else set())
+                for number in carried:
+                    found[number].append(Carrier(str(path.relative_to(TESTS)), node.name))
+    return found
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "B1",
+        'All queues are considered, less those with "test" in the name, in any case.',
+        (f"{CHECKS}.status",),
+        settled="A test queue that the task names is considered.",
+    ),
+    Rule(
+        "B2",
+        "Where the task names queues, only these; a unified queue stands for its pseudo-queues.",
+        (f"{CHECKS}.status", f"{PRODUCTION}.tasks"),
+        settled="A named queue passes every check but B4; what B4 would have said is told.",
+    ),
+    Rule(
+        "B3",
+        "Merge jobs go to the queues where their input lies, until they have been skipped for 24 h.",
+        (f"{CHECKS}.status", f"{PRODUCTION}.groups"),
+        (f"{PRODUCTION}.groups:SKIPPED_AFTER",),
+        "Most bytes decide, then most files. The 24 h begin when the merge job is made.",
+    ),
+    Rule("B4", "The queue is online, unless named.", (f"{CHECKS}.status",), settled="Standby is online."),
+    Rule(
+        "B5",
+        "The link from the queue to the nucleus is not blocked.",
+        (f"{CHECKS}.network",),
+        settled="Closeness -1 is blocked.",
+    ),
+    Rule(
+        "B6",
+        "Fewer files than the cap wait on the link from the queue to the nucleus.",
+        (f"{CHECKS}.network",),
+        ("brokerage.nqueued_sat_cap",),
+        "Queues of the nucleus pass.",
+    ),
+    Rule(
+        "B7",
+        "No more files than the cap wait on all links to the nucleus.",
+        (f"{CHECKS}.network",),
+        ("brokerage.nqueued_nuc_cap_for_jobs",),
+        "Queues of the nucleus pass.",
+    ),
+    Rule(
+        "B8",
+        "Jobs of priority 800 and above, and scouts, go to queues of the nucleus only.",
+        (f"{CHECKS}.nucleus",),
+        (f"{PRODUCTION}.tasks:HIGH_PRIORITY",),
+        "Not to its opportunistic queues (`pledged_cpu: -1`). Without a nucleus it does not apply.",
+    ),
+    Rule(
+        "B9",
+        "For priority 800, scouts, merge jobs and what is merged later: a job started lately, or none waits.",
+        (f"{CHECKS}.status",),
+        (f"{CHECKS}.status:INACTIVE_AFTER",),
+        "Where no job ever started nothing is known, and the queue passes.",
+    ),
+    Rule(
+        "B10",
+        "The queue's fair-share policy gives the work more than 0 %.",
+        (f"{CHECKS}.admission", "model.fairshare"),
+        settled="The first entry that matches decides; none passes. Faults are found where the file is read.",
+    ),
+    Rule(
+        "B11",
+        "I/O-intensive work moves fewer bytes and fewer files to the queue than the cut-offs.",
+        (f"{CHECKS}.data",),
+        (
+            "brokerage.io_intensity_cutoff",
+            "brokerage.size_cutoff_to_move_input",
+            "brokerage.num_cutoff_to_move_input",
+        ),
+        "In kB/s, GB and files; intensive is above the cut-off. What waits is lifted by a new replica.",
+    ),
+    Rule(
+        "B12",
+        "Where the disk I/O of running jobs is above the queue's limit, tasks above it are refused.",
+        (f"{CHECKS}.data",),
+        ("brokerage.max_diskio_default",),
+        "No limit by default; a queue that reports nothing refuses nothing.",
+    ),
+    Rule(
+        "B13",
+        "The cores match: one core on queues of one, several where there are as many; `max_cores` bounds.",
+        (f"{CHECKS}.size",),
+        settled="0 cores, of task or queue, goes with any.",
+    ),
+    Rule(
+        "B14",
+        "The queue publishes the software, container and hardware that the task asks for.",
+        (f"{CHECKS}.admission", f"{PRODUCTION}.software"),
+        settled="Skipped where the queue's `releases` have `ANY`, the default.",
+    ),
+    Rule(
+        "B15",
+        "The expected memory, 0.9 of what is asked, is within the queue's limits.",
+        (f"{CHECKS}.size",),
+        ("brokerage.memory_compensation",),
+        "`ram` is per core unless `ram_unit` is MB; a limit of 0 is none.",
+    ),
+    Rule("B16", "A task that reads only directly goes to queues that can.", (f"{CHECKS}.data",)),
+    Rule(
+        "B17",
+        "Copied input, output (500 MB at least) and scratch are less than the work directory of a core.",
+        (f"{CHECKS}.size", f"{PRODUCTION}.tasks"),
+        (f"{PRODUCTION}.tasks:LEAST_OUTPUT",),
+        "In MB. The events are the fewest that a job may have; `max_workdir` is divided by the cores.",
+    ),
+    Rule(
+        "B18",
+        "More than the least space is free at the queue's storage.",
+        (f"{CHECKS}.data",),
+        ("brokerage.storage_min_free",),
+        "In GB.",
+    ),
+    Rule(
+        "B19",
+        "No storage is blacklisted for what a job has to read or write there.",
+        (f"{CHECKS}.data",),
+        settled="Apart for reading and writing, local and wide area; jobs without inputs or outputs pass.",
+    ),
+    Rule(
+        "B20",
+        "Scouts, merge jobs and jobs of unknown walltime go to queues of 24 h or more.",
+        (f"{CHECKS}.walltime",),
+        (f"{CHECKS}.walltime:LONG_ENOUGH",),
+        "A `max_walltime` of 0 is no limit.",
+    ),
+    Rule(
+        "B21",
+        "The expected walltime, by CPU time, cores, core power and efficiency, is within the queue's limits.",
+        (f"{CHECKS}.walltime",),
+        settled="Without `cpu_time` the task's `walltime` as given. At the most the fewest events count, "
+        "at the least the most.",
+    ),
+    Rule(
+        "B22",
+        "The queue's network reaches as far as asked, and has the IP stack that is asked for.",
+        (f"{CHECKS}.network",),
+        settled="`full` serves `http` and `none`, `http` serves `none`.",
+    ),
+    Rule(
+        "B23",
+        "Event service goes to queues that take it; so does a dynamic number of events.",
+        (f"{CHECKS}.admission",),
+        settled="Merge jobs are no event service.",
+    ),
+    Rule(
+        "B24",
+        "No more jobs are transferring than the limit, or than twice as many as run.",
+        (f"{CHECKS}.data",),
+        ("brokerage.transferring_limit",),
+    ),
+    Rule("B25", "A `t1_weight` of -1 keeps normal jobs at the nucleus.", (f"{CHECKS}.nucleus",)),
+    Rule(
+        "B26",
+        "A pilot of the queue was seen in the last 3 h.",
+        (f"{CHECKS}.status",),
+        (f"{CHECKS}.status:NO_PILOTS_AFTER",),
+        "Queues with a computing element of ours always pass.",
+    ),
+    Rule(
+        "B27",
+        "Urgent work, or of priority 1000, needs a good network weight.",
+        (f"{CHECKS}.network",),
+        (
+            "brokerage.nw_threshold",
+            "brokerage.nw_weight_multiplier",
+            f"{PRODUCTION}.tasks:URGENT_PRIORITY",
+        ),
+        "Urgent is a `processing_type` with that word in it.",
+    ),
+    Rule(
+        "B30",
+        "R, what a queue can run: the most of what runs, batch workers up to 20, and declared slots.",
+        (f"{PRODUCTION}.placement",),
+        (f"{PRODUCTION}.placement:BOOTSTRAP",),
+        "Starting jobs count where `num_slots` is 0.",
+    ),
+    Rule(
+        "B31",
+        "Assigned jobs of a queue count only against jobs whose input is not there.",
+        (f"{PRODUCTION}.placement",),
+    ),
+    Rule(
+        "B32",
+        "Weight: (R+1) / ((activated+assigned+starting+defined+10) × many); many: assigned/activated, 1..2.",
+        (f"{PRODUCTION}.placement",),
+        settled="Nothing activated: many is 2 if any is assigned, else 1.",
+    ),
+    Rule(
+        "B33",
+        "× (available+total) / (total × (missing files/100 + 1)), bytes of input.",
+        (f"{PRODUCTION}.placement", f"{PRODUCTION}.tasks"),
+        settled="No input: 1. Tape is not available. Files without bytes count by number.",
+    ),
+    Rule(
+        "B34",
+        "× network weight: the mean of queued weight, 2 - files/cap, and throughput weight, 1 to 2.",
+        (f"{PRODUCTION}.nuclei",),
+        ("brokerage.nqueued_sat_cap",),
+        "1 where there is no nucleus.",
+    ),
+    Rule(
+        "B35",
+        "The throughput is the latest of 1 h, 1 d, 1 w; without any, 1 + (11-closeness)/11.",
+        (f"{PRODUCTION}.links", f"{PRODUCTION}.nuclei"),
+        (f"{PRODUCTION}.links:UNKNOWN_CLOSENESS", f"{PRODUCTION}.nuclei:NUCLEUS_WEIGHT"),
+        "The nucleus itself has its own network weight.",
+    ),
+    Rule(
+        "B36",
+        "No more than 2R jobs wait at a queue.",
+        (f"{PRODUCTION}.placement",),
+        ("brokerage.nqueue_limit_site",),
+        "2R is never below the limit, which may differ by global share. Jobs that only this holds back stay "
+        "defined and are not put off.",
+    ),
+    Rule(
+        "B37",
+        "No queue left: pending for an hour. Else the best 10 by weight.",
+        (f"{PRODUCTION}.broker", "flow.lift"),
+        ("brokerage.pending_time", "brokerage.max_candidates"),
+        "Ties go by name. The hour ends as soon as a queue would take the job.",
+    ),
+    Rule(
+        "B38",
+        "Jobs are spread over the candidates, whose weight falls as they take more, never past B36.",
+        (f"{PRODUCTION}.placement", f"{PRODUCTION}.broker"),
+        settled="Jobs placed in a pass count in it at once.",
+    ),
+    Rule(
+        "T",
+        "What is too long in a state, or whose pilot is silent, moves on: see the [time-outs](timeouts.md).",
+        ("watchdog.timeouts",),
+        settled="What has started is a new attempt, what has not is brokered again.",
+    ),
+    Rule("T fast", "Fast rebrokerage of what waits at a queue beyond its thresholds."),
+    Rule(
+        "D1",
+        "The share of a transfer goes by one criterion: user, VO, group or role.",
+        ("staging.shares",),
+        ("staging.share_by",),
+        "By the identity of the token. `none` is one share.",
+    ),
+    Rule(
+        "D2",
+        "Priority of a transfer: base priority of its share × the task's `transfer_priority` / 100.",
+        ("staging.shares",),
+        ("staging.default_priority",),
+        "Rounded down, 1 at least; outside 1..100 it is refused. Shares without a base are `_default`.",
+    ),
+    Rule(
+        "D3",
+        "Slots go by base priority to shares that have transfers; within a share the highest goes first.",
+        ("staging.shares",),
+        settled="Equal ones by age.",
+    ),
+    Rule(
+        "D4",
+        "Slots are shared anew at every pass; none has more than it needs, each has one at least.",
+        ("staging.shares",),
+        ("staging.delivery_slots",),
+        "Rounded by largest remainder, the total never passed.",
+    ),
+    Rule(
+        "D5",
+        "A share that waits without a slot, all being taken, gets an emergency slot at once.",
+        ("staging.shares",),
+        ("staging.max_emergency",),
+        "One a share. It turns regular when another transfer ends, and nothing starts in its place.",
+    ),
+    Rule(
+        "D6",
+        "Downloads and uploads are shares of their own.",
+        ("staging.shares",),
+        ("staging.sub_shares",),
+        "`SHARE-download`, `SHARE-upload`; these may have base priorities of their own.",
+    ),
+    Rule(
+        "D7",
+        "A transfer that has waited past its time-out gains 1 for every 5 min.",
+        ("staging.shares",),
+        ("staging.ageing_timeout", "staging.ageing_period"),
+        "Up to the highest that is queued in its share; its own priority stays as it is.",
+    ),
+    Rule("D8", "Queues for preparing, delivering and finishing, each with its slots: only delivering has."),
+    Rule(
+        "D9",
+        "Priorities of live transfers can be changed.",
+        ("flow.priorities", "staging.shares"),
+        settled="By API and command. A file that is read before sorting is not yet watched for.",
+    ),
+    Rule(
+        "D10",
+        "A high share starves no other, and no transfer starves within its share.",
+        ("staging.shares",),
+    ),
+    Rule(
+        "P1",
+        "Jobs of like requirements at a queue are a task queue; CPU time is rounded up to a segment.",
+        ("model.work", "pilots.director"),
+        ("model.work:CPU_SEGMENTS",),
+        "Empty ones do not count.",
+    ),
+    Rule(
+        "P2",
+        "Pilots are shared by priority over the sum of priorities, and by jobs over the sum of jobs.",
+        ("pilots.director",),
+        ("director.pilots_per_iteration",),
+        "Nothing waits: nothing is submitted.",
+    ),
+    Rule(
+        "P3",
+        "The target is drawn from a Poisson distribution, with a boost for short jobs.",
+        ("pilots.director",),
+        ("director.max_cpu", "director.lowest_cpu_boost"),
+    ),
+    Rule(
+        "P4",
+        "No more than (1 + fraction) × jobs + extra pilots, less those that wait.",
+        ("pilots.director",),
+        ("director.extra_pilot_fraction", "director.extra_pilots", "director.max_pilot_waiting_hours"),
+        "A pilot of several slots counts for as many jobs. What waits too long does not count.",
+    ),
+    Rule("P5", "Submit pools, in random order, each a bounded pool of workers."),
+    Rule(
+        "P6",
+        "Directors submit to the middleware; what fails is left alone for a while.",
+        ("pilots.director",),
+        ("director.failing_pause",),
+        "A queue where pilots fail before they call: twice as long each time, an hour at most; then one pilot "
+        "is tried. Lists of servers are not yet there.",
+    ),
+    Rule(
+        "P7",
+        "Pilots are generic, or private to an owner and group.",
+        ("pilots.director", "pilots.task_queues"),
+        ("director.private_pilot_fraction",),
+        "The fraction is the part that is private. A task with `private_pilots` gets private ones only.",
+    ),
+    Rule("P8", "List-match first, where asked: no resource, no pilot."),
+    Rule(
+        "P9",
+        "A pilot's credential lasts 5 days and reaches its own work only.",
+        ("flow.provision", "model.identity"),
+        ("flow.provision:CREDENTIAL_LIFETIME",),
+        "A token, void when its pilot has ended.",
+    ),
+    Rule(
+        "P10",
+        "Each pilot is recorded with task queue, owner, kind and size before it is submitted.",
+        ("pilots.director", "flow.provision"),
+    ),
+    Rule("P11", "Options reload while running; log names follow the submit pool: only the first is there."),
+    Rule("P12", "A second policy of the director, with exact totals and back-off."),
+    Rule(
+        "P13",
+        "A pilot takes the job of the highest claim: task queues drawn by priority, then priority, then age.",
+        ("pilots.matcher",),
+        settled="In exact proportion; no two pilots get the same attempt.",
+    ),
+)
+"""All rules of the production brokerage, time-outs, data staging and pilots, in order."""
