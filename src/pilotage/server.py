@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,22 +26,34 @@ log = logging.getLogger(__name__)
 LOOPS = ("split", "broker", "lift", "stage", "provision", "finish", "watch")
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """Where the API will answer, taken before anything else is done. Raises OSError where it cannot be."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=2048)
+
+
 def run(
-    settings: Settings, federation: Federation | None, only: Sequence[str] = (), api: bool = True
+    settings: Settings,
+    federation: Federation | None,
+    only: Sequence[str] = (),
+    listener: socket.socket | None = None,
 ) -> None:
-    """Run until SIGTERM or SIGINT. ``only`` names loops of :data:`LOOPS`; none means all."""
+    """Run until SIGTERM or SIGINT. ``only`` names loops of :data:`LOOPS`; none means all.
+
+    The API answers at the ``listener``; without one there is none.
+    """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     store = Store.open(settings.store)
     try:
         if federation is not None and federation != _known(store):
             store.save_federation(federation, "up")
         _first_token(store, settings.home / "token")
-        _run(store, settings, tuple(only) or LOOPS, api)
+        _run(store, settings, tuple(only) or LOOPS, listener)
     finally:
         store.close()
 
 
-def _run(store: Store, settings: Settings, names: Sequence[str], api: bool) -> None:
+def _run(store: Store, settings: Settings, names: Sequence[str], listener: socket.socket | None) -> None:
     ringing = bells.Bells(names)
     store.listeners.append(ringing.ring_for)
     stager = Stager(store, on_end=partial(ringing.ring, "stage"))
@@ -60,8 +73,8 @@ def _run(store: Store, settings: Settings, names: Sequence[str], api: bool) -> N
         signal.signal(number, lambda *_: ended.set())
     running.start()
     try:
-        if api:
-            _serve(store, settings, ringing)
+        if listener:
+            _serve(store, listener, ringing)
         else:
             ended.wait()
     finally:
@@ -69,16 +82,14 @@ def _run(store: Store, settings: Settings, names: Sequence[str], api: bool) -> N
         stager.stop()
 
 
-def _serve(store: Store, settings: Settings, ringing: bells.Bells) -> None:
+def _serve(store: Store, listener: socket.socket, ringing: bells.Bells) -> None:
     config = uvicorn.Config(
         create_app(store, ringing.ring),
-        host=settings.host,
-        port=settings.port,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=5,
     )
-    uvicorn.Server(config).run()
+    uvicorn.Server(config).run(sockets=[listener])
 
 
 def _known(store: Store) -> Federation | None:

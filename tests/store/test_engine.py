@@ -168,6 +168,25 @@ def test_only_what_can_pass_is_tried_again() -> None:
     assert not passes(ValueError())
 
 
+def test_each_try_is_told_in_one_line_of_the_drivers_words(
+    sqlite_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = Database(sqlite_url)
+    tries = [psycopg.OperationalError("connection to 127.0.0.1 failed: refused\n\tIs the server running?")]
+
+    def work(_: Connection) -> str:
+        if tries:
+            raise _wrapped(OperationalError, tries.pop())
+        return "done"
+
+    assert database.read(work) == "done"
+    database.close()
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("store: connection to 127.0.0.1 failed: refused; try 2 in ")
+    assert "\n" not in line
+    assert "sqlalche.me" not in line
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [("mysql://x/y", "must begin with sqlite"), ("sqlite://", "memory"), ("sqlite:///:memory:", "memory")],

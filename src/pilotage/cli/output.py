@@ -87,6 +87,11 @@ def show_json(document: object) -> None:
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
+def plural(count: int, noun: str) -> str:
+    """``1 queue``, ``2 queues``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def counts(by_state: Mapping[str, int]) -> str:
     """``3 running, 5 finished``; states without records are left out."""
     return ", ".join(f"{count} {state}" for state, count in by_state.items() if count)

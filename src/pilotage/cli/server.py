@@ -1,13 +1,19 @@
 """The server, and the demonstration."""
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .configuration import settings, store_name, using_store
-from .errors import BadInput
+from .errors import BadInput, Failure
 from .output import Json
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from pilotage.settings import Settings
 
 app = typer.Typer()
 
@@ -46,10 +52,30 @@ def up(
     read_federation = read(Federation, declared) if declared else None
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
-    where = "without the API" if no_api else f"at {known.url}"
-    typer.echo(f"Pilotage {where}, store {store_name(known.store)}; Ctrl-C ends it", err=True)
-    with using_store(known.store):
-        server.run(known, read_federation, only=loops, api=not no_api)
+    name = store_name(known.store)
+    with ExitStack() as held:
+        listener = None if no_api else held.enter_context(_listener(known))
+        where = "without the API" if no_api else f"at {known.url}"
+        typer.echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
+        held.enter_context(using_store(known.store))
+        server.run(known, read_federation, only=loops, listener=listener)
+
+
+def _listener(known: "Settings") -> "socket":
+    """Where the API answers. Raises :class:`Failure` where something else does already."""
+    import os
+
+    from pilotage import server
+
+    try:
+        return server.listen(known.host, known.port)
+    except OSError as error:
+        remedy = "give another with --port and in PILOTAGE_URL, or end what listens there"
+        where = f"port {known.port} of {known.host}"
+        # Of a host without address the number is no errno.
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else error.strerror
+        raise Failure(f"{where} cannot be listened on: {reason}; {remedy}") from error
 
 
 @app.command(epilog="Example: pilotage demo --directory results")

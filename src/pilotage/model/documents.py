@@ -48,3 +48,8 @@ def canonical_json(value: object) -> str:
 def json_schema(kind: type[Any]) -> dict[str, Any]:
     """The published JSON Schema (draft 2020-12) of a document."""
     return _adapter(kind).json_schema()
+
+
+def schema_text(kind: type[Any]) -> str:
+    """The same as the text that is published: byte for byte the same everywhere."""
+    return json.dumps(json_schema(kind), indent=1) + "\n"

@@ -77,7 +77,8 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
     if bad:
         failed = (job for job in jobs if job.state == JobState.FAILED)
         example = next((job for job in failed if job.kind != "scout" or not task.measured), None)
-        error = f"of {counts.total()} jobs {' and '.join(bad)}"
+        jobs_in_all = "1 job" if counts.total() == 1 else f"{counts.total()} jobs"
+        error = f"of {jobs_in_all} {' and '.join(bad)}"
         return f"{error}; {example.kind} job {example.id}: {example.error}" if example else error
     if task.spec.merge and task.state == TaskState.RUNNING and not files:
         return "nothing to merge: its jobs left no outputs"

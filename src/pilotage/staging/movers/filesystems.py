@@ -17,6 +17,7 @@ from typing import IO, Any
 import aiohttp
 import fsspec
 from fsspec.core import url_to_fs
+from pydantic import ValidationError
 
 from pilotage.model.documents import from_document
 from pilotage.model.federation import Storage
@@ -26,6 +27,10 @@ from .port import Delivered, Delivery, DeliveryFailed, Place, Progress, StorageE
 
 CHUNK = 1 << 20
 SCRATCH = ".scratch/"
+NAMES = (
+    "names are of letters, digits and _.:@+=~-, up to 500 in all, folders set apart by /, and no part begins "
+    "with another character than a letter, a digit or _; rename it, or narrow the pattern"
+)
 HTTP_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=300)
 """A large file takes as long as it takes, but a server that says nothing for so many seconds is gone."""
 
@@ -239,4 +244,7 @@ def _input_file(storage: Storage, filesystem: fsspec.AbstractFileSystem, path: s
             checksum.add(chunk)
             size += len(chunk)
     document = {"name": name, "size": size, "checksum": str(checksum), "replicas": [storage.name]}
-    return from_document(InputFile, document)
+    try:
+        return from_document(InputFile, document)
+    except ValidationError as error:
+        raise StorageError(f"{name!r} at {storage.name} cannot be an input: {NAMES}") from error
