@@ -47,7 +47,10 @@ _KINDS = {
     "int_type": ("is not a whole number", "give digits, without quotes"),
     "float_type": ("is not a number", "give a number, without quotes"),
     "finite_number": ("is not a finite number", "give a finite number"),
+    "int_parsing": ("is not a whole number", "give digits"),
     "int_parsing_size": ("is too large", "give a smaller number"),
+    "list_type": ("is not a list", "give a list"),
+    "model_attributes_type": ("is not a mapping", "give fields as name: value"),
     "bool_type": ("is neither true nor false", "give true or false"),
     "string_type": ("is not text", "put it in quotes"),
     "tuple_type": ("is not a list", "give a list, [one, two] or one a line after a dash"),
@@ -67,6 +70,14 @@ def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
         if (fault.path, fault.message) not in seen:
             seen.add((fault.path, fault.message))
             yield fault
+
+
+def of_request(details: Any) -> Fault:
+    """A fault of a request's parameters or body, without the part of the request in which it is."""
+    path = tuple(details["loc"][1:])
+    if details["type"] == "extra_forbidden":
+        return Fault(path, "there is no such field", "leave it out")
+    return _fault(None, details, path, None)
 
 
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
@@ -140,7 +151,10 @@ def _fault(kind: Any, details: ErrorDetails, path: Path, document: Any) -> Fault
     if code in _BOUNDS:
         key, word, remedy = _BOUNDS[code]
         bound = _number(details["ctx"][key])
-        return Fault(path, f"{show(details['input'])} {word} {bound}", f"give {unit or remedy.format(bound)}")
+        remedy = f"give {unit or remedy.format(bound)}"
+        if path[-1] == "jobs" and code == "less_than_equal":
+            remedy = "submit several tasks"
+        return Fault(path, f"{show(details['input'])} {word} {bound}", remedy)
     if code in _WORDED:
         return _WORDED[code](details, path)
     message, remedy = _KINDS.get(code, (details["msg"][:1].lower() + details["msg"][1:], ""))

@@ -15,8 +15,8 @@ _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
     "=": eq,
 }
 _NAMED = re.compile(r"(?P<kind>type|group|gshare)=(?P<pattern>[^=<>]+)")
-_PRIORITY = re.compile(r"priority(?P<compare><=|>=|==|!=|=|<|>)(?P<bound>-?\d+)")
-_PERCENT = re.compile(r"(?P<percent>\d+)%")
+_PRIORITY = re.compile(r"priority(?P<compare><=|>=|==|!=|=|<|>)(?P<bound>-?\d{1,18})")
+_PERCENT = re.compile(r"(?P<percent>\d{1,18})%")
 
 
 class PolicyError(ValueError):
@@ -106,7 +106,7 @@ def _named(part: str, kind: str, pattern: str) -> Condition:
         return lambda work: "test" in work.type.lower()
     try:
         expression = re.compile(pattern)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         problem = f"{part!r} has the pattern {pattern!r}, which is no regular expression: {error}"
         raise PolicyError(problem) from error
     return lambda work: expression.fullmatch(getattr(work, kind)) is not None

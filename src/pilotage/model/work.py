@@ -26,9 +26,16 @@ FileName = Annotated[
 OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Cores = Annotated[int, Field(ge=0, le=1_000_000)]
-Megabytes = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+FileSize = Annotated[int, Field(ge=0, le=10**15)]
+"""Bytes of one file, so few that no sum of sizes leaves 64 bits."""
+
+Megabytes = Annotated[float, Field(ge=0, le=1e9)]
+Seconds = Annotated[float, Field(ge=0, le=1e10)]
+NonNegative = Annotated[float, Field(ge=0, le=1e12)]
 Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|sha256:[0-9a-f]{64}|)$")]
+
+MOST_JOBS = 100_000
+"""Jobs of one task, which come into being together."""
 
 CPU_SEGMENTS = (600, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 1080000)
 """CPU time is rounded up to one of these, in seconds, so that like jobs share a task queue (P1)."""
@@ -41,7 +48,7 @@ class InputFile:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     name: FileName
-    size: Count
+    size: FileSize
     checksum: Checksum = ""
     replicas: tuple[Name, ...] = ()
 
@@ -98,8 +105,8 @@ class TaskSpec:
     inputs: tuple[InputFile | InputPattern, ...] = ()
     outputs: tuple[OutputName, ...] = ()
     merge: MergeSpec | None = None
-    files_per_job: Annotated[int, Field(ge=1)] = 1
-    jobs: Annotated[int, Field(ge=1, le=10_000_000)] = 1
+    files_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+    jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] = 1
     events_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
     scouts: Annotated[int, Field(ge=0, le=1000)] = 10
@@ -109,14 +116,14 @@ class TaskSpec:
     ram: Megabytes = 0
     ram_unit: Literal["MBPerCore", "MB"] = "MBPerCore"
     base_ram: Megabytes = 0
-    cpu_time: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+    cpu_time: NonNegative = 0
     cpu_efficiency: Annotated[float, Field(gt=0, le=1)] = 0.9
     base_time: Seconds = 0
     walltime: Seconds = 0
     work_disk: Megabytes = 0
     out_disk: Megabytes = 0
-    io_intensity: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
-    disk_io: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0
+    io_intensity: NonNegative = 0
+    disk_io: NonNegative = 0
     direct_access_only: bool = False
     ip_connectivity: str = ""
     architecture: str = ""

@@ -12,6 +12,8 @@ from .work import (
     Checksum,
     Count,
     File,
+    FileName,
+    FileSize,
     Job,
     Megabytes,
     OutputName,
@@ -104,7 +106,7 @@ class Output:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     name: OutputName
-    size: Count
+    size: FileSize
     checksum: Checksum
 
 
@@ -112,7 +114,8 @@ class Output:
 class Report:
     """What a pilot says of one attempt: times in s; the most memory (``max_rss``) and work directory in MB.
 
-    ``error`` names the failure. ``max_workdir`` is what the payload added to its directory.
+    ``error`` names the failure. ``max_workdir`` is what the payload added to its directory. ``lost_inputs``
+    are those that are missing at the queue's storage, or have another size or checksum there.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -127,6 +130,7 @@ class Report:
     max_rss: Megabytes = 0
     max_workdir: Megabytes = 0
     outputs: tuple[Output, ...] = ()
+    lost_inputs: tuple[FileName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
