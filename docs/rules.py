@@ -414,8 +414,8 @@ RULES: tuple[Rule, ...] = (
         "Directors submit to the middleware; what fails is left alone for a while.",
         ("pilots.director",),
         ("director.failing_pause",),
-        "A queue where pilots fail before they call: twice as long each time, an hour at most; then one pilot "
-        "is tried. Lists of servers are not yet there.",
+        "A queue where pilots fail before they call: twice as long each time, an hour at most; then one is "
+        "tried. Lists of servers are not yet there.",
     ),
     Rule(
         "P7",
