@@ -46,7 +46,7 @@ def federation(directory: Path) -> Federation:
                 name="north-queue",
                 site="north",
                 storage="north-disk",
-                computing_element=ComputingElement(options={"password": "secret"}),
+                computing_element=ComputingElement(options={"environment": {"PASSWORD": "secret"}}),
             ),
             Queue(name="south-queue", site="south", storage="south-disk"),
         ),

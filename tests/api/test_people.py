@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from pilotage.model.decision import Create
@@ -124,3 +125,32 @@ def test_nobody_makes_a_pilots_token(operator: TestClient) -> None:
     answer = operator.post("/tokens", json={"role": "pilot", "name": "p"})
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["field"] == "role"
+
+
+def test_words_and_numbers_that_no_store_holds_are_refused(operator: TestClient) -> None:
+    for words in ("a\0", "", "é", "a" * 201):
+        answer = operator.get("/pilots", params={"queue": words})
+        assert (answer.status_code, answer.json()["detail"][0]["field"]) == (422, "queue")
+    for number in (0, 2**63):
+        body = {"priorities": [{"id": number, "priority": 1}]}
+        assert operator.post("/transfers/priorities", json=body).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("part", "changes", "field"),
+    [
+        ("storages", {"url": "file://"}, "storages[0].url"),
+        (
+            "queues",
+            {"computing_element": {"options": {"directory": 5}}},
+            "queues[0].computing_element.options",
+        ),
+    ],
+)
+def test_a_federation_that_no_machine_could_use_is_refused(
+    operator: TestClient, tmp_path: Path, part: str, changes: dict[str, Any], field: str
+) -> None:
+    document = to_document(federation(tmp_path))
+    document[part][0].update(changes)
+    answer = operator.put("/federation", json=document)
+    assert (answer.status_code, [fault["field"] for fault in answer.json()["detail"]]) == (422, [field])

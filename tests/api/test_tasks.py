@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from pilotage.model.states import JobState
@@ -53,6 +54,7 @@ def test_faults_of_a_request_name_its_fields(alice: TestClient) -> None:
         assert [fault["field"] for fault in answer.json()["detail"]] == [field]
     answer = alice.get("/tasks", params={"limit": 0, "state": "odd"})
     assert {fault["field"] for fault in answer.json()["detail"]} == {"limit", "state"}
+    assert "Input should" not in answer.text
 
 
 def test_what_is_not_json_is_refused_with_its_place(alice: TestClient) -> None:
@@ -133,3 +135,37 @@ def test_without_a_federation_nothing_is_accepted(tmp_path: Any) -> None:
     assert answer.status_code == 409
     assert "no federation" in answer.json()["detail"]
     house.store.close()
+
+
+def test_a_whole_submission_is_accepted_whole_or_not_at_all(house: House, alice: TestClient) -> None:
+    good: dict[str, Any] = {"name": "good"}
+    for bad in ({"name": "-"}, {"name": "lost", "queues": ["nowhere"]}):
+        answer = alice.post("/tasks", json={"tasks": [good, bad, {**good, "share": "none"}], "whole": True})
+        assert answer.status_code == 422
+        assert [task["index"] for task in answer.json()["refused"]] == [1, 2]
+    assert (alice.get("/tasks").json()["tasks"], house.rung) == ([], [])
+    answer = alice.post("/tasks", json={"tasks": [good, good], "whole": True})
+    assert (answer.status_code, len(answer.json()["tasks"])) == (201, 2)
+
+
+def test_a_submission_has_a_thousand_tasks_and_as_many_faults_at_most(alice: TestClient) -> None:
+    bad = {"name": "-", "queues": ["-"] * 50}
+    answer = alice.post("/tasks", json={"tasks": [bad] * 1000})
+    assert answer.status_code == 422
+    assert [len(task["errors"]) for task in answer.json()["refused"]] == [1] * 1000
+    answer = alice.post("/tasks", json={"tasks": [bad] * 3})
+    assert [len(task["errors"]) for task in answer.json()["refused"]] == [51] * 3
+    answer = alice.post("/tasks", json={"tasks": [bad] * 1001})
+    ((fault,),) = [answer.json()["detail"]]
+    assert (answer.status_code, fault["field"]) == (422, "tasks")
+    assert "1000" in fault["message"]
+
+
+@pytest.mark.parametrize("number", [-1, 2**63, 10**30])
+def test_numbers_in_a_query_that_no_store_holds_are_refused(
+    alice: TestClient, submit: Submit, number: int
+) -> None:
+    for path, name in (("/tasks", "before"), (f"/tasks/{submit()}/jobs", "after")):
+        answer = alice.get(path, params={name: number})
+        assert answer.status_code == 422
+        assert [fault["field"] for fault in answer.json()["detail"]] == [name]

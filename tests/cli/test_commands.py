@@ -1,7 +1,9 @@
 """The commands against a server's answers: what they ask, what they print, how they end."""
 
 import json
+import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -90,27 +92,45 @@ def test_what_the_server_refuses_is_told_with_the_line_of_the_file(
     ]
 
 
-def test_tasks_beside_a_refused_one_are_told_as_accepted(
+def test_a_file_is_submitted_whole_by_one_request(
     pilotage: Pilotage, server: FakeServer, task_file: Path
 ) -> None:
-    refused = [{"index": 1, "errors": [{"field": "share", "message": "there is no share 'x'"}]}]
-    server.answers["POST /tasks"] = (201, {"tasks": [ACCEPTED["tasks"][0]], "refused": refused})
+    server.answers["POST /tasks"] = (201, ACCEPTED)
+    assert pilotage("submit", task_file).exit_code == 0
+    ((_, body),) = server.requests
+    assert (body["whole"], len(body["tasks"])) == (True, 2)
+    task_file.write_text("".join(f"- {{name: n{number}}}\n" for number in range(1001)))
     result = pilotage("submit", task_file)
-    assert (result.exit_code, result.stdout) == (2, "12 count\n")
-    assert result.stderr == f"{task_file}:4: tasks[1].share: there is no share 'x'\n"
+    assert (result.exit_code, len(server.requests)) == (2, 1)
+    assert result.stderr == "1001 tasks are more than the 1000 of one submission; split the file\n"
 
 
-def test_many_tasks_are_submitted_in_batches_and_counted_over_the_file(
-    pilotage: Pilotage, server: FakeServer, task_file: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_file_that_can_be_read_once_has_its_faults_told_with_lines(
+    pilotage: Pilotage, server: FakeServer, task_file: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pilotage.cli.tasks.BATCH", 1)
-    first = {"tasks": [{"index": 0, "id": 12, "name": "count"}], "refused": []}
-    second = {"tasks": [], "refused": [{"index": 0, "errors": [{"field": "name", "message": "is taken"}]}]}
-    server.answers["POST /tasks"] = [(201, first), (422, second)]
-    result = pilotage("submit", task_file)
-    assert [len(body["tasks"]) for _, body in server.requests] == [1, 1]
-    assert result.stdout == "12 count\n"
-    assert result.stderr.endswith(f"{task_file}:4: tasks[1].name: is taken\n")
+    fifo = tmp_path / "stream"
+    os.mkfifo(fifo)
+    for command, call, answer, content, told in (
+        (
+            ("submit",),
+            "POST /tasks",
+            {"tasks": [], "refused": [{"index": 1, "errors": [{"field": "share", "message": "none"}]}]},
+            task_file.read_text(),
+            ":4: tasks[1].share: none\n",
+        ),
+        (
+            ("federation", "load"),
+            "PUT /federation",
+            {"detail": [{"field": "name", "message": "is taken"}]},
+            FEDERATION,
+            ":1: name: is taken\n",
+        ),
+    ):
+        server.answers[call] = (422, answer)
+        with ThreadPoolExecutor() as pool:
+            pool.submit(fifo.write_text, content)
+            result = pilotage(*command, fifo)
+        assert (result.exit_code, result.stderr) == (2, f"{fifo}{told}")
 
 
 @pytest.mark.parametrize(("end", "code"), [("finished", 0), ("failed", 1), ("cancelled", 1)])

@@ -21,6 +21,7 @@ from pilotage.model.federation import ComputingElement, Federation, Queue, Site,
 from pilotage.model.identity import Credential, Identity
 from pilotage.model.work import Requirements, TaskSpec
 from pilotage.model.world import TaskQueue, World
+from pilotage.server import listen
 from pilotage.store import Store
 
 from .conftest import FakeServer, Pilotage
@@ -31,6 +32,7 @@ FEDERATION = Federation(
     storages=(Storage(name="disk", site="oslo", url="file:///data"),),
     queues=(Queue(name="short", site="oslo", storage="disk", computing_element=ComputingElement()),),
 )
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 ADA = Identity(name="ada", vo="atlas")
 WORLD = World(
     time=1e9,
@@ -63,7 +65,7 @@ def world_file(tmp_path: Path) -> Path:
 def test_a_sound_federation_is_said_to_be_one(pilotage: Pilotage, federation_file: Path) -> None:
     result = pilotage("federation", "check", federation_file)
     assert result.exit_code == 0
-    held = "1 sites, 1 storages, 1 queues, 0 links, 1 shares"
+    held = "1 site, 1 storage, 1 queue, 0 links, 1 share"
     assert result.stdout == f"{federation_file} is sound: north with {held}\n"
     document = json.loads(pilotage("federation", "check", federation_file, "--json").stdout)
     assert document == {"valid": True, "faults": []}
@@ -117,6 +119,7 @@ def test_schemas_are_valid_and_take_what_they_describe(
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(document, schema)
     assert pilotage("schema", kind, "--json").stdout == pilotage("schema", kind).stdout
+    assert pilotage("schema", kind).stdout == (REFERENCE / f"{kind}.schema.json").read_text()
 
 
 @pytest.mark.parametrize("step", ["broker", "stage", "provision", "match", "watch"])
@@ -208,14 +211,25 @@ def test_up_runs_the_server_with_what_was_asked(
     runs: list[Any] = []
     monkeypatch.setattr(
         "pilotage.server.run",
-        lambda settings, federation, only, api: runs.append((settings, federation, only, api)),
+        lambda settings, federation, only, listener: runs.append((settings, federation, only, listener)),
     )
     words = ("--federation", federation_file) if as_option else (federation_file,)
     result = pilotage("up", *words, "--only", "split,broker", "--no-api", "--port", 9000)
     assert (result.exit_code, result.stdout) == (0, "")
-    ((settings, federation, only, api),) = runs
-    assert (federation, only, api) == (FEDERATION, ("split", "broker"), False)
+    ((settings, federation, only, listener),) = runs
+    assert (federation, only, listener) == (FEDERATION, ("split", "broker"), None)
     assert (settings.home, settings.port) == (pilotage.home, 9000)
+
+
+def test_up_at_a_port_in_use_changes_nothing_and_says_what_to_do(pilotage: Pilotage) -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        result = pilotage("up", "--port", port)
+    assert (result.exit_code, result.stdout, list(pilotage.home.iterdir())) == (1, "", [])
+    assert result.stderr == (
+        f"port {port} of 127.0.0.1 cannot be listened on: Address already in use; "
+        "give another with --port and in PILOTAGE_URL, or end what listens there\n"
+    )
 
 
 def test_up_refuses_a_loop_that_is_not_there(pilotage: Pilotage) -> None:

@@ -1,9 +1,17 @@
 """Tasks are accepted or refused one by one, their patterns resolved to files."""
 
-from pilotage.model.identity import Identity
-from pilotage.model.work import InputFile, InputPattern
+import pytest
 
-from .house import House
+from pilotage.flow.submit import submit
+from pilotage.model.identity import Identity
+from pilotage.model.work import InputFile, InputPattern, TaskSpec
+
+from .house import ALICE, House
+
+
+def file(name: str, size: int) -> InputFile:
+    """A file in the north."""
+    return InputFile(name=name, size=size, replicas=("north-disk",))
 
 
 def test_a_pattern_becomes_files_with_size_checksum_and_all_storages_that_hold_them(house: House) -> None:
@@ -50,6 +58,19 @@ def test_a_file_known_to_be_otherwise_refuses_only_the_task_that_says_so(house: 
     submitted = house.submit(reading(5), reading(6))
     assert [index for index, _ in submitted.tasks] == [0]
     assert [index for index, _ in submitted.refused] == [1]
+
+
+@pytest.mark.parametrize("wrong", [{"queues": ("nowhere",)}, {"inputs": (file("f", 6),)}])
+def test_of_a_whole_submission_nothing_is_recorded_where_a_task_is_refused(
+    house: House, wrong: dict[str, object]
+) -> None:
+    house.submit({"inputs": (file("f", 5),)})
+    specs = [TaskSpec(**{"name": "t", **spec}) for spec in ({}, {"inputs": (file("g", 1),)}, wrong)]  # type: ignore[arg-type]
+    submitted = submit(house.store, specs, ALICE, house.now, whole=True)
+    assert (submitted.tasks, [index for index, _ in submitted.refused]) == ([], [2])
+    assert len(house.store.queries.tasks(None, None, 10, None)) == 1
+    assert len(house.submit({"inputs": (file("g", 2),)}).tasks) == 1, "g is not known yet"
+    assert len(submit(house.store, specs[:1], ALICE, house.now, whole=True).tasks) == 1
 
 
 def test_only_their_owner_s_tasks_read_outputs(house: House) -> None:

@@ -1,6 +1,9 @@
-"""Tasks and federations in requests, read as those in files are: every fault by field, in plain words."""
+"""Tasks and federations in requests, read as those in files are: every fault by field, in plain words.
 
-from typing import Annotated, Any
+They are read by the routes, in threads of their own: a large one does not keep other requests waiting.
+"""
+
+from typing import Annotated, Any, TypeVar
 
 from pydantic import GetPydanticSchema
 from pydantic_core import core_schema
@@ -10,23 +13,23 @@ from pilotage.federation.faults import BadDocument
 from pilotage.model.federation import Federation
 from pilotage.model.work import TaskSpec
 
+T = TypeVar("T")
 
-def _reading(kind: type[Any]) -> GetPydanticSchema:
-    """Documented as the record itself; read as the record, or as the faults that it has."""
 
-    def read(value: Any, _: Any) -> object:
-        try:
-            return checked(kind, value)
-        except BadDocument as bad:
-            return bad
-
+def _unread(kind: type[Any]) -> GetPydanticSchema:
+    """Documented as the record itself, and left as it came."""
     return GetPydanticSchema(
-        lambda _, handler: core_schema.no_info_wrap_validator_function(read, handler(kind))
+        lambda _, handler: core_schema.no_info_wrap_validator_function(lambda value, _: value, handler(kind))
     )
 
 
-Specified = Annotated[object, _reading(TaskSpec)]
-"""A TaskSpec, or the BadDocument that it is: one wrong task does not keep the others out."""
+Specified = Annotated[object, _unread(TaskSpec)]
+Declared = Annotated[object, _unread(Federation)]
 
-Declared = Annotated[object, _reading(Federation)]
-"""A Federation, its references checked, or the BadDocument that it is."""
+
+def read(kind: type[T], document: object) -> T | BadDocument:
+    """The record that a document describes, or the BadDocument that it is."""
+    try:
+        return checked(kind, document)
+    except BadDocument as bad:
+        return bad

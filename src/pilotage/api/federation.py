@@ -8,12 +8,13 @@ from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel
 
 from pilotage.federation.faults import BadDocument
+from pilotage.flow import acceptance
 from pilotage.model.federation import Federation
 from pilotage.model.world import World
 
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented, faults_of
-from .documents import Declared
+from .documents import Declared, read
 from .parts import Clock, TheStore, Wake
 
 router = APIRouter(tags=["federation"])
@@ -37,10 +38,12 @@ def put_federation(
     body: Annotated[Declared, Body()], caller: Operator, store: TheStore, wake: Wake
 ) -> Response:
     """Replace the federation, without a restart; nothing of one that has faults is taken."""
-    if isinstance(body, BadDocument):
-        return answer({"detail": faults_of(body)}, 422)
-    assert isinstance(body, Federation)
-    version = store.save_federation(body, actor(caller))
+    federation = read(Federation, body)
+    if not isinstance(federation, BadDocument) and (found := acceptance.faults(federation)):
+        federation = BadDocument(found)
+    if isinstance(federation, BadDocument):
+        return answer({"detail": faults_of(federation)}, 422)
+    version = store.save_federation(federation, actor(caller))
     for loop in ("lift", "broker", "provision", "stage"):
         wake(loop)
     return answer({"version": version})

@@ -3,6 +3,7 @@
 from fastapi import APIRouter, Response
 
 from pilotage.model.states import PilotState
+from pilotage.model.work import Name
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
@@ -16,7 +17,7 @@ router = APIRouter(prefix="/pilots", tags=["pilots"])
 def get_pilots(
     store: TheStore,
     state: PilotState | None = None,
-    queue: str | None = None,
+    queue: Name | None = None,
     limit: Limit = 100,
 ) -> Response:
     """Pilots, newest first."""

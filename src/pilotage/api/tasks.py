@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, Response
 from pydantic import BaseModel, Field
 
-from pilotage.federation.faults import BadDocument
+from pilotage.federation.documents import MOST_TASKS
+from pilotage.federation.faults import MOST_FAULTS, BadDocument
 from pilotage.flow import cancel, submit
 from pilotage.flow.submit import Submitted
 from pilotage.model.identity import Credential
@@ -16,17 +17,18 @@ from pilotage.store.views import TaskDetails, TaskView
 
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
-from .documents import Specified
-from .parts import Clock, Id, Limit, TheStore, Wake
+from .documents import Specified, read
+from .parts import AnyId, Clock, Id, Limit, TheStore, Wake
 from .views import Choices, Jobs, Outputs, Tasks
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
 
 
 class Submission(BaseModel, extra="forbid"):
-    """Tasks to be accepted, each for itself."""
+    """Tasks to be accepted, each for itself, or where it is ``whole`` all or none."""
 
-    tasks: Annotated[list[Specified], Field(min_length=1)]
+    tasks: Annotated[list[Specified], Field(min_length=1, max_length=MOST_TASKS)]
+    whole: bool = False
 
 
 class AcceptedTask(BaseModel):
@@ -53,13 +55,21 @@ class SubmissionAnswer(BaseModel):
 
 @router.post("", status_code=201, responses=documented(SubmissionAnswer, 409, status=201))
 def post_tasks(body: Submission, caller: Person, store: TheStore, clock: Clock, wake: Wake) -> Response:
-    """Submit tasks. One that is refused does not keep the others out; 422 if none was accepted."""
-    read = [(index, spec) for index, spec in enumerate(body.tasks) if isinstance(spec, TaskSpec)]
-    misread = [(index, spec) for index, spec in enumerate(body.tasks) if isinstance(spec, BadDocument)]
-    submitted = submit.submit(store, [spec for _, spec in read], caller.identity, clock())
+    """Submit tasks. One that is refused does not keep the others out, unless all are to be accepted or none.
+
+    422 if none was accepted. At most 1000 faults are told, of every refused task one at least.
+    """
+    found = [read(TaskSpec, task) for task in body.tasks]
+    specs = [(index, spec) for index, spec in enumerate(found) if isinstance(spec, TaskSpec)]
+    misread = [(index, spec) for index, spec in enumerate(found) if isinstance(spec, BadDocument)]
+    good = [spec for _, spec in specs]
+    if body.whole and misread:
+        submitted = submit.examine(store, good, caller.identity)
+    else:
+        submitted = submit.submit(store, good, caller.identity, clock(), body.whole)
     if submitted.tasks:
         wake("split")
-    document = _submission(read, misread, submitted)
+    document = _submission(specs, misread, submitted)
     return answer(document, 201 if document.tasks else 422)
 
 
@@ -70,10 +80,11 @@ def _submission(
     accepted = [
         AcceptedTask(index=read[place][0], id=id_, name=read[place][1].name) for place, id_ in submitted.tasks
     ]
-    refused = [RefusedTask(index=index, errors=faults_of(bad)) for index, bad in misread]
-    for place, faults in submitted.refused:
-        refused.append(RefusedTask(index=read[place][0], errors=[FieldFault(*fault) for fault in faults]))
-    return SubmissionAnswer(tasks=accepted, refused=sorted(refused, key=lambda task: task.index))
+    refused = {index: faults_of(bad) for index, bad in misread}
+    refused |= {read[at][0]: [FieldFault(*fault) for fault in faults] for at, faults in submitted.refused}
+    most = MOST_FAULTS // max(1, len(refused))
+    told = [RefusedTask(index=index, errors=refused[index][:most]) for index in sorted(refused)]
+    return SubmissionAnswer(tasks=accepted, refused=told)
 
 
 @router.get("", responses=documented(Tasks))
@@ -82,7 +93,7 @@ def get_tasks(
     store: TheStore,
     state: TaskState | None = None,
     limit: Limit = 100,
-    before: Annotated[int | None, Query(description="only tasks of a smaller id")] = None,
+    before: Annotated[AnyId | None, Query(description="only tasks of a smaller id")] = None,
 ) -> Response:
     """The caller's tasks, an operator's everybody's, newest first."""
     return answer({"tasks": store.queries.tasks(owner_seen(caller), state, limit, before)})
@@ -119,7 +130,7 @@ def get_jobs(
     store: TheStore,
     state: JobState | None = None,
     limit: Limit = 100,
-    after: Annotated[int, Query(description="only jobs of a larger id")] = 0,
+    after: Annotated[AnyId, Query(description="only jobs of a larger id")] = 0,
 ) -> Response:
     """A task's jobs by id."""
     seen(store, caller, task)

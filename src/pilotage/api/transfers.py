@@ -10,7 +10,7 @@ from pilotage.model.states import TransferState
 
 from .access import FOR_OPERATORS, Operator, actor
 from .answers import answer, documented
-from .parts import Clock, Limit, TheStore, Wake
+from .parts import LARGEST_ID, Clock, Limit, TheStore, Wake
 from .views import Transfers
 
 router = APIRouter(prefix="/transfers", tags=["transfers"])
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/transfers", tags=["transfers"])
 class TransferPriority(BaseModel, extra="forbid"):
     """A live transfer and the DTR priority it is given."""
 
-    id: int
+    id: Annotated[int, Field(ge=1, le=LARGEST_ID)]
     priority: Annotated[int, Field(ge=1, le=100)]
 
 

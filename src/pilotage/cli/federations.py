@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from . import importing
-from .output import Json, document_text, show_json
+from .output import Json, document_text, plural, show_json
 
 app = typer.Typer(
     help="Check a federation's file, load it into the server, show the one in force, or import one.",
@@ -21,25 +21,31 @@ File = Annotated[Path, typer.Argument(help="A federation's YAML or JSON file.")]
 
 @app.command(epilog="Example: pilotage federation check federation.yaml")
 def check(file: File, json_output: Json = False) -> None:
-    """Check a file without a server: every fault with its line."""
+    """Check a file without a server: every fault with its line.
+
+    What is not installed on this machine is said on standard error, and is no fault.
+    """
     from dataclasses import asdict
 
     from pilotage.federation.documents import read
-    from pilotage.federation.faults import BadFile
+    from pilotage.federation.faults import BadFile, field_name
+    from pilotage.flow import acceptance
     from pilotage.model.federation import Federation
 
     try:
-        federation = read(Federation, file)
+        federation = read(Federation, file, acceptance.faults)
     except BadFile as bad:
         if not json_output:
             raise
         show_json({"valid": False, "faults": [asdict(fault) for fault in bad.faults]})
         raise typer.Exit(2) from None
+    for missing in acceptance.lacking(federation):
+        typer.echo(f"{field_name(missing.path)}: {missing.text}", err=True)
     if json_output:
         show_json({"valid": True, "faults": []})
     else:
         parts = ("sites", "storages", "queues", "links", "shares")
-        held = ", ".join(f"{len(getattr(federation, part))} {part}" for part in parts)
+        held = ", ".join(plural(len(getattr(federation, part)), part[:-1]) for part in parts)
         typer.echo(f"{file} is sound: {federation.name} with {held}")
 
 
@@ -52,13 +58,12 @@ def load(file: File, json_output: Json = False) -> None:
 
     from .client import Client
 
-    federation = documents.read(Federation, file)
+    source = documents.Source.of(file)
+    federation = documents.read(Federation, source)
     with Client() as client:
         answer = client.send("PUT", "/federation", to_document(federation), also=(422,))
     if "version" not in answer:
-        raise documents.refused(
-            file, [(None, fault["field"], fault["message"]) for fault in answer["detail"]]
-        )
+        raise source.refused((None, fault["field"], fault["message"]) for fault in answer["detail"])
     if json_output:
         show_json(answer)
     else:

@@ -41,6 +41,7 @@ def up(
 
     from pilotage import server
     from pilotage.federation.documents import read
+    from pilotage.flow import acceptance
     from pilotage.model.federation import Federation
 
     loops = tuple(name.strip() for name in only.split(",")) if only is not None else ()
@@ -49,7 +50,7 @@ def up(
         raise BadInput(f"there is no loop {', '.join(unknown)}; there are {', '.join(server.LOOPS)}")
     declared = file or federation
     known = settings().at(host, port)
-    read_federation = read(Federation, declared) if declared else None
+    read_federation = read(Federation, declared, acceptance.faults) if declared else None
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     name = store_name(known.store)

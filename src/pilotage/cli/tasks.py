@@ -5,16 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import Failure
+from .errors import BadInput, Failure
 from .output import Column, Json, ago, console, counts, show, show_json
 
 if TYPE_CHECKING:
     from .client import Client
 
 app = typer.Typer()
-
-BATCH = 4_000_000
-"""Bytes of tasks that one request carries."""
 
 TASKS = (
     Column("task", number=True),
@@ -41,20 +38,19 @@ def submit(
 ) -> None:
     """Submit tasks and print their ids.
 
-    A file with faults is refused as a whole. Every fault is told with its line, the server's as well.
+    A file with faults is refused as a whole, and nothing of it submitted. Every fault is told with its line,
+    the server's as well. A file has at most 1000 tasks.
     """
     from pilotage.federation import documents
 
     from . import following
     from .client import Client
 
-    specs = documents.read_tasks(file)
+    source = documents.Source.of(file)
+    specs = documents.read_tasks(source)
     with Client() as client:
         answer = _submit(client, specs)
         ids = [task["id"] for task in answer["tasks"]]
-        if not json_output:
-            for task in answer["tasks"]:
-                typer.echo(f"{task['id']} {task['name']}")
         if answer["refused"]:
             if json_output:
                 show_json(answer)
@@ -63,7 +59,10 @@ def submit(
                 for task in answer["refused"]
                 for fault in task["errors"]
             ]
-            raise documents.refused(file, faults)
+            raise source.refused(faults)
+        if not json_output:
+            for task in answer["tasks"]:
+                typer.echo(f"{task['id']} {task['name']}")
         views = following.follow(client, ids, shown=watch and not json_output) if wait or watch else None
     if json_output:
         show_json({**answer, "tasks": views or answer["tasks"]})
@@ -71,30 +70,16 @@ def submit(
 
 
 def _submit(client: "Client", specs: Any) -> dict[str, list[Any]]:
-    """The server's answers to all tasks as one, indices counted over the whole file."""
-    from rich.progress import track
+    """The server's answer to all tasks in one request: it takes all of them or none."""
+    from pilotage.federation.documents import MOST_TASKS
+    from pilotage.model.documents import to_document
 
-    from pilotage.model.documents import to_document, to_json
-
-    batches: list[list[Any]] = [[]]
-    size = 0
-    for spec in specs:
-        length = len(to_json(spec))
-        if batches[-1] and size + length > BATCH:
-            batches.append([])
-            size = 0
-        batches[-1].append(to_document(spec))
-        size += length
-    answer: dict[str, list[Any]] = {"tasks": [], "refused": []}
-    done = 0
-    err = console(stderr=True)
-    for batch in track(batches, "submitting", console=err, transient=True, disable=len(batches) == 1):
-        found = client.send("POST", "/tasks", {"tasks": batch}, also=(422,))
-        if "tasks" not in found:
-            raise Failure(f"the server did not understand the tasks: {found.get('detail')}")
-        for kind in answer:
-            answer[kind] += [{**item, "index": item["index"] + done} for item in found[kind]]
-        done += len(batch)
+    if len(specs) > MOST_TASKS:
+        raise BadInput(f"{len(specs)} tasks are more than the {MOST_TASKS} of one submission; split the file")
+    body = {"tasks": [to_document(spec) for spec in specs], "whole": True}
+    answer: dict[str, list[Any]] = client.send("POST", "/tasks", body, also=(422,))
+    if "tasks" not in answer:
+        raise Failure(f"the server did not understand the tasks: {answer.get('detail')}")
     return answer
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .configuration import settings, using_store
+from .errors import BadInput
 from .output import Json, show_json
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def create(
 
     Made in the store where this machine has it, else by the server, which wants an operator's token.
     """
+    if not name.strip():
+        raise BadInput("--name is empty; say who bears the token")
     seconds = None if expires is None else expires * 86400
     identity = {"name": name, "vo": vo, "group": group, "vo_role": vo_role}
     known = settings()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .errors import BadInput
-from .output import Column, Json, console, document_text, show, show_json
+from .output import Column, Json, console, document_text, plural, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.model.decision import Decision
@@ -60,7 +60,7 @@ def world(
     if json_output:
         show_json({"output": str(output), "time": document["time"], "seed": document["seed"]})
     else:
-        typer.echo(f"{output} holds the world of now: {len(document['jobs'])} jobs", err=True)
+        typer.echo(f"{output} holds the world of now: {plural(len(document['jobs']), 'job')}", err=True)
 
 
 @app.command(epilog="Example: pilotage plan broker --world world.yaml --json")
@@ -68,14 +68,27 @@ def plan(
     step: Annotated[Step, typer.Argument(help="The step that decides.")],
     world: Annotated[Path, typer.Option(help="A saved world; nothing else is read, nothing is changed.")],
     json_output: Json = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="PILOTAGE_DEBUG", help="Show where a step fails, if it does.")
+    ] = False,
 ) -> None:
-    """Decide from a saved world. The same world gives the same decision, byte for byte."""
+    """Decide from a saved world. The same world gives the same decision, byte for byte.
+
+    A world that was changed by hand is checked first, and every fault told with its line.
+    """
     from pilotage.federation.documents import read
     from pilotage.flow import planning
     from pilotage.model.documents import canonical_json
     from pilotage.model.world import World
 
-    decision = planning.plan(step.value, read(World, world))
+    saved = read(World, world)
+    try:
+        decision = planning.plan(step.value, saved)
+    except Exception as error:
+        if debug:
+            raise
+        reason = f"{type(error).__name__}: {error}"
+        raise BadInput(f"{step} cannot decide from {world}: {reason}; --debug shows where") from error
     if json_output:
         typer.echo(canonical_json(decision))
     else:

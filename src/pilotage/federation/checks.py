@@ -12,12 +12,18 @@ from pilotage.model import fairshare
 from pilotage.model.federation import Federation, GlobalShare, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.software import ArchitectureError, parse_architecture
-from pilotage.model.work import InputFile, TaskSpec
+from pilotage.model.work import MOST_JOBS, InputFile, TaskSpec
 
 from .faults import MOST_FAULTS, Fault, Path
 
 MAX_PAYLOAD = 1 << 20
-"""Bytes that the payload files of a task may have together."""
+"""Bytes that the payload files of a task may have together, or the words of a command."""
+
+MAX_WORD = 100_000
+"""Bytes of one word of a command, or of all variables: more, no operating system hands to a process."""
+
+RESERVED = frozenset({"inputs", "inputs.txt", "tmp"})
+"""What a pilot puts into a payload's directory; ``stdout`` and ``stderr`` may be outputs besides."""
 
 _PLUGINS = "pilotage.brokerage"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -189,32 +195,58 @@ def _payload(spec: TaskSpec) -> Iterator[Fault]:
         yield Fault(("payload_files",), "are for an empty payload", "give a command that uses them")
     if spec.merge and not spec.outputs:
         yield Fault(("merge",), "there is nothing to merge", "give outputs, which the merge job reads")
+    for name in spec.payload_files:
+        if name in RESERVED | {"stdout", "stderr"}:
+            yield _reserved(("payload_files", name), name)
     size = sum(len(text.encode()) for text in spec.payload_files.values())
     if size > MAX_PAYLOAD:
         message = f"have {size} bytes together, above {MAX_PAYLOAD}"
         yield Fault(("payload_files",), message, "put large files on a storage and name them as inputs")
 
 
+def _reserved(path: Path, name: str) -> Fault:
+    return Fault(path, f"{name!r} is there already in the directory of a payload", "give another name")
+
+
 def _words(spec: TaskSpec) -> Iterator[Fault]:
     """Variables and commands that no operating system takes."""
+    size = sum(len(f"{name}={value}".encode()) for name, value in spec.environment.items())
+    if size > MAX_WORD:
+        message = f"has {size} bytes, above {MAX_WORD}"
+        yield Fault(("environment",), message, "put long values into a payload file")
     for name, value in spec.environment.items():
         if not _VARIABLE.fullmatch(name):
             message = f"{name!r} is not the name of a variable"
             yield Fault(("environment", name), message, "give letters, digits and _, without a digit first")
         elif "\0" in value:
             yield Fault(("environment", name), "holds a null character", "leave it out")
-    merge: Sequence[str] = spec.merge.command if spec.merge else ()
-    for path, command in ((("command",), spec.command), (("merge", "command"), merge)):
-        if any("\0" in word for word in command):
-            yield Fault(path, "holds a null character", "leave it out")
-        elif command and not command[0]:
-            yield Fault((*path, 0), "is empty", "give the program to run")
+    yield from _command(("command",), spec.command)
+    yield from _command(("merge", "command"), spec.merge.command if spec.merge else ())
+
+
+def _command(path: Path, command: Sequence[str]) -> Iterator[Fault]:
+    if any("\0" in word for word in command):
+        yield Fault(path, "holds a null character", "leave it out")
+    elif command and not command[0]:
+        yield Fault((*path, 0), "is empty", "give the program to run")
+    sizes = [len(word.encode()) for word in command]
+    remedy = "put long texts into a payload file"
+    for at, size in enumerate(sizes):
+        if size > MAX_WORD:
+            yield Fault((*path, at), f"has {size} bytes, above {MAX_WORD}", remedy)
+    if sum(sizes) > MAX_PAYLOAD:
+        yield Fault(path, f"has {sum(sizes)} bytes, above {MAX_PAYLOAD}", remedy)
 
 
 def _files(spec: TaskSpec) -> Iterator[Fault]:
-    yield from _twice(("outputs",), spec.outputs)
-    if spec.merge:
-        yield from _twice(("merge", "outputs"), spec.merge.outputs)
+    merged = spec.merge.outputs if spec.merge else ()
+    for path, names in (("outputs",), spec.outputs), (("merge", "outputs"), merged):
+        yield from _twice(path, names)
+        yield from (_reserved((*path, at), name) for at, name in enumerate(names) if name in RESERVED)
+    jobs = -(-len(spec.inputs) // spec.files_per_job)
+    if jobs > MOST_JOBS:
+        message = f"{len(spec.inputs)} make {jobs} jobs, above {MOST_JOBS}"
+        yield Fault(("inputs",), message, "give a larger files_per_job, or submit several tasks")
     first: dict[str, int] = {}
     for at, file in enumerate(spec.inputs):
         if isinstance(file, InputFile):

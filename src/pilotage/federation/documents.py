@@ -2,7 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any, TypeVar
@@ -12,20 +14,23 @@ from pydantic import ValidationError
 from pilotage.model.documents import from_json, to_document
 from pilotage.model.federation import Federation
 from pilotage.model.work import TaskSpec
+from pilotage.model.world import World
 
-from . import checks, messages, text
+from . import checks, messages, text, worlds
 from .faults import MOST_FAULTS, BadDocument, BadFile, Fault, FileFault, Path, field_name
 
 T = TypeVar("T")
 
 MAX_BYTES = 1 << 30
+MOST_TASKS = 1000
+"""Tasks of one submission."""
 
 
 def checked(kind: type[T], document: object) -> T:
     """The record that a document of plain values describes, its types taken strictly.
 
     Raises :class:`BadDocument` with every fault in plain words, up to ``MOST_FAULTS``. References within a
-    federation are checked too.
+    federation or a world are checked too.
     """
     try:
         value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
@@ -34,36 +39,72 @@ def checked(kind: type[T], document: object) -> T:
     except (ValueError, RecursionError) as error:
         fault = Fault((), "holds a number that is not finite, or is nested too deeply", "leave it out")
         raise BadDocument([fault]) from error
-    faults = checks.federation_faults(value) if isinstance(value, Federation) else []
+    faults: list[Fault] = []
+    if isinstance(value, Federation):
+        faults = checks.federation_faults(value)
+    elif isinstance(value, World):
+        faults = worlds.check_world(value)
     if faults:
         raise BadDocument(faults)
     return value
 
 
-def read(kind: type[T], path: str | FilePath) -> T:
-    """The federation or world in a file of YAML or JSON. Raises :class:`BadFile` with every fault."""
-    content = read_text(path)
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that was read: once, for it may be a stream, whatever is found wrong with it later."""
+
+    path: str | FilePath
+    content: str
+
+    @classmethod
+    def of(cls, path: "str | FilePath | Source") -> "Source":
+        """The file at a path. Raises :class:`BadFile` where there is none."""
+        return path if isinstance(path, Source) else cls(path, read_text(path))
+
+    def refused(self, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
+        """What somebody else found wrong, with its lines: (index of the task, field, message) each."""
+        places = [place for place, _ in _tasks(text.parse(self.content))]
+        found = []
+        for index, field, message in faults:
+            parts = tuple(
+                int(part) if part.isdigit() else part for part in re.split(r"[.\[\]]+", field) if part
+            )
+            found.append(Fault((*(() if index is None else places[index]), *parts), message))
+        return _located(self.path, self.content, found)
+
+
+def read(
+    kind: type[T], path: str | FilePath | Source, also: Callable[[T], Iterable[Fault]] = lambda _: ()
+) -> T:
+    """The federation or world in a file of YAML or JSON, sound by what is checked ``also``.
+
+    Raises :class:`BadFile` with every fault.
+    """
+    source = Source.of(path)
     try:
-        document = text.parse(content)
+        document = text.parse(source.content)
         if not isinstance(document, dict):
             raise BadDocument([Fault((), f"{messages.show(document)} is not a mapping", "give name: value")])
-        return checked(kind, document)
+        value = checked(kind, document)
+        if faults := list(also(value)):
+            raise BadDocument(faults)
+        return value
     except BadDocument as bad:
-        raise _located(path, content, bad.faults) from bad
+        raise _located(source.path, source.content, bad.faults) from bad
 
 
-def read_tasks(path: str | FilePath) -> tuple[TaskSpec, ...]:
+def read_tasks(path: str | FilePath | Source) -> tuple[TaskSpec, ...]:
     """The tasks in a file: one or a list, bare or below ``task:`` or ``tasks:``.
 
     A payload file is given as a path relative to the file, or as its text where that has a line break.
     Raises :class:`BadFile` with every fault of every task.
     """
-    content = read_text(path)
+    source = Source.of(path)
     specs: list[TaskSpec] = []
     faults: list[Fault] = []
     try:
-        for place, document in _tasks(text.parse(content)):
-            faults += _with_payload(place, document, FilePath(path).parent)
+        for place, document in _tasks(text.parse(source.content)):
+            faults += _with_payload(place, document, FilePath(source.path).parent)
             try:
                 spec = checked(TaskSpec, document)
                 found = checks.task_faults(spec)
@@ -74,20 +115,8 @@ def read_tasks(path: str | FilePath) -> tuple[TaskSpec, ...]:
     except BadDocument as bad:
         faults += bad.faults
     if faults:
-        raise _located(path, content, faults)
+        raise _located(source.path, source.content, faults)
     return tuple(specs)
-
-
-def refused(path: str | FilePath, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
-    """What somebody else found wrong in a file, with its lines: (index of the task, field, message) each."""
-    content = read_text(path)
-    document = text.parse(content)
-    places = [place for place, _ in _tasks(document)]
-    found = []
-    for index, field, message in faults:
-        parts = tuple(int(part) if part.isdigit() else part for part in re.split(r"[.\[\]]+", field) if part)
-        found.append(Fault((*(() if index is None else places[index]), *parts), message))
-    return _located(path, content, found)
 
 
 def write(value: object) -> str:
@@ -121,13 +150,24 @@ def _with_payload(place: Path, document: Any, folder: FilePath) -> Iterator[Faul
     for name, value in files.items():
         if isinstance(value, str) and "\n" not in value:
             try:
-                files[name] = read_text(folder / value, checks.MAX_PAYLOAD)
+                files[name] = _read_plain(folder / value)
             except BadFile as bad:
                 fault = bad.faults[0]
                 remedy = "give a path relative to this file, or the text itself as a block after a |"
                 yield Fault((*place, "payload_files", name), f"{fault.file}: {fault.message}", remedy)
             except ValueError:
                 yield Fault((*place, "payload_files", name), f"{messages.show(value)} is not a path", "")
+
+
+def _read_plain(path: FilePath) -> str:
+    """The text of a payload file: no pipe or device, of which one never knows whether it ends."""
+    try:
+        plain = stat.S_ISREG(path.stat().st_mode) or path.is_dir()
+    except OSError:
+        plain = True  # reading it tells what is wrong
+    if not plain:
+        raise BadFile([FileFault(str(path), None, "", "is not a regular file", "")])
+    return read_text(path, checks.MAX_PAYLOAD)
 
 
 def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:

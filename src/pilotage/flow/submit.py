@@ -28,8 +28,27 @@ class Submitted:
     refused: list[tuple[int, list[Fault]]] = field(default_factory=list)
 
 
-def submit(store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float) -> Submitted:
-    """Accept each task that can be accepted; one that cannot does not keep the others out."""
+def submit(
+    store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float, whole: bool = False
+) -> Submitted:
+    """Accept each task that can be accepted; one that cannot does not keep the others out.
+
+    With ``whole`` all are accepted or none: nothing is recorded where any is refused.
+    """
+    submitted, accepted = _examined(store, specs, owner)
+    if not (whole and submitted.refused):
+        _record(store, accepted, owner, now, submitted, whole)
+    return submitted
+
+
+def examine(store: Store, specs: Sequence[TaskSpec], owner: Identity) -> Submitted:
+    """What would be refused, as far as that shows without recording anything."""
+    return _examined(store, specs, owner)[0]
+
+
+def _examined(
+    store: Store, specs: Sequence[TaskSpec], owner: Identity
+) -> tuple[Submitted, list[tuple[int, TaskSpec]]]:
     federation = store.federation()
     submitted = Submitted()
     accepted: list[tuple[int, TaskSpec]] = []
@@ -40,8 +59,7 @@ def submit(store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float)
             submitted.refused.append((index, faults))
         else:
             accepted.append((index, resolved))
-    _record(store, accepted, owner, now, submitted)
-    return submitted
+    return submitted, accepted
 
 
 def _faults(spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
@@ -62,21 +80,34 @@ def _foreign(store: Store, spec: TaskSpec, owner: Identity) -> list[Fault]:
 
 
 def _record(
-    store: Store, accepted: list[tuple[int, TaskSpec]], owner: Identity, now: float, submitted: Submitted
+    store: Store,
+    accepted: list[tuple[int, TaskSpec]],
+    owner: Identity,
+    now: float,
+    submitted: Submitted,
+    whole: bool = False,
 ) -> None:
-    """All in one commit; where a file contradicts what is known, one by one, to refuse only who is wrong."""
+    """All in one commit; where a file contradicts what is known, one by one, to refuse only who is wrong.
+
+    With ``whole`` none is recorded then, and all who name the file are refused.
+    """
     if not accepted:
         return
     try:
         ids = _commit(store, [spec for _, spec in accepted], owner, now)
     except FileConflict as conflict:
-        if len(accepted) == 1:
-            submitted.refused.append((accepted[0][0], [("inputs", str(conflict))]))
+        if whole or len(accepted) == 1:
+            naming = [at for at, spec in accepted if any(_is(file, conflict.name) for file in spec.inputs)]
+            submitted.refused.extend((at, [("inputs", str(conflict))]) for at in naming)
             return
         for one in accepted:
             _record(store, [one], owner, now, submitted)
         return
     submitted.tasks.extend((index, id_) for (index, _), id_ in zip(accepted, ids, strict=True))
+
+
+def _is(file: InputFile | InputPattern, name: str) -> bool:
+    return isinstance(file, InputFile) and file.name == name
 
 
 def _commit(store: Store, specs: list[TaskSpec], owner: Identity, now: float) -> list[int]:

@@ -1,0 +1,107 @@
+"""What must agree within a world before anything can be decided from it."""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import asdict
+from itertools import chain, islice
+
+from pydantic import ValidationError
+
+from pilotage.model.documents import from_document
+from pilotage.model.software import ArchitectureError, parse_architecture
+from pilotage.model.work import Requirements
+from pilotage.model.world import World
+
+from .checks import brokerages, federation_faults
+from .faults import MOST_FAULTS, Fault
+
+_KEYS = {"tasks": "id", "jobs": "id", "transfers": "id", "pilots": "id", "files": "name"}
+_NUMBERS = {
+    "jobs": ("priority", "attempt", "events"),
+    "files": ("size",),
+    "transfers": ("priority", "attempt"),
+    "pilots": ("cores", "memory", "walltime", "matched"),
+    "task_queues": ("jobs", "priority"),
+    "job_counts": ("jobs",),
+    "task_counts": ("jobs",),
+    "link_counts": ("files",),
+    "queue_reports": ("batch_workers",),
+    "requests": ("cores", "memory", "walltime", "max_jobs"),
+}
+_LARGEST = 10**15
+
+
+def check_world(world: World) -> list[Fault]:
+    """Every contradiction in a world that somebody may have changed by hand, its federation's included."""
+    federation = (
+        Fault(("federation", *fault.path), fault.message, fault.remedy)
+        for fault in federation_faults(world.federation)
+    )
+    found = chain(
+        federation, _numbers(world), _names(world), _references(world), _requirements(world), _specs(world)
+    )
+    return list(islice(found, MOST_FAULTS))
+
+
+def _numbers(world: World) -> Iterator[Fault]:
+    if world.seed < 0:
+        yield Fault(("seed",), f"{world.seed} is below 0", "give 0 or more")
+    for kind, names in _NUMBERS.items():
+        for at, record in enumerate(getattr(world, kind)):
+            for name in names:
+                value = getattr(record, name)
+                if not 0 <= value <= _LARGEST:
+                    yield Fault((kind, at, name), f"{value} is not within 0 to {_LARGEST}", "")
+
+
+def _names(world: World) -> Iterator[Fault]:
+    for kind, key in _KEYS.items():
+        first: dict[Hashable, int] = {}
+        for at, record in enumerate(getattr(world, kind)):
+            name = getattr(record, key)
+            if name in first:
+                yield Fault((kind, at, key), f"{name!r} is that of {kind}[{first[name]}] already", "keep one")
+            first.setdefault(name, at)
+
+
+def _references(world: World) -> Iterator[Fault]:
+    ids = {task.id for task in world.tasks}
+    for kind in ("jobs", "task_counts"):
+        for at, record in enumerate(getattr(world, kind)):
+            if record.task not in ids:
+                yield Fault(
+                    (kind, at, "task"), f"there is no task {record.task} in this world", "add it to tasks"
+                )
+
+
+def _requirements(world: World) -> Iterator[Fault]:
+    sound: dict[str, bool] = {"": False}
+    for kind in ("jobs", "task_queues", "pilots"):
+        for at, record in enumerate(getattr(world, kind)):
+            text = record.requirements
+            if text not in sound:
+                sound[text] = _sound(text)
+            if not sound[text] and (text or kind != "pilots"):
+                remedy = "give [vo, group, owner, cores, memory in MB, CPU time in s, private] as JSON"
+                yield Fault((kind, at, "requirements"), f"{text[:100]!r} does not parse", remedy)
+
+
+def _sound(text: str) -> bool:
+    try:
+        found = from_document(Requirements, asdict(Requirements.from_text(text)))
+    except (ValueError, TypeError, ValidationError, RecursionError):
+        return False
+    return 1 <= found.cores <= 10**6 and 0 <= found.memory <= _LARGEST and 0 < found.cpu_time <= _LARGEST
+
+
+def _specs(world: World) -> Iterator[Fault]:
+    """Tasks that no brokerage could read."""
+    known = brokerages()
+    for at, task in enumerate(world.tasks):
+        name = task.spec.brokerage
+        if name and name not in known:
+            message = f"there is no brokerage plugin {name!r}"
+            yield Fault(("tasks", at, "spec", "brokerage"), message, f"known: {', '.join(sorted(known))}")
+        try:
+            parse_architecture(task.spec.architecture)
+        except ArchitectureError as error:
+            yield Fault(("tasks", at, "spec", "architecture"), str(error))

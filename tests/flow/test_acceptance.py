@@ -1,0 +1,75 @@
+"""What a federation asks of the machines that run it."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.flow import acceptance
+from pilotage.model.federation import ComputingElement, Federation
+
+from .house import federation
+
+
+def of(place: Path, url: str = "file:///data", **element: Any) -> Federation:
+    """A federation with this storage and this computing element first."""
+    made = federation(place)
+    return replace(
+        made,
+        storages=(replace(made.storages[0], url=url), *made.storages[1:]),
+        queues=(replace(made.queues[0], computing_element=ComputingElement(**element)),),
+    )
+
+
+@pytest.mark.parametrize(
+    "url", ["file:///data", "http://host/path", "memory://x", "s3://bucket", "root://host//a"]
+)
+def test_a_url_that_some_machine_could_open_is_sound(tmp_path: Path, url: str) -> None:
+    assert acceptance.faults(of(tmp_path, url)) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("file://", "has no path; give an absolute one, as in file:///data"),
+        ("file://data", "has no path"),
+        ("file:///a\0b", "holds a null character"),
+        ("https://", "has no host"),
+        ("http://[", "is not a URL"),
+        ("fil:///data", "is not known here; did you mean file?"),
+    ],
+)
+def test_a_url_that_no_machine_could_open_is_a_fault(tmp_path: Path, url: str, message: str) -> None:
+    (fault,) = acceptance.faults(of(tmp_path, url))
+    assert fault.path == ("storages", 0, "url")
+    assert message in fault.text
+
+
+@pytest.mark.parametrize(
+    ("element", "path"),
+    [
+        ({"kind": "proces"}, "kind"),
+        ({"options": {"directroy": "/x"}}, "options"),
+        ({"options": {"directory": 5}}, "options"),
+        ({"options": {"directory": "a\0"}}, "options"),
+        ({"options": {"environment": ["A"]}}, "options"),
+        ({"options": {"environment": {"A=": "1"}}}, "options"),
+        ({"options": {"environment": {"A": None}}}, "options"),
+    ],
+)
+def test_an_element_whose_adapter_refuses_it_is_a_fault(
+    tmp_path: Path, element: dict[str, Any], path: str
+) -> None:
+    (fault,) = acceptance.faults(of(tmp_path, **element))
+    assert fault.path == ("queues", 0, "computing_element", path)
+
+
+def test_what_is_not_installed_here_is_said_and_no_fault(tmp_path: Path) -> None:
+    made = of(tmp_path, "srm://host/path", kind="htcondor")
+    assert acceptance.faults(made) == []
+    assert [fault.path for fault in acceptance.lacking(made)] == [
+        ("storages", 0, "url"),
+        ("queues", 0, "computing_element", "kind"),
+    ]
+    assert acceptance.lacking(of(tmp_path, options={"environment": {"A": 1}})) == []
