@@ -320,7 +320,10 @@ RULES: tuple[Rule, ...] = (
         ("watchdog.timeouts",),
         settled="What has started is a new attempt, what has not is brokered again.",
     ),
-    Rule("T fast", "Fast rebrokerage of what waits at a queue beyond its thresholds."),
+    Rule(
+        "T fast",
+        "Fast rebrokerage of what waits beyond a queue's thresholds; heartbeat time-outs by workflow.",
+    ),
     Rule(
         "D1",
         "The share of a transfer goes by one criterion: user, VO, group or role.",
