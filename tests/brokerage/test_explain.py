@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pilotage.brokerage.explain import Explanation, explain, lines
-from pilotage.model.decision import Candidates, Choice, Refusal
+from pilotage.model.decision import Asked, Candidates, Choice, Refusal
 from pilotage.model.documents import from_json, to_json
 
 from .worlds import counts, federation, jobs, only_choice, queue, task, world
@@ -30,6 +30,7 @@ REFUSALS = (
         have=(12000.0, 12000.0, *(8000.0,) * 29),
         need=16000.0,
         unit="MB",
+        asked=(Asked(field="ram", value=16000.0, each=1.0),),
     ),
     Refusal(
         rule="B18",
@@ -75,13 +76,14 @@ NOWHERE = Choice(
 def test_the_table_says_what_stands_in_the_way_where_alone_and_who_can_mend_it() -> None:
     assert lines(explain(NOWHERE), world="1893") == [
         "task 4711: no queue of 42 fits (world 1893)",
-        "  memory          31 queues  need 16000 MB, best 12000   only obstacle at 7   you: ask for 12000",
+        "  memory          31 queues  need 16000 MB, best 12000   only obstacle at 7   "
+        "you: ask for ram: 12000",
         "  storage          9 queues  need 2000 GB, best 1100     only obstacle at 2   wait: transfers drain",
         "  connectivity    22 queues                              only obstacle at 0   "
         "you: ask for less connectivity",
         "  waiting jobs     9 queues  need 20, best 50            only obstacle at 0   wait",
         "  status           4 queues                              only obstacle at 0   operator",
-        "  cheapest change: B15 memory, you: ask for 12000; opens 2 queues: Q00, Q01",
+        "  cheapest change: B15 memory, you: ask for ram: 12000; opens 2 queues: Q00, Q01",
     ]
 
 
@@ -109,8 +111,9 @@ def test_where_two_obstacles_stand_everywhere_no_single_change_helps() -> None:
     text = lines(explain(only_choice(world(house, task(ram=1000)))))
     assert text == [
         "task 1: no queue of 1 fits",
-        "  status    1 queue                          only obstacle at 0   operator",
-        "  memory    1 queue  need 900 MB, best 100   only obstacle at 0   you: ask for 100",
+        "  status    1 queue                                         only obstacle at 0   operator",
+        "  memory    1 queue  1000 MB asked, 900 counted, best 100   only obstacle at 0   "
+        "you: ask for ram: 111",
         "  no single change opens a queue",
     ]
 
@@ -129,13 +132,13 @@ def test_a_placement_shows_every_factor_the_runner_up_and_the_margin() -> None:
     explanation = explain(only_choice(world(house, asked, jobs=jobs(asked, 10))))
     assert explanation.placed == {"BIG": 10}
     assert (explanation.runner_up, explanation.decided_by) == ("SMALL", "B32")
-    assert explanation.margin == pytest.approx(2.0)
+    assert explanation.margin == pytest.approx(2 / 3)
     assert [(rank.queue, rank.jobs) for rank in explanation.ranks] == [("BIG", 10), ("SMALL", 0), ("TINY", 0)]
     assert lines(explanation) == [
         "task 1: 10 jobs placed, 0 left; 3 of 3 queues fit",
         "  BIG        10 jobs   weight 3 = B32 3 x B33 1 x B34 1",
         "  SMALL       0 jobs   weight 1 = B32 1 x B33 1 x B34 1",
-        "  runner-up SMALL, 200.0 % behind, most by B32",
+        "  runner-up SMALL, 66.7 % behind, most by B32",
     ]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Response
 
+from pilotage.federation import messages
 from pilotage.federation.faults import BadDocument, field_name
 from pilotage.model.documents import to_json
 
@@ -61,4 +62,5 @@ def faults_of(bad: BadDocument) -> list[FieldFault]:
 
 def misread(errors: Sequence[Any]) -> list[FieldFault]:
     """A request's faults by field, without the part of the request in which they are."""
-    return [FieldFault(".".join(map(str, error["loc"][1:])), error["msg"]) for error in errors]
+    faults = [messages.of_request(error) for error in errors]
+    return [FieldFault(".".join(map(str, fault.path)), fault.text) for fault in faults]

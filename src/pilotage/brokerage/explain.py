@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from pilotage.model.decision import Choice, Mend, Refusal, Value
+
+from .advice import advised, asked_at, need_at, numbers_at
 
 _EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
 
@@ -13,7 +14,8 @@ _EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
 class Obstacle:
     """A check that refuses queues. ``best`` is what the queue nearest to the need has, if numbers.
 
-    ``only`` counts the queues at which nothing else stands in the way; ``action`` says who can mend it, how.
+    ``asked`` is what the user asked for, where the need is another number than that. ``only`` counts the
+    queues at which nothing else stands in the way; ``action`` says who can mend it, how.
     """
 
     rule: str
@@ -25,6 +27,7 @@ class Obstacle:
     best: Value
     unit: str
     action: str
+    asked: Value = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A choice explained. ``margin`` is by how much the best weight exceeds the runner-up's, as a fraction.
+    """A choice explained. ``margin`` is how far the runner-up's weight lies below the best, as a part of it.
 
     ``decided_by`` is the rule whose factor speaks most for the best against the runner-up. Where candidates
     were not ordered by weight there is no margin, and ``ordering`` names the rule that ordered them.
@@ -100,7 +103,7 @@ def explain(choice: Choice) -> Explanation:
         placed=dict(choice.placed),
         ranks=ranks,
         runner_up=second.queue if second else "",
-        margin=ranks[0].weight / by_weight.weight - 1 if by_weight and by_weight.weight > 0 else None,
+        margin=1 - by_weight.weight / ranks[0].weight if by_weight and ranks[0].weight > 0 else None,
         decided_by=_decided_by(ranks[0], by_weight) if by_weight else "",
         obstacles=tuple(obstacles),
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
@@ -183,10 +186,11 @@ def _obstacle(refusal: Refusal, only: Mapping[str, str]) -> Obstacle:
         mend=refusal.mend,
         queues=len(refusal.queues),
         only=len(alone),
-        need=_need(refusal, nearest) if nearest is not None else _need(refusal, 0),
+        need=need_at(refusal, nearest or 0),
         best=refusal.have[nearest] if nearest is not None else None,
         unit=refusal.unit,
         action=_action(refusal, opening),
+        asked=None if nearest is None else asked_at(refusal, nearest),
     )
 
 
@@ -209,20 +213,9 @@ def _change(refusal: Refusal, only: Mapping[str, str]) -> tuple[tuple[int, float
     return (_EASIEST.index(refusal.mend), gap, -len(opened), _key(refusal)), change
 
 
-def _need(refusal: Refusal, place: int) -> Value:
-    return refusal.need[place] if isinstance(refusal.need, tuple) else refusal.need
-
-
-def _numbers(refusal: Refusal, place: int) -> tuple[float, float] | None:
-    pair = _need(refusal, place), refusal.have[place]
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in pair):
-        return cast(tuple[float, float], pair)
-    return None
-
-
 def _gap(refusal: Refusal, place: int) -> float:
     """How far what there is lies from what is needed, as a part of the need; infinite where not numbers."""
-    numbers = _numbers(refusal, place)
+    numbers = numbers_at(refusal, place)
     if numbers is None:
         return float("inf")
     need, have = numbers
@@ -232,7 +225,7 @@ def _gap(refusal: Refusal, place: int) -> float:
 def _nearest(refusal: Refusal, places: Sequence[int]) -> int | None:
     """The place whose queue comes nearest to the need; None where need and have are no numbers."""
     best = min(places, key=lambda place: _gap(refusal, place))
-    return None if _numbers(refusal, best) is None else best
+    return None if numbers_at(refusal, best) is None else best
 
 
 def _action(refusal: Refusal, nearest: int | None) -> str:
@@ -240,9 +233,10 @@ def _action(refusal: Refusal, nearest: int | None) -> str:
         return f"wait: {refusal.lifted_by}" if refusal.lifted_by else "wait"
     if refusal.mend == "operator":
         return "operator"
-    if refusal.lifted_by or nearest is None:
-        return f"you: {refusal.lifted_by or 'change ' + refusal.name}"
-    return f"you: ask for {_text(refusal.have[nearest])}"
+    advice = None if nearest is None else advised(refusal, nearest)
+    if advice:
+        return f"you: ask for {advice[0]}: {_text(advice[1])}"
+    return f"you: {refusal.lifted_by or 'change ' + refusal.name}"
 
 
 def _headline(explanation: Explanation) -> str:
@@ -277,6 +271,9 @@ def _measure(obstacle: Obstacle) -> str:
     if obstacle.best is None:
         return ""
     unit = f" {obstacle.unit}" if obstacle.unit else ""
+    if obstacle.asked is not None:
+        counted = f"{_text(obstacle.asked)}{unit} asked, {_text(obstacle.need)} counted"
+        return f"{counted}, best {_text(obstacle.best)}"
     return f"need {_text(obstacle.need)}{unit}, best {_text(obstacle.best)}"
 
 

@@ -121,10 +121,27 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A field of the task and how a need comes of it: ``need = (fixed + each * value) * factor``.
+
+    ``each`` is None where it differs by queue; the need there tells it. Of ``each * value`` less than
+    ``least`` counts as that much.
+    """
+
+    field: str
+    value: int | float
+    fixed: float = 0.0
+    each: float | None = None
+    factor: float = 1.0
+    least: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """One check and all the queues it refuses: what was needed and what each of them has.
 
     ``have`` is as long as ``queues``; a ``need`` that differs by queue is a tuple of that length too.
+    ``asked`` are the fields that the user could change, what is best changed first.
     """
 
     rule: str
@@ -135,6 +152,7 @@ class Refusal:
     need: Value | tuple[Value, ...]
     unit: str = ""
     lifted_by: str = ""
+    asked: tuple[Asked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """The production brokerage: which queue each group of like jobs goes to, and why (B1 to B38)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pilotage.model.decision import Candidates, Choice, Claim, Decision, Move, Refusal
@@ -85,6 +86,7 @@ class _Cycle:
         self._extensions = extensions
         self._checks = (*CHECKS, *extensions.checks)
         self._ledger = Ledger(queues, extensions.order)
+        self._asks = {(check.rule, check.name): check.asks for check in self._checks if check.asks}
         self._reasons = Reasons(queues)
         self.moves: list[Move] = []
         self.choices: list[Choice] = []
@@ -97,9 +99,17 @@ class _Cycle:
         willing = examination.willing
         factors = self._extensions.weigh(tasks, self._queues)
         for row, group in enumerate(groups):
-            refusals, set_aside = tuple(examination.refusals[row]), tuple(waived.refusals[row])
+            refusals, set_aside = self._asking(group, examination.refusals[row]), tuple(waived.refusals[row])
             own = {rule: values[row] for rule, values in factors.items()}
             self.choices.append(self._decide(group, tasks, row, willing[row], own, refusals, set_aside))
+
+    def _asking(self, group: Group, refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
+        """The same, with the fields of these jobs' task that the needs come of."""
+        asks = self._asks
+        return tuple(
+            replace(refusal, asked=ask(group)) if (ask := asks.get((refusal.rule, refusal.name))) else refusal
+            for refusal in refusals
+        )
 
     def _decide(
         self,

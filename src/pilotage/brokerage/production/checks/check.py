@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from pilotage.brokerage.production.columns import Mask, QueueColumns
+from pilotage.brokerage.production.groups import Group
 from pilotage.brokerage.production.tasks import TaskColumns
-from pilotage.model.decision import Mend
+from pilotage.model.decision import Asked, Mend
+
+MEGABYTE = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ NEVER = Verdict(np.zeros((1, 1), dtype=bool), 0, 0)
 """Refuses nothing: for where no queue declares what a check is about."""
 
 Judge = Callable[[TaskColumns, QueueColumns], Verdict]
+Asking = Callable[[Group], tuple[Asked, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +49,14 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Label):
-    """A labelled judge; ``reads`` names the task columns that it reads."""
+    """A labelled judge; ``reads`` names the task columns that it reads.
+
+    ``asks`` tells of which fields of a task the need comes, so that a user learns what to ask for instead.
+    """
 
     judge: Judge
     reads: tuple[str, ...] = ()
+    asks: Asking | None = None
 
     def refuses(self, tasks: TaskColumns, queues: QueueColumns) -> Mask:
         """The mask alone: broadcastable to (T, Q)."""
@@ -56,13 +64,27 @@ class Check(Label):
 
 
 def check(
-    rule: str, name: str, mend: Mend, *, reads: tuple[str, ...] = (), unit: str = "", lifted_by: str = ""
+    rule: str,
+    name: str,
+    mend: Mend,
+    *,
+    reads: tuple[str, ...] = (),
+    unit: str = "",
+    lifted_by: str = "",
+    asks: Asking | None = None,
 ) -> Callable[[Judge], Check]:
     """Makes a check of the function that judges."""
 
     def make(judge: Judge) -> Check:
         return Check(
-            rule=rule, name=name, mend=mend, judge=judge, reads=reads, unit=unit, lifted_by=lifted_by
+            rule=rule,
+            name=name,
+            mend=mend,
+            judge=judge,
+            reads=reads,
+            unit=unit,
+            lifted_by=lifted_by,
+            asks=asks,
         )
 
     return make

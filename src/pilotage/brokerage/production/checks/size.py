@@ -5,13 +5,15 @@ import numpy as np
 from pilotage.brokerage.production.columns import Column, Mask, QueueColumns
 from pilotage.brokerage.production.tasks import TaskColumns
 
-from .check import NEVER, Check, Verdict, check
+from . import asking
+from .check import MEGABYTE, NEVER, Check, Verdict, check
 
-MEGABYTE = 1e6
 _LESS_DISK = "use less disk in each job"
+_LESS = "use less memory in each job"
+_MORE = "give each job work that uses more memory"
 
 
-@check("B13", "cores", "user", reads=("cores",), unit="cores")
+@check("B13", "cores", "user", reads=("cores",), unit="cores", asks=asking.cores)
 def cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Single-core work on queues of 1 core, multi-core work on those that have the cores; 0 is any."""
     single = (tasks.cores == 1) & (queues.cores == 1)
@@ -20,20 +22,20 @@ def cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(~fits, tasks.cores, queues.cores)
 
 
-@check("B13", "most cores", "user", reads=("max_cores",), unit="cores")
+@check("B13", "most cores", "user", reads=("max_cores",), unit="cores", asks=asking.most_cores)
 def most_cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The task's ``max_cores`` bounds the queue's cores; 0 is no bound."""
     return Verdict((tasks.max_cores > 0) & (queues.cores > tasks.max_cores), tasks.max_cores, queues.cores)
 
 
-@check("B15", "memory", "user", reads=("memory",), unit="MB")
+@check("B15", "memory", "user", reads=("memory",), unit="MB", lifted_by=_LESS, asks=asking.memory)
 def memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected memory, 0.9 of what is asked, is no more than the queue's ``max_memory``."""
     need = tasks.memory * tasks.constant("memory_compensation")
     return Verdict((queues.max_memory > 0) & (need > queues.max_memory), need, queues.max_memory)
 
 
-@check("B15", "least memory", "user", reads=("memory",), unit="MB")
+@check("B15", "least memory", "user", reads=("memory",), unit="MB", lifted_by=_MORE, asks=asking.memory)
 def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected memory is no less than the queue's ``min_memory``."""
     if not queues.min_memory.any():
@@ -42,7 +44,15 @@ def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(need < queues.min_memory, need, queues.min_memory)
 
 
-@check("B17", "work directory", "user", reads=("fixed_disk", "inputs"), unit="MB", lifted_by=_LESS_DISK)
+@check(
+    "B17",
+    "work directory",
+    "user",
+    reads=("fixed_disk", "inputs"),
+    unit="MB",
+    lifted_by=_LESS_DISK,
+    asks=asking.work_directory,
+)
 def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Output and scratch of a job are less than the work directory that a core of the queue has.
 
@@ -53,7 +63,13 @@ def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 
 @check(
-    "B17", "work directory for input", "user", reads=("fixed_disk", "inputs"), unit="MB", lifted_by=_LESS_DISK
+    "B17",
+    "work directory for input",
+    "user",
+    reads=("fixed_disk", "inputs"),
+    unit="MB",
+    lifted_by=_LESS_DISK,
+    asks=asking.work_directory,
 )
 def work_directory_for_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Where the input is copied, it takes its space too."""

@@ -3,6 +3,7 @@
 from pilotage.brokerage.production.columns import Mask, QueueColumns
 from pilotage.brokerage.production.tasks import TaskColumns
 
+from . import asking
 from .check import NEVER, Check, Verdict, check
 
 LONG_ENOUGH = 24 * 3600.0
@@ -34,7 +35,15 @@ def unknown_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(~tasks.walltime_known & _short(queues), LONG_ENOUGH, queues.max_walltime)
 
 
-@check("B21", "walltime", "user", reads=("cpu_work", "base_time", "walltime"), unit="s")
+@check(
+    "B21",
+    "walltime",
+    "user",
+    reads=("cpu_work", "base_time", "walltime"),
+    unit="s",
+    lifted_by="give each job less to do",
+    asks=asking.walltime,
+)
 def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected walltime, by the queue's core power, is no more than ``max_walltime``."""
     need = tasks.cpu_work / queues.core_power + (tasks.base_time + tasks.walltime)
@@ -47,6 +56,8 @@ def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "user",
     reads=("most_cpu_work", "base_time", "walltime", "walltime_known"),
     unit="s",
+    lifted_by="give each job more to do",
+    asks=asking.most_walltime,
 )
 def least_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected walltime, where it is known, of the most events is no less than ``min_walltime``."""

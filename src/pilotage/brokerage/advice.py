@@ -1,0 +1,70 @@
+"""What to ask for instead: the value of a task's field with which a check would pass at a queue."""
+
+from collections.abc import Iterator
+from math import ceil, floor, log10
+from typing import cast
+
+from pilotage.model.decision import Asked, Refusal, Value
+
+MARGIN = 1e-9
+"""Part of what a queue has that is left over where the check's own arithmetic is not repeated exactly."""
+
+Advice = tuple[str, int | float]
+
+
+def advised(refusal: Refusal, place: int) -> Advice | None:
+    """The field and the value that the queue at this place would take; None where no field alone helps."""
+    numbers = numbers_at(refusal, place)
+    if numbers is None:
+        return None
+    found = ((asked.field, _value(asked, *numbers)) for asked in refusal.asked)
+    return next(((field, value) for field, value in found if value is not None), None)
+
+
+def asked_at(refusal: Refusal, place: int) -> float | None:
+    """What the user asked for in all, where another number than that was counted."""
+    numbers = numbers_at(refusal, place)
+    factor = refusal.asked[0].factor if refusal.asked else 1.0
+    return None if numbers is None or factor in (0, 1) else numbers[0] / factor
+
+
+def need_at(refusal: Refusal, place: int) -> Value:
+    """What is needed at the queue at this place."""
+    return refusal.need[place] if isinstance(refusal.need, tuple) else refusal.need
+
+
+def numbers_at(refusal: Refusal, place: int) -> tuple[float, float] | None:
+    """What is needed and what is there, where both are numbers."""
+    pair = need_at(refusal, place), refusal.have[place]
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in pair):
+        return cast(tuple[float, float], pair)
+    return None
+
+
+def _value(asked: Asked, need: float, have: float) -> int | float | None:
+    """The value nearest to what was asked with which the need is met; None where there is none above 0."""
+    if asked.factor <= 0:
+        return None
+    less = need >= have
+    each, limit = asked.each, have
+    if each is None:
+        each = (need / asked.factor - asked.fixed) / asked.value if asked.value else 0.0
+        limit = have * (1 - MARGIN) if less else have * (1 + MARGIN)
+    room = limit / asked.factor - asked.fixed
+    if each <= 0 or room <= asked.least:
+        return None
+    for value in _rounded(room / each, whole=isinstance(asked.value, int), down=less):
+        total = (asked.fixed + each * value) * asked.factor
+        if total <= limit if less else total >= limit:
+            return value if value > 0 else None
+    return None
+
+
+def _rounded(value: float, *, whole: bool, down: bool) -> Iterator[int | float]:
+    """The nearest whole value, or of three digits where that is finer, then those beyond."""
+    digits = 0 if whole or value >= 100 else 2 - floor(log10(value))
+    scaled = value * 10.0**digits
+    nearest = floor(scaled + MARGIN) if down else ceil(scaled - MARGIN)
+    for step in range(3):
+        number = nearest - step if down else nearest + step
+        yield number if digits == 0 else number / 10.0**digits

@@ -1,0 +1,92 @@
+"""Of which fields of a task the needs of checks come, what a user would rather change first."""
+
+from pilotage.brokerage.production.groups import Group
+from pilotage.brokerage.production.tasks import LEAST_OUTPUT
+from pilotage.model.decision import Asked
+from pilotage.model.work import Measured
+
+from .check import MEGABYTE
+
+_NOTHING = Measured(finished=0)
+
+
+def cores(group: Group) -> tuple[Asked, ...]:
+    """Merge jobs have one core, whatever is asked for."""
+    return () if group.kind == "merge" else (Asked(field="cores", value=group.spec.cores, each=1.0),)
+
+
+def most_cores(group: Group) -> tuple[Asked, ...]:
+    """The bound itself."""
+    return (Asked(field="max_cores", value=group.spec.max_cores, each=1.0),)
+
+
+def memory(group: Group) -> tuple[Asked, ...]:
+    """Nothing where the memory was measured: what is asked for no longer counts then."""
+    if _measured(group).memory is not None:
+        return ()
+    spec, factor = group.spec, float(group.policy.constants.memory_compensation)
+    ram = "merge.ram" if group.kind == "merge" and group.task.spec.merge else "ram"
+    per_core = spec.ram * spec.ram_units
+    return (
+        Asked(
+            field=ram,
+            value=float(spec.ram),
+            fixed=float(spec.base_ram),
+            each=float(spec.ram_units),
+            factor=factor,
+        ),
+        Asked(field="base_ram", value=float(spec.base_ram), fixed=float(per_core), each=1.0, factor=factor),
+    )
+
+
+def work_directory(group: Group) -> tuple[Asked, ...]:
+    """What a job leaves behind and its scratch; the first counts as 0.5 GB at least."""
+    spec, found = group.spec, _measured(group)
+    size = sum(total for _, _, total in group.inputs) / MEGABYTE
+    own = spec.out_disk * spec.least_events
+    events, output = spec.work_disk + size, max(LEAST_OUTPUT, own)
+    asked = [] if found.work_disk is not None else [_asked("work_disk", float(spec.work_disk), size + output)]
+    if own > LEAST_OUTPUT:
+        asked.append(_asked(*_events(group), events, LEAST_OUTPUT))
+        if found.out_disk is None:
+            asked.append(_asked("out_disk", float(spec.out_disk), events, LEAST_OUTPUT))
+    return tuple(item for item in asked if item.value)
+
+
+def walltime(group: Group) -> tuple[Asked, ...]:
+    """The walltime itself, or where it comes of CPU time, the events of a job before estimates of them."""
+    spec, found = group.spec, _measured(group)
+    if group.kind == "merge" and group.task.spec.merge:
+        return (Asked(field="merge.walltime", value=float(spec.walltime), each=1.0),)
+    if spec.cpu_time == 0:
+        return (
+            ()
+            if found.walltime is not None
+            else (Asked(field="walltime", value=float(spec.walltime), each=1.0),)
+        )
+    asked = [_asked(*_events(group), spec.base_time)]
+    if found.cpu_time is None:
+        asked.append(_asked("cpu_time", float(spec.cpu_time), spec.base_time))
+    return tuple(asked)
+
+
+def most_walltime(group: Group) -> tuple[Asked, ...]:
+    """The same for the most events that a job may have (B21)."""
+    asked = walltime(group)
+    if asked and asked[0].field == "min_events":
+        return (_asked("events_per_job", group.spec.events_per_job, group.spec.base_time), *asked[1:])
+    return asked
+
+
+def _events(group: Group) -> tuple[str, int]:
+    spec = group.spec
+    return ("min_events", spec.min_events) if spec.min_events else ("events_per_job", spec.events_per_job)
+
+
+def _asked(field: str, value: float, fixed: float, least: float = 0.0) -> Asked:
+    return Asked(field=field, value=value, fixed=float(fixed), least=least)
+
+
+def _measured(group: Group) -> Measured:
+    measured = None if group.kind == "merge" else group.task.measured
+    return measured or _NOTHING
