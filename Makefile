@@ -22,8 +22,8 @@ test: $(READY) ## all tests, on SQLite and on a real PostgreSQL
 	$(BIN)/python -m pytest
 
 check: $(READY) ## format, lint, types, import rules
-	$(BIN)/ruff format --check src tests benchmarks docs
-	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs examples
+	$(BIN)/ruff check src tests benchmarks docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -31,8 +31,8 @@ bench: $(READY) ## figures, as a table and in build/bench.json
 	$(BIN)/python -m benchmarks
 
 format: $(READY) ## rewrite to the house's style
-	$(BIN)/ruff format src tests benchmarks docs
-	$(BIN)/ruff check --fix src tests benchmarks docs
+	$(BIN)/ruff format src tests benchmarks docs examples
+	$(BIN)/ruff check --fix src tests benchmarks docs examples
 
 docs: $(READY) ## the reference pages, from the code
 	$(BIN)/python docs/generate.py

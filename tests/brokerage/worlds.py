@@ -17,7 +17,7 @@ from pilotage.model.federation import (
 )
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
-from pilotage.model.work import Job, JobKind, Task, TaskSpec
+from pilotage.model.work import Job, JobKind, Requirements, Task, TaskSpec
 from pilotage.model.world import JobCount, LinkCount, QueueReport, World
 
 NOW = 1_700_000_000.0
@@ -76,7 +76,7 @@ def jobs(
             kind=kind,
             share=of.spec.share,
             priority=of.spec.priority,
-            requirements="",
+            requirements=Requirements.of(of.spec, of.owner).text,
             state=JobState.DEFINED,
             attempt=1,
             since=NOW,

@@ -1,0 +1,21 @@
+"""The code in the guides does what the guides say."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pilotage.brokerage.contract import violations
+from tests.brokerage.worlds import federation, queue, task, world
+
+GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
+
+
+def test_the_plugins_of_the_guide_keep_the_contract() -> None:
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", (GUIDES / "plugin.md").read_text(), re.DOTALL)[:2]:
+        exec(block, names)
+    state = world(federation([queue("A", site="away"), queue("B", site="home")]), task())
+    for name in ("Ours", "HomeFirst"):
+        plugin = names[name]({})
+        assert violations(plugin, state) == []
+        assert plugin.decide(state).choices[0].candidates.queues == ("B", "A")
