@@ -16,6 +16,8 @@ from pilotage.cli.configuration import using_store
 from pilotage.cli.errors import Failure
 from pilotage.federation import text
 from pilotage.federation.documents import write
+from pilotage.flow import planning
+from pilotage.model.decision import Decision
 from pilotage.model.documents import to_document
 from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.identity import Credential, Identity
@@ -152,6 +154,47 @@ def test_a_plan_is_the_same_byte_for_byte_in_every_process(world_file: Path) -> 
     }
     assert len(plans) == 1
     assert json.loads(plans.pop())["changes"][0]["records"][0]["queue"] == "short"
+
+
+def test_a_step_that_fails_is_told_in_a_sentence_and_shown_with_debug(
+    pilotage: Pilotage, world_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: World) -> Decision:
+        raise KeyError("nowhere")
+
+    monkeypatch.setitem(planning.STEPS, "provision", fails)
+    words = ("plan", "provision", "--world", world_file)
+    result = pilotage(*words)
+    assert result.exit_code == 2
+    reason = "KeyError: 'nowhere'; --debug shows where"
+    assert result.stderr == f"provision cannot decide from {world_file}: {reason}\n"
+    assert isinstance(pilotage(*words, "--debug").exception, KeyError)
+    assert isinstance(pilotage(*words, PILOTAGE_DEBUG="1").exception, KeyError)
+
+
+def test_a_world_with_contradictions_is_refused_with_their_lines(
+    pilotage: Pilotage, world_file: Path
+) -> None:
+    world_file.write_text(world_file.read_text().replace("seed: 7", "seed: -7"))
+    result = pilotage("plan", "broker", "--world", world_file)
+    assert (result.exit_code, result.stderr) == (2, f"{world_file}:2: seed: -7 is below 0; give 0 or more\n")
+
+
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_token_for_nobody_is_refused(pilotage: Pilotage, server: FakeServer, name: str) -> None:
+    result = pilotage("token", "create", "--name", name)
+    assert (result.exit_code, server.requests) == (2, [])
+    assert result.stderr == "--name is empty; say who bears the token\n"
+
+
+def test_a_federation_that_no_machine_could_use_is_told_with_lines(
+    pilotage: Pilotage, federation_file: Path
+) -> None:
+    federation_file.write_text(federation_file.read_text().replace("file:///data", "fil:///data"))
+    for command in (("federation", "check"), ("up",)):
+        result = pilotage(*command, federation_file)
+        assert result.exit_code == 2
+        assert "storages[0].url: 'fil' is not known here; did you mean file?" in result.stderr
 
 
 def test_a_plan_tells_people_what_would_change(pilotage: Pilotage, world_file: Path) -> None:

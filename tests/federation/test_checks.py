@@ -43,6 +43,7 @@ FEDERATION = Federation(
 )
 INPUT = InputFile(name="a", size=1, replicas=("lund-disk",))
 TASK = TaskSpec(name="count", command=("wc",), outputs=("a",))
+MANY = tuple(InputFile(name=f"f{n}", size=1, replicas=("lund-disk",)) for n in range(100_001))
 
 
 def places(found: list[tuple[Path, str]]) -> list[Path]:
@@ -146,6 +147,10 @@ def test_a_circle_of_parents_is_told_once_and_not_at_those_below_it() -> None:
         ("group=phys(:10%", False),
         ("priority>high:10%", False),
         ("type=any:101%", False),
+        ("group=a{99999999999999999999}:10%", False),
+        (f"group={'(' * 3000}{')' * 3000}:10%", False),
+        (f"type=any:{'9' * 5000}%", False),
+        (f"priority>{'9' * 5000}:10%", False),
     ],
 )
 def test_a_fairshare_policy_that_does_not_parse_is_a_fault_of_its_queue(policy: str, sound: bool) -> None:
@@ -181,10 +186,30 @@ def test_a_fairshare_policy_that_does_not_parse_is_a_fault_of_its_queue(policy: 
         (replace(TASK, cores=8, max_cores=4), ("max_cores",)),
         (replace(TASK, ip_connectivity="all"), ("ip_connectivity",)),
         (replace(TASK, payload_files={"a": "é" * (MAX_PAYLOAD // 2), "b": "x"}), ("payload_files",)),
+        (replace(TASK, payload_files={"stdout": "x"}), ("payload_files", "stdout")),
+        (replace(TASK, payload_files={"inputs.txt": "x"}), ("payload_files", "inputs.txt")),
+        (replace(TASK, outputs=("a", "tmp")), ("outputs", 1)),
+        (replace(TASK, merge=MergeSpec(command=("m",), outputs=("inputs",))), ("merge", "outputs", 0)),
+        (replace(TASK, environment={"A": "é" * 50_000}), ("environment",)),
+        (replace(TASK, command=("a", "é" * 50_001)), ("command", 1)),
+        (replace(TASK, command=("a" * 100_000,) * 11), ("command",)),
+        (replace(TASK, inputs=MANY), ("inputs",)),
     ],
 )  # fmt: skip
 def test_a_task_that_cannot_run_is_refused_at_its_field(spec: TaskSpec, path: Path) -> None:
     assert places(check_task(spec, FEDERATION)) == [path]
+
+
+def test_what_is_at_a_bound_is_taken() -> None:
+    spec = replace(
+        TASK,
+        inputs=MANY,
+        files_per_job=2,
+        outputs=("stdout", "stderr"),
+        command=("a" * 100_000,),
+        environment={"A": "a" * 99_998},
+    )
+    assert check_task(spec, FEDERATION) == []
 
 
 def test_payload_files_up_to_a_mebibyte_together_are_taken() -> None:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 -- one case a line
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,6 +102,10 @@ def faults_of_tasks(folder: Path, text: str) -> list[str]:
         ("name: north", "name: north\nqueus: []", "2: queus: there is no such field; did you mean queues?"),
         ("name: north", "plugins: {atlas: productoin}\nname: north", "1: plugins.atlas: there is no brokerage plugin 'productoin'; did you mean production?"),
         ("name: north\n", "", "1: name: is missing; add name:"),
+        ("name: north", "name: north\nloops: {period: 1.0e5}", "2: loops.period: 100000.0 is above 86400; give seconds"),
+        ("name: north", "name: north\ndirector: {max_cpu: 1.0e10}", "2: director.max_cpu: 10000000000.0 is above 1e+09; give seconds"),
+        ("share_by: group", "share_by: group\n  delivery_slots: 100001", "20: staging.delivery_slots: 100001 is above 100000; give at most 100000"),
+        ("max_memory: 4000", "max_memory: 1.0e308", "12: queues[0].max_memory: 1e+308 is above 1e+09; give MB, 0 for no limit"),
         ("name: north", "name: 1.5", "1: name: 1.5 is not text; put it in quotes"),
         ("name: north", "name: [north", "2: is not YAML: did not find expected ',' or ']'; quote text that has a meaning in YAML, and indent with spaces"),
         (GOOD, "", "1: is empty"),
@@ -128,6 +133,9 @@ def test_a_fault_of_a_federation_is_told_with_line_field_and_remedy(
         ("command: [sh, count.sh]", "command: sh count.sh", "3: task.command: 'sh count.sh' is not a list; give a list, [one, two] or one a line after a dash"),
         ("outputs: [counted.txt]", "outputs: [a, a]", "8: task.outputs[1]: 'a' is given twice; keep one"),
         ("outputs: [counted.txt]", "merge: {command: [sh], outputs: [a]}", "8: task.merge: there is nothing to merge; give outputs, which the merge job reads"),
+        ("outputs: [counted.txt]", "jobs: 100001", "8: task.jobs: 100001 is above 100000; submit several tasks"),
+        ("outputs: [counted.txt]", "ram: 1.0e308", "8: task.ram: 1e+308 is above 1e+09; give MB"),
+        ("size: 3", "size: 1000000000000001", "6: task.inputs[0].size: 1000000000000001 is above 1000000000000000; give bytes"),
         ("outputs: [counted.txt]", "priority: 0", "8: task.priority: 0 is below 1; give 1 or more"),
         ("task:", "share: a\ntask:", "1: share: there is no such field; known: task"),
         ("task:", "tsk:", "1: tsk: there is no such field; pilotage schema lists the fields"),
@@ -160,6 +168,13 @@ def test_a_payload_file_that_is_not_there_is_told_with_its_line(tmp_path: Path) 
         f"task.yaml:4: task.payload_files.count.sh: {tmp_path}/cuont.sh: there is no such file; "
         "give a path relative to this file, or the text itself as a block after a |"
     )
+
+
+def test_a_payload_file_that_is_a_pipe_is_refused_unread(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (fault,) = faults_of_tasks(tmp_path, TASK.replace("count.sh}", "pipe}"))
+    assert "payload_files.count.sh: " in fault
+    assert "is not a regular file" in fault
 
 
 def test_payload_files_are_read_beside_the_task_or_given_as_text(tmp_path: Path) -> None:

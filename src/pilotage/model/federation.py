@@ -211,7 +211,7 @@ class StagingConstants:
     retry_delay: Seconds = 10
     delivery_timeout: Seconds = 600
     ageing_timeout: Seconds = 3600
-    ageing_period: Annotated[float, Field(gt=0, le=1e10)] = 300
+    ageing_period: Annotated[float, Field(ge=0.001, le=1e10)] = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
