@@ -1,12 +1,14 @@
 """Explanations: the table of obstacles, the cheapest change, placements with runner-up and margin."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from pilotage.brokerage.explain import Explanation, explain, lines
+from pilotage.brokerage.explain import Explanation, alike, explain, lines, shortened
 from pilotage.model.decision import Asked, Candidates, Choice, Refusal
 from pilotage.model.documents import from_json, to_json
+from pilotage.model.work import JobKind
 
 from .worlds import counts, federation, jobs, only_choice, queue, task, world
 
@@ -75,7 +77,7 @@ NOWHERE = Choice(
 
 def test_the_table_says_what_stands_in_the_way_where_alone_and_who_can_mend_it() -> None:
     assert lines(explain(NOWHERE), world="1893") == [
-        "task 4711: no queue of 42 fits (world 1893)",
+        "task 4711, jobs 1-2: no queue of 42 fits (world 1893)",
         "  memory          31 queues  need 16000 MB, best 12000   only obstacle at 7   "
         "you: ask for ram: 12000",
         "  storage          9 queues  need 2000 GB, best 1100     only obstacle at 2   wait: transfers drain",
@@ -110,7 +112,7 @@ def test_where_two_obstacles_stand_everywhere_no_single_change_helps() -> None:
     house = federation([queue(status="offline", max_memory=100)])
     text = lines(explain(only_choice(world(house, task(ram=1000)))))
     assert text == [
-        "task 1: no queue of 1 fits",
+        "task 1, job 1: no queue of 1 fits",
         "  status    1 queue                                         only obstacle at 0   operator",
         "  memory    1 queue  1000 MB asked, 900 counted, best 100   only obstacle at 0   "
         "you: ask for ram: 111",
@@ -135,11 +137,43 @@ def test_a_placement_shows_every_factor_the_runner_up_and_the_margin() -> None:
     assert explanation.margin == pytest.approx(2 / 3)
     assert [(rank.queue, rank.jobs) for rank in explanation.ranks] == [("BIG", 10), ("SMALL", 0), ("TINY", 0)]
     assert lines(explanation) == [
-        "task 1: 10 jobs placed, 0 left; 3 of 3 queues fit",
+        "task 1, jobs 1-10: 10 jobs placed, 0 left; 3 of 3 queues fit",
         "  BIG        10 jobs   weight 3 = B32 3 x B33 1 x B34 1",
         "  SMALL       0 jobs   weight 1 = B32 1 x B33 1 x B34 1",
+        "  TINY        0 jobs   weight 0.5 = B32 0.5 x B33 1 x B34 1",
         "  runner-up SMALL, 66.7 % behind, most by B32",
     ]
+
+
+def test_of_placed_jobs_the_refusals_are_told_in_short_and_of_many_candidates_how_many_more() -> None:
+    fit = [queue(f"Q{number:02}") for number in range(14)]
+    house = federation([*fit, queue("TINY", max_memory=100), queue("GONE", status="offline")])
+    text = lines(explain(only_choice(world(house, task(ram=1000)))))
+    assert text[0] == "task 1, job 1: 1 job placed, 0 left; 14 of 16 queues fit"
+    assert [line.split()[0] for line in text[1:11]] == [f"Q{number:02}" for number in range(10)]
+    assert text[11] == "  and 4 more"
+    assert text[-1] == "  refused: status 1 queue, memory 1 queue"
+
+
+@pytest.mark.parametrize(("kind", "subject"), [("scout", "scouts 1-3, 7"), ("merge", "merge jobs 1-3, 7")])
+def test_the_jobs_of_a_decision_are_named_by_kind(kind: JobKind, subject: str) -> None:
+    choice = replace(NOWHERE, job_kind=kind, jobs=(1, 7, 2, 3))
+    assert lines(explain(choice))[0].startswith(f"task 4711, {subject}: no queue of 42 fits")
+
+
+def test_numbers_in_very_many_runs_are_cut_short() -> None:
+    assert shortened(range(0, 40, 2)) == "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, ... (20 in all)"
+    assert shortened([5]) == "5"
+
+
+def test_decisions_that_differ_in_their_jobs_only_stand_together() -> None:
+    other = replace(NOWHERE, considered=43)
+    choices = [replace(NOWHERE, jobs=(3,)), other, replace(NOWHERE, jobs=(4,))]
+    first, second = alike(choices)
+    assert (first, second) == ([choices[0], choices[2]], [other])
+    assert lines(explain(NOWHERE), decisions=2)[0] == (
+        "task 4711, jobs 1-2: 2 decisions alike, each: no queue of 42 fits"
+    )
 
 
 def test_what_pre_assignment_set_aside_is_told() -> None:

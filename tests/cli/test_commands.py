@@ -435,8 +435,20 @@ def test_a_job_is_explained_with_what_happened_to_it(
         "job 345 of task 12: pending, attempt 1",
         "  2001-09-09 01:46:40 UTC  defined: split",
         "  2001-09-09 01:46:40 UTC  defined to pending: no queue fits",
-        "task 12: no queue of 2 fits (world of 2001-09-09 01:46:40 UTC)",
+        "task 12, job 345: no queue of 2 fits (world of 2001-09-09 01:46:40 UTC)",
     ]
+
+
+def test_decisions_alike_are_told_once_with_all_their_jobs(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/12"] = view("running", {"pending": 3})
+    choices = [{**CHOICE, "jobs": [job], "time": 1e9 + job} for job in (347, 346, 345)]
+    server.answers["GET /tasks/12/explain?limit=5"] = {"choices": choices}
+    lines = pilotage("explain", 12).stdout.splitlines()
+    assert lines[0] == (
+        "task 12, jobs 345-347: 3 decisions alike, each: no queue of 2 fits "
+        "(world of 2001-09-09 01:52:25 UTC to 2001-09-09 01:52:27 UTC)"
+    )
+    assert sum("no queue" in line for line in lines) == 1
 
 
 def test_a_task_that_no_brokerage_has_seen_is_said_to_be_one(pilotage: Pilotage, server: FakeServer) -> None:

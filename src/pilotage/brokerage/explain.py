@@ -1,13 +1,16 @@
 """Why a job waits or went where it went: from a stored choice to plain structures, and to lines of text."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pilotage.model.decision import Choice, Mend, Refusal, Value
 
 from .advice import advised, asked_at, need_at, numbers_at
 
 _EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
+_CALLED = {"normal": "job", "scout": "scout", "merge": "merge job"}
+MOST_SHOWN = 10
+"""Candidates that got no jobs are shown up to this place, and as many runs of job numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,7 @@ class Explanation:
     ``decided_by`` is the rule whose factor speaks most for the best against the runner-up. Where candidates
     were not ordered by weight there is no margin, and ``ordering`` names the rule that ordered them.
     ``obstacles`` that are the only ones at most queues come first. ``cheapest`` is None where no single
-    change opens a queue.
+    change opens a queue. ``ids`` are the jobs that were placed or made pending.
     """
 
     task: int
@@ -80,6 +83,7 @@ class Explanation:
     cheapest: Change | None
     waived: tuple[Obstacle, ...]
     ordering: str = ""
+    ids: tuple[int, ...] = ()
 
 
 def explain(choice: Choice) -> Explanation:
@@ -109,18 +113,37 @@ def explain(choice: Choice) -> Explanation:
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
         waived=tuple(_obstacle(refusal, {}) for refusal in choice.waived),
         ordering=f"{ordering.rule} {ordering.name}" if ordering else "",
+        ids=tuple(choice.jobs),
     )
 
 
-def lines(explanation: Explanation, world: str = "", subject: str = "") -> list[str]:
+def alike(choices: Iterable[Choice]) -> list[list[Choice]]:
+    """The choices in their order, those together that differ in nothing but their jobs."""
+    groups: list[tuple[Choice, list[Choice]]] = []
+    for choice in choices:
+        bare = replace(choice, jobs=())
+        group = next((members for known, members in groups if known == bare), None)
+        if group is None:
+            groups.append((bare, [choice]))
+        else:
+            group.append(choice)
+    return [members for _, members in groups]
+
+
+def lines(explanation: Explanation, world: str = "", subject: str = "", decisions: int = 1) -> list[str]:
     """The same as text: what was placed and why, or what stands in the way.
 
-    ``world`` names the snapshot, ``subject`` what was decided about, where it is not the task by its number.
+    ``world`` names the snapshot, ``subject`` what was decided about, where it is not the task and its jobs
+    by their numbers. More than one of the ``decisions`` were like this one, of other jobs each.
     """
     source = f" (world {world})" if world else ""
-    text = [f"{subject or f'task {explanation.task}'}: {_headline(explanation)}{source}"]
+    many = f"{decisions} decisions alike, each: " if decisions > 1 else ""
+    text = [f"{subject or subject_of(explanation)}: {many}{_headline(explanation)}{source}"]
     if explanation.placed:
         text += _placement_lines(explanation)
+        if explanation.obstacles:
+            refused = (f"{item.name} {_plural(item.queues, 'queue')}" for item in explanation.obstacles)
+            text.append(f"  refused: {', '.join(refused)}")
     else:
         text += _obstacle_lines(explanation.obstacles)
         if explanation.cheapest:
@@ -133,6 +156,28 @@ def lines(explanation: Explanation, world: str = "", subject: str = "") -> list[
         for obstacle in explanation.waived
     ]
     return text
+
+
+def subject_of(explanation: Explanation) -> str:
+    """The task and the jobs that were decided about: ``task 12, scouts 1-5``."""
+    called = _CALLED.get(explanation.job_kind, f"{explanation.job_kind} job")
+    if not explanation.ids:
+        return f"task {explanation.task}" + ("" if called == "job" else f", {called}s")
+    many = "s" if len(explanation.ids) > 1 else ""
+    return f"task {explanation.task}, {called}{many} {shortened(explanation.ids)}"
+
+
+def shortened(ids: Iterable[int]) -> str:
+    """Numbers by their runs: ``1-5, 9``; where there are very many runs, the first and how many in all."""
+    runs: list[list[int]] = []
+    numbers = sorted(ids)
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    text = ", ".join("-".join(map(str, run)) for run in runs[:MOST_SHOWN])
+    return text if len(runs) <= MOST_SHOWN else f"{text}, ... ({len(numbers)} in all)"
 
 
 def _ranks(choice: Choice) -> tuple[Rank, ...]:
@@ -284,7 +329,7 @@ def _change_line(change: Change) -> str:
 
 
 def _placement_lines(explanation: Explanation) -> list[str]:
-    shown = [rank for rank in explanation.ranks if rank.jobs or rank.queue == explanation.runner_up]
+    shown = [rank for place, rank in enumerate(explanation.ranks) if rank.jobs or place < MOST_SHOWN]
     width = max(len(rank.queue) for rank in shown)
     text = [
         f"  {rank.queue:<{width}}   {_plural(rank.jobs, 'job'):>10}   {_ordered_by(explanation, rank)}"
@@ -292,6 +337,8 @@ def _placement_lines(explanation: Explanation) -> list[str]:
         + " x ".join(f"{rule} {value:.4g}" for rule, value in rank.factors.items())
         for rank in shown
     ]
+    if len(shown) < len(explanation.ranks):
+        text.append(f"  and {len(explanation.ranks) - len(shown)} more")
     if explanation.margin is not None:
         why = f", most by {explanation.decided_by}" if explanation.decided_by else ""
         text.append(f"  runner-up {explanation.runner_up}, {100 * explanation.margin:.1f} % behind{why}")

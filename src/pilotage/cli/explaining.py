@@ -1,6 +1,7 @@
 """Why jobs went where they went, or nowhere: stored decisions as text."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -65,15 +66,19 @@ def explanations(choices: Iterable[dict[str, Any]]) -> list[Any]:
     return [to_document(explain.explain(from_document(Choice, choice))) for choice in choices]
 
 
-def _choice_lines(choices: Iterable[dict[str, Any]]) -> Iterable[str]:
+def _choice_lines(choices: Sequence[dict[str, Any]]) -> Iterable[str]:
+    """What was decided, decisions that differ in their jobs only as one."""
     from pilotage.brokerage import explain
     from pilotage.model.decision import Choice
     from pilotage.model.documents import from_document
 
-    for choice in choices:
-        yield from explain.lines(
-            explain.explain(from_document(Choice, choice)), f"of {_moment(choice['time'])}"
-        )
+    read = [from_document(Choice, choice) for choice in choices]
+    moments = {id(choice): document["time"] for choice, document in zip(read, choices, strict=True)}
+    for group in explain.alike(read):
+        whole = replace(group[0], jobs=tuple(job for choice in group for job in choice.jobs))
+        first, last = (_moment(pick(moments[id(choice)] for choice in group)) for pick in (min, max))
+        when = f"of {first}" if first == last else f"of {first} to {last}"
+        yield from explain.lines(explain.explain(whole), when, decisions=len(group))
 
 
 def _job_lines(job: dict[str, Any]) -> Iterable[str]:
