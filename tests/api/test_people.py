@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from pilotage.federation.documents import checked
 from pilotage.model.decision import Create
 from pilotage.model.documents import from_document, to_document
 from pilotage.model.federation import Federation
@@ -106,7 +107,9 @@ def test_options_are_shown_to_operators_alone(house: House, alice: TestClient, o
 
 def test_the_world_is_a_document_that_reads_back(house: House, operator: TestClient, submit: Submit) -> None:
     task = submit()
-    world = from_document(World, operator.get("/world").json())
+    house.activate(task)
+    house.pilot()
+    world = checked(World, operator.get("/world").json())
     assert world.time == NOW
     assert [one.id for one in world.tasks] == [task]
 
