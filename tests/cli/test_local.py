@@ -21,8 +21,9 @@ from pilotage.model.decision import Decision
 from pilotage.model.documents import to_document
 from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.identity import Credential, Identity
-from pilotage.model.work import Requirements, TaskSpec
-from pilotage.model.world import TaskQueue, World
+from pilotage.model.states import JobState, PilotState, TaskState
+from pilotage.model.work import Job, Pilot, Requirements, Task, TaskSpec
+from pilotage.model.world import MatchRequest, TaskQueue, World
 from pilotage.server import listen
 from pilotage.store import Store
 
@@ -45,6 +46,21 @@ WORLD = World(
             queue="short", requirements=Requirements.of(TaskSpec(name="a"), ADA).text, jobs=5, priority=500
         ),
     ),
+)
+
+PILOT = Pilot(
+    id=7,
+    queue="short",
+    requirements=WORLD.task_queues[0].requirements,
+    kind="generic",
+    owner=ADA,
+    submit_pool="",
+    cores=1,
+    memory=0,
+    walltime=86_400,
+    state=PilotState.RUNNING,
+    created=1.0,
+    since=1.0,
 )
 
 
@@ -199,8 +215,70 @@ def test_a_federation_that_no_machine_could_use_is_told_with_lines(
 
 def test_a_plan_tells_people_what_would_change(pilotage: Pilotage, world_file: Path) -> None:
     words = pilotage("plan", "provision", "--world", world_file).stdout.split()
-    assert words[:5] == ["records", "kind", "change", "queue", "cause"]
-    assert {"pilot", "created"} <= set(words)
+    assert words[:7] == ["records", "kind", "ids", "change", "queue", "pilot", "cause"]
+    assert {"pilot", "created", "short", "target", "bound", "waiting"} <= set(words)
+
+
+def test_a_plan_of_matching_names_pilot_queue_and_jobs(pilotage: Pilotage, world_file: Path) -> None:
+    text_of = Requirements.of(TaskSpec(name="a"), ADA).text
+    spec = TaskSpec(name="a")
+    task = Task(id=1, spec=spec, owner=ADA, state=TaskState.RUNNING, created=1.0, since=1.0)
+    of: dict[str, Any] = {
+        "task": 1,
+        "kind": "normal",
+        "share": "default",
+        "priority": 500,
+        "requirements": text_of,
+    }
+    jobs = tuple(
+        Job(id=id_, **of, state=JobState.ACTIVATED, attempt=1, since=1.0, created=1.0, queue="short")
+        for id_ in (4, 5, 6)
+    )
+    asks = MatchRequest(
+        pilot=7,
+        queue="short",
+        kind="generic",
+        owner=ADA,
+        cores=2,
+        memory=4000,
+        walltime=86_400,
+        max_jobs=2,
+    )
+    asking = replace(WORLD, tasks=(task,), jobs=jobs, pilots=(PILOT,), requests=(asks,))
+    world_file.write_text(write(asking))
+    lines = pilotage("plan", "match", "--world", world_file).stdout.splitlines()
+    assert ["2", "job", "4-5", "activated", "to", "sent", "short", "7"] in [
+        line.split()[:8] for line in lines
+    ]
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ("broker", "no job is defined, which is what is brokered"),
+        ("stage", "no transfer is queued"),
+        ("match", "no pilot asks; no job is activated"),
+        ("watch", "none is late of 0 jobs, 0 live pilots, 0 transfers"),
+    ],
+)
+def test_a_plan_that_changes_nothing_says_why(
+    pilotage: Pilotage, world_file: Path, step: str, why: str
+) -> None:
+    told = pilotage("plan", step, "--world", world_file).stdout
+    assert told == f"The step {step} changes nothing in this world: {why}.\n"
+
+
+def test_a_plan_of_pilots_shows_its_numbers_also_where_none_are_submitted(
+    pilotage: Pilotage, world_file: Path
+) -> None:
+    (queue,) = FEDERATION.queues
+    full = replace(queue, computing_element=ComputingElement(max_pilots=1))
+    house = replace(FEDERATION, queues=(full,))
+    world_file.write_text(write(replace(WORLD, federation=house, pilots=(PILOT,))))
+    lines = pilotage("plan", "provision", "--world", world_file).stdout.splitlines()
+    assert "changes nothing in this world: 5 jobs waiting for pilots; the draw (P3)" in lines[0]
+    assert lines[2].split()[:6] == ["queue", "jobs", "waiting", "target", "bound", "submitted"]
+    assert lines[4].split()[:3] == ["short", "5", "0"]
 
 
 def test_a_world_with_a_fault_is_bad_input(pilotage: Pilotage, world_file: Path) -> None:

@@ -2,15 +2,12 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from .errors import BadInput
-from .output import Column, Json, console, document_text, plural, show, show_json
-
-if TYPE_CHECKING:
-    from pilotage.model.decision import Decision
+from .output import Json, console, document_text, plural, show_json
 
 app = typer.Typer()
 
@@ -81,6 +78,8 @@ def plan(
     from pilotage.model.documents import canonical_json
     from pilotage.model.world import World
 
+    from . import planned
+
     saved = read(World, world)
     try:
         decision = planning.plan(step.value, saved)
@@ -92,41 +91,7 @@ def plan(
     if json_output:
         typer.echo(canonical_json(decision))
     else:
-        _show_decision(decision)
-
-
-def _show_decision(decision: "Decision") -> None:
-    """What would change, and why."""
-    from pilotage.brokerage import explain
-    from pilotage.model.decision import Create, Forget, Move
-
-    rows: list[tuple[object, ...]] = []
-    for change in decision.changes:
-        match change:
-            case Move():
-                went = f"{change.source} to {change.target}"
-                queue = change.changes.get("queue", "")
-                rows.append((len(change.ids), change.kind, went, queue, change.cause))
-            case Create():
-                kinds = sorted(
-                    {type(record).__name__.removeprefix("New").lower() for record in change.records}
-                )
-                rows.append((len(change.records), ", ".join(kinds), "created", "", change.cause))
-            case Forget():
-                rows.append((len(change.replicas), "replica", "forgotten", "", ""))
-            case _:
-                rows.append((len(change.ids), change.kind, f"set {', '.join(change.changes)}", "", ""))
-    columns = (
-        Column("records", number=True),
-        Column("kind"),
-        Column("change"),
-        Column("queue"),
-        Column("cause", essential=False),
-    )
-    show(columns, rows, f"The step {decision.step} changes nothing in this world.")
-    for choice in decision.choices:
-        for line in explain.lines(explain.explain(choice)):
-            typer.echo(line)
+        planned.show_decision(decision, saved)
 
 
 @app.command(epilog="Example: pilotage schema federation > federation.schema.json")
