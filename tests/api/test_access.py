@@ -32,6 +32,7 @@ PILOTS = {
 }
 EVERYBODY = {
     ("POST", "/tasks"),
+    ("POST", "/plan/broker"),
     ("GET", "/tasks"),
     ("GET", "/queues"),
     ("GET", "/shares"),
@@ -45,10 +46,15 @@ OWNERS = {
     ("GET", "/tasks/{task}/explain"),
     ("GET", "/jobs/{job}"),
     ("GET", "/jobs/{job}/explain"),
+    ("POST", "/tasks/{task}/what-if"),
+    ("POST", "/jobs/{job}/what-if"),
 }
 CLOSED = sorted(OPERATORS | PILOTS | EVERYBODY | OWNERS)
 BODIES: dict[Route, Any] = {
     ("POST", "/tasks"): {"tasks": [{"name": "work"}]},
+    ("POST", "/plan/broker"): {"tasks": [{"name": "work"}]},
+    ("POST", "/tasks/{task}/what-if"): {"task": {"ram": 1}, "queues": {"north-queue": {"cores": 2}}},
+    ("POST", "/jobs/{job}/what-if"): {"task": {"memory": 1}},
     ("POST", "/tokens"): {"name": "mallory", "role": "operator"},
     ("POST", "/transfers/priorities"): {"priorities": [{"id": 1, "priority": 100}]},
     ("PUT", "/federation"): {},

@@ -11,13 +11,13 @@ from pydantic import BaseModel
 from pilotage.flow.errors import PilotGone
 from pilotage.store import NoFederation, Store
 
-from . import federation, jobs, pilot_agent, pilots, queues, tasks, tokens, transfers
+from . import federation, jobs, pilot_agent, pilots, plan, queues, tasks, tokens, transfers
 from .access import Tokens
 from .answers import answer, misread
 from .guard import Guard
 
 PREFIX = "/api/v1"
-ROUTERS = (tasks, jobs, queues, pilots, transfers, federation, tokens, pilot_agent)
+ROUTERS = (tasks, jobs, plan, queues, pilots, transfers, federation, tokens, pilot_agent)
 
 
 class Health(BaseModel):

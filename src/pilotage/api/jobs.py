@@ -2,13 +2,16 @@
 
 from fastapi import APIRouter, HTTPException, Response
 
+from pilotage.flow import what_if
+from pilotage.flow.what_if import WhatIf
 from pilotage.model.identity import Credential
 from pilotage.store import Store
 from pilotage.store.views import JobDetails
 
 from .access import Person, may_see
 from .answers import answer, documented
-from .parts import Id, TheStore
+from .hypotheses import Hypothesis
+from .parts import Clock, Id, TheStore
 from .views import Choices
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
@@ -25,6 +28,13 @@ def get_explanation(job: Id, caller: Person, store: TheStore) -> Response:
     """Why a job went where it went, or nowhere, newest first."""
     _seen(store, caller, job)
     return answer({"choices": store.queries.job_choices(job)})
+
+
+@router.post("/{job}/what-if", responses=documented(WhatIf, 404, 409))
+def post_what_if(job: Id, body: Hypothesis, caller: Person, store: TheStore, clock: Clock) -> Response:
+    """Where a job would go if brokered now, as it is and with changes; nothing is touched."""
+    task = _seen(store, caller, job).task
+    return body.answer(lambda changes: what_if.run(store, changes, clock(), task, job))
 
 
 def _seen(store: Store, caller: Credential, job: int) -> JobDetails:

@@ -1,5 +1,6 @@
 """Tasks: submit, list, look at, cancel."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Response
@@ -7,8 +8,9 @@ from pydantic import BaseModel, Field
 
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
-from pilotage.flow import cancel, submit
-from pilotage.flow.submit import Submitted
+from pilotage.flow import cancel, submit, what_if
+from pilotage.flow.submit import Fault
+from pilotage.flow.what_if import WhatIf
 from pilotage.model.identity import Credential
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import TaskSpec
@@ -18,16 +20,30 @@ from pilotage.store.views import TaskDetails, TaskView
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
 from .documents import Specified, read
+from .hypotheses import Hypothesis
 from .parts import AnyId, Clock, Id, Limit, TheStore, Wake
 from .views import Choices, Jobs, Outputs, Tasks
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
 
 
-class Submission(BaseModel, extra="forbid"):
-    """Tasks to be accepted, each for itself, or where it is ``whole`` all or none."""
+class Specs(BaseModel, extra="forbid"):
+    """Tasks as they are asked for."""
 
     tasks: Annotated[list[Specified], Field(min_length=1, max_length=MOST_TASKS)]
+
+    def read(self) -> tuple[list[tuple[int, TaskSpec]], list[tuple[int, BadDocument]]]:
+        """Those that can be read, and those that cannot, by index."""
+        found = [(index, read(TaskSpec, task)) for index, task in enumerate(self.tasks)]
+        return (
+            [(index, spec) for index, spec in found if isinstance(spec, TaskSpec)],
+            [(index, spec) for index, spec in found if isinstance(spec, BadDocument)],
+        )
+
+
+class Submission(Specs):
+    """Tasks to be accepted, each for itself, or where it is ``whole`` all or none."""
+
     whole: bool = False
 
 
@@ -59,9 +75,7 @@ def post_tasks(body: Submission, caller: Person, store: TheStore, clock: Clock, 
 
     422 if none was accepted. At most 1000 faults are told, of every refused task one at least.
     """
-    found = [read(TaskSpec, task) for task in body.tasks]
-    specs = [(index, spec) for index, spec in enumerate(found) if isinstance(spec, TaskSpec)]
-    misread = [(index, spec) for index, spec in enumerate(found) if isinstance(spec, BadDocument)]
+    specs, misread = body.read()
     good = [spec for _, spec in specs]
     if body.whole and misread:
         submitted = submit.examine(store, good, caller.identity)
@@ -69,22 +83,21 @@ def post_tasks(body: Submission, caller: Person, store: TheStore, clock: Clock, 
         submitted = submit.submit(store, good, caller.identity, clock(), body.whole)
     if submitted.tasks:
         wake("split")
-    document = _submission(specs, misread, submitted)
-    return answer(document, 201 if document.tasks else 422)
-
-
-def _submission(
-    read: list[tuple[int, TaskSpec]], misread: list[tuple[int, BadDocument]], submitted: Submitted
-) -> SubmissionAnswer:
-    """``submitted`` counts the tasks that were read; the answer counts all."""
     accepted = [
-        AcceptedTask(index=read[place][0], id=id_, name=read[place][1].name) for place, id_ in submitted.tasks
+        AcceptedTask(index=specs[at][0], id=id_, name=specs[at][1].name) for at, id_ in submitted.tasks
     ]
-    refused = {index: faults_of(bad) for index, bad in misread}
-    refused |= {read[at][0]: [FieldFault(*fault) for fault in faults] for at, faults in submitted.refused}
-    most = MOST_FAULTS // max(1, len(refused))
-    told = [RefusedTask(index=index, errors=refused[index][:most]) for index in sorted(refused)]
-    return SubmissionAnswer(tasks=accepted, refused=told)
+    refused = refusals(misread, ((specs[at][0], faults) for at, faults in submitted.refused))
+    return answer(SubmissionAnswer(tasks=accepted, refused=refused), 201 if accepted else 422)
+
+
+def refusals(
+    misread: Iterable[tuple[int, BadDocument]], refused: Iterable[tuple[int, list[Fault]]]
+) -> list[RefusedTask]:
+    """Tasks that could not be read, and those with other faults, by index."""
+    found = {index: faults_of(bad) for index, bad in misread}
+    found |= {index: [FieldFault(*fault) for fault in faults] for index, faults in refused}
+    most = MOST_FAULTS // max(1, len(found))
+    return [RefusedTask(index=index, errors=found[index][:most]) for index in sorted(found)]
 
 
 @router.get("", responses=documented(Tasks))
@@ -149,3 +162,10 @@ def get_explanation(task: Id, caller: Person, store: TheStore, limit: Limit = 10
     """Why a task's jobs went where they went, or nowhere, newest first."""
     seen(store, caller, task)
     return answer({"choices": store.queries.task_choices(task, limit)})
+
+
+@router.post("/{task}/what-if", responses=documented(WhatIf, 404, 409))
+def post_what_if(task: Id, body: Hypothesis, caller: Person, store: TheStore, clock: Clock) -> Response:
+    """Where a task's jobs would go if brokered now, as it is and with changes; nothing is touched."""
+    seen(store, caller, task)
+    return body.answer(lambda changes: what_if.run(store, changes, clock(), task))

@@ -8,24 +8,32 @@ from typing import Annotated, Any
 import typer
 
 from .errors import BadInput
+from .hypotheses import WhatIfs, parsed, show_side_by_side
 from .output import Json, show_json
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example: pilotage explain 12, or of one job: pilotage explain --job 345")
+@app.command(
+    epilog="Example: pilotage explain 12, of a job: pilotage explain --job 345, or with a change: "
+    "pilotage explain 12 --what-if memory=12000"
+)
 def explain(
     task: Annotated[
         str | None, typer.Argument(metavar="TASK|job:ID", help="A task, or a job as job:345.")
     ] = None,
     job: Annotated[int | None, typer.Option(help="A job.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many decisions at most.")] = 5,
+    what_if: WhatIfs = None,
     json_output: Json = False,
 ) -> None:
-    """Say why jobs wait or went where they went, newest decision first."""
+    """Say why jobs wait or went where they went, newest decision first; or where they would go."""
     from .client import Client
 
     kind, number = _subject(task, job)
+    if what_if:
+        _show_what_if(f"/{kind}/{number}/what-if", parsed(what_if), json_output)
+        return
     with Client() as client:
         if kind == "tasks":
             about = client.get(f"/tasks/{number}")
@@ -42,6 +50,26 @@ def explain(
         typer.echo(line)
     if not choices:
         typer.echo(f"{kind[:-1]} {number} is {about['state']}: no brokerage has decided about it yet")
+
+
+def _show_what_if(path: str, changes: dict[str, Any], json_output: bool) -> None:
+    from pilotage.brokerage import explain
+    from pilotage.flow.what_if import WhatIf
+    from pilotage.model.documents import from_document
+
+    from .client import Client
+
+    with Client() as client:
+        answer = client.send("POST", path, changes)
+    if json_output:
+        told = {when: explanations(answer[when]) for when in ("before", "after")}
+        show_json({**answer, "explanations": told})
+        return
+    found = from_document(WhatIf, answer)
+    show_side_by_side(found)
+    for choice in found.after:
+        for line in explain.lines(explain.explain(choice), f"of {_moment(found.time)}, changed"):
+            typer.echo(line)
 
 
 def _subject(task: str | None, job: int | None) -> tuple[str, int]:

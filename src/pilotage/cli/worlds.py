@@ -1,4 +1,4 @@
-"""Worlds and what is decided from them, and the schemas of documents."""
+"""Worlds, and the schemas of documents."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,16 +10,6 @@ from .errors import BadInput
 from .output import Json, console, document_text, plural, show_json
 
 app = typer.Typer()
-
-
-class Step(StrEnum):
-    """What can be decided from a saved world."""
-
-    BROKER = "broker"
-    STAGE = "stage"
-    PROVISION = "provision"
-    MATCH = "match"
-    WATCH = "watch"
 
 
 class Document(StrEnum):
@@ -58,40 +48,6 @@ def world(
         show_json({"output": str(output), "time": document["time"], "seed": document["seed"]})
     else:
         typer.echo(f"{output} holds the world of now: {plural(len(document['jobs']), 'job')}", err=True)
-
-
-@app.command(epilog="Example: pilotage plan broker --world world.yaml --json")
-def plan(
-    step: Annotated[Step, typer.Argument(help="The step that decides.")],
-    world: Annotated[Path, typer.Option(help="A saved world; nothing else is read, nothing is changed.")],
-    json_output: Json = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", envvar="PILOTAGE_DEBUG", help="Show where a step fails, if it does.")
-    ] = False,
-) -> None:
-    """Decide from a saved world. The same world gives the same decision, byte for byte.
-
-    A world that was changed by hand is checked first, and every fault told with its line.
-    """
-    from pilotage.federation.documents import read
-    from pilotage.flow import planning
-    from pilotage.model.documents import canonical_json
-    from pilotage.model.world import World
-
-    from . import planned
-
-    saved = read(World, world)
-    try:
-        decision = planning.plan(step.value, saved)
-    except Exception as error:
-        if debug:
-            raise
-        reason = f"{type(error).__name__}: {error}"
-        raise BadInput(f"{step} cannot decide from {world}: {reason}; --debug shows where") from error
-    if json_output:
-        typer.echo(canonical_json(decision))
-    else:
-        planned.show_decision(decision, saved)
 
 
 @app.command(epilog="Example: pilotage schema federation > federation.schema.json")

@@ -35,7 +35,7 @@ def submit(
 
     With ``whole`` all are accepted or none: nothing is recorded where any is refused.
     """
-    submitted, accepted = _examined(store, specs, owner)
+    submitted, accepted = examined(enumerate(specs), store.federation(), owner, store)
     if not (whole and submitted.refused):
         _record(store, accepted, owner, now, submitted, whole)
     return submitted
@@ -43,18 +43,26 @@ def submit(
 
 def examine(store: Store, specs: Sequence[TaskSpec], owner: Identity) -> Submitted:
     """What would be refused, as far as that shows without recording anything."""
-    return _examined(store, specs, owner)[0]
+    return examined(enumerate(specs), store.federation(), owner, store)[0]
 
 
-def _examined(
-    store: Store, specs: Sequence[TaskSpec], owner: Identity
+def examined(
+    specs: Iterable[tuple[int, TaskSpec]],
+    federation: Federation,
+    owner: Identity | None = None,
+    store: Store | None = None,
 ) -> tuple[Submitted, list[tuple[int, TaskSpec]]]:
-    federation = store.federation()
+    """What is refused, and the other tasks by index, their inputs looked up.
+
+    Without an ``owner`` a task may be of any VO; without a ``store`` nobody knows whose outputs it reads.
+    """
     submitted = Submitted()
     accepted: list[tuple[int, TaskSpec]] = []
-    for index, spec in enumerate(specs):
+    for index, spec in specs:
         resolved, faults = _resolve(spec, federation)
-        faults = faults or _faults(resolved, federation, owner) or _foreign(store, resolved, owner)
+        faults = faults or _faults(resolved, federation, owner)
+        if owner and store:
+            faults = faults or _foreign(store, resolved, owner)
         if faults:
             submitted.refused.append((index, faults))
         else:
@@ -62,7 +70,7 @@ def _examined(
     return submitted, accepted
 
 
-def _faults(spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
+def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None) -> list[Fault]:
     found = checks.check_task(spec, federation, owner)
     return [(field_name(path), message) for path, message in found]
 

@@ -71,10 +71,11 @@ class Production:
         )
 
     def _columns(self, federation: Federation) -> QueueColumns:
-        """Built once for each federation document."""
-        if self._declared is None or self._declared[0] is not federation:
-            self._declared = (federation, QueueColumns.of(federation))
-        return self._declared[1]
+        """Built once for each federation document. Several threads may ask at once, each for its own."""
+        declared = self._declared
+        if declared is None or declared[0] is not federation:
+            declared = self._declared = (federation, QueueColumns.of(federation))
+        return declared[1]
 
 
 class _Cycle:

@@ -1,0 +1,40 @@
+"""What would be decided, before anything is submitted."""
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel
+
+from pilotage.flow import preview
+from pilotage.flow.preview import Planned
+
+from .access import Person
+from .answers import answer, documented
+from .parts import Clock, TheStore
+from .tasks import RefusedTask, Specs, refusals
+
+router = APIRouter(prefix="/plan", tags=["plan"])
+
+
+class PlanAnswer(BaseModel):
+    """What would become of each task, as of a time (s since 1970 UTC), with a random seed."""
+
+    time: float
+    seed: int
+    tasks: list[Planned]
+    refused: list[RefusedTask]
+
+
+@router.post("/broker", responses=documented(PlanAnswer, 409))
+def post_broker(body: Specs, caller: Person, store: TheStore, clock: Clock) -> Response:
+    """Would these tasks run, where, and if not why: decided for them alone, without submitting them.
+
+    422 if none could be accepted.
+    """
+    specs, misread = body.read()
+    planned, refused = preview.run(store, specs, caller.identity, clock())
+    document = PlanAnswer(
+        time=planned.time,
+        seed=planned.seed,
+        tasks=list(planned.tasks),
+        refused=refusals(misread, refused),
+    )
+    return answer(document, 200 if document.tasks else 422)

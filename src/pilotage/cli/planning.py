@@ -1,0 +1,160 @@
+"""What would be decided: from a saved world, or for tasks before they are submitted."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .errors import BadInput
+from .output import Json, show_json
+
+app = typer.Typer()
+
+
+class Step(StrEnum):
+    """What can be decided from a saved world."""
+
+    BROKER = "broker"
+    STAGE = "stage"
+    PROVISION = "provision"
+    MATCH = "match"
+    WATCH = "watch"
+
+
+@app.command(
+    epilog="Example: pilotage plan broker --task task.yaml, or from a saved world: "
+    "pilotage plan broker --world world.yaml --json"
+)
+def plan(
+    step: Annotated[Step, typer.Argument(help="The step that decides.")],
+    world: Annotated[
+        Path | None, typer.Option(help="A saved world; nothing else is read, nothing is changed.")
+    ] = None,
+    task: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of tasks not submitted yet: would they run, where, and if not why. Asks the "
+            "server, or a saved world. Only with the step broker."
+        ),
+    ] = None,
+    json_output: Json = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="PILOTAGE_DEBUG", help="Show where a step fails, if it does.")
+    ] = False,
+) -> None:
+    """Decide without touching anything, from a saved world, or for tasks that are not submitted yet.
+
+    The same world gives the same decision, byte for byte. One that was changed by hand is checked first, and
+    every fault told with its line.
+    """
+    if task is not None:
+        if step is not Step.BROKER:
+            raise BadInput(f"--task goes with the step broker, not with {step.value}; leave it out")
+        _plan_tasks(task, world, json_output, debug)
+    elif world is not None:
+        _plan_step(step, world, json_output, debug)
+    else:
+        remedy = "; or ask about tasks: pilotage plan broker --task FILE" if step is Step.BROKER else ""
+        raise BadInput(f"give a saved world with --world, made by pilotage world{remedy}")
+
+
+def _plan_step(step: Step, world: Path, json_output: bool, debug: bool) -> None:
+    from pilotage.federation.documents import read
+    from pilotage.flow import planning
+    from pilotage.model.documents import canonical_json
+    from pilotage.model.world import World
+
+    from . import planned
+
+    saved = read(World, world)
+    with _told(step, world, debug):
+        decision = planning.plan(step.value, saved)
+    if json_output:
+        typer.echo(canonical_json(decision))
+    else:
+        planned.show_decision(decision, saved)
+
+
+@contextmanager
+def _told(step: Step, world: Path, debug: bool) -> Iterator[None]:
+    """What a step could not decide from, in a sentence."""
+    try:
+        yield
+    except Exception as error:
+        if debug:
+            raise
+        reason = f"{type(error).__name__}: {error}"
+        raise BadInput(f"{step} cannot decide from {world}: {reason}; --debug shows where") from error
+
+
+def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) -> None:
+    from pilotage.federation import documents
+
+    source = documents.Source.of(file)
+    specs = documents.read_tasks(source)
+    answer = _asked_of_server(specs) if world is None else _asked_of_world(specs, world, debug)
+    if json_output:
+        from .explaining import explanations
+
+        tasks = [{**task, "explanations": explanations(task["choices"])} for task in answer["tasks"]]
+        show_json({**answer, "tasks": tasks})
+    else:
+        for task in answer["tasks"]:
+            for line in _task_lines(task):
+                typer.echo(line)
+    if answer["refused"]:
+        faults = [
+            (task["index"], fault["field"], fault["message"])
+            for task in answer["refused"]
+            for fault in task["errors"]
+        ]
+        raise source.refused(faults)
+
+
+def _asked_of_server(specs: Any) -> Any:
+    from pilotage.model.documents import to_document
+
+    from .client import Client
+
+    body = {"tasks": [to_document(spec) for spec in specs]}
+    with Client() as client:
+        answer = client.send("POST", "/plan/broker", body, also=(422,))
+    if "tasks" not in answer:
+        raise BadInput(f"the server did not understand the tasks: {answer.get('detail')}")
+    return answer
+
+
+def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
+    """The same from a saved world, where tasks may be of any VO."""
+    from pilotage.federation.documents import read
+    from pilotage.flow import preview, submit
+    from pilotage.model.documents import to_document
+    from pilotage.model.world import World
+
+    world = read(World, path)
+    submitted, accepted = submit.examined(enumerate(specs), world.federation)
+    told = [
+        {"index": index, "errors": [{"field": field, "message": message} for field, message in faults]}
+        for index, faults in submitted.refused
+    ]
+    with _told(Step.BROKER, path, debug):
+        answer = to_document(preview.preview(world, accepted, None))
+    return {**answer, "refused": told}
+
+
+def _task_lines(task: dict[str, Any]) -> list[str]:
+    """Why each kind of the task's jobs would go where, or nowhere."""
+    from pilotage.brokerage import explain
+    from pilotage.model.decision import Choice
+    from pilotage.model.documents import from_document
+
+    choices = [from_document(Choice, choice) for choice in task["choices"]]
+    several = len({choice.job_kind for choice in choices}) > 1
+    lines: list[str] = []
+    for choice in choices:
+        subject = f"{task['name']} ({choice.job_kind} jobs)" if several else task["name"]
+        lines += explain.lines(explain.explain(choice), subject=subject)
+    return lines
