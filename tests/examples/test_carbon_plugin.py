@@ -78,7 +78,7 @@ def test_the_check_and_the_factor_are_explained_as_all_others_are() -> None:
     )
     lines = explain.lines(explain.explain(refused))
     assert [" ".join(line.split()) for line in lines] == [
-        "task 1: no queue of 1 fits",
+        "task 1, job 1: no queue of 1 fits",
         "carbon 1 queue need 10 g/kWh, best 700 only obstacle at 1 wait: a greener hour",
         "cheapest change: X1 carbon, wait: a greener hour; opens 1 queue: C",
     ]
