@@ -229,10 +229,64 @@ def test_status_watches_a_task_to_its_end(pilotage: Pilotage, server: FakeServer
     assert lines[:2] == ["task 12 count is running: 1 running", "task 12 count is finished: 1 finished"]
 
 
-def test_a_table_is_not_watched_where_there_is_no_terminal(pilotage: Pilotage) -> None:
+def test_tasks_are_watched_in_lines_where_there_is_no_terminal(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    first, second = view("running", {"running": 1}), view("finished", {"finished": 1})
+    other = view("registered", {}, task=13)
+    server.answers["GET /tasks?limit=50"] = [
+        {"tasks": [first]},
+        {"tasks": [first]},
+        {"tasks": [other, second]},
+        (500, {"detail": "the test is over"}),
+    ]
     result = pilotage("status", "--watch")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "no terminal" in result.stderr
+    assert (result.exit_code, result.stdout.splitlines()) == (
+        1,
+        [
+            "task 12 count is running: 1 running",
+            "task 12 count is finished: 1 finished",
+            "task 13 count is registered: no jobs yet",
+        ],
+    )
+
+
+def test_an_error_is_cut_to_one_line_in_the_table_and_whole_with_its_task(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    error = f"of 1 job 1 failed; normal job 4: exit 1: {'x' * 300}\nTraceback\n  at line 5"
+    failed = view("failed", {"failed": 1}, error=error)
+    server.answers["GET /tasks?limit=50"] = {"tasks": [failed]}
+    server.answers["GET /tasks/12"] = failed
+    server.answers["GET /tasks/12/jobs"] = {"jobs": [{"queue": "short", "state": "failed"}]}
+    lines = pilotage("status").stdout.splitlines()
+    assert len(lines) == 3
+    assert lines[2].rstrip().endswith("xxx...")
+    told = pilotage("status", 12).stdout
+    assert f"error: {error}\n" in told
+    assert told.endswith("its outputs: pilotage outputs 12\n")
+
+
+def test_the_outputs_of_a_task_are_listed_with_size_and_place(pilotage: Pilotage, server: FakeServer) -> None:
+    places = [{"storage": "disk", "url": "file:///data/tasks/12/5/out"}, {"storage": "gone", "url": ""}]
+    of = {"checksum": "", "job": 5, "kind": "normal"}
+    document = {
+        "files": [
+            {"name": "tasks/12/5/out", "size": 10, "replicas": places, **of},
+            {"name": "tasks/12/6/out", "size": 7, "replicas": [], **of},
+        ]
+    }
+    server.answers["GET /tasks/12/outputs"] = document
+    lines = [line.split() for line in pilotage("outputs", 12).stdout.splitlines()]
+    assert lines[0] == ["name", "bytes", "where"]
+    assert lines[2:] == [
+        ["tasks/12/5/out", "10", "file:///data/tasks/12/5/out"],
+        ["tasks/12/5/out", "10", "gone"],
+        ["tasks/12/6/out", "7", "at", "no", "storage", "any", "more"],
+    ]
+    assert json.loads(pilotage("outputs", 12, "--json").stdout) == document
+    server.answers["GET /tasks/12/outputs"] = {"files": []}
+    assert pilotage("outputs", 12).stdout == "Task 12 has no outputs yet.\n"
 
 
 def test_cancel_tells_each_task_and_fails_with_those_that_are_not_there(

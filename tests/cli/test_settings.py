@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from pilotage.cli.configuration import settings
+from pilotage.cli.errors import BadInput
 from pilotage.settings import Settings
 
 
@@ -21,6 +23,15 @@ def test_the_store_and_the_token_are_in_the_home(tmp_path: Path) -> None:
     assert settings.store == f"sqlite:///{tmp_path}/pilotage.sqlite"
     assert settings.token == "secret"
     assert "secret" not in repr(settings)
+
+
+def test_a_setting_that_is_wrong_is_told_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PILOTAGE_PORT", "http")
+    with pytest.raises(BadInput, match=r"^PILOTAGE_PORT: 'http' is not a whole number; give digits$"):
+        settings()
+    monkeypatch.setenv("PILOTAGE_PORT", "70000")
+    with pytest.raises(BadInput, match=r"^PILOTAGE_PORT: '70000' is above 65535; give at most 65535$"):
+        settings()
 
 
 def test_the_home_is_below_the_users_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

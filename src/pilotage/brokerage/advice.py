@@ -9,6 +9,9 @@ from pilotage.model.decision import Asked, Refusal, Value
 MARGIN = 1e-9
 """Part of what a queue has that is left over where the check's own arithmetic is not repeated exactly."""
 
+SMALLEST = 1e-6
+"""No value below it is worth advising."""
+
 Advice = tuple[str, int | float]
 
 
@@ -42,7 +45,7 @@ def numbers_at(refusal: Refusal, place: int) -> tuple[float, float] | None:
 
 
 def _value(asked: Asked, need: float, have: float) -> int | float | None:
-    """The value nearest to what was asked with which the need is met; None where there is none above 0."""
+    """The value nearest to what was asked with which the need is met; None where there is none."""
     if asked.factor <= 0:
         return None
     less = need >= have
@@ -51,7 +54,7 @@ def _value(asked: Asked, need: float, have: float) -> int | float | None:
         each = (need / asked.factor - asked.fixed) / asked.value if asked.value else 0.0
         limit = have * (1 - MARGIN) if less else have * (1 + MARGIN)
     room = limit / asked.factor - asked.fixed
-    if each <= 0 or room <= asked.least:
+    if each <= 0 or room <= asked.least or room / each < SMALLEST:
         return None
     for value in _rounded(room / each, whole=isinstance(asked.value, int), down=less):
         total = (asked.fixed + each * value) * asked.factor

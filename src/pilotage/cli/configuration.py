@@ -19,8 +19,10 @@ def settings() -> "Settings":
     try:
         return Settings()
     except ValidationError as error:
+        from pilotage.federation import messages
+
         faults = (
-            f"PILOTAGE_{str(fault['loc'][0]).upper()}: {fault['msg'].removeprefix('Value error, ')}"
+            f"PILOTAGE_{str(fault['loc'][0]).upper()}: {messages.of_setting(fault).text}"
             for fault in error.errors()
             if fault["type"] != "default_factory_not_called"
         )

@@ -94,16 +94,23 @@ class _Seen:
         )
 
 
-def keep_showing(rows: Callable[[], list[tuple[object, ...]]], columns: Sequence[Column]) -> None:
-    """A table kept up to date until the user interrupts."""
+def keep_showing(
+    look: Callable[[], Any], rows: Callable[[Any], list[tuple[object, ...]]], columns: Sequence[Column]
+) -> None:
+    """Tasks kept up to date until the user interrupts: a table, a line for each change without a terminal."""
     from rich.live import Live
+    from rich.progress import Progress
 
     out = console()
     if not out.is_terminal:
-        raise Failure("there is no terminal to keep a table up to date on; leave --watch out")
+        seen = _Seen(Progress(console=out, disable=True), in_lines=True)
+        while True:
+            for view in reversed(look()["tasks"]):
+                seen.update(view)
+            time.sleep(PERIOD)
     with Live(console=out, auto_refresh=False) as live:
         while True:
-            live.update(table(columns, rows(), out.width), refresh=True)
+            live.update(table(columns, rows(look()), out.width), refresh=True)
             time.sleep(PERIOD)
 
 

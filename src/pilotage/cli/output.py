@@ -92,6 +92,12 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def one_line(text: str, most: int = 80) -> str:
+    """The first line of a text, cut short, for a cell of a table."""
+    first = text.partition("\n")[0].strip()
+    return first if first == text and len(first) <= most else f"{first[: most - 3]}..."
+
+
 def counts(by_state: Mapping[str, int]) -> str:
     """``3 running, 5 finished``; states without records are left out."""
     return ", ".join(f"{count} {state}" for state, count in by_state.items() if count)

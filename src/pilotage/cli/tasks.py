@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .errors import BadInput, Failure
-from .output import Column, Json, ago, console, counts, show, show_json
+from .output import Column, Json, ago, console, counts, one_line, show, show_json
 
 if TYPE_CHECKING:
     from .client import Client
@@ -23,6 +23,8 @@ TASKS = (
     Column("since", number=True),
     Column("error", essential=False),
 )
+
+OUTPUTS = (Column("name"), Column("bytes", number=True), Column("where"))
 
 
 @app.command(epilog="Example: pilotage submit task.yaml --wait")
@@ -103,7 +105,7 @@ def status(
                 following.follow(client, [task], shown=not json_output)
             _show_task(client, task, json_output)
         elif watch and not json_output:
-            following.keep_showing(lambda: rows(_tasks(client, state, limit)), TASKS)
+            following.keep_showing(lambda: _tasks(client, state, limit), rows, TASKS)
         elif json_output:
             show_json(_tasks(client, state, limit))
         else:
@@ -125,13 +127,36 @@ def rows(document: Any) -> list[tuple[object, ...]]:
             view["priority"],
             f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"],
             ago(view["since"]),
-            view["error"],
+            one_line(view["error"]),
         )
         for view in document["tasks"]
     ]
 
 
+@app.command(epilog="Example: pilotage outputs 12")
+def outputs(
+    task: Annotated[int, typer.Argument(help="A task.")],
+    json_output: Json = False,
+) -> None:
+    """List the files that a task's jobs made, and where they lie."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get(f"/tasks/{task}/outputs")
+    if json_output:
+        show_json(document)
+        return
+    found = [
+        (file["name"], file["size"], url or "at no storage any more")
+        for file in document["files"]
+        for url in [place["url"] or place["storage"] for place in file["replicas"]] or [""]
+    ]
+    show(OUTPUTS, found, f"Task {task} has no outputs yet.")
+
+
 def _show_task(client: "Client", task: int, json_output: bool) -> None:
+    from . import following
+
     view = client.get(f"/tasks/{task}")
     by_queue = _jobs_by_queue(client, view)
     if json_output:
@@ -145,7 +170,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
         markup=False,
     )
     if view["error"]:
-        out.print(f"error: {view['error']}", markup=False, style="red")
+        out.print(f"error: {view['error']}", markup=False, style="red", soft_wrap=True)
     if view.get("measured"):
         out.print(_measured(view["measured"]), markup=False)
     if by_queue is None:
@@ -153,6 +178,8 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     else:
         found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
         show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
+    if view["state"] in following.ENDED:
+        out.print(f"its outputs: pilotage outputs {view['id']}", markup=False)
 
 
 def _measured(found: Any) -> str:

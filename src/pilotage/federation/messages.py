@@ -80,6 +80,13 @@ def of_request(details: Any) -> Fault:
     return _fault(None, details, path, None)
 
 
+def of_setting(details: Any) -> Fault:
+    """A fault of a setting, which stands by its name alone."""
+    if details["type"] == "value_error":
+        return Fault(details["loc"], str(details["ctx"]["error"]))
+    return _fault(None, details, details["loc"], None)
+
+
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     """A field that a record does not have, with the nearest that it has."""
     names = sorted(known)
