@@ -40,7 +40,7 @@ def test_the_demonstration_succeeds_and_leaves_its_results(
     assert len([queue for queue, number in jobs.items() if number]) >= 2
     assert sum(queue["files_in"] for queue in told["queues"]) > 0
     assert sum(queue["files_out"] for queue in told["queues"]) > 0
-    assert told["placement"][0].startswith("task 1: ")
+    assert told["placement"][0].startswith("task 1, ")
     assert "ember-small: B15 memory, need 720 MB, have 512 MB" in told["refusals"]
     with (tmp_path / "results" / "statistics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -82,7 +82,7 @@ def test_a_server_that_does_not_start_is_told_with_its_reason(
         assert run(tmp_path / "results", keep=False, json_output=False, port=port) == 1
     told = capsys.readouterr().out
     assert "The demonstration failed" in told
-    assert "address already in use" in told
+    assert "in use" in told
     assert list(temporary.iterdir()) == []
 
 
