@@ -141,7 +141,7 @@ class Refusal:
     """One check and all the queues it refuses: what was needed and what each of them has.
 
     ``have`` is as long as ``queues``; a ``need`` that differs by queue is a tuple of that length too.
-    ``asked`` are the fields that the user could change, what is best changed first.
+    ``asked`` are the fields that the user could change where no queue fits, what is best changed first.
     """
 
     rule: str
@@ -153,6 +153,20 @@ class Refusal:
     unit: str = ""
     lifted_by: str = ""
     asked: tuple[Asked, ...] = ()
+
+    def asking(self, asked: tuple[Asked, ...]) -> "Refusal":
+        """The same with these fields: written out, since every choice makes some, and ``replace`` is slow."""
+        return Refusal(
+            rule=self.rule,
+            name=self.name,
+            mend=self.mend,
+            queues=self.queues,
+            have=self.have,
+            need=self.need,
+            unit=self.unit,
+            lifted_by=self.lifted_by,
+            asked=asked,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """The production brokerage: which queue each group of like jobs goes to, and why (B1 to B38)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pilotage.model.decision import Candidates, Choice, Claim, Decision, Move, Refusal
@@ -100,15 +99,17 @@ class _Cycle:
         willing = examination.willing
         factors = self._extensions.weigh(tasks, self._queues)
         for row, group in enumerate(groups):
-            refusals, set_aside = self._asking(group, examination.refusals[row]), tuple(waived.refusals[row])
+            refusals, set_aside = tuple(examination.refusals[row]), tuple(waived.refusals[row])
+            if not willing[row].any():
+                refusals = self._asking(group, refusals)
             own = {rule: values[row] for rule, values in factors.items()}
             self.choices.append(self._decide(group, tasks, row, willing[row], own, refusals, set_aside))
 
     def _asking(self, group: Group, refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
-        """The same, with the fields of these jobs' task that the needs come of."""
+        """The same, with the fields of these jobs' task that the needs come of: what to ask for instead."""
         asks = self._asks
         return tuple(
-            replace(refusal, asked=ask(group)) if (ask := asks.get((refusal.rule, refusal.name))) else refusal
+            refusal.asking(ask(group)) if (ask := asks.get((refusal.rule, refusal.name))) else refusal
             for refusal in refusals
         )
 
