@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pilotage.model.decision import Decision, Forget, Move, Touch
 from pilotage.model.documents import to_json
 from pilotage.model.states import AT_A_PILOT, JobState, PilotState
-from pilotage.model.work import Job, MergeSpec, NewFile, Replica, Task
+from pilotage.model.work import File, Job, MergeSpec, Replica, Task
 from pilotage.model.world import Output, Report, World
 from pilotage.pilots import reports
 
@@ -109,8 +109,8 @@ def test_outputs_become_files_of_the_job_and_the_job_holds() -> None:
     move = into(decision, S.HOLDING)
     assert move.creates == {
         1: (
-            NewFile(name="tasks/1/1/a.txt", size=1, checksum="", task=1, job=1),
-            NewFile(name="tasks/1/1/b.txt", size=2, checksum="adler32:00000002", task=1, job=1),
+            File(name="tasks/1/1/a.txt", size=1, checksum="", task=1, job=1),
+            File(name="tasks/1/1/b.txt", size=2, checksum="adler32:00000002", task=1, job=1),
         )
     }
     assert move.changes["cpu_seconds"] == 1.5

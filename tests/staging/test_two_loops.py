@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.model.decision import Create, Decision
 from pilotage.model.states import TransferState as X
-from pilotage.model.work import NewFile, NewTransfer
+from pilotage.model.work import File, NewTransfer
 from pilotage.staging import shares
 from pilotage.store import Store
 
@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def ask(store: Store, share: str, count: int, priority: int) -> None:
     names = [f"{share}.{priority}.{number}" for number in range(count)]
-    files = tuple(NewFile(name=name, size=1, checksum="") for name in names)
+    files = tuple(File(name=name, size=1, checksum="") for name in names)
     transfers = tuple(
         NewTransfer(
             file=name,

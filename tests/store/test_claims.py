@@ -7,7 +7,7 @@ import pytest
 
 from pilotage.model.decision import Claim, Create
 from pilotage.model.states import PilotState, State, TransferState
-from pilotage.model.work import NewFile, NewPilot
+from pilotage.model.work import File, NewPilot
 from pilotage.store import Store
 
 from .store_builders import (
@@ -84,7 +84,7 @@ def test_a_limit_that_is_passed_already_takes_nothing(store: Store) -> None:
 
 
 def test_a_total_over_all_keys_can_be_claimed(store: Store) -> None:
-    files = [NewFile(name=f"f{n}", size=1, checksum="") for n in range(6)]
+    files = [File(name=f"f{n}", size=1, checksum="") for n in range(6)]
     create(store, *files)
     ids = create(store, *[new_transfer(f"f{n}", share=f"s{n % 2}") for n in range(6)])
     moved(store, move("transfer", ids[:2], X.QUEUED, X.DELIVERING))

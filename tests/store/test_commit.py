@@ -6,7 +6,7 @@ import pytest
 
 from pilotage.model.decision import Candidates, Choice, Committed, Create, Decision, Touch, Value
 from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import NewFile, NewJob, Replica
+from pilotage.model.work import File, NewJob, Replica
 from pilotage.store import IllegalColumn, IllegalTransition, Store
 
 from .store_builders import (
@@ -157,7 +157,7 @@ def test_a_touch_sets_columns_of_live_records_and_leaves_no_event(store: Store) 
 
 
 def test_a_touch_of_another_attempt_is_handed_back(store: Store) -> None:
-    create(store, NewFile(name="a", size=1, checksum=""))
+    create(store, File(name="a", size=1, checksum=""))
     (transfer,) = create(store, new_transfer("a"))
     touch = Touch(kind="transfer", ids=(transfer,), attempts=(2,), changes={"heartbeat": NOW})
     assert store.commit(decision(touch), "tester").accepted == ((),)
@@ -169,7 +169,7 @@ def test_attempts_must_be_as_many_as_ids(store: Store) -> None:
 
 
 def test_what_rests_on_a_record_comes_into_being_only_with_it(store: Store) -> None:
-    create(store, NewFile(name="a", size=1, checksum=""), NewFile(name="b", size=1, checksum=""))
+    create(store, File(name="a", size=1, checksum=""), File(name="b", size=1, checksum=""))
     task = new_task(store)
     first, second = new_jobs(store, task, 2)
     bring(store, [first], J.ACTIVATED)
@@ -185,9 +185,7 @@ def test_what_rests_on_a_record_comes_into_being_only_with_it(store: Store) -> N
 def test_a_task_and_its_jobs_come_in_one_commit(store: Store) -> None:
     task = new_task(store)
     job = NewJob(task=task, kind="normal", share="s", priority=1, requirements="r", inputs=("a",))
-    creates = {
-        task: (job, NewFile(name="a", size=1, checksum=""), Replica(file="a", storage="CERN-disk"), job)
-    }
+    creates = {task: (job, File(name="a", size=1, checksum=""), Replica(file="a", storage="CERN-disk"), job)}
     committed = moved(store, move("task", [task], TaskState.REGISTERED, TaskState.RUNNING, creates=creates))
     assert committed.created == ((1, 0, 0, 2),)
     assert states(store, task) == {1: J.DEFINED, 2: J.DEFINED}
@@ -247,7 +245,7 @@ def test_an_empty_decision_writes_nothing(store: Store) -> None:
 
 
 def test_a_transfer_that_is_tried_again_stands_in_one_place(store: Store) -> None:
-    create(store, NewFile(name="a", size=1, checksum=""))
+    create(store, File(name="a", size=1, checksum=""))
     (transfer,) = create(store, new_transfer("a"))
     x = TransferState
     moved(store, move("transfer", [transfer], x.QUEUED, x.DELIVERING, {"emergency": True, "heartbeat": NOW}))

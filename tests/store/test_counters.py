@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from pilotage.model.decision import Change, Claim, Create, Move, Value
 from pilotage.model.states import TRANSITIONS, Kind, State
-from pilotage.model.work import NewFile, NewJob, NewPilot, NewTask, TaskSpec
+from pilotage.model.work import File, NewJob, NewPilot, NewTask, TaskSpec
 from pilotage.model.world import COUNTERS
 from pilotage.store import Store
 from pilotage.store.tables import RECORDS, counters, events
@@ -141,7 +141,7 @@ def test_counters_and_events_agree_with_the_records(store: Store, seed: int) -> 
     walk = Walk(store, seed)
     names = [f"f{n}" for n in range(10)]
     store.commit(
-        decision(Create(records=tuple(NewFile(name=n, size=1, checksum="") for n in names), cause="c")),
+        decision(Create(records=tuple(File(name=n, size=1, checksum="") for n in names), cause="c")),
         "walk",
     )
     for step in range(120):

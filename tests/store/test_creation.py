@@ -5,7 +5,7 @@ from sqlalchemy.exc import IntegrityError
 
 from pilotage.model.decision import Create
 from pilotage.model.states import TransferState
-from pilotage.model.work import NewFile, NewJob, NewTask, Replica, TaskSpec
+from pilotage.model.work import File, NewJob, NewTask, Replica, TaskSpec
 from pilotage.store import FileConflict, Store
 
 from .store_builders import ALICE, J, create, decision, move, moved, new_jobs, new_task, new_transfer
@@ -14,11 +14,11 @@ X = TransferState
 SUM, OTHER = "adler32:00000001", "adler32:00000002"
 
 
-def file(name: str = "a", size: int = 1, checksum: str = "", job: int | None = None) -> NewFile:
-    return NewFile(name=name, size=size, checksum=checksum, job=job, task=None if job is None else 1)
+def file(name: str = "a", size: int = 1, checksum: str = "", job: int | None = None) -> File:
+    return File(name=name, size=size, checksum=checksum, job=job, task=None if job is None else 1)
 
 
-def created(store: Store, *records: NewFile | Replica | NewJob | NewTask) -> tuple[int | None, ...]:
+def created(store: Store, *records: File | Replica | NewJob | NewTask) -> tuple[int | None, ...]:
     return store.commit(decision(Create(records=records, cause="c")), "tester").created[0]
 
 
@@ -40,7 +40,7 @@ def test_files_and_replicas_that_are_known_are_left_alone(store: Store) -> None:
 
 
 @pytest.mark.parametrize("other", [file(size=2, checksum=SUM), file(checksum=OTHER)])
-def test_an_input_that_is_known_to_be_otherwise_is_refused(store: Store, other: NewFile) -> None:
+def test_an_input_that_is_known_to_be_otherwise_is_refused(store: Store, other: File) -> None:
     create(store, file(checksum=SUM))
     with pytest.raises(FileConflict, match="a is known with 1 bytes, adler32:00000001, and was given with"):
         create(store, NewTask(spec=TaskSpec(name="t"), owner=ALICE), other)

@@ -10,7 +10,7 @@ from sqlalchemy import event
 from pilotage.model.decision import Claim, Touch
 from pilotage.model.identity import Credential
 from pilotage.model.states import PilotState, TransferState
-from pilotage.model.work import NewFile
+from pilotage.model.work import File
 from pilotage.model.world import MatchRequest, Report
 from pilotage.store import Store
 
@@ -84,7 +84,7 @@ def busy(sqlite_url: str) -> Store:
     """A store with something of everything."""
     store = Store.open(sqlite_url)
     store.save_federation(FEDERATION, "tester")
-    create(store, *(NewFile(name=name, size=1, checksum="") for name in "abc"))
+    create(store, *(File(name=name, size=1, checksum="") for name in "abc"))
     task = new_task(store)
     new_jobs(store, task, 5, inputs=("a",))
     bring(store, new_jobs(store, task, 5), J.ACTIVATED)

@@ -6,7 +6,7 @@ import pytest
 
 from pilotage.model.identity import Identity
 from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import NewFile, Replica
+from pilotage.model.work import File, Replica
 from pilotage.store import NoFederation, Store
 from pilotage.store.views import ReplicaView
 
@@ -101,9 +101,9 @@ def test_outputs_are_shown_where_they_lie(store: Store) -> None:
     name = f"tasks/{task}/{job}/x"
     create(
         store,
-        NewFile(name="input", size=9, checksum=""),
-        NewFile(name=name, size=1, checksum="adler32:00000001", task=task, job=job),
-        NewFile(name="y", size=2, checksum="", task=task, job=merge),
+        File(name="input", size=9, checksum=""),
+        File(name=name, size=1, checksum="adler32:00000001", task=task, job=job),
+        File(name="y", size=2, checksum="", task=task, job=merge),
         Replica(file=name, storage="PIC-disk"),
         Replica(file=name, storage="gone"),
     )
@@ -132,7 +132,7 @@ def test_pilots_and_transfers_come_newest_first(store: Store) -> None:
     assert ids(store.queries.pilots(P.CREATED, "CERN-q", 10)) == [third]
     assert ids(store.queries.pilots(None, "PIC-q", 10)) == [second]
     assert store.queries.pilot(99) is None
-    create(store, NewFile(name="a", size=1, checksum=""), NewFile(name="b", size=1, checksum=""))
+    create(store, File(name="a", size=1, checksum=""), File(name="b", size=1, checksum=""))
     a, b = create(store, new_transfer("a"), new_transfer("b"))
     moved(store, move("transfer", [a], X.QUEUED, X.DELIVERING))
     assert ids(store.queries.transfers(None, 10)) == [b, a]
@@ -147,7 +147,7 @@ def test_queues_and_shares_are_shown_with_what_is_there(store: Store) -> None:
     bring(store, new_jobs(store, task, 2), J.ACTIVATED)
     bring(store, new_jobs(store, task, 1, share="other"), J.ACTIVATED)
     new_pilot(store)
-    create(store, NewFile(name="a", size=1, checksum=""), new_transfer("a"))
+    create(store, File(name="a", size=1, checksum=""), new_transfer("a"))
     cern, pic = store.queries.queues()
     assert (cern.name, cern.site, cern.jobs, cern.pilots) == (
         "CERN-q",

@@ -9,7 +9,7 @@ from pilotage.model.decision import Touch
 from pilotage.model.documents import to_json
 from pilotage.model.federation import Queue
 from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import File, Measured, MergeSpec, NewFile, Replica
+from pilotage.model.work import File, Measured, MergeSpec, Replica
 from pilotage.model.world import (
     JobCount,
     JobUsage,
@@ -54,7 +54,7 @@ def ids(records: Any) -> list[int]:
 
 
 def files(store: Store, *names: str, **values: Any) -> None:
-    create(store, *(NewFile(name=name, size=1, checksum="", **values) for name in names))
+    create(store, *(File(name=name, size=1, checksum="", **values) for name in names))
 
 
 def touch(store: Store, kind: Any, record: int, time: float = NOW, **changes: Any) -> None:

@@ -8,7 +8,7 @@ from pilotage.federation.faults import field_name
 from pilotage.model.decision import Create, Creation, Decision
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.identity import Identity
-from pilotage.model.work import InputFile, InputPattern, NewFile, NewTask, Replica, TaskSpec
+from pilotage.model.work import File, InputFile, InputPattern, NewTask, Replica, TaskSpec
 from pilotage.staging import movers
 from pilotage.store import FileConflict, Store
 
@@ -124,7 +124,7 @@ def _commit(store: Store, specs: list[TaskSpec], owner: Identity, now: float) ->
     for spec in specs:
         for file in spec.inputs:
             if isinstance(file, InputFile):
-                records.append(NewFile(name=file.name, size=file.size, checksum=file.checksum))
+                records.append(File(name=file.name, size=file.size, checksum=file.checksum))
                 records.extend(Replica(file=file.name, storage=storage) for storage in file.replicas)
     changes = (
         Create(records=tuple(records), cause="named by a task"),

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .states import Kind, State
-from .work import NewFile, NewJob, NewPilot, NewTask, NewTransfer, Replica
+from .work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
-Creation = NewTask | NewJob | NewTransfer | NewPilot | NewFile | Replica
+Creation = NewTask | NewJob | NewTransfer | NewPilot | File | Replica
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

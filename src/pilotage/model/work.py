@@ -329,17 +329,6 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewFile:
-    """A file about to be known, by its logical name: bytes and checksum."""
-
-    name: str
-    size: int
-    checksum: str
-    task: int | None = None
-    job: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class File:
     """A file by its logical name. ``job`` is the job that made it, None for an input from outside."""
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from pilotage.model.decision import Change, Decision, Forget, Move, Touch, Value
 from pilotage.model.moves import JobMoves
 from pilotage.model.states import AT_A_PILOT, JobState, PilotState
-from pilotage.model.work import Job, NewFile, Pilot, Replica
+from pilotage.model.work import File, Job, Pilot, Replica
 from pilotage.model.world import Output, Report, World
 
 Attempt = tuple[int, int]
@@ -136,7 +136,7 @@ class _Told:
         target: JobState,
         cause: str,
         changes: Mapping[str, Value] | None = None,
-        files: tuple[NewFile, ...] = (),
+        files: tuple[File, ...] = (),
     ) -> None:
         source = self._states[job.id]
         self.moves.add(job, source, target, cause=cause, changes=changes, creates=files)
@@ -149,8 +149,8 @@ class _Told:
         self._states[job.id] = JobState.FAILED
 
 
-def _file(job: Job, output: Output) -> NewFile:
-    return NewFile(
+def _file(job: Job, output: Output) -> File:
+    return File(
         name=f"tasks/{job.task}/{job.id}/{output.name}",
         size=output.size,
         checksum=output.checksum,

@@ -11,7 +11,7 @@ from pilotage.model.decision import Creation
 from pilotage.model.documents import to_json
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, Kind, PilotState, State, TaskState, TransferState
-from pilotage.model.work import NewFile, NewJob, NewPilot, NewTask, NewTransfer, Replica
+from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
@@ -30,7 +30,7 @@ FIRST: dict[type, tuple[Kind, State]] = {
 }
 """The kind and first state of new records."""
 
-_ORDER: tuple[type, ...] = (NewTask, NewFile, Replica, NewJob, NewTransfer, NewPilot)
+_ORDER: tuple[type, ...] = (NewTask, File, Replica, NewJob, NewTransfer, NewPilot)
 """What others refer to comes first."""
 
 _UPSERTS = {
@@ -81,7 +81,7 @@ class Creator:
         return created
 
     def _create(self, type_: type, records: Sequence[Any], cause: str) -> Sequence[int | None]:
-        if type_ is NewFile:
+        if type_ is File:
             return self._files(records)
         if type_ is Replica:
             return self._replicas(records)
@@ -123,13 +123,13 @@ class Creator:
         if rows:
             self._connection.execute(insert(job_inputs), rows)
 
-    def _files(self, given: Sequence[NewFile]) -> list[int | None]:
+    def _files(self, given: Sequence[File]) -> list[int | None]:
         names = list({file.name for file in given})
         rows = self._connection.execute(_KNOWN_FILES, {"names": names})
-        known = {row.name: NewFile(**row._mapping) for row in rows}
+        known = {row.name: File(**row._mapping) for row in rows}
         before = set(known)
         created: list[int | None] = []
-        changed: dict[str, NewFile] = {}
+        changed: dict[str, File] = {}
         for file in given:
             last = known.get(file.name)
             created.append(WITHOUT_NUMBER if last is None else None)
@@ -176,7 +176,7 @@ class Creator:
         return [None if place is None else ids[place] for place in places]
 
 
-def replaces(file: NewFile, known: NewFile) -> bool:
+def replaces(file: File, known: File) -> bool:
     """Whether a file takes the place of the one known by its name.
 
     A job's output always does: it is that of a newer attempt. An input is as it was, or gets the checksum
@@ -194,7 +194,7 @@ def _owner(owner: Identity) -> dict[str, str]:
     return {"owner": owner.name, "vo": owner.vo, "group": owner.group, "vo_role": owner.vo_role}
 
 
-def _file_row(file: NewFile) -> dict[str, Any]:
+def _file_row(file: File) -> dict[str, Any]:
     return {
         "name": file.name,
         "size": file.size,
