@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pilotage.brokerage.explain import explain, lines
 from pilotage.brokerage.production import Production
+from pilotage.explain.choices import explain, lines
 from pilotage.model.decision import Choice
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import (

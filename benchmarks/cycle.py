@@ -5,9 +5,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from pilotage.flow import broker, split
+from pilotage.flow.calls.submit import submit
 from pilotage.flow.step import Pass
-from pilotage.flow.submit import submit
+from pilotage.flow.steps import broker, split
 from pilotage.model.federation import ComputingElement, Federation, Link, Queue, Site, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.work import TaskSpec

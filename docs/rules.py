@@ -304,7 +304,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B37",
         "No queue left: pending for an hour. Else the best 10 by weight.",
-        (f"{PRODUCTION}.broker", "flow.lift"),
+        (f"{PRODUCTION}.broker", "flow.steps.lift"),
         ("brokerage.pending_time", "brokerage.max_candidates"),
         "Ties go by name. The hour ends as soon as a queue would take the job.",
     ),
@@ -376,7 +376,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D9",
         "Priorities of live transfers can be changed.",
-        ("flow.priorities", "staging.shares"),
+        ("flow.calls.priorities", "staging.shares"),
         settled="By API and command. A file that is read before sorting is not yet watched for.",
     ),
     Rule(
@@ -431,14 +431,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P9",
         "A pilot's credential lasts 5 days and reaches its own work only.",
-        ("flow.provision", "model.identity"),
-        ("flow.provision:CREDENTIAL_LIFETIME",),
+        ("flow.steps.provision", "model.identity"),
+        ("flow.steps.provision:CREDENTIAL_LIFETIME",),
         "A token, void when its pilot has ended.",
     ),
     Rule(
         "P10",
         "Each pilot is recorded with task queue, owner, kind and size before it is submitted.",
-        ("pilots.director", "flow.provision"),
+        ("pilots.director", "flow.steps.provision"),
     ),
     Rule("P11", "Options reload while running; log names follow the submit pool: only the first is there."),
     Rule("P12", "A second policy of the director, with exact totals and back-off."),

@@ -12,10 +12,12 @@ from pathlib import Path
 import uvicorn
 
 from pilotage.api import create_app
-from pilotage.flow import bells, broker, finish, lift, loops, split, watch
-from pilotage.flow.provision import Provisioner
-from pilotage.flow.stage import Stager
+from pilotage.flow import loops
+from pilotage.flow import wakeups as bells
 from pilotage.flow.step import Pass
+from pilotage.flow.steps import broker, finish, lift, split, watch
+from pilotage.flow.steps.provision import Provisioner
+from pilotage.flow.steps.stage import Stager
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Credential, Identity
 from pilotage.settings import Settings

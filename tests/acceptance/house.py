@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import psutil
 
-AGENT = "pilotage.pilots.agent"
+AGENT = "pilotage.agent"
 
 
 def wait_until(holds: Callable[[], bool], timeout: float, what: str) -> None:

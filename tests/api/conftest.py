@@ -15,8 +15,8 @@ with warnings.catch_warnings():  # it asks for a client that is not the one this
     from starlette.testclient import TestClient
 
 from pilotage.api import PREFIX, create_app
-from pilotage.flow import split
 from pilotage.flow.step import Pass
+from pilotage.flow.steps import split
 from pilotage.model.decision import Create, Decision, Move
 from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.identity import Credential, Identity, Role

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.flow.preview import Preview
-from pilotage.flow.what_if import WhatIf
+from pilotage.flow.calls.preview import Preview
+from pilotage.flow.calls.what_if import WhatIf
 from pilotage.model.documents import from_document, to_document
 from pilotage.model.federation import Queue
 from pilotage.model.identity import Identity

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pilotage.brokerage import explain
 from pilotage.brokerage.contract import violations
 from pilotage.brokerage.production import (
     Order,
@@ -20,6 +19,7 @@ from pilotage.brokerage.production import (
     factor,
     order,
 )
+from pilotage.explain import choices as explain
 from pilotage.model.decision import Choice, Decision, Move
 from pilotage.model.documents import from_document, from_json, to_document, to_json
 from pilotage.model.states import JobState

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pilotage.federation.documents import write
-from pilotage.flow import preview, what_if
-from pilotage.flow.what_if import Changes
+from pilotage.flow.calls import preview, what_if
+from pilotage.flow.calls.what_if import Changes
 from pilotage.model.documents import to_document
 from pilotage.model.work import TaskSpec
 from tests.brokerage.worlds import federation, jobs, queue, task, world

@@ -60,7 +60,7 @@ def test_whoever_interrupts_it_finds_everything_stopped(tmp_path: Path, number: 
     family = psutil.Process(process.pid)
 
     def pilots() -> list[psutil.Process]:
-        return [one for one in family.children(recursive=True) if _is_ours(one, "pilotage.pilots.agent")]
+        return [one for one in family.children(recursive=True) if _is_ours(one, "pilotage.agent")]
 
     _await(lambda: pilots() or process.poll() is not None)
     started = family.children(recursive=True) if process.poll() is None else []

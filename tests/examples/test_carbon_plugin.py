@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from pilotage.brokerage import Brokerage, PluginOptionsError, explain, load
+from pilotage.brokerage import Brokerage, PluginOptionsError, load
 from pilotage.brokerage.contract import violations
+from pilotage.explain import choices as explain
 from pilotage.federation.documents import write
 from pilotage.model.decision import Choice
 from pilotage.model.world import World

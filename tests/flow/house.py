@@ -5,17 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pilotage.flow import broker, finish, report, split
-from pilotage.flow.match import MatchAnswer, match
+from pilotage.flow.calls import report
+from pilotage.flow.calls.match import MatchAnswer, match
+from pilotage.flow.calls.submit import Submitted, submit
 from pilotage.flow.step import Pass
-from pilotage.flow.submit import Submitted, submit
+from pilotage.flow.steps import broker, finish, split
 from pilotage.model.decision import Create, Decision
 from pilotage.model.federation import ComputingElement, Federation, LoopConstants, Queue, Site, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import NewPilot, TaskSpec
 from pilotage.model.world import Report
-from pilotage.pilots.computing.port import PilotOrder, PilotStatus
+from pilotage.ports.computing import PilotOrder, PilotStatus
 from pilotage.store import Store
 
 NOW = 1_800_000_000.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.flow import acceptance
+from pilotage.flow.calls import acceptance
 from pilotage.model.federation import ComputingElement, Federation
 
 from .house import federation

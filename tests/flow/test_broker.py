@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pilotage import brokerage
-from pilotage.flow import broker, lift, watch
-from pilotage.flow.broker import plugins
 from pilotage.flow.planning import plan
+from pilotage.flow.steps import broker, lift, watch
+from pilotage.flow.steps.broker import plugins
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 

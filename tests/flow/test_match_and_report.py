@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pilotage.flow import cancel, pilot_end
+from pilotage.flow.calls import cancel, pilot_end
 from pilotage.flow.errors import NoSuchTask, PilotGone
 from pilotage.model.states import JobState, PilotState
 

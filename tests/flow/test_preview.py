@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pilotage.flow import preview
-from pilotage.flow.preview import Planned, Preview
+from pilotage.flow.calls import preview
+from pilotage.flow.calls.preview import Planned, Preview
 from pilotage.model.documents import from_json, to_document, to_json
 from pilotage.model.federation import GlobalShare, LoopConstants
 from pilotage.model.identity import Identity

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pilotage.flow import provision
-from pilotage.flow.provision import Provisioner
+from pilotage.flow.steps import provision
+from pilotage.flow.steps.provision import Provisioner
 from pilotage.model.states import PilotState
 from pilotage.model.work import Pilot
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage.flow.submit import submit
+from pilotage.flow.calls.submit import submit
 from pilotage.model.identity import Identity
 from pilotage.model.work import InputFile, InputPattern, TaskSpec
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotage.federation.faults import BadDocument, field_name
-from pilotage.flow import what_if
-from pilotage.flow.what_if import Changed, Changes, WhatIf
+from pilotage.flow.calls import what_if
+from pilotage.flow.calls.what_if import Changed, Changes, WhatIf
 from pilotage.model.documents import from_json, to_document, to_json
 from pilotage.model.federation import GlobalShare
 from pilotage.model.states import JobState

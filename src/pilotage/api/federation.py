@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel
 
 from pilotage.federation.faults import BadDocument
-from pilotage.flow import acceptance
+from pilotage.flow.calls import acceptance
 from pilotage.model.federation import Federation
 from pilotage.model.world import World
 

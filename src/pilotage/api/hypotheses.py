@@ -7,7 +7,7 @@ from fastapi import Response
 from pydantic import BaseModel, Field
 
 from pilotage.federation.faults import BadDocument
-from pilotage.flow.what_if import Changes, WhatIf
+from pilotage.flow.calls.what_if import Changes, WhatIf
 
 from .answers import answer, faults_of
 

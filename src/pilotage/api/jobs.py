@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, HTTPException, Response
 
-from pilotage.flow import what_if
-from pilotage.flow.what_if import WhatIf
+from pilotage.flow.calls import what_if
+from pilotage.flow.calls.what_if import WhatIf
 from pilotage.model.identity import Credential
 from pilotage.store import Store
 from pilotage.store.views import JobDetails

@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
-from pilotage.flow import match, pilot_end, report
-from pilotage.flow.match import MatchAnswer
+from pilotage.flow.calls import match, pilot_end, report
+from pilotage.flow.calls.match import MatchAnswer
 from pilotage.model.work import Count, Megabytes, Seconds
 from pilotage.model.world import Report
 

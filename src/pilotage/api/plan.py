@@ -3,8 +3,8 @@
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
-from pilotage.flow import preview
-from pilotage.flow.preview import Planned
+from pilotage.flow.calls import preview
+from pilotage.flow.calls.preview import Planned
 
 from .access import Person
 from .answers import answer, documented

@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
-from pilotage.flow import cancel, submit, what_if
-from pilotage.flow.submit import Fault
-from pilotage.flow.what_if import WhatIf
+from pilotage.flow.calls import cancel, submit, what_if
+from pilotage.flow.calls.submit import Fault
+from pilotage.flow.calls.what_if import WhatIf
 from pilotage.model.identity import Credential
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import TaskSpec

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from pilotage.flow.priorities import set_priorities
+from pilotage.flow.calls.priorities import set_priorities
 from pilotage.model.states import TransferState
 
 from .access import FOR_OPERATORS, Operator, actor

@@ -53,8 +53,8 @@ def explain(
 
 
 def _show_what_if(path: str, changes: dict[str, Any], json_output: bool) -> None:
-    from pilotage.brokerage import explain
-    from pilotage.flow.what_if import WhatIf
+    from pilotage.explain import choices as explain
+    from pilotage.flow.calls.what_if import WhatIf
     from pilotage.model.documents import from_document
 
     from .client import Client
@@ -87,7 +87,7 @@ def _subject(task: str | None, job: int | None) -> tuple[str, int]:
 
 def explanations(choices: Iterable[dict[str, Any]]) -> list[Any]:
     """The choices' explanations as documents."""
-    from pilotage.brokerage import explain
+    from pilotage.explain import choices as explain
     from pilotage.model.decision import Choice
     from pilotage.model.documents import from_document, to_document
 
@@ -96,7 +96,7 @@ def explanations(choices: Iterable[dict[str, Any]]) -> list[Any]:
 
 def _choice_lines(choices: Sequence[dict[str, Any]]) -> Iterable[str]:
     """What was decided, decisions that differ in their jobs only as one."""
-    from pilotage.brokerage import explain
+    from pilotage.explain import choices as explain
     from pilotage.model.decision import Choice
     from pilotage.model.documents import from_document
 

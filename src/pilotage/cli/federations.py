@@ -29,7 +29,7 @@ def check(file: File, json_output: Json = False) -> None:
 
     from pilotage.federation.documents import read
     from pilotage.federation.faults import BadFile, field_name
-    from pilotage.flow import acceptance
+    from pilotage.flow.calls import acceptance
     from pilotage.model.federation import Federation
 
     try:

@@ -9,7 +9,7 @@ from .errors import BadInput
 from .output import Column, show
 
 if TYPE_CHECKING:
-    from pilotage.flow.what_if import WhatIf
+    from pilotage.flow.calls.what_if import WhatIf
     from pilotage.model.decision import Choice
 
 WhatIfs = Annotated[
@@ -105,7 +105,7 @@ def _places(placed: Mapping[str, int]) -> str:
 
 
 def _obstacles(choices: "Iterable[Choice]") -> str:
-    from pilotage.brokerage import explain
+    from pilotage.explain import choices as explain
 
     found = [obstacle for choice in choices for obstacle in explain.explain(choice).obstacles]
     told = dict.fromkeys(f"{one.rule} {one.name} at {one.queues}, alone at {one.only}" for one in found)

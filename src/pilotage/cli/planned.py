@@ -5,8 +5,8 @@ from typing import Any
 
 import typer
 
-from pilotage.brokerage import explain
-from pilotage.flow import resting
+from pilotage.explain import choices as explain
+from pilotage.flow import idle_reasons as resting
 from pilotage.model.decision import Create, Decision, Forget, Move, Touch
 from pilotage.model.work import NewPilot, Requirements
 from pilotage.model.world import World

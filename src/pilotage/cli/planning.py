@@ -130,7 +130,7 @@ def _asked_of_server(specs: Any) -> Any:
 def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
     """The same from a saved world, where tasks may be of any VO."""
     from pilotage.federation.documents import read
-    from pilotage.flow import preview, submit
+    from pilotage.flow.calls import preview, submit
     from pilotage.model.documents import to_document
     from pilotage.model.world import World
 
@@ -147,7 +147,7 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
 
 def _task_lines(task: dict[str, Any]) -> list[str]:
     """Why each kind of the task's jobs would go where, or nowhere."""
-    from pilotage.brokerage import explain
+    from pilotage.explain import choices as explain
     from pilotage.model.decision import Choice
     from pilotage.model.documents import from_document
 

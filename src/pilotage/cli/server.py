@@ -41,7 +41,7 @@ def up(
 
     from pilotage import server
     from pilotage.federation.documents import read
-    from pilotage.flow import acceptance
+    from pilotage.flow.calls import acceptance
     from pilotage.model.federation import Federation
 
     loops = tuple(name.strip() for name in only.split(",")) if only is not None else ()

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from pilotage.brokerage.explain import explain, lines
+from pilotage.explain.choices import explain, lines
 from pilotage.model.decision import Choice, Refusal, Value
 from pilotage.model.documents import from_document
 

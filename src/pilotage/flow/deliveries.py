@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pilotage import movers
 from pilotage.model.decision import Change, Touch
 from pilotage.model.federation import StagingConstants
 from pilotage.model.work import Transfer
-from pilotage.staging import movers, retries
+from pilotage.staging import retries
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from pilotage.store import NoFederation, Store
 
-from .bells import Bells
 from .step import Pass
+from .wakeups import Bells
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from pilotage.pilots import director, matcher
 from pilotage.staging import settle, shares
 from pilotage.watchdog import timeouts
 
-from . import broker, lift
+from .steps import broker, lift
 
 
 def plan(step: str, world: World) -> Decision:

@@ -2,10 +2,10 @@
 
 import logging
 
+from pilotage import movers
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState
 from pilotage.model.world import World
-from pilotage.staging import movers
 from pilotage.staging.settle import scratch_path
 
 log = logging.getLogger(__name__)

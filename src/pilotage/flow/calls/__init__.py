@@ -1,0 +1,1 @@
+"""Calls: what people and pilots ask for, one file each."""

@@ -1,0 +1,179 @@
+"""A pilot asks for work and is handed the jobs of the highest claim (P13)."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.flow.errors import PilotGone
+from pilotage.flow.step import new_seed
+from pilotage.model.federation import Federation, Queue
+from pilotage.model.states import LIVE_PILOTS, JobState
+from pilotage.model.work import File, Job, JobKind, Pilot, Task
+from pilotage.model.world import MatchRequest, World
+from pilotage.pilots import matcher
+from pilotage.store import Store
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Within a process two matches would only choose the same jobs; between processes the commit decides."""
+
+PATIENCE = 2.0
+"""How long a pilot waits for its turn, in s; then it is told to ask again, so that reports get through."""
+
+TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class JobInput:
+    """A file that a job reads, by its name below the storage's URL."""
+
+    name: str
+    size: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrder:
+    """One attempt to run."""
+
+    job: int
+    attempt: int
+    inputs: tuple[JobInput, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Like jobs of one task, and what their payloads are held to.
+
+    ``memory`` is what a job is expected to need, in MB.
+
+    The limits are ``memory_limit`` and ``workdir`` in MB and ``walltime`` in s, 0 for none.
+    """
+
+    task: int
+    kind: JobKind
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    payload_files: bool
+    cores: int
+    memory: float
+    memory_limit: float
+    walltime: float
+    workdir: float
+    outputs: tuple[str, ...]
+    storage_url: str
+    storage_options: dict[str, Any]
+    jobs: tuple[JobOrder, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchAnswer:
+    """What a pilot is told: it must stop its payloads after ``lease`` s without a report that got through."""
+
+    lease: float
+    heartbeat: float
+    idle: float
+    works: tuple[Work, ...]
+
+
+def match(
+    store: Store, pilot: int, cores: int, memory: float, walltime: float, max_jobs: int, now: float
+) -> MatchAnswer:
+    """Hand a pilot what it can run now, nothing if there is nothing. Raises :class:`PilotGone`."""
+    record = store.queries.pilot(pilot)
+    if record is None or record.state not in LIVE_PILOTS:
+        raise PilotGone(pilot)
+    request = _request(record, cores, memory, walltime, max_jobs)
+    if not _ONE_AT_A_TIME.acquire(timeout=PATIENCE):
+        return _answer(store.federation(), ())
+    try:
+        for _ in range(TRIES):
+            world = store.snapshots.for_match(now, new_seed(), (request,))
+            given, handed_back = _commit(store, world, pilot)
+            if given or not handed_back:
+                break
+    finally:
+        _ONE_AT_A_TIME.release()
+    return _answer(world.federation, _works(world, request.queue, given))
+
+
+def _request(pilot: Pilot, cores: int, memory: float, walltime: float, max_jobs: int) -> MatchRequest:
+    return MatchRequest(
+        pilot=pilot.id,
+        queue=pilot.queue,
+        kind=pilot.kind,
+        owner=pilot.owner,
+        cores=cores,
+        memory=memory,
+        walltime=walltime,
+        max_jobs=max_jobs,
+    )
+
+
+def _commit(store: Store, world: World, pilot: int) -> tuple[set[int], int]:
+    decision = matcher.match(world)
+    committed = store.commit(decision, f"pilot:{pilot}")
+    given = {
+        id_
+        for change, ids in zip(decision.changes, committed.accepted, strict=True)
+        if getattr(change, "target", None) == JobState.SENT
+        for id_ in ids
+    }
+    return given, committed.handed_back
+
+
+def lease(federation: Federation) -> float:
+    """How long a pilot may run on without a report, in s: well below the time after which it is given up."""
+    return federation.timeouts.heartbeat * 0.6
+
+
+def _answer(federation: Federation, works: tuple[Work, ...]) -> MatchAnswer:
+    return MatchAnswer(
+        lease=lease(federation),
+        heartbeat=federation.loops.heartbeat,
+        idle=federation.loops.pilot_idle,
+        works=works,
+    )
+
+
+def _works(world: World, queue_name: str, given: set[int]) -> tuple[Work, ...]:
+    if not given:
+        return ()
+    tasks = {task.id: task for task in world.tasks}
+    files = {file.name: file for file in world.files}
+    queue = next(queue for queue in world.federation.queues if queue.name == queue_name)
+    groups: dict[tuple[int, JobKind], list[Job]] = defaultdict(list)
+    for job in world.jobs:
+        if job.id in given:
+            groups[job.task, job.kind].append(job)
+    return tuple(
+        _work(world.federation, tasks[task], kind, queue, [_order(job, files) for job in jobs])
+        for (task, kind), jobs in sorted(groups.items())
+    )
+
+
+def _order(job: Job, files: dict[str, File]) -> JobOrder:
+    inputs = tuple(JobInput(name, files[name].size, files[name].checksum) for name in job.inputs)
+    return JobOrder(job.id, job.attempt, inputs)
+
+
+def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]) -> Work:
+    spec, asked = task.expected(kind), task.spec.for_job(kind)
+    storage = next(storage for storage in federation.storages if storage.name == queue.storage)
+    return Work(
+        task=task.id,
+        kind=kind,
+        command=spec.command,
+        environment=dict(spec.environment),
+        payload_files=bool(spec.payload_files),
+        cores=max(1, spec.cores),
+        memory=spec.memory,
+        memory_limit=task.limit(kind, asked.memory, queue.max_memory),
+        walltime=task.limit(kind, asked.walltime, queue.max_walltime),
+        workdir=queue.max_workdir,
+        outputs=spec.outputs,
+        storage_url=storage.url,
+        storage_options=dict(storage.options),
+        jobs=tuple(jobs),
+    )

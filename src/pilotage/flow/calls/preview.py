@@ -1,0 +1,151 @@
+"""Would a task run, where, and if not why: decided before it is submitted, without touching anything."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pilotage.flow import planning
+from pilotage.flow.step import new_seed
+from pilotage.model.decision import Choice
+from pilotage.model.federation import Federation
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState, TaskState
+from pilotage.model.work import File, InputFile, Job, NewJob, Replica, Task, TaskSpec
+from pilotage.model.world import World
+from pilotage.store import Store
+from pilotage.tasks import splitting
+
+from . import submit
+from .submit import Fault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What the brokerage would decide for a task; ``jobs`` counts those looked at.
+
+    Scouts go first, and what they show may change what is said here of the others. ``index`` counts the tasks
+    asked about from 0; the choices name them from 1.
+    """
+
+    index: int
+    name: str
+    jobs: int
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What would be decided from the world of a time (s since 1970 UTC), with a random seed."""
+
+    time: float
+    seed: int
+    tasks: tuple[Planned, ...]
+
+
+def run(
+    store: Store, specs: Iterable[tuple[int, TaskSpec]], owner: Identity, now: float
+) -> tuple[Preview, list[tuple[int, list[Fault]]]]:
+    """What would become of these tasks now, by index, and why those that cannot be accepted cannot."""
+    submitted, accepted = submit.examined(specs, store.federation(), owner, store)
+    # Without jobs: what others wait for is nobody's business here, and has its turn first or later.
+    world = store.snapshots.for_broker(now, new_seed(), limit=0)
+    return preview(world, accepted, owner), submitted.refused
+
+
+def preview(world: World, specs: Sequence[tuple[int, TaskSpec]], owner: Identity | None) -> Preview:
+    """What would be decided for these tasks, by index, if they were submitted together (pure).
+
+    Of the world's work only what queues and links carry counts; inputs lie where the tasks say. Without an
+    ``owner`` they belong to somebody of their shares' VOs.
+    """
+    tasks = tuple(
+        Task(
+            id=index + 1,
+            spec=spec,
+            owner=owner or _somebody(spec, world.federation),
+            state=TaskState.REGISTERED,
+            created=world.time,
+            since=world.time,
+        )
+        for index, spec in specs
+    )
+    split = split_up(replace(world, tasks=tasks, jobs=(), files=(), replicas=()))
+    choices = planning.plan("broker", split).choices
+    planned = tuple(
+        Planned(
+            index=task.id - 1,
+            name=task.spec.name,
+            jobs=sum(job.task == task.id for job in split.jobs),
+            choices=tuple(choice for choice in choices if choice.task == task.id),
+        )
+        for task in tasks
+    )
+    return Preview(time=world.time, seed=world.seed, tasks=planned)
+
+
+def split_up(world: World) -> World:
+    """The same with the jobs of its REGISTERED tasks, scouts and others; of each as many as a pass takes."""
+    limit = world.federation.loops.batch
+    registered = {
+        task.id: _of_at_most(limit, task) for task in world.tasks if task.state is TaskState.REGISTERED
+    }
+    if not registered:
+        return world
+    decision = splitting.split(replace(world, tasks=tuple(registered.values())))
+    made = [
+        job
+        for move in decision.moves
+        for id_, records in move.creates.items()
+        for job in _all(registered[id_], [record for record in records if isinstance(record, NewJob)])[:limit]
+    ]
+    jobs = tuple(_defined(number, job, world.time) for number, job in enumerate(made, 1))
+    inputs = [
+        file for task in registered.values() for file in task.spec.inputs if isinstance(file, InputFile)
+    ]
+    return replace(
+        world,
+        jobs=(*world.jobs, *jobs),
+        files=(
+            *world.files,
+            *(File(name=file.name, size=file.size, checksum=file.checksum) for file in inputs),
+        ),
+        replicas=(*world.replicas, *_replicas(inputs)),
+    )
+
+
+def _of_at_most(limit: int, task: Task) -> Task:
+    most = max(limit, 2 * task.spec.scouts + 1)
+    return replace(task, spec=replace(task.spec, jobs=min(task.spec.jobs, most)))
+
+
+def _all(task: Task, first: list[NewJob]) -> list[NewJob]:
+    """Scouts, and the jobs that are made once these have ended well."""
+    if first[0].kind != "scout":
+        return first
+    return [*first, *splitting.remaining(task, len(first), ())]
+
+
+def _defined(number: int, job: NewJob, time: float) -> Job:
+    return Job(
+        id=number,
+        task=job.task,
+        kind=job.kind,
+        share=job.share,
+        priority=job.priority,
+        requirements=job.requirements,
+        state=JobState.DEFINED,
+        attempt=1,
+        since=time,
+        created=time,
+        inputs=job.inputs,
+        events=job.events,
+    )
+
+
+def _replicas(inputs: Iterable[InputFile]) -> tuple[Replica, ...]:
+    lying = {(file.name, storage) for file in inputs for storage in file.replicas}
+    return tuple(Replica(file=name, storage=storage) for name, storage in sorted(lying))
+
+
+def _somebody(spec: TaskSpec, federation: Federation) -> Identity:
+    vos = {share.name: share.vo for share in federation.shares}
+    return Identity(name="somebody", vo=vos.get(spec.share, ""))

@@ -1,0 +1,175 @@
+"""Tasks are accepted: their inputs looked up, checked against the federation, and recorded."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pilotage import movers
+from pilotage.federation import checks
+from pilotage.federation.faults import field_name
+from pilotage.flow.step import new_seed
+from pilotage.model.decision import Create, Creation, Decision
+from pilotage.model.federation import Federation, Storage
+from pilotage.model.identity import Identity
+from pilotage.model.work import File, InputFile, InputPattern, NewTask, Replica, TaskSpec
+from pilotage.store import FileConflict, Store
+
+Fault = tuple[str, str]
+
+OUTPUTS = "tasks/"
+"""Where outputs lie below every storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of the tasks, by their index in the submission: ids, or (field, message) for each fault."""
+
+    tasks: list[tuple[int, int]] = field(default_factory=list)
+    refused: list[tuple[int, list[Fault]]] = field(default_factory=list)
+
+
+def submit(
+    store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float, whole: bool = False
+) -> Submitted:
+    """Accept each task that can be accepted; one that cannot does not keep the others out.
+
+    With ``whole`` all are accepted or none: nothing is recorded where any is refused.
+    """
+    submitted, accepted = examined(enumerate(specs), store.federation(), owner, store)
+    if not (whole and submitted.refused):
+        _record(store, accepted, owner, now, submitted, whole)
+    return submitted
+
+
+def examine(store: Store, specs: Sequence[TaskSpec], owner: Identity) -> Submitted:
+    """What would be refused, as far as that shows without recording anything."""
+    return examined(enumerate(specs), store.federation(), owner, store)[0]
+
+
+def examined(
+    specs: Iterable[tuple[int, TaskSpec]],
+    federation: Federation,
+    owner: Identity | None = None,
+    store: Store | None = None,
+) -> tuple[Submitted, list[tuple[int, TaskSpec]]]:
+    """What is refused, and the other tasks by index, their inputs looked up.
+
+    Without an ``owner`` a task may be of any VO; without a ``store`` nobody knows whose outputs it reads.
+    """
+    submitted = Submitted()
+    accepted: list[tuple[int, TaskSpec]] = []
+    for index, spec in specs:
+        resolved, faults = _resolve(spec, federation)
+        faults = faults or _faults(resolved, federation, owner)
+        if owner and store:
+            faults = faults or _foreign(store, resolved, owner)
+        if faults:
+            submitted.refused.append((index, faults))
+        else:
+            accepted.append((index, resolved))
+    return submitted, accepted
+
+
+def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None) -> list[Fault]:
+    found = checks.check_task(spec, federation, owner)
+    return [(field_name(path), message) for path, message in found]
+
+
+def _foreign(store: Store, spec: TaskSpec, owner: Identity) -> list[Fault]:
+    """What tasks made is read by those whose tasks they are: names below ``tasks/`` are outputs."""
+    names = (file.name for file in spec.inputs if isinstance(file, InputFile))
+    outputs = {name.split("/")[1]: name for name in names if name.startswith(OUTPUTS)}
+    faults: list[Fault] = []
+    for number, name in sorted(outputs.items()):
+        task = store.queries.task(int(number)) if number.isdecimal() and len(number) < 19 else None
+        if task is None or (task.owner, task.vo) != (owner.name, owner.vo):
+            faults.append(("inputs", f"{name} is not an output of a task of yours"))
+    return faults
+
+
+def _record(
+    store: Store,
+    accepted: list[tuple[int, TaskSpec]],
+    owner: Identity,
+    now: float,
+    submitted: Submitted,
+    whole: bool = False,
+) -> None:
+    """All in one commit; where a file contradicts what is known, one by one, to refuse only who is wrong.
+
+    With ``whole`` none is recorded then, and all who name the file are refused.
+    """
+    if not accepted:
+        return
+    try:
+        ids = _commit(store, [spec for _, spec in accepted], owner, now)
+    except FileConflict as conflict:
+        if whole or len(accepted) == 1:
+            naming = [at for at, spec in accepted if any(_is(file, conflict.name) for file in spec.inputs)]
+            submitted.refused.extend((at, [("inputs", str(conflict))]) for at in naming)
+            return
+        for one in accepted:
+            _record(store, [one], owner, now, submitted)
+        return
+    submitted.tasks.extend((index, id_) for (index, _), id_ in zip(accepted, ids, strict=True))
+
+
+def _is(file: InputFile | InputPattern, name: str) -> bool:
+    return isinstance(file, InputFile) and file.name == name
+
+
+def _commit(store: Store, specs: list[TaskSpec], owner: Identity, now: float) -> list[int]:
+    tasks = tuple(NewTask(spec=spec, owner=owner) for spec in specs)
+    records: list[Creation] = []
+    for spec in specs:
+        for file in spec.inputs:
+            if isinstance(file, InputFile):
+                records.append(File(name=file.name, size=file.size, checksum=file.checksum))
+                records.extend(Replica(file=file.name, storage=storage) for storage in file.replicas)
+    changes = (
+        Create(records=tuple(records), cause="named by a task"),
+        Create(records=tasks, cause="submitted"),
+    )
+    decision = Decision(step="submit", time=now, seed=new_seed(), changes=changes)
+    committed = store.commit(decision, f"user:{owner.name}")
+    return [id_ for id_ in committed.created[1] if id_ is not None]
+
+
+def _resolve(spec: TaskSpec, federation: Federation) -> tuple[TaskSpec, list[Fault]]:
+    """The same with every pattern replaced by the files it finds, each with all storages that hold it."""
+    if not any(isinstance(item, InputPattern) for item in spec.inputs):
+        return spec, []
+    storages = {storage.name: storage for storage in federation.storages}
+    found: dict[str, InputFile] = {}
+    faults: list[Fault] = []
+    for index, item in enumerate(spec.inputs):
+        try:
+            files = [item] if isinstance(item, InputFile) else _scan(item, storages)
+        except (LookupError, movers.StorageError) as error:
+            faults.append((f"inputs[{index}]", str(error)))
+            continue
+        faults.extend((f"inputs[{index}]", fault) for fault in _merge(found, files))
+    return replace(spec, inputs=tuple(found[name] for name in sorted(found))), faults
+
+
+def _scan(pattern: InputPattern, storages: Mapping[str, Storage]) -> list[InputFile]:
+    """What a pattern finds. Raises LookupError for an unknown storage, and where it finds nothing."""
+    files: list[InputFile] = []
+    for name in pattern.storages:
+        if name not in storages:
+            raise LookupError(f"there is no storage {name!r}; known are {', '.join(sorted(storages))}")
+        files.extend(movers.scan(storages[name], pattern.glob))
+    if not files:
+        raise LookupError(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
+    return files
+
+
+def _merge(found: dict[str, InputFile], files: Iterable[InputFile]) -> Iterator[str]:
+    """Add files to those found, replicas of one file together; yields what contradicts."""
+    for file in files:
+        known = found.get(file.name)
+        if known and (known.size, known.checksum) != (file.size, file.checksum):
+            places = ", ".join((*known.replicas, *file.replicas))
+            yield f"{file.name} is not the same everywhere: its copies at {places} differ"
+            continue
+        replicas = {*file.replicas, *(known.replicas if known else ())}
+        found[file.name] = replace(file, replicas=tuple(sorted(replicas)))

@@ -1,0 +1,213 @@
+"""What the brokerage would decide if a task asked for something else, or queues were otherwise."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+from pilotage.federation import checks, documents, messages
+from pilotage.federation.faults import BadDocument, Fault
+from pilotage.flow import planning
+from pilotage.flow.step import new_seed
+from pilotage.model.decision import Choice
+from pilotage.model.federation import Federation, Queue
+from pilotage.model.work import Measured, Task, TaskSpec
+from pilotage.model.world import World
+from pilotage.store import Store
+
+from . import preview
+
+Record = TypeVar("Record", TaskSpec, Queue)
+
+MEMORY = "memory"
+"""MB that a job may use, all its cores together: it stands for ``ram``, ``ram_unit: MB``, ``base_ram: 0``."""
+
+_MEMORY_FIELDS = frozenset({"ram", "ram_unit", "base_ram"})
+_OF_JOBS = frozenset({"inputs", "files_per_job", "jobs", "scouts"})
+_MEASURED = {
+    **{name: name for name in ("cpu_time", "base_time", "walltime", "work_disk", "out_disk")},
+    **dict.fromkeys(_MEMORY_FIELDS, "memory"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Values of fields: of the task, :data:`MEMORY` among them, and of queues by name."""
+
+    task: Mapping[str, Any] = field(default_factory=dict)
+    queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A field with its value as it is and as it would be: ``ram``, or ``QUEUE.max_memory``."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """What would be decided as it is and with the changes, from the same world (s since 1970 UTC, seed).
+
+    ``opened`` are queues that would take some of the jobs only with the changes, ``closed`` only without.
+    """
+
+    time: float
+    seed: int
+    changes: tuple[Changed, ...]
+    before: tuple[Choice, ...]
+    after: tuple[Choice, ...]
+    opened: tuple[str, ...]
+    closed: tuple[str, ...]
+
+
+def run(store: Store, changes: Changes, now: float, task: int, job: int | None = None) -> WhatIf:
+    """Broker a task's jobs again, or one of them, as it is and with changes. Raises ``BadDocument``."""
+    limit = store.federation().loops.batch
+    world = store.snapshots.for_explain(now, new_seed(), task, limit, job)
+    return decide(world if world.jobs else preview.split_up(world), changes)
+
+
+def decide(world: World, changes: Changes) -> WhatIf:
+    """What would be decided for the one task of this world (pure). Raises ``BadDocument``."""
+    other = changed(world, changes)
+    before, after = planning.plan("broker", world).choices, planning.plan("broker", other).choices
+    fit, would_fit = _fit(before), _fit(after)
+    return WhatIf(
+        time=world.time,
+        seed=world.seed,
+        changes=tuple(_told(world, changes)),
+        before=before,
+        after=after,
+        opened=tuple(sorted(would_fit - fit)),
+        closed=tuple(sorted(fit - would_fit)),
+    )
+
+
+def changed(world: World, changes: Changes) -> World:
+    """The same world with the changes. Raises ``BadDocument`` with what is wrong with any of them."""
+    (task,) = world.tasks
+    faults: list[Fault] = []
+    federation = _with_queues(world.federation, changes.queues, faults)
+    wanted = _expanded(changes.task, faults)
+    spec = _with_values(task.spec, wanted, faults)
+    faults += _new_faults(task, spec, federation)
+    if faults:
+        raise BadDocument(_named(fault, changes.task) for fault in faults)
+    jobs = tuple(
+        replace(
+            job,
+            priority=spec.priority if "priority" in wanted else job.priority,
+            share=spec.share if "share" in wanted else job.share,
+        )
+        for job in world.jobs
+    )
+    other = replace(task, spec=spec, measured=_believed(task.measured, wanted))
+    return replace(world, federation=federation, tasks=(other,), jobs=jobs)
+
+
+def _expanded(wanted: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
+    """The fields of a task that are wanted, memory as what it stands for, without those that cannot be."""
+    for name in sorted(_OF_JOBS & wanted.keys()):
+        remedy = "plan the other task: pilotage plan broker --task FILE"
+        faults.append(Fault((name,), "would make other jobs, and these are made", remedy))
+    if MEMORY not in wanted:
+        return dict(wanted)
+    if beside := sorted(_MEMORY_FIELDS & wanted.keys()):
+        message = f"is all that a job may use, in MB, and stands for {', '.join(beside)} too"
+        faults.append(Fault((MEMORY,), message, "give one of them"))
+    rest = {name: value for name, value in wanted.items() if name != MEMORY}
+    return {**rest, "ram": wanted[MEMORY], "ram_unit": "MB", "base_ram": 0}
+
+
+def _with_queues(
+    federation: Federation, wanted: Mapping[str, Mapping[str, Any]], faults: list[Fault]
+) -> Federation:
+    known = {queue.name: queue for queue in federation.queues}
+    others: dict[str, Queue] = {}
+    for name, values in wanted.items():
+        if name not in known:
+            faults.append(_unknown_queue(name, known.keys()))
+            continue
+        found: list[Fault] = []
+        if "name" in values:
+            found.append(Fault(("name",), "is what the queue is known by", "change another field"))
+        others[name] = _with_values(known[name], values, found)
+        faults += [replace(fault, path=(name, *fault.path)) for fault in found]
+    if not others or faults:
+        return federation
+    changed = replace(federation, queues=tuple(others.get(queue.name, queue) for queue in federation.queues))
+    already = set(checks.federation_faults(federation))
+    names = [queue.name for queue in changed.queues]
+    for fault in checks.federation_faults(changed):
+        if fault not in already:
+            kind, place, *rest = fault.path
+            path = (names[place], *rest) if kind == "queues" and isinstance(place, int) else fault.path
+            faults.append(replace(fault, path=path))
+    return changed
+
+
+def _unknown_queue(name: str, known: Iterable[str]) -> Fault:
+    near = difflib.get_close_matches(name[:200], known, n=3)
+    remedy = f"did you mean {' or '.join(near)}?" if near else "pilotage queues lists them"
+    return Fault((name,), "there is no such queue", remedy)
+
+
+def _with_values(record: Record, wanted: Mapping[str, Any], faults: list[Fault]) -> Record:
+    """The record with these values, those of unknown fields and of the wrong kind left out as faults."""
+    kind = type(record)
+    known: dict[str, Any] = {part.name: part for part in fields(record)}
+    names = {*known, MEMORY} if kind is TaskSpec else known.keys()
+    faults += [messages.unknown_field((name,), names) for name in wanted if name not in known]
+    values = {name: value for name, value in wanted.items() if name in known}
+    needed = {
+        name: getattr(record, name)
+        for name, part in known.items()
+        if part.default is MISSING and part.default_factory is MISSING
+    }
+    try:
+        read = documents.checked(kind, needed | values)
+    except BadDocument as bad:
+        faults += bad.faults
+        return record
+    return replace(record, **{name: getattr(read, name) for name in values})
+
+
+def _new_faults(task: Task, spec: TaskSpec, federation: Federation) -> list[Fault]:
+    """Why the other task could not be accepted, but for what is wrong with the task as it is."""
+    already = set(checks.check_task(task.spec, federation, task.owner))
+    found = checks.check_task(spec, federation, task.owner)
+    return [Fault(path, text) for path, text in found if (path, text) not in already]
+
+
+def _named(fault: Fault, wanted: Mapping[str, Any]) -> Fault:
+    """The fault by the name that was used."""
+    return replace(fault, path=(MEMORY,)) if MEMORY in wanted and fault.path == ("ram",) else fault
+
+
+def _believed(measured: Measured | None, wanted: Mapping[str, Any]) -> Measured | None:
+    """What scouts measured, less what a change says otherwise."""
+    if measured is None:
+        return None
+    otherwise: dict[str, Any] = {_MEASURED[name]: None for name in wanted if name in _MEASURED}
+    return replace(measured, **otherwise)
+
+
+def _fit(choices: Iterable[Choice]) -> Set[str]:
+    return {queue for choice in choices for queue in choice.candidates.queues}
+
+
+def _told(world: World, changes: Changes) -> Iterable[Changed]:
+    (task,) = world.tasks
+    expected = task.expected("normal")
+    for name, value in changes.task.items():
+        before = expected.memory if name == MEMORY else getattr(expected, name)
+        yield Changed(field=name, before=before, after=value)
+    queues = {queue.name: queue for queue in world.federation.queues}
+    for queue, values in changes.queues.items():
+        for name, value in values.items():
+            # How pilots get there may hold credentials; no brokerage reads more than that it is there.
+            before = None if name == "computing_element" else getattr(queues[queue], name)
+            yield Changed(field=f"{queue}.{name}", before=before, after=value)

@@ -1,0 +1,1 @@
+"""The steps of a job's way, one file each, taken by loops."""

@@ -1,0 +1,439 @@
+"""Real agent processes against a small real server at their port."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from pilotage.agent.files import fetch
+from pilotage.agent.work import AttemptFailedError, attempts, legal
+from pilotage.model.work import FileName
+
+from .fake_pilot_server import TOKEN, FakeServer, wait_for
+
+HANG = "import os, time; open(os.environ['MARK'], 'w').write(str(os.getpid())); time.sleep(60)"
+HELLO = {"name": "data/hello.txt", "size": 5, "checksum": f"adler32:{zlib.adler32(b'hello'):08x}"}
+
+
+@dataclass
+class Site:
+    """A queue's storage, a place for agents, and the server that they know."""
+
+    root: Path
+    server: FakeServer
+
+    @property
+    def storage(self) -> Path:
+        return self.root / "storage"
+
+    @property
+    def place(self) -> Path:
+        return self.root / "pilot"
+
+    @property
+    def mark(self) -> Path:
+        """Where a payload leaves its pid, outside its directory."""
+        return self.root / "mark"
+
+    def scratch(self, attempt: str = "1.1") -> Path:
+        return self.storage / ".scratch" / attempt
+
+    def work(self, *command: str, jobs: int = 1, first: int = 1, **more: Any) -> Any:
+        """One work as a match hands it out."""
+        inputs = more.pop("inputs", [])
+        return {
+            "task": 7,
+            "kind": "normal",
+            "command": command,
+            "environment": {"MARK": str(self.mark)},
+            "payload_files": False,
+            "cores": 1,
+            "memory": 0,
+            "memory_limit": 0,
+            "walltime": 0,
+            "workdir": 0,
+            "outputs": [],
+            "storage_url": f"file://{self.storage}",
+            "storage_options": {},
+            "jobs": [{"job": first + n, "attempt": 1, "inputs": inputs} for n in range(jobs)],
+        } | more
+
+    @contextmanager
+    def agent(self, *options: str, token: str = TOKEN) -> Iterator[subprocess.Popen[bytes]]:
+        """A running agent. Whatever happens, nothing of it is left in the end."""
+        command = [sys.executable, "-m", "pilotage.agent", "--url", self.server.url]
+        with subprocess.Popen(
+            [*command, "--directory", str(self.place), *options],
+            env={"PATH": os.environ["PATH"], "PILOTAGE_TOKEN": token},
+            stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def run(self, *options: str) -> int:
+        """Run an agent to its end, which comes when it has been idle."""
+        with self.agent(*options) as process:
+            return int(process.wait(30))
+
+    def payload(self) -> psutil.Process:
+        """The payload that left its pid."""
+        wait_for(lambda: self.mark.exists() and self.mark.read_text(), "a payload runs")
+        return psutil.Process(int(self.mark.read_text()))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    (tmp_path / "storage/data").mkdir(parents=True)
+    (tmp_path / "storage/data/hello.txt").write_text("hello")
+    with FakeServer().serving() as server:
+        yield Site(tmp_path, server)
+
+
+def gone(process: psutil.Process) -> None:
+    wait_for(lambda: not process.is_running(), f"process {process.pid} is gone")
+
+
+def sh(text: str) -> tuple[str, ...]:
+    return "sh", "-c", text
+
+
+def test_a_job_gets_its_inputs_and_its_outputs_are_stored_with_size_and_checksum(site: Site) -> None:
+    script = (
+        "#!/bin/sh\ncat inputs.txt inputs/data/hello.txt > result; echo changed > inputs/data/hello.txt\n"
+    )
+    site.server.payloads[7] = {"run.sh": script}
+    site.server.idle = 0.6
+    site.server.works = [[site.work("./run.sh", inputs=[HELLO], payload_files=True, outputs=["result"])]]
+    assert site.run() == 0
+    assert site.server.states() == ["starting", "running", "done"]
+    text = b"inputs/data/hello.txt\nhello"
+    (output,) = site.server.last().outputs
+    assert (output.name, output.size) == ("result", len(text))
+    assert output.checksum == f"adler32:{zlib.adler32(text):08x}"
+    assert (site.scratch() / "result").read_bytes() == text
+    assert (site.storage / "data/hello.txt").read_text() == "hello"
+    assert site.server.holding == []
+    assert site.server.ended == ["idle"]
+    assert list(site.place.iterdir()) == []
+
+
+def test_a_payload_never_sees_the_token(site: Site) -> None:
+    site.server.works = [
+        [site.work(*sh("env > env.txt; tr '\\0' '\\n' < /proc/self/environ >> env.txt"), outputs=["env.txt"])]
+    ]
+    site.run()
+    environment = (site.scratch() / "env.txt").read_text()
+    assert TOKEN not in environment
+    assert "PILOTAGE_ATTEMPT=1.1" in environment
+    assert f"HOME={site.place}/1.1" in environment
+
+
+def test_a_failure_carries_the_end_of_standard_error(site: Site) -> None:
+    site.server.works = [
+        [site.work(*sh("yes noise | head -c 9000 >&2; printf 'nul \\0 last words' >&2; exit 4"))]
+    ]
+    site.run()
+    report = site.server.last()
+    assert (report.state, report.exit_code) == ("failed", 4)
+    assert report.error.startswith("payload exited with code 4\n")
+    assert report.error.endswith("nul  last words")
+    assert len(report.error) < 2200
+    assert list(site.place.iterdir()) == []
+
+
+def test_an_output_must_be_a_regular_file(site: Site) -> None:
+    commands = ("true", "ln -s /etc/passwd result", "mkfifo result", "mkdir result")
+    site.server.works = [
+        [
+            site.work(*sh(f"echo first > first; {command}"), outputs=["first", "result"], first=job)
+            for job, command in enumerate(commands)
+        ]
+    ]
+    site.run()
+    irregular = "output result: not a regular file"
+    errors = [site.server.last(job).error for job in range(4)]
+    assert errors == ["output result missing", irregular, irregular, irregular]
+    assert list((site.storage / ".scratch").iterdir()) == []
+
+
+BAD_INPUTS: list[tuple[dict[str, Any], str]] = [
+    ({"size": 4}, "input data/hello.txt: has 5 or more bytes, should have 4"),
+    ({"size": 6}, "input data/hello.txt: has 5 bytes, should have 6"),
+    (
+        {"checksum": "adler32:00000001"},
+        "input data/hello.txt: checksum adler32:062c0215, should be adler32:0",
+    ),
+    ({"checksum": "sha256:" + "0" * 64}, "input data/hello.txt: checksum sha256:2cf24dba"),
+    ({"checksum": "md5:0"}, "input data/hello.txt: checksum algorithm 'md5' is unknown"),
+    ({"name": "data/none"}, "input data/none: not at the queue's storage"),
+    ({"name": "../secret"}, "input '../secret': not a legal file name"),
+    ({"name": "/etc/passwd"}, "input '/etc/passwd': not a legal file name"),
+    ({"name": "data/x\ny"}, "input 'data/x\\ny': not a legal file name"),
+]
+
+
+def test_an_input_that_is_not_right_starts_nothing(site: Site) -> None:
+    (site.root / "secret").write_text("hello")
+    jobs = [
+        {"job": job, "attempt": 1, "inputs": [HELLO | change]} for job, (change, _) in enumerate(BAD_INPUTS)
+    ]
+    site.server.works = [[site.work("touch", str(site.mark)) | {"jobs": jobs}]]
+    site.run()
+    for job, (_, error) in enumerate(BAD_INPUTS):
+        assert site.server.states(job) == ["starting", "failed"]
+        assert site.server.last(job).error.startswith(error)
+    assert not site.mark.exists()
+
+
+def test_payload_files_stay_in_their_directory(site: Site) -> None:
+    names = ("../evil", "/tmp/evil", "a/../../evil", ".", "inputs", "stdout")
+    site.server.payloads = {task: {name: "evil"} for task, name in enumerate(names)}
+    site.server.works = [
+        [site.work("true", payload_files=True, task=task, first=task) for task in range(len(names))]
+    ]
+    site.run()
+    for job in range(len(names)):
+        assert site.server.last(job).error.startswith("payload file ")
+    assert not (site.root / "evil").exists()
+
+
+def test_outputs_stay_in_their_directory(site: Site) -> None:
+    site.server.works = [[site.work("touch", "../evil", outputs=["../evil"])]]
+    site.run()
+    assert site.server.last().error.startswith("output '../evil': not a legal file name")
+
+
+@given(st.text(alphabet="aZ0_./:@+=~-\n é", min_size=1, max_size=12))
+def test_legal_names_are_those_of_the_model(name: str) -> None:
+    model: TypeAdapter[str] = TypeAdapter(FileName)
+    try:
+        model.validate_python(name)
+    except ValidationError:
+        with pytest.raises(AttemptFailedError):
+            legal("input", name, deep=True)
+    else:
+        assert legal("input", name, deep=True) == name
+
+
+def test_empty_payloads_succeed_in_bulk_without_process_or_directory(site: Site) -> None:
+    site.server.works = [
+        [site.work(jobs=2000)],
+        [site.work(jobs=2000) | {"jobs": [{"job": 9999, "attempt": 2}]}],
+    ]
+    assert site.run("--slots", "2000", "--cores", "2000") == 0
+    assert site.server.states(2000) == ["done"]
+    assert site.server.last(9999).attempt == 2
+    assert len(site.server.reports) == 2001
+    assert site.server.calls[:5] == [
+        f"/api/v1/pilot/{name}" for name in ("report", "match") * 2 + ("report",)
+    ]
+    assert site.server.matches[1]["max_jobs"] == 2000
+
+
+def test_payloads_run_side_by_side_and_only_what_is_free_is_asked_for(site: Site) -> None:
+    """Each payload waits for the other: neither ends unless both run."""
+    both = sh(f"cd {site.root}; touch $PILOTAGE_JOB; until [ -e 1 -a -e 2 ]; do sleep 0.02; done; sleep 0.3")
+    site.server.works = [[site.work(*both, jobs=2, memory=100)]]
+    site.run("--slots", "3", "--cores", "3", "--memory", "1000")
+    assert [site.server.last(job).state for job in (1, 2)] == ["done", "done"]
+    offered = [(match["max_jobs"], match["cores"], match["memory"]) for match in site.server.matches]
+    assert offered[0] == (3, 3, 1000)
+    assert (1, 1, 800) in offered
+
+
+def test_a_payload_may_take_more_than_it_was_expected_to_up_to_its_limit(site: Site) -> None:
+    fill = ("python3", "-c", "import time; x = b'x' * 80_000_000; time.sleep(0.8)")
+    site.server.works = [
+        [site.work(*fill, memory=10), site.work(*fill, first=2, memory=10, memory_limit=50)],
+    ]
+    site.run("--slots", "2", "--cores", "2", "--memory", "100")
+    assert site.server.last(1).state == "done"
+    assert site.server.last(1).max_rss >= 80
+    assert site.server.last(2).error.startswith("memory exceeded: ")
+
+
+def test_a_pair_to_stop_is_killed_and_not_reported_again(site: Site) -> None:
+    site.server.idle = 0.6
+    site.server.works = [[site.work("python3", "-c", HANG)]]
+    with site.agent() as agent:
+        payload = site.payload()
+        site.server.stop = [(1, 1)]
+        gone(payload)
+        assert agent.wait(20) == 0
+    assert "failed" not in site.server.states()
+    assert site.server.holding == []
+    assert list(site.place.iterdir()) == []
+
+
+def test_kill_9_of_the_agent_leaves_nothing(site: Site) -> None:
+    site.server.works = [[site.work(*sh(f"trap '' TERM; python3 -c \"{HANG}\" & wait"))]]
+    with site.agent() as agent:
+        payload = site.payload()
+        agent.send_signal(signal.SIGKILL)
+        gone(payload)
+    wait_for(lambda: list(site.place.iterdir()) == [], "the job directory is deleted")
+
+
+def test_a_hanging_agent_is_fenced_by_its_supervisors(site: Site) -> None:
+    site.server.lease = 1.5
+    site.server.works = [[site.work("python3", "-c", HANG)]]
+    with site.agent() as agent:
+        payload = site.payload()
+        agent.send_signal(signal.SIGSTOP)
+        gone(payload)
+
+
+def test_without_the_server_payloads_live_no_longer_than_the_lease(tmp_path: Path) -> None:
+    server = FakeServer(lease=3, idle=2)
+    site = Site(tmp_path, server)
+    with ExitStack() as later:
+        with server.serving():
+            server.works = [[site.work("python3", "-c", HANG)]]
+            agent = later.enter_context(site.agent())
+            payload = site.payload()
+        gone(payload)
+        assert agent.poll() is None
+        with server.serving():
+            assert agent.wait(20) == 0
+    assert server.last().error.startswith("stopped by its pilot: no contact with the server")
+
+
+def test_a_pilot_whose_server_does_not_come_back_ends(tmp_path: Path) -> None:
+    server = FakeServer(lease=1)
+    site = Site(tmp_path, server)
+    with ExitStack() as later:
+        with server.serving():
+            server.works = [[site.work("python3", "-c", HANG)]]
+            agent = later.enter_context(site.agent())
+            payload = site.payload()
+        agent.wait(20)
+        gone(payload)
+    assert list(site.place.iterdir()) == []
+
+
+def test_what_is_done_while_the_server_is_away_is_reported_when_it_is_back(site: Site) -> None:
+    site.server.works = [[site.work(*sh("echo out > out"), outputs=["out"])]]
+    site.server.idle = 0.6
+    with site.agent() as agent:
+        wait_for(lambda: site.server.matches, "a match")
+        site.server.status_of = {"report": 503}
+        wait_for((site.scratch() / "out").exists, "the output")
+        site.server.status_of = {}
+        assert agent.wait(20) == 0
+    assert site.server.states() == ["starting", "running", "done"]
+
+
+def test_outputs_that_the_server_may_have_heard_of_are_not_deleted(site: Site) -> None:
+    """The answer to "done" got lost, the server has the outputs moved, and wants the attempt stopped."""
+    site.server.works = [[site.work(*sh("echo out > out"), outputs=["out"])]]
+    site.server.idle = 0.6
+    with site.agent() as agent:
+        wait_for(lambda: site.server.matches, "a match")
+        site.server.status_of = {"report": 502}
+        wait_for((site.scratch() / "out").exists, "the output")
+        calls = len(site.server.calls)
+        wait_for(lambda: len(site.server.calls) > calls + 1, "a report with an end in it")
+        site.server.stop = [(1, 1)]
+        site.server.status_of = {}
+        assert agent.wait(20) == 0
+    assert (site.scratch() / "out").exists()
+
+
+def test_outputs_of_an_attempt_that_is_stopped_are_deleted(site: Site) -> None:
+    site.server.works = [[site.work(*sh("echo out > out"), outputs=["out"])]]
+    site.server.stop = [(1, 1)]
+    assert site.run() == 0
+    assert not site.scratch().exists()
+
+
+@pytest.mark.parametrize("status", [410, 401])
+def test_a_pilot_that_was_given_up_kills_everything_and_exits(site: Site, status: int) -> None:
+    site.server.works = [[site.work("python3", "-c", HANG)]]
+    with site.agent() as agent:
+        payload = site.payload()
+        site.server.status = status
+        assert agent.wait(20) == 1
+        gone(payload)
+    assert site.server.ended == []
+    assert list(site.place.iterdir()) == []
+
+
+def test_a_wrong_token_ends_the_pilot_at_once(site: Site) -> None:
+    with site.agent(token="wrong") as agent:
+        assert agent.wait(20) == 1
+        assert agent.stderr is not None
+        assert b"wrong" not in agent.stderr.read()
+
+
+def test_sigterm_kills_the_payloads_reports_them_and_says_goodbye(site: Site) -> None:
+    site.server.works = [[site.work("python3", "-c", HANG)]]
+    with site.agent() as agent:
+        payload = site.payload()
+        agent.terminate()
+        assert agent.wait(20) == 0
+        gone(payload)
+    assert site.server.last().error == "pilot stopped by signal 15 (SIGTERM)"
+    assert site.server.ended == ["pilot stopped by signal 15 (SIGTERM)"]
+
+
+def test_a_pilot_ends_in_good_order_when_its_walltime_is_over(site: Site) -> None:
+    site.server.works = [[site.work("python3", "-c", HANG)]]
+    assert site.run("--walltime", "2") == 0
+    assert site.server.last().error == "the pilot's walltime is over"
+    assert all(0 < match["walltime"] <= 2 for match in site.server.matches)
+
+
+def test_a_payload_that_kills_its_supervisor_gains_nothing(site: Site) -> None:
+    """The agent adopts what the supervisor would have killed, and kills it."""
+    text = f"""
+        import os, signal, time
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+            open({str(site.mark)!r}, "w").write(str(os.getpid()))
+            time.sleep(60)
+        while not os.path.exists({str(site.mark)!r}):
+            time.sleep(0.01)
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
+    """
+    site.server.works = [[site.work("python3", "-c", textwrap.dedent(text))]]
+    assert site.run() == 0
+    assert site.server.last().error == "supervisor killed; its payload was killed with it"
+    assert not psutil.pid_exists(int(site.mark.read_text()))
+
+
+def test_directories_are_kept_on_request(site: Site) -> None:
+    site.server.works = [[site.work("true")]]
+    site.run("--keep")
+    assert [path.name for path in site.place.iterdir()] == ["1.1"]
+
+
+def test_directories_are_removed_whatever_their_permissions(site: Site) -> None:
+    site.server.works = [[site.work(*sh("mkdir -p a/b; touch a/b/c; chmod 0 a/b a"))]]
+    site.run()
+    assert list(site.place.iterdir()) == []
+
+
+def test_an_input_is_a_copy_that_shares_nothing_with_the_replica(site: Site, tmp_path: Path) -> None:
+    attempt = next(attempts([site.work("true", inputs=[HELLO])]))
+    target = tmp_path / "copy"
+    fetch(attempt, attempt.inputs[0], target, lambda: False)
+    assert target.stat().st_ino != (site.storage / "data/hello.txt").stat().st_ino
+    assert target.stat().st_nlink == 1

@@ -1,0 +1,274 @@
+"""One payload under its supervisor: limits, leftovers, the lease, and the death of whoever watches."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pilotage.agent.payload import now
+from pilotage.agent.supervision import Ended, Order, Supervisor
+
+from .fake_pilot_server import wait_for
+
+SLEEPER = (
+    "import os, time; open('pid', 'w').write(str(os.getpid())); os.rename('pid', 'pid.ready'); time.sleep(60)"
+)
+DAEMON = """
+    import os, sys, time
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.closerange(0, 3)
+            with open("pid", "w") as file:
+                file.write(str(os.getpid()))
+            os.rename("pid", "pid.ready")
+            time.sleep(60)
+        os._exit(0)
+    os.wait()
+    while not os.path.exists("pid.ready"):
+        time.sleep(0.01)
+"""
+
+
+def order(directory: Path, *command: str, **limits: float) -> Order:
+    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(directory)}
+    return Order(command=command, environment=environment, directory=directory, **limits)  # type: ignore[arg-type]
+
+
+def python(text: str) -> tuple[str, ...]:
+    return "python3", "-c", textwrap.dedent(text)
+
+
+def run(directory: Path, *command: str, lease: float = 60, **limits: float) -> Ended:
+    async def supervised() -> Ended:
+        return await Supervisor(order(directory, *command, **limits), now() + lease).ended()
+
+    return asyncio.run(supervised())
+
+
+def run_and(
+    directory: Path, act: Callable[[Supervisor], object], *command: str, lease: float = 60
+) -> tuple[Ended, Supervisor]:
+    """Run a payload that writes its pid, and act once it has."""
+
+    async def supervised() -> tuple[Ended, Supervisor]:
+        supervisor = Supervisor(order(directory, *command), now() + lease)
+        end = asyncio.create_task(supervisor.ended())
+        await asyncio.to_thread(wait_for, (directory / "pid.ready").exists, "the payload starts")
+        act(supervisor)
+        return await end, supervisor
+
+    return asyncio.run(supervised())
+
+
+def is_gone(directory: Path) -> bool:
+    pid = int((directory / "pid.ready").read_text())
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_payload_that_ends_well_has_no_error_and_is_measured(tmp_path: Path) -> None:
+    ended = run(
+        tmp_path, *python("x = bytearray(50_000_000)\nimport time\nwhile time.process_time() < 0.2: pass")
+    )
+    assert ended.error == ""
+    assert ended.exit_code == 0
+    assert 0.2 <= ended.cpu_seconds < 5
+    assert ended.wall_seconds >= 0.2
+    assert 50 <= ended.max_rss < 500
+    assert ended.max_workdir == 0
+
+
+def test_what_it_added_to_its_directory_is_measured_at_its_most_without_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(bytes(5_000_000))
+    ended = run(tmp_path, "sh", "-c", "head -c 3000000 /dev/zero > kept; head -c 2000000 /dev/zero > more")
+    assert 5 <= ended.max_workdir < 5.1
+    ended = run(tmp_path, "sh", "-c", "head -c 3000000 /dev/zero > big; sleep 1.5; rm big kept")
+    assert 3 <= ended.max_workdir < 3.1
+
+
+def test_output_goes_to_files_and_input_is_empty(tmp_path: Path) -> None:
+    assert run(tmp_path, "sh", "-c", "cat; echo out; echo err >&2; pwd").error == ""
+    assert (tmp_path / "stdout").read_text() == f"out\n{tmp_path}\n"
+    assert (tmp_path / "stderr").read_text() == "err\n"
+
+
+def test_a_payload_finds_only_the_environment_of_its_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILOTAGE_TOKEN", "secret")
+    run(tmp_path, "env")
+    names = {line.partition("=")[0] for line in (tmp_path / "stdout").read_text().splitlines()}
+    assert names == {"PATH", "HOME"}
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "code"),
+    [
+        (("sh", "-c", "exit 3"), "payload exited with code 3", 3),
+        (("sh", "-c", "kill -SEGV $$"), "killed by signal 11 (SIGSEGV)", -11),
+        (
+            ("no-such-program",),
+            "command 'no-such-program' cannot be started: No such file or directory",
+            None,
+        ),
+        (("/etc/passwd",), "command '/etc/passwd' cannot be started: Permission denied", None),
+        (("echo", "nul\0"), "command 'echo' cannot be started: Invalid argument", None),
+    ],
+)
+def test_a_failure_is_named(tmp_path: Path, command: tuple[str, ...], error: str, code: int | None) -> None:
+    ended = run(tmp_path, *command)
+    assert (ended.error, ended.exit_code) == (error, code)
+
+
+def test_walltime_is_enforced_on_a_payload_that_ignores_sigterm(tmp_path: Path) -> None:
+    ended = run(tmp_path, "sh", "-c", "trap '' TERM HUP INT; sleep 60", walltime=0.3)
+    assert ended.error.startswith("walltime exceeded: ")
+
+
+def test_memory_of_all_processes_together_is_enforced(tmp_path: Path) -> None:
+    text = """
+        import os, time
+        os.fork()
+        x = b"x" * 120_000_000
+        time.sleep(60)
+    """
+    ended = run(tmp_path, *python(text), memory=200)
+    assert ended.error.startswith("memory exceeded: ")
+    assert ended.error.endswith(" MB of 200")
+    assert ended.max_rss > 200
+
+
+def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
+    text = """
+        import os, time
+        x = b"x" * 120_000_000
+        os.fork(), os.fork()
+        time.sleep(1.2)
+    """
+    assert run(tmp_path, *python(text), memory=200).error == ""
+    assert 120 <= run(tmp_path, *python(text)).max_rss < 250
+
+
+def test_the_work_directory_is_bounded_while_the_payload_runs(tmp_path: Path) -> None:
+    ended = run(tmp_path, "sh", "-c", "head -c 5000000 /dev/zero > big; sleep 60", workdir=2)
+    assert ended.error == "work directory exceeded: 5 MB of 2"
+
+
+def test_the_work_directory_is_bounded_at_the_end_too(tmp_path: Path) -> None:
+    ended = run(tmp_path, "sh", "-c", "mkdir deep; head -c 5000000 /dev/zero > deep/big", workdir=2)
+    assert ended.error == "work directory exceeded: 5 MB of 2"
+
+
+def test_what_lay_there_before_does_not_count_as_the_payloads(tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(bytes(5_000_000))
+    assert run(tmp_path, "true", workdir=2).error == ""
+
+
+def test_a_daemon_left_behind_is_killed_and_the_payload_has_failed(tmp_path: Path) -> None:
+    ended = run(tmp_path, *python(DAEMON))
+    assert ended.error == "left processes behind: 1; they were killed"
+    assert is_gone(tmp_path)
+
+
+def test_a_child_that_ends_soon_after_the_payload_is_no_failure(tmp_path: Path) -> None:
+    assert run(tmp_path, "sh", "-c", "(sleep 0.2; echo late > out) & exit 0").error == ""
+    assert (tmp_path / "out").read_text() == "late\n"
+
+
+def test_a_payload_that_keeps_forking_is_killed_whole(tmp_path: Path) -> None:
+    """Each process lives for a moment only and its child goes on: none of them can be asked to end."""
+    text = """
+        import os, time
+        os.setsid()
+        while True:
+            if os.fork() == 0:
+                with open("pid", "w") as file:
+                    file.write(str(os.getpid()))
+                os.rename("pid", "pid.ready")
+            else:
+                os._exit(0)
+    """
+    ended = run(tmp_path, *python(f"import os\nif os.fork(): os._exit(0)\n{textwrap.dedent(text)}"))
+    assert ended.error.startswith("left processes behind")
+    before = (tmp_path / "pid.ready").read_text()
+    time.sleep(0.2)
+    assert (tmp_path / "pid.ready").read_text() == before
+
+
+def test_stopping_kills_everything_and_tells_the_reason(tmp_path: Path) -> None:
+    ended, _ = run_and(tmp_path, lambda supervisor: supervisor.stop("no longer wanted"), *python(SLEEPER))
+    assert ended.error == "no longer wanted"
+    assert is_gone(tmp_path)
+
+
+def test_a_lease_that_is_not_renewed_kills_the_payload(tmp_path: Path) -> None:
+    ended = run(tmp_path, *python(SLEEPER), lease=1)
+    assert ended.error == "stopped by its pilot: no contact with the server for longer than the lease"
+    assert ended.wall_seconds >= 0.5
+    assert is_gone(tmp_path)
+
+
+def test_a_lease_that_is_over_starts_nothing(tmp_path: Path) -> None:
+    assert "lease" in run(tmp_path, "touch", "started", lease=-1).error
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_renewed_lease_lets_the_payload_live(tmp_path: Path) -> None:
+    text = f"{SLEEPER.replace('60', '2')}"
+    ended, _ = run_and(tmp_path, lambda supervisor: supervisor.renew(now() + 60), *python(text), lease=1.5)
+    assert ended.error == ""
+    assert ended.wall_seconds >= 2
+
+
+def test_the_payload_dies_with_its_supervisor(tmp_path: Path) -> None:
+    def kill(supervisor: Supervisor) -> None:
+        os.kill(supervisor.pid, signal.SIGKILL)
+
+    ended, supervisor = run_and(tmp_path, kill, *python(SLEEPER))
+    assert supervisor.lost
+    assert ended.error == "supervisor killed; its payload was killed with it"
+    wait_for(lambda: is_gone(tmp_path), "the payload is gone")
+
+
+def test_a_supervisor_shrugs_off_sigterm(tmp_path: Path) -> None:
+    def terminate(supervisor: Supervisor) -> None:
+        os.kill(supervisor.pid, signal.SIGTERM)
+        supervisor.stop("asked to")
+
+    ended, supervisor = run_and(tmp_path, terminate, *python(SLEEPER))
+    assert not supervisor.lost
+    assert ended.error == "asked to"
+
+
+def test_everything_dies_with_an_agent_that_is_killed(tmp_path: Path) -> None:
+    """The daemon is in a session of its own: only its supervisor can know of it."""
+    place = tmp_path / "job"
+    place.mkdir()
+    agent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, time; from pathlib import Path\n"
+            "from pilotage.agent.supervision import Order, Supervisor\n"
+            "from pilotage.agent.payload import now\n"
+            f"command = ('python3', '-c', {textwrap.dedent(DAEMON) + 'time.sleep(60)'!r})\n"
+            f"order = Order(command=command, environment={{'PATH': {os.environ['PATH']!r}}},\n"
+            f"    directory=Path({str(place)!r}))\n"
+            "supervisor = Supervisor(order, now() + 60); print(supervisor.pid, flush=True); time.sleep(60)",
+        ],
+        stdout=subprocess.PIPE,
+    )
+    with agent:
+        wait_for((place / "pid.ready").exists, "the daemon runs")
+        daemon = psutil.Process(int((place / "pid.ready").read_text()))
+        agent.kill()
+    wait_for(lambda: not daemon.is_running(), "the daemon is gone")
+    wait_for(lambda: not place.exists(), "the job directory is deleted")

@@ -1,0 +1,197 @@
+"""Explanations: the table of obstacles, the cheapest change, placements with runner-up and margin."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from pilotage.explain.choices import Explanation, alike, explain, lines, shortened
+from pilotage.model.decision import Asked, Candidates, Choice, Refusal
+from pilotage.model.documents import from_json, to_json
+from pilotage.model.work import JobKind
+from tests.brokerage.worlds import counts, federation, jobs, only_choice, queue, task, world
+
+QUEUES = tuple(f"Q{number:02}" for number in range(42))
+
+
+REFUSALS = (
+    Refusal(
+        rule="B4",
+        name="status",
+        mend="operator",
+        queues=QUEUES[7:11],
+        have=("offline",) * 4,
+        need="online",
+    ),
+    Refusal(
+        rule="B15",
+        name="memory",
+        mend="user",
+        queues=QUEUES[:31],
+        have=(12000.0, 12000.0, *(8000.0,) * 29),
+        need=16000.0,
+        unit="MB",
+        asked=(Asked(field="ram", value=16000.0, each=1.0),),
+    ),
+    Refusal(
+        rule="B18",
+        name="storage",
+        mend="wait",
+        queues=(*QUEUES[11:18], *QUEUES[31:33]),
+        have=(*(500.0,) * 7, 1100.0, 900.0),
+        need=2000.0,
+        unit="GB",
+        lifted_by="transfers drain",
+    ),
+    Refusal(
+        rule="B22",
+        name="connectivity",
+        mend="user",
+        queues=(*QUEUES[18:31], *QUEUES[33:]),
+        have=("none",) * 22,
+        need="full",
+        lifted_by="ask for less connectivity",
+    ),
+    Refusal(
+        rule="B36",
+        name="waiting jobs",
+        mend="wait",
+        queues=QUEUES[33:],
+        have=(50.0,) * 9,
+        need=(20.0,) * 9,
+    ),
+)
+"""31 queues lack memory, 7 of them nothing else; 9 lack space, 2 of them nothing else; 4 are offline."""
+
+NOWHERE = Choice(
+    task=4711,
+    job_kind="normal",
+    jobs=(1, 2),
+    placed={},
+    considered=42,
+    candidates=Candidates(),
+    refusals=REFUSALS,
+)
+
+
+def test_the_table_says_what_stands_in_the_way_where_alone_and_who_can_mend_it() -> None:
+    assert lines(explain(NOWHERE), world="1893") == [
+        "task 4711, jobs 1-2: no queue of 42 fits (world 1893)",
+        "  memory          31 queues  need 16000 MB, best 12000   only obstacle at 7   "
+        "you: ask for ram: 12000",
+        "  storage          9 queues  need 2000 GB, best 1100     only obstacle at 2   wait: transfers drain",
+        "  connectivity    22 queues                              only obstacle at 0   "
+        "you: ask for less connectivity",
+        "  waiting jobs     9 queues  need 20, best 50            only obstacle at 0   wait",
+        "  status           4 queues                              only obstacle at 0   operator",
+        "  cheapest change: B15 memory, you: ask for ram: 12000; opens 2 queues: Q00, Q01",
+    ]
+
+
+def test_the_cheapest_change_is_the_users_smallest() -> None:
+    cheapest = explain(NOWHERE).cheapest
+    assert cheapest is not None
+    assert (cheapest.rule, cheapest.mend, cheapest.queues) == ("B15", "user", ("Q00", "Q01"))
+
+
+def test_what_only_waiting_lifts_names_the_event() -> None:
+    choice = only_choice(world(federation([queue()]), task(), job_counts=counts("Q", activated=30)))
+    cheapest = explain(choice).cheapest
+    assert cheapest is not None
+    assert (cheapest.rule, cheapest.mend, cheapest.event) == ("B36", "wait", "jobs of the queue start")
+    assert lines(explain(choice)) == [
+        "task 1: 1 job left until a queue of 1 has room",
+        "  waiting jobs    1 queue  need 20 jobs, best 30   only obstacle at 1   "
+        "wait: jobs of the queue start",
+        "  cheapest change: B36 waiting jobs, wait: jobs of the queue start; opens 1 queue: Q",
+    ]
+
+
+def test_where_two_obstacles_stand_everywhere_no_single_change_helps() -> None:
+    house = federation([queue(status="offline", max_memory=100)])
+    text = lines(explain(only_choice(world(house, task(ram=1000)))))
+    assert text == [
+        "task 1, job 1: no queue of 1 fits",
+        "  status    1 queue                                         only obstacle at 0   operator",
+        "  memory    1 queue  1000 MB asked, 900 counted, best 100   only obstacle at 0   "
+        "you: ask for ram: 111",
+        "  no single change opens a queue",
+    ]
+
+
+def test_a_need_that_differs_by_queue_is_told_for_the_nearest() -> None:
+    house = federation(
+        [queue("SLOW", core_power=10, max_walltime=100), queue("FAST", core_power=20, max_walltime=100)]
+    )
+    (obstacle,) = explain(only_choice(world(house, task(cpu_time=2700)))).obstacles
+    assert (obstacle.rule, obstacle.need, obstacle.best, obstacle.queues) == ("B21", 150.0, 100.0, 2)
+
+
+def test_a_placement_shows_every_factor_the_runner_up_and_the_margin() -> None:
+    house = federation([queue("BIG", num_slots=29), queue("SMALL", num_slots=9), queue("TINY", num_slots=4)])
+    asked = task()
+    explanation = explain(only_choice(world(house, asked, jobs=jobs(asked, 10))))
+    assert explanation.placed == {"BIG": 10}
+    assert (explanation.runner_up, explanation.decided_by) == ("SMALL", "B32")
+    assert explanation.margin == pytest.approx(2 / 3)
+    assert [(rank.queue, rank.jobs) for rank in explanation.ranks] == [("BIG", 10), ("SMALL", 0), ("TINY", 0)]
+    assert lines(explanation) == [
+        "task 1, jobs 1-10: 10 jobs placed, 0 left; 3 of 3 queues fit",
+        "  BIG        10 jobs   weight 3 = B32 3 x B33 1 x B34 1",
+        "  SMALL       0 jobs   weight 1 = B32 1 x B33 1 x B34 1",
+        "  TINY        0 jobs   weight 0.5 = B32 0.5 x B33 1 x B34 1",
+        "  runner-up SMALL, 66.7 % behind, most by B32",
+    ]
+
+
+def test_of_placed_jobs_the_refusals_are_told_in_short_and_of_many_candidates_how_many_more() -> None:
+    fit = [queue(f"Q{number:02}") for number in range(14)]
+    house = federation([*fit, queue("TINY", max_memory=100), queue("GONE", status="offline")])
+    text = lines(explain(only_choice(world(house, task(ram=1000)))))
+    assert text[0] == "task 1, job 1: 1 job placed, 0 left; 14 of 16 queues fit"
+    assert [line.split()[0] for line in text[1:11]] == [f"Q{number:02}" for number in range(10)]
+    assert text[11] == "  and 4 more"
+    assert text[-1] == "  refused: status 1 queue, memory 1 queue"
+
+
+@pytest.mark.parametrize(("kind", "subject"), [("scout", "scouts 1-3, 7"), ("merge", "merge jobs 1-3, 7")])
+def test_the_jobs_of_a_decision_are_named_by_kind(kind: JobKind, subject: str) -> None:
+    choice = replace(NOWHERE, job_kind=kind, jobs=(1, 7, 2, 3))
+    assert lines(explain(choice))[0].startswith(f"task 4711, {subject}: no queue of 42 fits")
+
+
+def test_numbers_in_very_many_runs_are_cut_short() -> None:
+    assert shortened(range(0, 40, 2)) == "0, 2, 4, 6, 8, 10, 12, 14, 16, 18, ... (20 in all)"
+    assert shortened([5]) == "5"
+
+
+def test_decisions_that_differ_in_their_jobs_only_stand_together() -> None:
+    other = replace(NOWHERE, considered=43)
+    choices = [replace(NOWHERE, jobs=(3,)), other, replace(NOWHERE, jobs=(4,))]
+    first, second = alike(choices)
+    assert (first, second) == ([choices[0], choices[2]], [other])
+    assert lines(explain(NOWHERE), decisions=2)[0] == (
+        "task 4711, jobs 1-2: 2 decisions alike, each: no queue of 42 fits"
+    )
+
+
+def test_what_pre_assignment_set_aside_is_told() -> None:
+    choice = only_choice(world(federation([queue(status="offline")]), task(queues=("Q",))))
+    assert lines(explain(choice))[-1] == "  B4 status would have refused 1 queue, but the task names them"
+
+
+def test_queues_that_are_full_of_waiting_jobs_are_not_called_unfit() -> None:
+    choice = only_choice(world(federation([queue()]), task(), job_counts=counts("Q", activated=20)))
+    assert (
+        lines(explain(choice))[0] == "task 1: 1 job left, every queue that fits has its fill of waiting jobs"
+    )
+
+
+def test_an_explanation_is_plain_data() -> None:
+    explanation = explain(NOWHERE)
+    assert from_json(Explanation, to_json(explanation)) == explanation
+    assert json.loads(to_json(explanation))["obstacles"][0]["rule"] == "B15"
+
+
+def test_a_choice_read_from_the_store_explains_itself_alike() -> None:
+    assert lines(explain(from_json(Choice, to_json(NOWHERE)))) == lines(explain(NOWHERE))
