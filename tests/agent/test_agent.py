@@ -19,13 +19,19 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from pilotage.agent.files import fetch
-from pilotage.agent.work import AttemptFailedError, attempts, legal
+from pilotage.agent.work import RESERVED, AttemptFailedError, attempts, legal
+from pilotage.model import paths
 from pilotage.model.work import FileName
 
 from .fake_pilot_server import TOKEN, FakeServer, wait_for
 
 HANG = "import os, time; open(os.environ['MARK'], 'w').write(str(os.getpid())); time.sleep(60)"
 HELLO = {"name": "data/hello.txt", "size": 5, "checksum": f"adler32:{zlib.adler32(b'hello'):08x}"}
+
+
+def order(job: int, attempt: int = 1, **more: Any) -> dict[str, Any]:
+    """One attempt as a match hands it out."""
+    return {"job": job, "attempt": attempt, "scratch": paths.scratch_path("house", job, attempt), **more}
 
 
 @dataclass
@@ -49,7 +55,7 @@ class Site:
         return self.root / "mark"
 
     def scratch(self, attempt: str = "1.1") -> Path:
-        return self.storage / ".scratch" / attempt
+        return self.storage / ".scratch/house" / attempt
 
     def work(self, *command: str, jobs: int = 1, first: int = 1, **more: Any) -> Any:
         """One work as a match hands it out."""
@@ -68,7 +74,7 @@ class Site:
             "outputs": [],
             "storage_url": f"file://{self.storage}",
             "storage_options": {},
-            "jobs": [{"job": first + n, "attempt": 1, "inputs": inputs} for n in range(jobs)],
+            "jobs": [order(first + n, inputs=inputs) for n in range(jobs)],
         } | more
 
     @contextmanager
@@ -168,7 +174,7 @@ def test_an_output_must_be_a_regular_file(site: Site) -> None:
     irregular = "output result: not a regular file"
     errors = [site.server.last(job).error for job in range(4)]
     assert errors == ["output result missing", irregular, irregular, irregular]
-    assert list((site.storage / ".scratch").iterdir()) == []
+    assert list((site.storage / ".scratch/house").iterdir()) == []
 
 
 BAD_INPUTS: list[tuple[dict[str, Any], str]] = [
@@ -189,9 +195,7 @@ BAD_INPUTS: list[tuple[dict[str, Any], str]] = [
 
 def test_an_input_that_is_not_right_starts_nothing(site: Site) -> None:
     (site.root / "secret").write_text("hello")
-    jobs = [
-        {"job": job, "attempt": 1, "inputs": [HELLO | change]} for job, (change, _) in enumerate(BAD_INPUTS)
-    ]
+    jobs = [order(job, inputs=[HELLO | change]) for job, (change, _) in enumerate(BAD_INPUTS)]
     site.server.works = [[site.work("touch", str(site.mark)) | {"jobs": jobs}]]
     site.run()
     for job, (_, error) in enumerate(BAD_INPUTS):
@@ -233,7 +237,7 @@ def test_legal_names_are_those_of_the_model(name: str) -> None:
 def test_empty_payloads_succeed_in_bulk_without_process_or_directory(site: Site) -> None:
     site.server.works = [
         [site.work(jobs=2000)],
-        [site.work(jobs=2000) | {"jobs": [{"job": 9999, "attempt": 2}]}],
+        [site.work(jobs=2000) | {"jobs": [order(9999, attempt=2)]}],
     ]
     assert site.run("--slots", "2000", "--cores", "2000") == 0
     assert site.server.states(2000) == ["done"]
@@ -437,3 +441,13 @@ def test_an_input_is_a_copy_that_shares_nothing_with_the_replica(site: Site, tmp
     fetch(attempt, attempt.inputs[0], target, lambda: False)
     assert target.stat().st_ino != (site.storage / "data/hello.txt").stat().st_ino
     assert target.stat().st_nlink == 1
+
+
+def test_names_that_are_taken_are_those_that_submissions_refuse() -> None:
+    assert RESERVED == paths.RESERVED
+
+
+@pytest.mark.parametrize("wrong", ["../1.1", "/etc", ".scratch/../1.1", ""])
+def test_outputs_go_to_a_folder_of_the_storage_alone(site: Site, wrong: str) -> None:
+    with pytest.raises(AttemptFailedError, match="scratch"):
+        list(attempts([site.work("true") | {"jobs": [order(1) | {"scratch": wrong}]}]))

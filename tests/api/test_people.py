@@ -87,15 +87,24 @@ def test_a_priority_outside_1_to_100_is_refused(house: House, operator: TestClie
 def test_the_federation_is_replaced_as_a_whole_or_not_at_all(
     house: House, operator: TestClient, tmp_path: Path
 ) -> None:
-    document = to_document(federation(tmp_path)) | {"name": "renamed"}
+    document = to_document(federation(tmp_path)) | {"container_sources": {"added": ["/x"]}}
     assert operator.put("/federation", json=document).status_code == 200
-    assert from_document(Federation, operator.get("/federation").json()).name == "renamed"
+    assert from_document(Federation, operator.get("/federation").json()).container_sources
     assert "broker" in house.rung
     document["queues"][0]["storage"] = "nowhere"
-    answer = operator.put("/federation", json=document | {"name": "broken"})
+    answer = operator.put("/federation", json=document)
     assert answer.status_code == 422
     assert "queues[0].storage" in [fault["field"] for fault in answer.json()["detail"]]
-    assert operator.get("/federation").json()["name"] == "renamed"
+    assert operator.get("/federation").json()["queues"][0]["storage"] != "nowhere"
+
+
+def test_a_federation_of_another_name_is_refused(house: House, operator: TestClient, tmp_path: Path) -> None:
+    answer = operator.put("/federation", json=to_document(federation(tmp_path)) | {"name": "renamed"})
+    (fault,) = answer.json()["detail"]
+    assert (answer.status_code, fault["field"]) == (422, "name")
+    assert "keep the name, or give 'renamed' a store of its own" in fault["message"]
+    assert operator.get("/federation").json()["name"] == "small"
+    assert "broker" not in house.rung
 
 
 def test_options_are_shown_to_operators_alone(house: House, alice: TestClient, operator: TestClient) -> None:

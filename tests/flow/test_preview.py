@@ -108,7 +108,7 @@ def test_what_is_planned_is_what_happens_after_submission(house: House) -> None:
 def test_patterns_are_looked_up_and_tasks_with_faults_refused(house: House, tmp_path: Path) -> None:
     (tmp_path / "north" / "a.dat").write_text("data")
     foreign = house.task(owner=Identity(name="bob", vo="ligo"))
-    output = InputFile(name=f"tasks/{foreign}/1/out", size=1, replicas=("north-disk",))
+    output = InputFile(name=f"tasks/flow/{foreign}/1/out", size=1, replicas=("north-disk",))
     before = to_document(house.store.snapshots.whole(house.now, 1))
     tasks = [
         TaskSpec(name="stolen", inputs=(output,)),

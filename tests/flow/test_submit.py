@@ -80,7 +80,13 @@ def test_only_their_owner_s_tasks_read_outputs(house: House) -> None:
     def reading(name: str) -> dict[str, object]:
         return {"inputs": (InputFile(name=name, size=1, replicas=("north-disk",)),)}
 
-    assert house.submit(reading(f"tasks/{made}/1/o")).refused == []
-    for name in (f"tasks/{made}/1/o", "tasks/99/1/o", "tasks/x/1/o"):
+    assert house.submit(reading(f"tasks/flow/{made}/1/o")).refused == []
+    for name in (
+        f"tasks/flow/{made}/1/o",
+        "tasks/flow/99/1/o",
+        "tasks/flow/x/1/o",
+        "tasks/flow",
+        "tasks/other/1/1/o",
+    ):
         ((_, faults),) = house.submit(reading(name), owner=other).refused
         assert faults == [("inputs", f"{name} is not an output of a task of yours")]

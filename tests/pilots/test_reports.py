@@ -109,8 +109,8 @@ def test_outputs_become_files_of_the_job_and_the_job_holds() -> None:
     move = into(decision, S.HOLDING)
     assert move.creates == {
         1: (
-            File(name="tasks/1/1/a.txt", size=1, checksum="", task=1, job=1),
-            File(name="tasks/1/1/b.txt", size=2, checksum="adler32:00000002", task=1, job=1),
+            File(name="tasks/test/1/1/a.txt", size=1, checksum="", task=1, job=1),
+            File(name="tasks/test/1/1/b.txt", size=2, checksum="adler32:00000002", task=1, job=1),
         )
     }
     assert move.changes["cpu_seconds"] == 1.5

@@ -47,7 +47,9 @@ def test_out_of_sources_it_fails_and_says_so() -> None:
 
 
 def test_an_upload_out_of_the_scratch_area_keeps_its_source() -> None:
-    upload = transfer(1, X.DELIVERING, source="east", source_path=".scratch/1.1/out", direction="upload")
+    upload = transfer(
+        1, X.DELIVERING, source="east", source_path=".scratch/three/1.1/out", direction="upload"
+    )
     move = after_failure(upload, "x", NOW, CONSTANTS, ())
     assert (move.target, move.changes["source"]) == (X.QUEUED, "east")
 

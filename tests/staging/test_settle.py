@@ -21,12 +21,12 @@ MERGE = MergeSpec(command=("merge",), outputs=("all",))
 
 
 def output(number: int, name: str = "out") -> str:
-    return f"tasks/1/{number}/{name}"
+    return f"tasks/three/1/{number}/{name}"
 
 
 def upload(number: int, state: X, name: str, **fields: Any) -> Any:
     values = {"direction": "upload", "source": "east", "destination": "north-a", "since": NOW - 1}
-    return transfer(number, state, file=name, source_path=".scratch/1.1/out", **{**values, **fields})
+    return transfer(number, state, file=name, source_path=".scratch/three/1.1/out", **{**values, **fields})
 
 
 def moves_to(decision: Decision, target: Any) -> list[Move]:
@@ -100,15 +100,15 @@ def test_outputs_are_uploaded_from_the_attempts_scratch_to_the_nucleus() -> None
     assert move.creates[1][1] == NewTransfer(
         file=output(1),
         source="east",
-        source_path=".scratch/1.2/out",
+        source_path=".scratch/three/1.2/out",
         destination="north-a",
         direction="upload",
         share="atlas-upload",
         priority=30,
     )
     assert [created.source_path for created in move.creates[1] if isinstance(created, NewTransfer)] == [
-        ".scratch/1.2/log",
-        ".scratch/1.2/out",
+        ".scratch/three/1.2/log",
+        ".scratch/three/1.2/out",
     ]
 
 
@@ -131,7 +131,7 @@ def test_outputs_that_need_not_move_are_still_given_their_final_name() -> None:
     (created,) = moves_to(settle(seen), J.TRANSFERRING)[0].creates[1]
     assert isinstance(created, NewTransfer)
     assert (created.source, created.destination) == ("east", "east")
-    assert created.source_path == ".scratch/1.1/out"
+    assert created.source_path == ".scratch/three/1.1/out"
 
 
 def test_jobs_without_outputs_are_finished_at_once_or_wait_to_be_merged() -> None:
@@ -173,15 +173,15 @@ def test_jobs_whose_outputs_have_all_arrived_are_finished_or_wait_to_be_merged()
         job(4, J.TRANSFERRING, task=2, kind="merge"),
     ]
     files = [file(output(1), 1), file(output(1, "log"), 1), file(output(2), 2)]
-    files += [file("tasks/2/3/out", 3), file("tasks/2/4/out", 4)]
+    files += [file("tasks/three/2/3/out", 3), file("tasks/three/2/4/out", 4)]
     seen = world(
         jobs=jobs,
         tasks=[task(nucleus="north"), task(2, merge=MERGE)],
         files=files,
         replicas=[
             replica(output(1), "north-a"),
-            replica("tasks/2/3/out", "east"),
-            replica("tasks/2/4/out", "east"),
+            replica("tasks/three/2/3/out", "east"),
+            replica("tasks/three/2/4/out", "east"),
         ],
         transfers=[
             upload(1, X.FINISHING, output(1, "log")),

@@ -1,5 +1,6 @@
 """What people are shown."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from pilotage.model.identity import Identity
 from pilotage.model.states import PilotState, TaskState, TransferState
 from pilotage.model.work import File, Replica
-from pilotage.store import NoFederation, Store
+from pilotage.store import FederationRenamed, NoFederation, Store
 from pilotage.store.views import ReplicaView
 
 from .store_builders import (
@@ -98,7 +99,7 @@ def test_outputs_are_shown_where_they_lie(store: Store) -> None:
     store.save_federation(FEDERATION, "tester")
     task = new_task(store)
     job, merge = *new_jobs(store, task), *new_jobs(store, task, kind="merge")
-    name = f"tasks/{task}/{job}/x"
+    name = f"tasks/test/{task}/{job}/x"
     create(
         store,
         File(name="input", size=9, checksum=""),
@@ -181,3 +182,10 @@ def test_another_process_sees_a_new_federation_at_its_next_look(store: Store, st
     store.save_federation(FEDERATION, "tester")
     assert other.snapshots.for_split(NOW, 1, 1).federation == FEDERATION
     other.close()
+
+
+def test_a_federation_keeps_its_name(store: Store) -> None:
+    store.save_federation(FEDERATION, "tester")
+    with pytest.raises(FederationRenamed, match=r"'test', .* keep the name, or give 'other' a store"):
+        store.save_federation(replace(FEDERATION, name="other"), "tester")
+    assert store.save_federation(replace(FEDERATION, links=()), "tester") == 2

@@ -363,7 +363,7 @@ def test_completion_sees_what_is_to_be_merged(house: Store) -> None:
     moved(house, move("task", [task], T.REGISTERED, T.RUNNING))
     jobs = new_jobs(house, task, 2)
     for job in jobs:
-        files(house, f"tasks/{task}/{job}/x", task=task, job=job)
+        files(house, f"tasks/test/{task}/{job}/x", task=task, job=job)
     bring(house, jobs, J.HOLDING)
     moved(house, move("job", jobs[:1], J.HOLDING, J.MERGING))
     assert not filled(house.snapshots.for_completion(NOW, 1, 10))
@@ -390,7 +390,7 @@ def test_completion_sees_scouts_that_have_all_ended_with_what_they_used_and_made
     moved(house, move("job", scouts[:1], J.RUNNING, J.MERGING, used))
     moved(house, move("job", scouts[1:2], J.RUNNING, J.FINISHED))
     moved(house, move("job", scouts[2:], J.DEFINED, J.FAILED, {"error": "no luck"}))
-    files(house, f"tasks/{task}/{scouts[0]}/x", task=task, job=scouts[0])
+    files(house, f"tasks/test/{task}/{scouts[0]}/x", task=task, job=scouts[0])
     world = house.snapshots.for_completion(NOW, 1, 10)
     assert ids(world.tasks) == [task]
     assert [(job.id, job.state) for job in world.jobs] == list(
@@ -409,7 +409,7 @@ def test_completion_sees_what_is_to_be_merged_though_scouts_failed(house: Store)
     good, bad = new_jobs(house, task, 2, kind="scout")
     bring(house, [good], J.HOLDING)
     moved(house, move("job", [good], J.HOLDING, J.MERGING), move("job", [bad], J.DEFINED, J.FAILED))
-    files(house, f"tasks/{task}/{good}/x", task=task, job=good)
+    files(house, f"tasks/test/{task}/{good}/x", task=task, job=good)
     text = to_json(Measured(finished=1, failed=1)).decode()
     moved(house, move("task", [task], T.SCOUTING, T.RUNNING, {"measured": text}))
     assert [file.job for file in house.snapshots.for_completion(NOW, 1, 10).files] == [good]

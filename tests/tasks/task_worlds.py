@@ -42,7 +42,7 @@ def job(id_: int, state: JobState, of: int = 1, **changes: Any) -> Job:
 
 
 def output(job_id: int, of: int = 1) -> File:
-    return File(name=f"tasks/{of}/{job_id}/a.txt", size=1, checksum="", task=of, job=job_id)
+    return File(name=f"tasks/test/{of}/{job_id}/a.txt", size=1, checksum="", task=of, job=job_id)
 
 
 def counts(of: int = 1, **jobs: int) -> tuple[TaskCount, ...]:

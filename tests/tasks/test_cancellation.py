@@ -14,7 +14,7 @@ from .task_worlds import NOW, job, task, world
 S, T, X = JobState, TaskState, TransferState
 
 
-def transfer(id_: int, state: TransferState, file: str = "tasks/1/5/a.txt") -> Transfer:
+def transfer(id_: int, state: TransferState, file: str = "tasks/test/1/5/a.txt") -> Transfer:
     return Transfer(
         id=id_,
         file=file,
@@ -50,7 +50,7 @@ def test_transfers_of_its_outputs_are_cancelled_those_that_others_may_wait_for_a
     transfers = (
         *(transfer(id_, state) for id_, state in enumerate(X, start=1)),
         transfer(11, X.QUEUED, "raw/input.dat"),
-        transfer(12, X.QUEUED, "tasks/12/5/a.txt"),
+        transfer(12, X.QUEUED, "tasks/test/12/5/a.txt"),
     )
     where = world(tasks=(task(),), transfers=transfers)
     assert cancelled(where) == {("task", 1), ("transfer", 1), ("transfer", 2)}

@@ -80,7 +80,7 @@ def test_a_task_that_merges_is_given_one_job_that_reads_every_output() -> None:
         share="default",
         priority=700,
         requirements=Requirements.of(asked.spec.for_job("merge"), ALICE).text,
-        inputs=("tasks/1/1/a.txt", "tasks/1/2/a.txt"),
+        inputs=("tasks/test/1/1/a.txt", "tasks/test/1/2/a.txt"),
     )
     assert move.creates == {1: (wanted,)}
 

@@ -36,7 +36,7 @@ def usage(of: int, **used: float) -> JobUsage:
 
 
 def made(of: int, size: int, name: str = "a") -> File:
-    return File(name=f"tasks/1/{of}/{name}", size=size, checksum="", task=1, job=of)
+    return File(name=f"tasks/test/1/{of}/{name}", size=size, checksum="", task=1, job=of)
 
 
 def power(where: World, core_power: float) -> World:

@@ -88,7 +88,7 @@ def store(attempt: Attempt, name: str, directory: Path, halted: Halt) -> dict[st
     if not stat.S_ISREG(kind):
         raise AttemptFailedError(f"output {name}: not a regular file")
     filesystem, root = _storage(attempt.work)
-    target = f"{root}/.scratch/{attempt.name}/{name}"
+    target = f"{root}/{attempt.scratch}/{name}"
     for left in reversed(range(TRIES)):
         try:
             size, checksum = _put(filesystem, source, target, halted)
@@ -128,7 +128,7 @@ def discard(attempt: Attempt) -> None:
     """Delete the attempt's scratch place; what cannot be deleted is logged, as nobody waits for it."""
     try:
         filesystem, root = _storage(attempt.work)
-        scratch = f"{root}/.scratch/{attempt.name}"
+        scratch = f"{root}/{attempt.scratch}"
         if filesystem.exists(scratch):
             filesystem.rm(scratch, recursive=True)
     except Exception as error:

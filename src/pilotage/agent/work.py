@@ -68,11 +68,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt of one job."""
+    """One attempt of one job; ``scratch`` is the folder for its outputs, below the storage's URL."""
 
     work: Work
     job: int
     attempt: int
+    scratch: str
     inputs: tuple[Input, ...] = ()
 
     @property
@@ -87,7 +88,7 @@ class Attempt:
 
     @property
     def name(self) -> str:
-        """The name of its directory and of its scratch place."""
+        """The name of its directory."""
         return f"{self.job}.{self.attempt}"
 
 
@@ -103,7 +104,13 @@ def attempts(works: list[dict[str, Any]]) -> Iterator[Attempt]:
                 Input(name=file["name"], size=int(file["size"]), checksum=file.get("checksum", ""))
                 for file in job.get("inputs", ())
             )
-            yield Attempt(work=work, job=int(job["job"]), attempt=int(job["attempt"]), inputs=inputs)
+            yield Attempt(
+                work=work,
+                job=int(job["job"]),
+                attempt=int(job["attempt"]),
+                scratch="." + legal("scratch", job["scratch"].removeprefix("."), deep=True),
+                inputs=inputs,
+            )
 
 
 def legal(what: str, name: str, *, deep: bool = False) -> str:

@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Response
 from pydantic import BaseModel
 
-from pilotage.federation.faults import BadDocument
+from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls import acceptance
 from pilotage.model.federation import Federation
 from pilotage.model.world import World
+from pilotage.store import FederationRenamed
 
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented, faults_of
@@ -43,7 +44,10 @@ def put_federation(
         federation = BadDocument(found)
     if isinstance(federation, BadDocument):
         return answer({"detail": faults_of(federation)}, 422)
-    version = store.save_federation(federation, actor(caller))
+    try:
+        version = store.save_federation(federation, actor(caller))
+    except FederationRenamed as error:
+        return answer({"detail": faults_of(BadDocument([Fault(("name",), str(error))]))}, 422)
     for loop in ("lift", "broker", "provision", "stage"):
         wake(loop)
     return answer({"version": version})

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pilotage.model import fairshare
 from pilotage.model.federation import Federation, GlobalShare, Queue
 from pilotage.model.identity import Identity
+from pilotage.model.paths import INPUTS, RESERVED
 from pilotage.model.software import ArchitectureError, parse_architecture
 from pilotage.model.work import MOST_JOBS, InputFile, TaskSpec
 
@@ -21,9 +22,6 @@ MAX_PAYLOAD = 1 << 20
 
 MAX_WORD = 100_000
 """Bytes of one word of a command, or of all variables: more, no operating system hands to a process."""
-
-RESERVED = frozenset({"inputs", "inputs.txt", "tmp"})
-"""What a pilot puts into a payload's directory; ``stdout`` and ``stderr`` may be outputs besides."""
 
 _PLUGINS = "pilotage.brokerage"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -196,7 +194,7 @@ def _payload(spec: TaskSpec) -> Iterator[Fault]:
     if spec.merge and not spec.outputs:
         yield Fault(("merge",), "there is nothing to merge", "give outputs, which the merge job reads")
     for name in spec.payload_files:
-        if name in RESERVED | {"stdout", "stderr"}:
+        if name in RESERVED:
             yield _reserved(("payload_files", name), name)
     size = sum(len(text.encode()) for text in spec.payload_files.values())
     if size > MAX_PAYLOAD:
@@ -242,7 +240,7 @@ def _files(spec: TaskSpec) -> Iterator[Fault]:
     merged = spec.merge.outputs if spec.merge else ()
     for path, names in (("outputs",), spec.outputs), (("merge", "outputs"), merged):
         yield from _twice(path, names)
-        yield from (_reserved((*path, at), name) for at, name in enumerate(names) if name in RESERVED)
+        yield from (_reserved((*path, at), name) for at, name in enumerate(names) if name in INPUTS)
     jobs = -(-len(spec.inputs) // spec.files_per_job)
     if jobs > MOST_JOBS:
         message = f"{len(spec.inputs)} make {jobs} jobs, above {MOST_JOBS}"

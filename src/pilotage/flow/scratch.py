@@ -4,9 +4,9 @@ import logging
 
 from pilotage import movers
 from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.paths import scratch_path
 from pilotage.model.states import JobState
 from pilotage.model.world import World
-from pilotage.staging.settle import scratch_path
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,6 @@ def clear(world: World, decision: Decision, committed: Committed) -> None:
             if storage is None:
                 continue
             try:
-                movers.remove(storage, scratch_path(job.id, job.attempt))
+                movers.remove(storage, scratch_path(world.federation.name, job.id, job.attempt))
             except movers.StorageError as error:
                 log.warning("job %d: its scratch area is left: %s", job.id, error)

@@ -21,11 +21,11 @@ from pydantic import ValidationError
 
 from pilotage.model.documents import from_document
 from pilotage.model.federation import Storage
+from pilotage.model.paths import SCRATCH, is_scratch
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Place, Progress, StorageError, is_below
 
 CHUNK = 1 << 20
-SCRATCH = ".scratch/"
 NAMES = (
     "names are of letters, digits and _.:@+=~-, up to 500 in all, folders set apart by /, and no part begins "
     "with another character than a letter, a digit or _; rename it, or narrow the pattern"
@@ -110,7 +110,7 @@ def scan(storage: Storage, glob: str) -> list[InputFile]:
 def remove(storage: Storage, prefix: str) -> None:
     """Deletes a folder below ``.scratch`` with all that is in it; gone is well."""
     with _explained(StorageError, f"removing {prefix!r} from {storage.url}"):
-        if not prefix.startswith(SCRATCH) or not is_below(prefix):
+        if not is_scratch(prefix) or not is_below(prefix):
             raise StorageError(f"{prefix!r} is not a folder below {SCRATCH} of storage {storage.name}")
         filesystem, path = _open(Place(url=storage.url, path=prefix, options=storage.options))
         filesystem.invalidate_cache()

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 from pilotage.model.decision import Change, Decision, Forget, Move, Touch, Value
 from pilotage.model.moves import JobMoves
+from pilotage.model.paths import output_name
 from pilotage.model.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.work import File, Job, Pilot, Replica
 from pilotage.model.world import Output, Report, World
@@ -128,7 +129,9 @@ class _Told:
             merged = task.spec.merge is not None and job.kind != "merge"
             target = JobState.MERGING if merged else JobState.FINISHED
         ending = {"ended": self._world.time, "error": "", **_metrics(report)}
-        self._step(job, target, "payload done", ending, tuple(_file(job, stored[name]) for name in expected))
+        instance = self._world.federation.name
+        files = tuple(_file(instance, job, stored[name]) for name in expected)
+        self._step(job, target, "payload done", ending, files)
 
     def _step(
         self,
@@ -149,9 +152,9 @@ class _Told:
         self._states[job.id] = JobState.FAILED
 
 
-def _file(job: Job, output: Output) -> File:
+def _file(instance: str, job: Job, output: Output) -> File:
     return File(
-        name=f"tasks/{job.task}/{job.id}/{output.name}",
+        name=output_name(instance, job.task, job.id, output.name),
         size=output.size,
         checksum=output.checksum,
         task=job.task,

@@ -6,19 +6,13 @@ from dataclasses import dataclass, field
 
 from pilotage.model.decision import Creation, Decision, Move, Value
 from pilotage.model.moves import FRESH, JobMoves
+from pilotage.model.paths import base_name, scratch_path
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import File, Job, NewTransfer, Replica, Task, Transfer
 from pilotage.model.world import World
 
 from .groups import move
 from .shares import share_of, transfer_priority
-
-SCRATCH = ".scratch"
-
-
-def scratch_path(job: int, attempt: int, name: str = "") -> str:
-    """Where an attempt leaves an output below its queue's storage; without a name, the attempt's folder."""
-    return f"{SCRATCH}/{job}.{attempt}/{name}".rstrip("/")
 
 
 def settle(world: World) -> Decision:
@@ -164,10 +158,11 @@ def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
 def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
     task, constants = facts.tasks[job.task], facts.world.federation.staging
     share = share_of(task.owner, "upload", constants)
+    instance = facts.world.federation.name
     return NewTransfer(
         file=file.name,
         source=facts.queue_storages[job.queue],
-        source_path=scratch_path(job.id, job.attempt, file.name.removeprefix(f"tasks/{task.id}/{job.id}/")),
+        source_path=scratch_path(instance, job.id, job.attempt, base_name(file.name)),
         destination=destination_of(facts.world, task, job.queue),
         direction="upload",
         share=share,

@@ -1,6 +1,7 @@
 """What the house remembers: tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
 from .errors import (
+    FederationRenamed,
     FileConflict,
     IllegalColumn,
     IllegalTransition,
@@ -11,6 +12,7 @@ from .errors import (
 from .store import Store
 
 __all__ = [
+    "FederationRenamed",
     "FileConflict",
     "IllegalColumn",
     "IllegalTransition",

@@ -42,5 +42,13 @@ class NoFederation(StoreError):
         super().__init__("the store has no federation yet: save one first")
 
 
+class FederationRenamed(StoreError):
+    """The store belongs to a federation of another name, which its files at the storages carry."""
+
+    def __init__(self, known: str, given: str) -> None:
+        problem = f"this store is that of federation {known!r}, whose name its outputs carry at the storages"
+        super().__init__(f"{problem}: keep the name, or give {given!r} a store of its own")
+
+
 class NewerStore(StoreError):
     """The store was written by a newer version of the program."""

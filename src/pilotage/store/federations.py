@@ -1,5 +1,6 @@
 """The federation as it was declared, every version of it; parsed once, looked up by version."""
 
+import json
 import threading
 import time
 
@@ -9,10 +10,11 @@ from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import Federation
 
 from .engine import Database
-from .errors import NoFederation
+from .errors import FederationRenamed, NoFederation
 from .tables import federations
 
 _VERSION = select(func.max(federations.c.version))
+_NEWEST = select(federations.c.document).order_by(federations.c.version.desc()).limit(1)
 
 
 class Federations:
@@ -24,10 +26,16 @@ class Federations:
         self._known: tuple[int, Federation] | None = None
 
     def save(self, federation: Federation, actor: str) -> int:
-        """Make this the federation; returns its version. Loops see it at their next pass."""
+        """Make this the federation; returns its version. Loops see it at their next pass.
+
+        Raises :class:`FederationRenamed` where the store has one of another name.
+        """
         document = to_json(federation).decode()
 
         def write(connection: Connection) -> int:
+            before = connection.execute(_NEWEST).scalar()
+            if before is not None and (name := json.loads(before)["name"]) != federation.name:
+                raise FederationRenamed(name, federation.name)
             version = (connection.execute(_VERSION).scalar() or 0) + 1
             row = {"version": version, "time": time.time(), "actor": actor, "document": document}
             connection.execute(insert(federations), row)

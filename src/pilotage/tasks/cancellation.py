@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 from pilotage.model.decision import Decision, Move
+from pilotage.model.paths import maker
 from pilotage.model.states import LIVE_JOBS, LIVE_TASKS, JobState, Kind, State, TaskState, TransferState
 from pilotage.model.world import World
 
@@ -29,7 +30,7 @@ def cancel(world: World, task_id: int, reason: str) -> Decision:
         if job.task == task_id and job.state in LIVE_JOBS:
             live["job", job.state].append(job.id)
     for transfer in world.transfers:
-        if transfer.file.startswith(f"tasks/{task_id}/") and transfer.state in _STOPPABLE:
+        if maker(world.federation.name, transfer.file) == task_id and transfer.state in _STOPPABLE:
             live["transfer", transfer.state].append(transfer.id)
     moves = tuple(
         Move(

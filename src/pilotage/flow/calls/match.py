@@ -9,6 +9,7 @@ from typing import Any
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.step import new_seed
 from pilotage.model.federation import Federation, Queue
+from pilotage.model.paths import scratch_path
 from pilotage.model.states import LIVE_PILOTS, JobState
 from pilotage.model.work import File, Job, JobKind, Pilot, Task
 from pilotage.model.world import MatchRequest, World
@@ -35,10 +36,11 @@ class JobInput:
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """One attempt to run."""
+    """One attempt to run; ``scratch`` is the folder for its outputs, below the storage's URL."""
 
     job: int
     attempt: int
+    scratch: str
     inputs: tuple[JobInput, ...]
 
 
@@ -148,14 +150,20 @@ def _works(world: World, queue_name: str, given: set[int]) -> tuple[Work, ...]:
         if job.id in given:
             groups[job.task, job.kind].append(job)
     return tuple(
-        _work(world.federation, tasks[task], kind, queue, [_order(job, files) for job in jobs])
+        _work(
+            world.federation,
+            tasks[task],
+            kind,
+            queue,
+            [_order(world.federation.name, job, files) for job in jobs],
+        )
         for (task, kind), jobs in sorted(groups.items())
     )
 
 
-def _order(job: Job, files: dict[str, File]) -> JobOrder:
+def _order(instance: str, job: Job, files: dict[str, File]) -> JobOrder:
     inputs = tuple(JobInput(name, files[name].size, files[name].checksum) for name in job.inputs)
-    return JobOrder(job.id, job.attempt, inputs)
+    return JobOrder(job.id, job.attempt, scratch_path(instance, job.id, job.attempt), inputs)
 
 
 def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]) -> Work:

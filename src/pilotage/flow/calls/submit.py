@@ -10,13 +10,11 @@ from pilotage.flow.step import new_seed
 from pilotage.model.decision import Create, Creation, Decision
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.identity import Identity
+from pilotage.model.paths import is_output, maker
 from pilotage.model.work import File, InputFile, InputPattern, NewTask, Replica, TaskSpec
 from pilotage.store import FileConflict, Store
 
 Fault = tuple[str, str]
-
-OUTPUTS = "tasks/"
-"""Where outputs lie below every storage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def examined(
         resolved, faults = _resolve(spec, federation)
         faults = faults or _faults(resolved, federation, owner)
         if owner and store:
-            faults = faults or _foreign(store, resolved, owner)
+            faults = faults or _foreign(store, resolved, owner, federation.name)
         if faults:
             submitted.refused.append((index, faults))
         else:
@@ -74,13 +72,13 @@ def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None) -> l
     return [(field_name(path), message) for path, message in found]
 
 
-def _foreign(store: Store, spec: TaskSpec, owner: Identity) -> list[Fault]:
-    """What tasks made is read by those whose tasks they are: names below ``tasks/`` are outputs."""
+def _foreign(store: Store, spec: TaskSpec, owner: Identity, instance: str) -> list[Fault]:
+    """Refuse outputs of tasks that are not the owner's, or another instance's: one for each task."""
     names = (file.name for file in spec.inputs if isinstance(file, InputFile))
-    outputs = {name.split("/")[1]: name for name in names if name.startswith(OUTPUTS)}
+    outputs = {maker(instance, name): name for name in names if is_output(name)}
     faults: list[Fault] = []
-    for number, name in sorted(outputs.items()):
-        task = store.queries.task(int(number)) if number.isdecimal() and len(number) < 19 else None
+    for number, name in outputs.items():
+        task = None if number is None else store.queries.task(number)
         if task is None or (task.owner, task.vo) != (owner.name, owner.vo):
             faults.append(("inputs", f"{name} is not an output of a task of yours"))
     return faults

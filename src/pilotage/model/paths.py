@@ -1,0 +1,51 @@
+"""Names of the files that Pilotage makes at storages, and names in a job's directory that it takes itself.
+
+Several Pilotages may share a storage: every name carries the instance's, which is its federation's.
+"""
+
+SCRATCH = ".scratch"
+"""The folder of attempts' outputs: no logical name has a part that begins with a dot."""
+
+OUTPUTS = "tasks"
+"""The folder of accepted outputs."""
+
+INPUTS = frozenset({"inputs", "inputs.txt", "tmp"})
+"""What an agent puts into a job's directory before the payload starts; outputs take other names."""
+
+RESERVED = INPUTS | {"stdout", "stderr"}
+"""The same with what the payload prints, which may be outputs: payload files take other names."""
+
+
+def scratch_path(instance: str, job: int, attempt: int, name: str = "") -> str:
+    """Path of an attempt's output before delivery, below its queue's storage; without a name, its folder."""
+    return f"{SCRATCH}/{instance}/{job}.{attempt}/{name}".rstrip("/")
+
+
+def is_scratch(path: str) -> bool:
+    """Whether a path lies below the folder of attempts' outputs."""
+    return path.startswith(f"{SCRATCH}/")
+
+
+def output_name(instance: str, task: int, job: int, name: str) -> str:
+    """Logical name of a job's output."""
+    return f"{OUTPUTS}/{instance}/{task}/{job}/{name}"
+
+
+def base_name(file: str) -> str:
+    """The name that a payload gave to its output, from the logical name."""
+    return file.rpartition("/")[2]
+
+
+def is_output(file: str) -> bool:
+    """Whether a logical name is that of a task's output, of this instance or another."""
+    return file.startswith(f"{OUTPUTS}/")
+
+
+def maker(instance: str, file: str) -> int | None:
+    """The task of this instance whose output has this logical name; None where there can be none."""
+    folder, _, rest = file.partition("/")
+    name, _, rest = rest.partition("/")
+    number = rest.partition("/")[0]
+    if (folder, name) != (OUTPUTS, instance) or not number.isdecimal() or len(number) > 18:
+        return None
+    return int(number)

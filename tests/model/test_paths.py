@@ -1,0 +1,42 @@
+"""Files of several Pilotages at one storage keep apart, and names can be told by what they are."""
+
+import pytest
+from pydantic import TypeAdapter
+
+from pilotage.model.paths import base_name, is_output, is_scratch, maker, output_name, scratch_path
+from pilotage.model.work import FileName
+
+
+def test_two_instances_never_use_the_same_path() -> None:
+    assert scratch_path("north", 5, 1, "out") == ".scratch/north/5.1/out"
+    assert scratch_path("south", 5, 1) == ".scratch/south/5.1"
+    assert output_name("north", 2, 5, "out") == "tasks/north/2/5/out"
+    assert base_name("tasks/north/2/5/out") == "out"
+
+
+def test_the_longest_output_name_is_a_legal_file_name() -> None:
+    largest = 2**63 - 1
+    name = output_name("n" * 200, largest, largest, "o" * 200)
+    assert TypeAdapter(FileName).validate_python(name) == name
+
+
+@pytest.mark.parametrize(
+    ("file", "task"),
+    [
+        ("tasks/north/2/5/out", 2),
+        ("tasks/south/2/5/out", None),
+        ("tasks/north/x/5/out", None),
+        (f"tasks/north/{10**18}/5/out", None),
+        ("tasks/north/²/5/out", None),
+        ("tasks/north", None),
+        ("data/north/2/5/out", None),
+    ],
+)
+def test_the_maker_of_an_output_is_a_task_of_this_instance(file: str, task: int | None) -> None:
+    assert maker("north", file) == task
+    assert is_output(file) == file.startswith("tasks/")
+
+
+def test_scratch_is_what_lies_below_its_folder() -> None:
+    assert is_scratch(".scratch/north/5.1")
+    assert not any(is_scratch(path) for path in (".scratchy/5.1", ".scratch", "tasks/1"))
