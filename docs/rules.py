@@ -17,6 +17,7 @@ from pilotage.model.federation import Federation
 
 CHECKS = "brokerage.production.checks"
 PRODUCTION = "brokerage.production"
+ENGINE = "brokerage.engine"
 TESTS = Path(__file__).parents[1] / "tests"
 LAST_B, LAST_D, LAST_P = 38, 10, 13
 
@@ -95,14 +96,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B2",
         "Where the task names queues, only these; a unified queue stands for its pseudo-queues.",
-        (f"{CHECKS}.status", f"{PRODUCTION}.tasks"),
+        (f"{CHECKS}.status", f"{ENGINE}.task_columns"),
         settled="A named queue passes every check but B4; what B4 would have said is told.",
     ),
     Rule(
         "B3",
         "Merge jobs go to the queues where their input lies, until they have been skipped for 24 h.",
-        (f"{CHECKS}.status", f"{PRODUCTION}.groups"),
-        (f"{PRODUCTION}.groups:SKIPPED_AFTER",),
+        (f"{CHECKS}.status", f"{ENGINE}.job_groups"),
+        (f"{ENGINE}.job_groups:SKIPPED_AFTER",),
         "Most bytes decide, then most files. The 24 h begin when the merge job is made.",
     ),
     Rule("B4", "The queue is online, unless named.", (f"{CHECKS}.status",), settled="Standby is online."),
@@ -130,7 +131,7 @@ RULES: tuple[Rule, ...] = (
         "B8",
         "Jobs of priority 800 and above, and scouts, go to queues of the nucleus only.",
         (f"{CHECKS}.nucleus",),
-        (f"{PRODUCTION}.tasks:HIGH_PRIORITY",),
+        ("model.priorities:HIGH_PRIORITY",),
         "Not to its opportunistic queues (`pledged_cpu: -1`). Without a nucleus it does not apply.",
     ),
     Rule(
@@ -173,7 +174,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B14",
         "The queue publishes the software, container and hardware that the task asks for.",
-        (f"{CHECKS}.admission", f"{PRODUCTION}.software"),
+        (f"{CHECKS}.admission", f"{ENGINE}.offers"),
         settled="Skipped where the queue's `releases` have `ANY`, the default.",
     ),
     Rule(
@@ -187,8 +188,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B17",
         "Copied input, output (500 MB at least) and scratch are less than the work directory of a core.",
-        (f"{CHECKS}.size", f"{PRODUCTION}.tasks"),
-        (f"{PRODUCTION}.tasks:LEAST_OUTPUT",),
+        (f"{CHECKS}.size", f"{ENGINE}.task_columns"),
+        (f"{ENGINE}.task_columns:LEAST_OUTPUT",),
         "In MB. The events are the fewest that a job may have; `max_workdir` is divided by the cores.",
     ),
     Rule(
@@ -251,7 +252,7 @@ RULES: tuple[Rule, ...] = (
         (
             "brokerage.nw_threshold",
             "brokerage.nw_weight_multiplier",
-            f"{PRODUCTION}.tasks:URGENT_PRIORITY",
+            f"{ENGINE}.task_columns:URGENT_PRIORITY",
         ),
         "Urgent is a `processing_type` with that word in it.",
     ),
@@ -276,21 +277,21 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B33",
         "× (available+total) / (total × (missing files/100 + 1)), bytes of input.",
-        (f"{PRODUCTION}.placement", f"{PRODUCTION}.tasks"),
+        (f"{PRODUCTION}.placement", f"{ENGINE}.task_columns"),
         settled="No input: 1. Tape is not available. Files without bytes count by number.",
     ),
     Rule(
         "B34",
         "× network weight: the mean of queued weight, 2 - files/cap, and throughput weight, 1 to 2.",
-        (f"{PRODUCTION}.nuclei",),
+        (f"{ENGINE}.nuclei",),
         ("brokerage.nqueued_sat_cap",),
         "1 where there is no nucleus.",
     ),
     Rule(
         "B35",
         "The throughput is the latest of 1 h, 1 d, 1 w; without any, 1 + (11-closeness)/11.",
-        (f"{PRODUCTION}.links", f"{PRODUCTION}.nuclei"),
-        (f"{PRODUCTION}.links:UNKNOWN_CLOSENESS", f"{PRODUCTION}.nuclei:NUCLEUS_WEIGHT"),
+        (f"{ENGINE}.link_weights", f"{ENGINE}.nuclei"),
+        ("model.sources:UNKNOWN_CLOSENESS", f"{ENGINE}.nuclei:NUCLEUS_WEIGHT"),
         "The nucleus itself has its own network weight.",
     ),
     Rule(
@@ -304,14 +305,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B37",
         "No queue left: pending for an hour. Else the best 10 by weight.",
-        (f"{PRODUCTION}.broker", "flow.steps.lift"),
+        (f"{PRODUCTION}.cycle", "flow.steps.lift"),
         ("brokerage.pending_time", "brokerage.max_candidates"),
         "Ties go by name. The hour ends as soon as a queue would take the job.",
     ),
     Rule(
         "B38",
         "Jobs are spread over the candidates, whose weight falls as they take more, never past B36.",
-        (f"{PRODUCTION}.placement", f"{PRODUCTION}.broker"),
+        (f"{PRODUCTION}.placement", f"{PRODUCTION}.cycle"),
         settled="Jobs placed in a pass count in it at once.",
     ),
     Rule(
@@ -327,14 +328,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D1",
         "The share of a transfer goes by one criterion: user, VO, group or role.",
-        ("staging.shares",),
+        ("model.transfers",),
         ("staging.share_by",),
         "By the identity of the token. `none` is one share.",
     ),
     Rule(
         "D2",
         "Priority of a transfer: base priority of its share × the task's `transfer_priority` / 100.",
-        ("staging.shares",),
+        ("model.transfers",),
         ("staging.default_priority",),
         "Rounded down, 1 at least; outside 1..100 it is refused. Shares without a base are `_default`.",
     ),

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from pilotage.brokerage.contract import violations
 from pilotage.brokerage.production import (
-    Order,
+    CandidateOrder,
     Production,
     QueueColumns,
     Ranking,
@@ -164,7 +164,7 @@ def test_a_factor_that_is_not_positive_is_refused(value: float) -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_key_that_is_not_finite_is_refused(value: float) -> None:
-    odd = Order(rule="X3", name="odd", keys=lambda ranking: np.full(len(ranking.candidates), value))
+    odd = CandidateOrder(rule="X3", name="odd", keys=lambda ranking: np.full(len(ranking.candidates), value))
     with pytest.raises(ValueError, match="X3 odd gives a number that is not finite"):
         Production(order=odd).decide(world(HOUSE, task()))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.brokerage.production.columns import QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.model.fairshare import PolicyError, Work, parse
 from pilotage.model.identity import Identity
 from pilotage.model.work import Task

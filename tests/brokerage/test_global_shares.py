@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.brokerage.production.shares import order
+from pilotage.brokerage.engine.global_shares import order
 from pilotage.model.decision import Decision
 from pilotage.model.federation import Federation, GlobalShare
 from pilotage.model.states import JobState

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotage.brokerage.production import Production, broker
+from pilotage.brokerage.engine.job_groups import groups_of
+from pilotage.brokerage.engine.queue_columns import QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
+from pilotage.brokerage.engine.verdicts import Reasons, examine
+from pilotage.brokerage.production import Production, cycle
 from pilotage.brokerage.production.checks import CHECKS
-from pilotage.brokerage.production.columns import QueueColumns
-from pilotage.brokerage.production.groups import groups_of
-from pilotage.brokerage.production.tasks import TaskColumns
-from pilotage.brokerage.production.verdicts import Reasons, examine
 from pilotage.model.decision import Decision
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import Federation, GlobalShare, Hardware, Queue
@@ -197,7 +197,7 @@ def test_the_same_world_gives_the_same_bytes_also_when_saved_and_read(state: Wor
 def test_how_many_tasks_are_examined_together_does_not_matter(state: World, pairs: int) -> None:
     expected = [to_json(Production(options).decide(state)) for options in ({}, OPTIONS)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(broker, "BLOCK", pairs)
+        patch.setattr(cycle, "BLOCK", pairs)
         assert [to_json(Production(options).decide(state)) for options in ({}, OPTIONS)] == expected
 
 

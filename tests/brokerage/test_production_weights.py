@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pilotage.brokerage.production.columns import QueueColumns
-from pilotage.brokerage.production.links import throughput_weight
+from pilotage.brokerage.engine.link_weights import throughput_weight
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.production.placement import capacity, initial_weight
 from pilotage.model.federation import Link
 from pilotage.model.work import File, Replica

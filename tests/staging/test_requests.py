@@ -2,11 +2,11 @@
 
 from pilotage.model.decision import Claim, Decision, Move
 from pilotage.model.federation import Link, Storage
+from pilotage.model.sources import Sources
 from pilotage.model.states import JobState as J
 from pilotage.model.work import Job, NewTransfer, Task
 from pilotage.model.world import World
 from pilotage.staging.requests import with_downloads
-from pilotage.staging.sources import Sources
 
 from .worlds import NOW, federation, file, job, replica, task, world
 

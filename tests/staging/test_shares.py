@@ -14,15 +14,9 @@ from pilotage.model.documents import canonical_json
 from pilotage.model.federation import StagingConstants
 from pilotage.model.identity import Identity
 from pilotage.model.states import TransferState as X
+from pilotage.model.transfers import base_priority, share_of, transfer_priority
 from pilotage.model.work import Transfer
-from pilotage.staging.shares import (
-    base_priority,
-    in_order,
-    read_priorities,
-    share_of,
-    start,
-    transfer_priority,
-)
+from pilotage.staging.shares import in_order, read_priorities, start
 
 from .worlds import ALICE, NOW, federation, transfer, world
 

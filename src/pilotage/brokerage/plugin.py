@@ -1,11 +1,14 @@
 """The brokerage's plugin interface: a class that decides, found by an entry point and made with options."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, runtime_checkable
 
+from pilotage.brokerage.engine.options import OptionError
 from pilotage.model.decision import Decision
 from pilotage.model.world import World
+
+__all__ = ["Brokerage", "OptionError", "PluginError", "PluginOptionsError", "UnknownPluginError", "load"]
 
 GROUP = "pilotage.brokerage"
 """The entry point group under which a package offers a brokerage."""
@@ -33,15 +36,6 @@ class UnknownPluginError(PluginError):
 
 class PluginOptionsError(PluginError):
     """A brokerage does not take the options it was given."""
-
-
-class OptionError(ValueError):
-    """For plugins to raise when they are made: ``path`` leads to the option that is wrong."""
-
-    def __init__(self, path: Sequence[str | int], message: str) -> None:
-        self.path = tuple(path)
-        self.message = message
-        super().__init__(f"{'.'.join(map(str, self.path))}: {message}")
 
 
 def load(name: str, options: Mapping[str, Any]) -> Brokerage:

@@ -4,12 +4,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 
 from pilotage.model.decision import Change, Creation, Decision, Move
+from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
+from pilotage.model.transfers import share_of, transfer_priority
 from pilotage.model.work import Job, NewTransfer, Task
 from pilotage.model.world import World
-
-from .shares import share_of, transfer_priority
-from .sources import Sources
 
 
 def with_downloads(world: World, decision: Decision) -> Decision:

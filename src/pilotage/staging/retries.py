@@ -4,12 +4,12 @@ from collections import defaultdict
 
 from pilotage.model.decision import Change, Decision, Move, Value
 from pilotage.model.federation import StagingConstants
+from pilotage.model.sources import Sources
 from pilotage.model.states import TransferState
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
 
 from .groups import move
-from .sources import Sources
 
 
 def after_delivery(transfer: Transfer, now: float) -> Move:

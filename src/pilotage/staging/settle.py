@@ -8,11 +8,11 @@ from pilotage.model.decision import Creation, Decision, Move, Value
 from pilotage.model.moves import FRESH, JobMoves
 from pilotage.model.paths import base_name, scratch_path
 from pilotage.model.states import JobState, TransferState
+from pilotage.model.transfers import share_of, transfer_priority
 from pilotage.model.work import File, Job, NewTransfer, Replica, Task, Transfer
 from pilotage.model.world import World
 
 from .groups import move
-from .shares import share_of, transfer_priority
 
 
 def settle(world: World) -> Decision:

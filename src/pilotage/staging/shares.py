@@ -10,53 +10,10 @@ from numpy.random import default_rng
 
 from pilotage.model.decision import Change, Claim, Decision, Move, Touch
 from pilotage.model.federation import StagingConstants
-from pilotage.model.identity import Identity
 from pilotage.model.states import TransferState
-from pilotage.model.work import Direction, Transfer
+from pilotage.model.transfers import base_priority
+from pilotage.model.work import Transfer
 from pilotage.model.world import World
-
-DEFAULT_SHARE = "_default"
-
-
-def share_of(identity: Identity, direction: Direction, constants: StagingConstants) -> str:
-    """The share of an identity's transfers, by the one criterion ``share_by`` (D1).
-
-    A group or role is named within its VO, ``vo:group``. Who has none, or none of ``base_priorities``, is in
-    ``_default``. With ``sub_shares`` the name ends in ``-download`` or ``-upload`` (D6).
-    """
-    parts: tuple[str, ...]
-    match constants.share_by:
-        case "none":
-            parts = ()
-        case "user":
-            parts = (identity.name,)
-        case "vo":
-            parts = (identity.vo,)
-        case "group":
-            parts = (identity.vo, identity.group) if identity.group else ()
-        case "role":
-            parts = (identity.vo, identity.vo_role) if identity.vo_role else ()
-    stem = ":".join(part for part in parts if part)
-    suffix = f"-{direction}" if constants.sub_shares else ""
-    known = {stem, stem + suffix} & set(constants.base_priorities)
-    return (stem if stem and known else DEFAULT_SHARE) + suffix
-
-
-def base_priority(share: str, constants: StagingConstants) -> int:
-    """The base priority of a share, 1..100 (D2): its own, else that of the share it is part of (D6)."""
-    stem = share.removesuffix("-download") if share.endswith("-download") else share.removesuffix("-upload")
-    bases = constants.base_priorities
-    return bases.get(share, bases.get(stem, constants.default_priority))
-
-
-def transfer_priority(share: str, job_priority: int, constants: StagingConstants) -> int:
-    """The DTR priority, 1..100 (D2): base priority x job priority / 100, rounded down, never below 1.
-
-    Raises ValueError for a job priority outside 1..100.
-    """
-    if not 1 <= job_priority <= 100:
-        raise ValueError(f"transfer priority {job_priority}: must be 1..100")
-    return max(1, base_priority(share, constants) * job_priority // 100)
 
 
 def apportion(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int]) -> dict[str, int]:

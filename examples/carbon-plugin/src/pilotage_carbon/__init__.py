@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.brokerage.production import (
+    CandidateOrder,
     Check,
     Factor,
-    Order,
     Production,
     QueueColumns,
     Ranking,
@@ -62,7 +62,7 @@ def _greener(intensity: Intensity, limit: float) -> Factor:
     return greener
 
 
-def _greenest(intensity: Intensity) -> Order:
+def _greenest(intensity: Intensity) -> CandidateOrder:
     @order("X3", "greenest first", unit=UNIT)
     def greenest(ranking: Ranking) -> Column:
         """The least intensity first, unknown last."""

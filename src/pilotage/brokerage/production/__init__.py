@@ -1,27 +1,25 @@
-"""The production brokerage (rules B): checks as masks over columns, weights, and jobs spread by weight.
+"""The production brokerage (rules B): its checks, its weight, and jobs spread by weight.
 
     world ─▶ groups of like jobs ─▶ columns ─▶ checks ─▶ weights, places ─▶ decision
 
-In this order: ``groups``; ``columns``, ``links``, ``nuclei`` and ``tasks``; ``checks`` and ``verdicts``;
-``placement``; ``broker``. What others add to it stands in ``extensions``.
-
-A queue's attribute is a column of shape (Q,), a task's one of shape (T, 1); a check gives a mask over
-(T, Q). Every check runs on every queue; the reasons are made from the arrays that decided.
+The engine beside it makes groups and columns and runs the checks; here stand the ``checks`` themselves,
+``placement`` (weights and spreading), ``cycle`` (one pass), and ``extensions``, what organisations add.
 """
 
-from .broker import Production
-from .checks.check import NEVER, Check, Verdict, check
-from .columns import QueueColumns
-from .extensions import Factor, Order, Ranking, factor, order
-from .groups import Group
-from .tasks import TaskColumns
+from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.job_groups import Group
+from pilotage.brokerage.engine.queue_columns import QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
+
+from .cycle import Production
+from .extensions import CandidateOrder, Factor, Ranking, factor, order
 
 __all__ = [
     "NEVER",
+    "CandidateOrder",
     "Check",
     "Factor",
     "Group",
-    "Order",
     "Production",
     "QueueColumns",
     "Ranking",

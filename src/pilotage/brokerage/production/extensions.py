@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pilotage.brokerage.engine.job_groups import Group
+from pilotage.brokerage.engine.queue_columns import Codes, Column, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
+
 from .checks import CHECKS, Check
-from .columns import Codes, Column, QueueColumns
-from .groups import Group
-from .tasks import TaskColumns
 
 _NAME = re.compile(r"[A-Z][0-9]+")
 _TAKEN = frozenset({check.rule for check in CHECKS} | {f"B{number}" for number in range(1, 39)})
@@ -51,7 +52,7 @@ Keys = Callable[[Ranking], Column]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class CandidateOrder:
     """Puts candidates in an order of its own; jobs fill them one after another instead of B38's spreading."""
 
     rule: str
@@ -60,9 +61,9 @@ class Order:
     unit: str = ""
 
 
-def order(rule: str, name: str, *, unit: str = "") -> Callable[[Keys], Order]:
+def order(rule: str, name: str, *, unit: str = "") -> Callable[[Keys], CandidateOrder]:
     """Makes an order of the function that gives the keys."""
-    return lambda keys: Order(rule=rule, name=name, keys=keys, unit=unit)
+    return lambda keys: CandidateOrder(rule=rule, name=name, keys=keys, unit=unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Extensions:
 
     checks: tuple[Check, ...] = ()
     factors: tuple[Factor, ...] = ()
-    order: Order | None = None
+    order: CandidateOrder | None = None
 
     def __post_init__(self) -> None:
         rules = [part.rule for part in (*self.factors, *((self.order,) if self.order else ()))]
@@ -91,12 +92,12 @@ class Extensions:
         }
 
 
-def keys_of(order: Order, ranking: Ranking) -> Column:
+def keys_of(order: CandidateOrder, ranking: Ranking) -> Column:
     """The keys of the candidates. Raises ValueError for one that is not finite."""
     return np.broadcast_to(_numbers(order, order.keys(ranking)), ranking.candidates.shape)
 
 
-def _numbers(part: Factor | Order, values: Column, least: float = -np.inf) -> Column:
+def _numbers(part: Factor | CandidateOrder, values: Column, least: float = -np.inf) -> Column:
     numbers = np.asarray(values, dtype=float)
     if not (np.isfinite(numbers) & (numbers >= least)).all():
         kind = "finite" if least < 0 else "positive and finite"

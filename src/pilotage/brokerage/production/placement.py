@@ -6,15 +6,15 @@ from functools import reduce
 
 import numpy as np
 
+from pilotage.brokerage.engine.check import Label, Verdict
+from pilotage.brokerage.engine.job_groups import Group
+from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
+from pilotage.brokerage.engine.verdicts import Reasons
 from pilotage.model.decision import Ordering, Refusal
 from pilotage.model.states import JobState
 
-from .checks.check import Label, Verdict
-from .columns import Codes, Column, Mask, QueueColumns
-from .extensions import Order, Ranking, keys_of
-from .groups import Group
-from .tasks import TaskColumns
-from .verdicts import Reasons
+from .extensions import CandidateOrder, Ranking, keys_of
 
 BOOTSTRAP = 20.0
 CROWDED = Label(
@@ -123,7 +123,7 @@ class Limit:
 class Ledger:
     """What waits at each queue in this cycle, jobs placed in it included (B38)."""
 
-    def __init__(self, queues: QueueColumns, order: Order | None = None) -> None:
+    def __init__(self, queues: QueueColumns, order: CandidateOrder | None = None) -> None:
         jobs = queues.live.jobs
         self._queues = queues
         self._order = order

@@ -9,11 +9,11 @@ from pilotage.flow import scratch
 from pilotage.flow.deliveries import Deliveries
 from pilotage.flow.step import Pass, take
 from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.sources import Sources
 from pilotage.model.states import TransferState
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
 from pilotage.staging import retries, settle, shares
-from pilotage.staging.sources import Sources
 from pilotage.store import Store
 
 

@@ -4,8 +4,9 @@ B36, which changes with every job that is placed, stands in ``placement.py``. Li
 (B6, B7, B24) are the snapshot's: a job that is only now placed has nothing to transfer to its nucleus yet.
 """
 
+from pilotage.brokerage.engine.check import Check, Verdict
+
 from . import admission, data, network, nucleus, size, status, vo, walltime
-from .check import Check, Verdict
 
 CHECKS: tuple[Check, ...] = tuple(
     sorted(

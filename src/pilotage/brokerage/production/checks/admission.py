@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pilotage.brokerage.production.columns import Column, QueueColumns
-from pilotage.brokerage.production.software import Asked, Aspect
-from pilotage.brokerage.production.tasks import TaskColumns
-
-from .check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.offers import Asked, Aspect
+from pilotage.brokerage.engine.queue_columns import Column, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
 
 
 @check("B10", "zero share", "operator", reads=("work",), lifted_by="the fairshare_policy gives a share")

@@ -1,11 +1,10 @@
 """Of which fields of a task the needs of checks come, what a user would rather change first."""
 
-from pilotage.brokerage.production.groups import Group
-from pilotage.brokerage.production.tasks import LEAST_OUTPUT
+from pilotage.brokerage.engine.check import MEGABYTE
+from pilotage.brokerage.engine.job_groups import Group
+from pilotage.brokerage.engine.task_columns import LEAST_OUTPUT
 from pilotage.model.decision import Asked
 from pilotage.model.work import Measured
-
-from .check import MEGABYTE
 
 _NOTHING = Measured(finished=0)
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from pilotage.brokerage.production.columns import Mask, QueueColumns
-from pilotage.brokerage.production.tasks import TaskColumns
+from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.states import JobState
-
-from .check import NEVER, Check, Verdict, check
 
 GIGABYTE = 1e9
 _OPEN = "the storage is opened again"

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from pilotage.brokerage.production.columns import Column, QueueColumns
-from pilotage.brokerage.production.tasks import TaskColumns
-
-from .check import Check, Verdict, check
+from pilotage.brokerage.engine.check import Check, Verdict, check
+from pilotage.brokerage.engine.queue_columns import Column, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
 
 REACH = {"": 0, "none": 0, "http": 1, "full": 2}
 """How far a queue's network reaches; one that reaches farther serves those that need less."""

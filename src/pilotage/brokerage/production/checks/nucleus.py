@@ -1,9 +1,8 @@
 """Work that is kept at its nucleus: B8, B25. Without a nucleus neither applies."""
 
-from pilotage.brokerage.production.columns import QueueColumns
-from pilotage.brokerage.production.tasks import TaskColumns
-
-from .check import Check, Verdict, check
+from pilotage.brokerage.engine.check import Check, Verdict, check
+from pilotage.brokerage.engine.queue_columns import QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
 
 
 @check(

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from pilotage.brokerage.production.columns import Column, Mask, QueueColumns
-from pilotage.brokerage.production.tasks import TaskColumns
+from pilotage.brokerage.engine.check import MEGABYTE, NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
 
 from . import asking
-from .check import MEGABYTE, NEVER, Check, Verdict, check
 
 _LESS_DISK = "use less disk in each job"
 _LESS = "use less memory in each job"

@@ -1,10 +1,9 @@
 """Which queues are considered, and whether they are alive: B1 to B4, B9, B26."""
 
-from pilotage.brokerage.production.columns import QueueColumns
-from pilotage.brokerage.production.tasks import TaskColumns
+from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.queue_columns import QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.states import JobState
-
-from .check import NEVER, Check, Verdict, check
 
 INACTIVE_AFTER = 2 * 3600.0
 NO_PILOTS_AFTER = 3 * 3600.0

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from pilotage.brokerage.production.columns import QueueColumns
-from pilotage.brokerage.production.tasks import TaskColumns
-
-from .check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.queue_columns import QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
 
 
 @check("F1", "VO", "operator", reads=("vo",), lifted_by="the queue is opened to the VO")

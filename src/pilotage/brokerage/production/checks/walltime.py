@@ -1,10 +1,10 @@
 """How long jobs may run: B20, B21."""
 
-from pilotage.brokerage.production.columns import Mask, QueueColumns
-from pilotage.brokerage.production.tasks import TaskColumns
+from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
 
 from . import asking
-from .check import NEVER, Check, Verdict, check
 
 LONG_ENOUGH = 24 * 3600.0
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from pilotage.model.decision import Refusal, Value
 
-from .checks.check import Check, Label, Verdict
-from .columns import Codes, Column, Mask, QueueColumns
-from .tasks import TaskColumns
+from .check import Check, Label, Verdict
+from .queue_columns import Codes, Column, Mask, QueueColumns
+from .task_columns import TaskColumns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pilotage.model.federation import Link
+from pilotage.model.sources import FARTHEST, UNKNOWN_CLOSENESS, closeness_of, is_blocked, throughput_of
 
-FARTHEST = 11.0
-UNKNOWN_CLOSENESS = 7.7
 UNKNOWN_WEIGHT = 1 + (FARTHEST - UNKNOWN_CLOSENESS) / FARTHEST
-BLOCKED = -1.0
 _THROUGHPUTS = (1.0, 2.0, 10.0, 20.0, 50.0, 75.0, 100.0, 200.0)
 _WEIGHTS = (1.0, 1.1, 1.2, 1.3, 1.5, 1.6, 1.8, 1.9, 2.0)
 
@@ -27,14 +25,14 @@ class IncomingLinks:
 
 
 def incoming_links(links: Iterable[Link], sites: Mapping[str, int]) -> dict[int, IncomingLinks]:
-    """By code of the destination."""
+    """Links grouped by the code of their destination."""
     grouped: dict[int, list[Link]] = {}
     for link in links:
         grouped.setdefault(sites[link.destination], []).append(link)
     return {
         destination: IncomingLinks(
             sources=np.array([sites[link.source] for link in group], dtype=np.intp),
-            blocked=np.array([link.closeness == BLOCKED for link in group], dtype=bool),
+            blocked=np.array([is_blocked(link) for link in group], dtype=bool),
             throughput=np.array([throughput_weight(link) for link in group]),
         )
         for destination, group in grouped.items()
@@ -42,9 +40,9 @@ def incoming_links(links: Iterable[Link], sites: Mapping[str, int]) -> dict[int,
 
 
 def throughput_weight(link: Link) -> float:
-    """B35: by the latest of the 1 h, 1 d and 1 w windows, each standing alone; else by closeness."""
-    for measured in (link.throughput_1h, link.throughput_1d, link.throughput_1w):
-        if measured is not None:
-            return _WEIGHTS[bisect_left(_THROUGHPUTS, measured)]
-    closeness = UNKNOWN_CLOSENESS if link.closeness is None else link.closeness
-    return 1 + (FARTHEST - (FARTHEST if closeness == BLOCKED else closeness)) / FARTHEST
+    """The weight of a link by its measured throughput, or where nothing was measured by closeness (B35)."""
+    measured = throughput_of(link)
+    if measured is not None:
+        return _WEIGHTS[bisect_left(_THROUGHPUTS, measured)]
+    closeness = FARTHEST if is_blocked(link) else closeness_of(link)
+    return 1 + (FARTHEST - closeness) / FARTHEST

@@ -12,8 +12,8 @@ from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.states import JobState
 from pilotage.model.world import LinkCount, World
 
-from .links import IncomingLinks, incoming_links
-from .software import Offers
+from .link_weights import IncomingLinks, incoming_links
+from .offers import Offers
 
 Column = NDArray[Any]
 Mask = NDArray[np.bool_]

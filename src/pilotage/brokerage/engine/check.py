@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.brokerage.production.columns import Mask, QueueColumns
-from pilotage.brokerage.production.groups import Group
-from pilotage.brokerage.production.tasks import TaskColumns
 from pilotage.model.decision import Asked, Mend
+
+from .job_groups import Group
+from .queue_columns import Mask, QueueColumns
+from .task_columns import TaskColumns
 
 MEGABYTE = 1e6
 

@@ -3,6 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pilotage.brokerage.engine.job_groups import Group, groups_of
+from pilotage.brokerage.engine.options import Options
+from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
+from pilotage.brokerage.engine.verdicts import Reasons, examine
 from pilotage.model.decision import Candidates, Choice, Claim, Decision, Move, Refusal
 from pilotage.model.federation import Federation
 from pilotage.model.states import QUEUED_JOBS, JobState
@@ -10,13 +15,8 @@ from pilotage.model.world import World
 
 from .checks import CHECKS, Check
 from .checks.status import waived_status
-from .columns import Column, Mask, QueueColumns
-from .extensions import Extensions, Factor, Order
-from .groups import Group, groups_of
-from .options import Options
+from .extensions import CandidateOrder, Extensions, Factor
 from .placement import Ledger, Limit, Standing
-from .tasks import TaskColumns
-from .verdicts import Reasons, examine
 
 BLOCK = 1 << 18
 """Pairs of task and queue examined at once: what fits a processor's cache."""
@@ -46,7 +46,7 @@ class Production:
         *,
         checks: Sequence[Check] = (),
         factors: Sequence[Factor] = (),
-        order: Order | None = None,
+        order: CandidateOrder | None = None,
     ) -> None:
         self._extensions = Extensions(tuple(checks), tuple(factors), order)
         rules = OPTIONAL_RULES | {check.rule for check in checks}

@@ -75,7 +75,7 @@ def request_of(spec: TaskSpec, asked: Architecture) -> Request:
     )
 
 
-class Offer:
+class SoftwareOffer:
     """What queues of one description offer, ready to be asked; ``is_checked`` is false for ANY (B14)."""
 
     def __init__(self, queue: Queue, sources: Mapping[str, tuple[str, ...]]) -> None:
@@ -163,7 +163,7 @@ class Offers:
         first: dict[tuple[object, ...], tuple[int, Queue]] = {}
         codes = [first.setdefault(_description(queue), (len(first), queue))[0] for queue in queues]
         self._code = np.array(codes, dtype=np.intp)
-        self._kinds = [Offer(queue, federation.container_sources) for _, queue in first.values()]
+        self._kinds = [SoftwareOffer(queue, federation.container_sources) for _, queue in first.values()]
         self._answers = lru_cache(maxsize=MOST_ANSWERS)(self._answer)
         self.are_checked = any(kind.is_checked for kind in self._kinds)
 
@@ -192,8 +192,8 @@ def _description(queue: Queue) -> tuple[object, ...]:
     )
 
 
-_HAS: Mapping[Aspect, Callable[[Offer, Any], bool]] = {
-    "releases": Offer.has_release,
-    "containers": Offer.has_container,
-    "hardware": Offer.has_hardware,
+_HAS: Mapping[Aspect, Callable[[SoftwareOffer, Any], bool]] = {
+    "releases": SoftwareOffer.has_release,
+    "containers": SoftwareOffer.has_container,
+    "hardware": SoftwareOffer.has_hardware,
 }

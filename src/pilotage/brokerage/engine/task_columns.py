@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from pilotage.model.fairshare import Work
+from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.software import parse_architecture
 
-from .columns import Codes, Column, Mask, QueueColumns
-from .groups import Group, Placed
+from .job_groups import Group, Placed
 from .nuclei import LinkTable
-from .options import Policy
-from .software import Container, Machine, Release, request_of
+from .offers import Container, Machine, Release, request_of
+from .options import VoPolicy
+from .queue_columns import Codes, Column, Mask, QueueColumns
 
-HIGH_PRIORITY = 800
 URGENT_PRIORITY = 1000
 LEAST_OUTPUT = 500.0
 """MB of output that B17 assumes at least (0.5 GB)."""
@@ -80,7 +80,7 @@ class Tables:
     links: LinkTable
     input_table: InputTable
     preassigned: Mask
-    policies: tuple[Policy, ...]
+    policies: tuple[VoPolicy, ...]
     works: tuple[Work, ...]
     releases: tuple[Release, ...]
     containers: tuple[Container, ...]

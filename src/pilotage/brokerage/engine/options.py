@@ -1,17 +1,25 @@
 """The plugin's options: rules that are switched off, and constants that differ, for single VOs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from pydantic import ConfigDict, ValidationError
 
-from pilotage.brokerage.plugin import OptionError
 from pilotage.model.documents import from_json
 from pilotage.model.federation import BrokerageConstants
 
 _CLOSED = ConfigDict(extra="forbid")
+
+
+class OptionError(ValueError):
+    """For plugins to raise when they are made: ``path`` leads to the option that is wrong."""
+
+    def __init__(self, path: Sequence[str | int], message: str) -> None:
+        self.path = tuple(path)
+        self.message = message
+        super().__init__(f"{'.'.join(map(str, self.path))}: {message}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +58,12 @@ class Options:
         for vo, options in self.by_vo.items():
             changed = _checked(BrokerageConstants, options.constants, ())
             values = {name: getattr(changed, name) for name in options.constants}
-            own[vo] = Policy(general | set(options.off), replace(constants, **values))
-        return Policies(Policy(general, constants), own)
+            own[vo] = VoPolicy(general | set(options.off), replace(constants, **values))
+        return Policies(VoPolicy(general, constants), own)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Policy:
+class VoPolicy:
     """What holds for some work: the rules switched off, and the constants. Like itself only."""
 
     off: frozenset[str]
@@ -66,10 +74,10 @@ class Policy:
 class Policies:
     """The policy of each VO."""
 
-    general: Policy
-    by_vo: Mapping[str, Policy]
+    general: VoPolicy
+    by_vo: Mapping[str, VoPolicy]
 
-    def of(self, vo: str) -> Policy:
+    def of(self, vo: str) -> VoPolicy:
         """The VO's own, or the general one."""
         return self.by_vo.get(vo, self.general)
 

@@ -8,9 +8,9 @@ from pilotage.model.states import JobState
 from pilotage.model.work import Job, JobKind, Task, TaskSpec
 from pilotage.model.world import World
 
-from . import shares
-from .columns import QueueColumns
-from .options import Options, Policy
+from . import global_shares
+from .options import Options, VoPolicy
+from .queue_columns import QueueColumns
 
 SKIPPED_AFTER = 24 * 3600.0
 """Seconds after which merge jobs that are still to be brokered may go anywhere (B3)."""
@@ -30,7 +30,7 @@ class Group:
 
     task: Task
     spec: TaskSpec
-    policy: Policy
+    policy: VoPolicy
     kind: JobKind
     share: str
     priority: int
@@ -59,7 +59,7 @@ def groups_of(world: World, queues: QueueColumns, options: Options = _EVERYONE) 
     Raises ValueError for a job without task.
     """
     tasks = {task.id: task for task in world.tasks}
-    turn = shares.order(world.federation.shares, world.job_counts)
+    turn = global_shares.order(world.federation.shares, world.job_counts)
     policies = options.policies(world.federation.brokerage)
     specs: dict[tuple[int, JobKind], TaskSpec] = {}
     groups = []

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .columns import Column, Mask, QueueColumns
-from .links import UNKNOWN_WEIGHT
+from .link_weights import UNKNOWN_WEIGHT
+from .queue_columns import Column, Mask, QueueColumns
 
 NUCLEUS_WEIGHT = 2.5
 """Network weight of the nucleus' own queues (B35)."""

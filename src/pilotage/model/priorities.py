@@ -1,0 +1,4 @@
+"""Priorities of jobs at which rules change."""
+
+HIGH_PRIORITY = 800
+"""From here on jobs are urgent to their owners: they stay at the nucleus (B8), and wait less long (T)."""

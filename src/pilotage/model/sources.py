@@ -1,0 +1,89 @@
+"""Links between sites, and the storages from which a file can be brought to another (B5, B19, B35)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .federation import Federation, Link, Storage
+
+BLOCKED = -1
+"""Closeness of a link over which nothing is moved (B5)."""
+
+NEAREST, FARTHEST, UNKNOWN_CLOSENESS = 0.0, 11.0, 7.7
+"""Bounds of the closeness of a link, and what stands for one that nobody declared (B35)."""
+
+
+def throughput_of(link: Link) -> float | None:
+    """MB/s of the latest of the 1 h, 1 d and 1 w windows, each standing alone (B35); None if unmeasured."""
+    windows = (link.throughput_1h, link.throughput_1d, link.throughput_1w)
+    return next((measured for measured in windows if measured is not None), None)
+
+
+def closeness_of(link: Link | None) -> float:
+    """The closeness of a link, or of sites without one: 0 (best) to 11, -1 if blocked."""
+    return UNKNOWN_CLOSENESS if link is None or link.closeness is None else link.closeness
+
+
+def is_blocked(link: Link | None) -> bool:
+    """Whether nothing is moved over this link."""
+    return closeness_of(link) == BLOCKED
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The storages and links of a federation, for choosing sources.
+
+    Brokerage (B19) and staging ask the same object, so that what brokerage accepts staging can bring.
+    """
+
+    federation: Federation
+    _storages: dict[str, Storage] = field(init=False, default_factory=dict)
+    _links: dict[tuple[str, str], Link] = field(init=False, default_factory=dict)
+    _reached: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
+    _ranked: dict[tuple[frozenset[str], str], tuple[str, ...]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._storages.update((storage.name, storage) for storage in self.federation.storages)
+        self._links.update(((link.source, link.destination), link) for link in self.federation.links)
+
+    def sites_reached(self, storage: str) -> frozenset[str]:
+        """Sites to whose storages files of this storage can be brought; none for an unknown storage.
+
+        A storage that is blacklisted for reading gives nothing, locally (``read_lan``) or to other sites
+        (``read_wan``), and nothing goes over a blocked link (B5).
+        """
+        if storage not in self._reached:
+            self._reached[storage] = self._reached_from(self._storages.get(storage))
+        return self._reached[storage]
+
+    def _reached_from(self, source: Storage | None) -> frozenset[str]:
+        if source is None:
+            return frozenset()
+        return frozenset(
+            site.name
+            for site in self.federation.sites
+            if ("read_lan" if site.name == source.site else "read_wan") not in source.blacklisted
+            and not is_blocked(self._links.get((source.site, site.name)))
+        )
+
+    def ranked(self, holders: Iterable[str], destination: str) -> tuple[str, ...]:
+        """Storages that hold a file and from which it can be brought to ``destination``, best first.
+
+        Disk before tape, the destination's own site before others, then by measured throughput, then by
+        closeness: a link that nobody measured comes after those that are known.
+        """
+        key = (frozenset(holders), destination)
+        if key not in self._ranked:
+            able = [name for name in key[0] if self._can_bring(name, destination)]
+            self._ranked[key] = tuple(sorted(able, key=lambda name: self._rank(name, destination)))
+        return self._ranked[key]
+
+    def _can_bring(self, name: str, destination: str) -> bool:
+        target = self._storages.get(destination)
+        return target is not None and name != destination and target.site in self.sites_reached(name)
+
+    def _rank(self, name: str, destination: str) -> tuple[bool, bool, float, float, str]:
+        storage, target = self._storages[name], self._storages[destination]
+        link = self._links.get((storage.site, target.site))
+        throughput = throughput_of(link) if link else None
+        away = storage.site != target.site
+        return (storage.tape, away, -(throughput or 0.0), closeness_of(link), name)
