@@ -73,7 +73,7 @@ class House:
         found = []
         for process in psutil.process_iter():
             try:
-                mine = AGENT in process.cmdline() and process.environ().get("PILOTAGE_URL") == self.url
+                mine = {AGENT, f"--url={self.url}"} <= set(process.cmdline())
             except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
                 continue
             if mine:

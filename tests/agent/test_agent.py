@@ -83,10 +83,14 @@ class Site:
         command = [sys.executable, "-m", "pilotage.agent", "--url", self.server.url]
         with subprocess.Popen(
             [*command, "--directory", str(self.place), *options],
-            env={"PATH": os.environ["PATH"], "PILOTAGE_TOKEN": token},
+            env={"PATH": os.environ["PATH"]},
+            stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as process:
+            assert process.stdin
             try:
+                process.stdin.write(token.encode())
+                process.stdin.close()
                 yield process
             finally:
                 process.kill()

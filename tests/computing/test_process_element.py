@@ -73,6 +73,21 @@ def test_a_pilot_is_detached_and_the_token_is_not_on_its_command_line(
     assert (tmp_path / "pilots/pilot-12").stat().st_mode & 0o077 == 0
 
 
+def test_the_token_is_never_in_the_environment_or_arguments_of_a_starting_agent(
+    server: FakeServer, element: Process
+) -> None:
+    """Whoever runs as the same user may read both until the agent has closed them."""
+    reference = element.submit(order(server))
+    folder = Path("/proc", str(process(reference).pid))
+    looks = 0
+    while not server.matches:
+        seen = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
+        assert TOKEN.encode() not in seen
+        looks += bool(seen)
+    element.cancel(reference)
+    assert looks > 10
+
+
 def test_the_servers_secrets_are_not_passed_on(
     server: FakeServer, element: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,19 @@ def _is_variable(item: tuple[object, object]) -> bool:
     return "=" not in name and "\0" not in f"{name}{value}"
 
 
+def _command(order: PilotOrder, place: Path) -> list[str]:
+    options = {
+        "url": order.server_url,
+        "cores": order.cores,
+        "memory": order.memory,
+        "walltime": order.walltime,
+        "slots": order.slots,
+        "directory": place,
+    }
+    told = [f"--{name}={value}" for name, value in options.items()]
+    return [sys.executable, "-I", "-m", "pilotage.agent", *told]
+
+
 class Process:
     """The computing element kind ``process``. Linux only.
 
@@ -89,22 +102,29 @@ class Process:
         self._environment = {name: str(value) for name, value in environment.items()}
 
     def submit(self, order: PilotOrder) -> str:
-        """Start the agent in a session of its own. The token goes through its environment."""
+        """Start the agent in a session of its own. It reads its token from a pipe, which leaves no trace."""
         place = Path(order.working_directory or self._directory).resolve() / f"pilot-{order.pilot}"
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-I", "-m", "pilotage.agent"],
-            self._environment_of(order, place),
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(place / "agent.log"), log, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-            setsid=True,
-            setsigmask=(),
-        )
+        token, pipe = os.pipe()
+        try:
+            # A pipe holds far more than a token: this returns before anybody reads.
+            os.write(pipe, order.token.encode())
+            pid = os.posix_spawn(
+                sys.executable,
+                _command(order, place),
+                self._inherited(),
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, token, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, str(place / "agent.log"), log, 0o600),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                ],
+                setsid=True,
+                setsigmask=(),
+            )
+        finally:
+            os.close(token)
+            os.close(pipe)
         reference = Reference.of(pid)
         threading.Thread(target=_reap, args=(pid,), name=f"reap-{pid}", daemon=True).start()
         if reference is None:
@@ -133,19 +153,9 @@ class Process:
                 continue
         psutil.wait_procs(alive, timeout=GRACE)
 
-    def _environment_of(self, order: PilotOrder, place: Path) -> dict[str, str]:
+    def _inherited(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        return {
-            **inherited,
-            **self._environment,
-            "PILOTAGE_URL": order.server_url,
-            "PILOTAGE_TOKEN": order.token,
-            "PILOTAGE_CORES": str(order.cores),
-            "PILOTAGE_MEMORY": str(order.memory),
-            "PILOTAGE_WALLTIME": str(order.walltime),
-            "PILOTAGE_SLOTS": str(order.slots),
-            "PILOTAGE_DIRECTORY": str(place),
-        }
+        return {**inherited, **self._environment}
 
     def _status(self, text: str) -> PilotStatus:
         try:

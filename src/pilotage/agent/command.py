@@ -1,0 +1,97 @@
+"""The agent's command line: what a pilot offers, where its server is, and its token."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+
+from .life import Agent
+from .payload import guard
+from .server import Server
+from .work import Offer
+
+LARGEST_TOKEN = 65_536
+"""Bytes of a token file; more than that is not a token."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of a pilot; the token is no option, as other users may read arguments."""
+    options = argparse.ArgumentParser(
+        prog="python agent.pyz",
+        description="A pilot: runs jobs for a Pilotage server.",
+        epilog="The token is read from standard input, or from the file that --token-file names.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    options.add_argument("--url", default="http://127.0.0.1:8000", help="the server")
+    options.add_argument("--cores", type=int, default=1, help="cores, for all payloads together")
+    options.add_argument(
+        "--memory", type=float, default=0.0, help="MB of memory, for all payloads; 0: no limit"
+    )
+    options.add_argument("--walltime", type=float, default=86_400.0, help="seconds that the pilot may live")
+    options.add_argument("--slots", type=int, default=1, help="payloads side by side")
+    options.add_argument(
+        "--directory", type=Path, default=Path(), help="where the jobs' directories are made"
+    )
+    options.add_argument("--keep", action="store_true", help="keep the jobs' directories")
+    options.add_argument(
+        "--token-file", type=Path, help="file to read the token from, instead of standard input"
+    )
+    options.add_argument("--remove-token-file", action="store_true", help="remove that file once it is read")
+    return options
+
+
+def take_token(file: Path | None, *, remove: bool) -> str:
+    """Read the token and put it out of reach of every process that is started later. Exits without one."""
+    if file is None:
+        token = sys.stdin.read(LARGEST_TOKEN).strip()
+    else:
+        try:
+            with file.open() as opened:
+                token = opened.read(LARGEST_TOKEN).strip()
+        except OSError as error:
+            sys.exit(f"no token: {error}")
+        if remove:
+            file.unlink(missing_ok=True)
+    # What is left of standard input could be read by payloads.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    if not token:
+        sys.exit("no token: give it on standard input, or name the file that holds it with --token-file")
+    return token
+
+
+def main() -> None:
+    """Run one pilot; exit status 0 when it ended in good order, else 1."""
+    guard()
+    options = parser().parse_args()
+    token = take_token(options.token_file, remove=options.remove_token_file)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    place: Path = options.directory.resolve()
+    place.mkdir(parents=True, exist_ok=True)
+    os.chdir(place)
+    offer = Offer(
+        cores=options.cores,
+        memory=options.memory,
+        walltime=options.walltime,
+        slots=options.slots,
+        directory=place,
+        keep=options.keep,
+    )
+    ended_well = False
+    try:
+        ended_well = asyncio.run(_live(offer, options.url, token))
+    except Exception:
+        logging.exception("the pilot fails")
+    logging.shutdown()
+    # A thread that waits for a storage which never answers must not keep a pilot alive that has ended.
+    os._exit(0 if ended_well else 1)
+
+
+async def _live(offer: Offer, url: str, token: str) -> bool:
+    return await Agent(offer, Server(url, token)).run()
