@@ -6,7 +6,9 @@ from typing import Any
 
 from pilotage.model.decision import Choice, Decision, Move
 from pilotage.model.documents import from_json, to_json
+from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
+from pilotage.model.work import NewTransfer
 from pilotage.model.world import World
 
 from .plugin import Brokerage
@@ -19,10 +21,10 @@ def violations(plugin: Brokerage, world: World) -> list[str]:
 
     The same world gives the same bytes, however its records are ordered and also when it was saved and read;
     every job that is DEFINED makes one move at most; every queue is a candidate or refused, never both; each
-    move's choice says what the move does.
+    move's choice says what the move does; ASSIGNED jobs carry exactly the downloads that they need.
     """
     decision = plugin.decide(world)
-    found = list(_unlike(plugin, world, decision)) + list(_moves(decision, world))
+    found = [*_unlike(plugin, world, decision), *_moves(decision, world), *_downloads(decision, world)]
     for number, choice in enumerate(decision.choices):
         moves = [move for move in decision.moves if move.choice == number]
         found += [f"choice {number}: {fault}" for fault in _choice(choice, moves, world)]
@@ -76,6 +78,28 @@ def _moves(decision: Decision, world: World) -> Iterator[str]:
         if not defined.issuperset(change.ids):
             yield f"job {min(set(change.ids) - defined)} is moved and is not DEFINED"
         seen.update(change.ids)
+
+
+def _downloads(decision: Decision, world: World) -> Iterator[str]:
+    """Whether placed jobs carry one download for each input that is not at their queue's storage."""
+    sources, jobs = Sources(world.federation), {job.id: job for job in world.jobs}
+    storages = {queue.name: queue.storage for queue in world.federation.queues}
+    holders: dict[str, set[str]] = {}
+    for replica in world.replicas:
+        holders.setdefault(replica.file, set()).add(replica.storage)
+    for move in decision.moves:
+        storage = storages.get(str(move.changes.get("queue")))
+        if storage is None or move.target not in (JobState.ASSIGNED, JobState.ACTIVATED):
+            continue
+        for job in (jobs[id_] for id_ in move.ids if id_ in jobs):
+            missing = {name for name in job.inputs if storage not in holders.get(name, ())}
+            made = [record for record in move.creates.get(job.id, ()) if isinstance(record, NewTransfer)]
+            carried = [item.file for item in made if item.destination == storage]
+            if sorted(carried) != sorted(missing) or len(made) != len(carried):
+                yield f"job {job.id} needs {sorted(missing)} at {storage}, and carries downloads of {carried}"
+            for item in made:
+                if item.source not in sources.ranked(holders.get(item.file, ()), storage):
+                    yield f"{item.file} cannot be brought from {item.source} to {storage}"
 
 
 def _choice(choice: Choice, moves: list[Move], world: World) -> Iterator[str]:

@@ -52,12 +52,14 @@ class Label:
 class Check(Label):
     """A labelled judge; ``reads`` names the task columns that it reads.
 
-    ``asks`` tells of which fields of a task the need comes, so that a user learns what to ask for instead.
+    ``asks`` names the fields of a task that the need comes from, so that a user learns what to ask for
+    instead. A check that is not ``optional`` stays when its rule is switched off.
     """
 
     judge: Judge
     reads: tuple[str, ...] = ()
     asks: Asking | None = None
+    optional: bool = True
 
     def refuses(self, tasks: TaskColumns, queues: QueueColumns) -> Mask:
         """The mask alone: broadcastable to (T, Q)."""
@@ -73,8 +75,9 @@ def check(
     unit: str = "",
     lifted_by: str = "",
     asks: Asking | None = None,
+    optional: bool = True,
 ) -> Callable[[Judge], Check]:
-    """Makes a check of the function that judges."""
+    """Make a check of the function that judges."""
 
     def make(judge: Judge) -> Check:
         return Check(
@@ -86,6 +89,7 @@ def check(
             unit=unit,
             lifted_by=lifted_by,
             asks=asks,
+            optional=optional,
         )
 
     return make

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from pilotage.model.fairshare import Policy, PolicyError, parse
 from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
+from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
 from pilotage.model.world import LinkCount, World
 
 from .link_weights import IncomingLinks, incoming_links
 from .offers import Offers
+from .reach import Reach
 
 Column = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -67,6 +69,7 @@ class QueueColumns:
     storage_tape: Mask
     storage_blacklists: Mapping[Blacklisting, Mask]
     read_storages: frozenset[int]
+    reach: Reach
     links: Mapping[int, IncomingLinks]
     children: Mapping[str, tuple[int, ...]]
     site: Codes
@@ -127,6 +130,7 @@ class QueueColumns:
             storage_tape=np.array([item.tape for item in ordered], dtype=bool),
             storage_blacklists=blacklists,
             read_storages=frozenset(storage.tolist()),
+            reach=Reach(Sources(federation), ordered),
             links=incoming_links(federation.links, sites),
             children=_children(queues),
             site=np.array([sites[queue.site] for queue in queues], dtype=np.intp),
@@ -146,6 +150,10 @@ class QueueColumns:
             **_attributes(queues),
             **_fairshares(queues),
         )
+
+    def storage_of(self, queue: int) -> str:
+        """The name of a queue's storage."""
+        return self.reach.names[int(self.storage[queue])]
 
     def during(self, world: World) -> "QueueColumns":
         """The same queues as the world's counts and reports show them."""

@@ -26,7 +26,7 @@ class InputTable:
     """One row for each distinct set of inputs of a job, one column for each storage: shapes (I, S).
 
     ``files`` and ``size`` (bytes) are (I, 1). A file on tape does not count as available (B33).
-    ``unreadable`` marks storages that miss a file which no other storage can give (B19).
+    ``unreadable`` marks storages that miss a file which can be brought there from nowhere (B19).
     """
 
     files: Column
@@ -63,14 +63,9 @@ class InputTable:
         return table
 
     def _mark_unreadable(self, inputs: Sequence[tuple[Placed, ...]], queues: QueueColumns) -> None:
-        closed = set(np.flatnonzero(queues.storage_blacklists["read_wan"]).tolist())
         for row, parts in enumerate(inputs):
             for holders, _, _ in parts:
-                if closed.issuperset(holders):
-                    disks = [code for code in holders if not queues.storage_tape[code]]
-                    missing = np.ones(self.unreadable.shape[1], dtype=bool)
-                    missing[disks] = False
-                    self.unreadable[row] |= missing
+                self.unreadable[row] |= ~queues.reach.of(holders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ def examine(
     refusals: list[list[Refusal]] = [[] for _ in range(len(tasks))]
     for position, check in enumerate(checks):
         distinct, inverse = tasks.distinct(check.reads)
-        off = distinct.switched_off(check.rule)
+        off = distinct.switched_off(check.rule) if check.optional else _NEVER_OFF
         if off.all():
             continue
         verdict = check.judge(distinct, queues)
@@ -66,6 +66,9 @@ def examine(
             if kind in found:
                 refusals[row].append(found[kind])
     return Examination(planes=planes, refusals=refusals)
+
+
+_NEVER_OFF = np.zeros((1, 1), dtype=bool)
 
 
 class Reasons:

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pilotage.brokerage.engine.job_groups import Group, groups_of
+from pilotage.brokerage.engine.moves import Moves
 from pilotage.brokerage.engine.options import Options
 from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Reasons, examine
-from pilotage.model.decision import Candidates, Choice, Claim, Decision, Move, Refusal
+from pilotage.model.decision import Candidates, Choice, Claim, Decision, Refusal
 from pilotage.model.federation import Federation
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.world import World
@@ -61,13 +62,7 @@ class Production:
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
             cycle.decide(groups[start : start + rows])
-        return Decision(
-            step="broker",
-            time=world.time,
-            seed=world.seed,
-            changes=tuple(cycle.moves),
-            choices=tuple(cycle.choices),
-        )
+        return cycle.decision()
 
     def _columns(self, federation: Federation) -> QueueColumns:
         """Built once for each federation document. Several threads may ask at once, each for its own."""
@@ -88,8 +83,11 @@ class _Cycle:
         self._ledger = Ledger(queues, extensions.order)
         self._asks = {(check.rule, check.name): check.asks for check in self._checks if check.asks}
         self._reasons = Reasons(queues)
-        self.moves: list[Move] = []
-        self.choices: list[Choice] = []
+        self._moves = Moves(world, queues)
+
+    def decision(self) -> Decision:
+        """What the groups so far came to."""
+        return self._moves.decision()
 
     def decide(self, groups: Sequence[Group]) -> None:
         """Examines the groups together, then places one after another, as each changes the counts."""
@@ -103,7 +101,7 @@ class _Cycle:
             if not willing[row].any():
                 refusals = self._asking(group, refusals)
             own = {rule: values[row] for rule, values in factors.items()}
-            self.choices.append(self._decide(group, tasks, row, willing[row], own, refusals, set_aside))
+            self._decide(group, tasks, row, willing[row], own, refusals, set_aside)
 
     def _asking(self, group: Group, refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
         """The same, with the fields of these jobs' task that the needs come of: what to ask for instead."""
@@ -122,66 +120,46 @@ class _Cycle:
         factors: Mapping[str, Column],
         refusals: tuple[Refusal, ...],
         waived: tuple[Refusal, ...],
-    ) -> Choice:
-        """The choice of one group; its moves are kept."""
+    ) -> None:
+        """Move the jobs of one group, and add the choice that explains it."""
         local, limit = self._ledger.local(tasks, row), self._ledger.limit(group)
         crowded, full = self._ledger.crowded_reasons(local, limit, self._reasons)
         fits = willing & ~crowded.refused[0]
         standing = self._ledger.rank(group, tasks, row, local, fits, factors)
         placed = self._ledger.place(group, standing)
         moved = self._place(group, placed, limit) if willing.any() else self._suspend(group)
-        return Choice(
-            task=group.task.id,
-            job_kind=group.kind,
-            jobs=group.jobs[:moved],
-            placed={str(self._queues.names[queue]): jobs for queue, _, jobs in placed},
-            considered=len(self._queues),
-            candidates=_candidates(standing, self._queues),
-            refusals=refusals + full,
-            left=len(group.jobs) - moved,
-            waived=waived,
+        self._moves.explain(
+            Choice(
+                task=group.task.id,
+                job_kind=group.kind,
+                jobs=moved,
+                placed={str(self._queues.names[queue]): jobs for queue, _, jobs in placed},
+                considered=len(self._queues),
+                candidates=_candidates(standing, self._queues),
+                refusals=refusals + full,
+                left=len(group.jobs) - len(moved),
+                waived=waived,
+            )
         )
 
-    def _place(self, group: Group, placed: Sequence[tuple[int, bool, int]], limit: Limit) -> int:
-        """The oldest jobs go to the best queue; returns how many went anywhere."""
+    def _place(self, group: Group, placed: Sequence[tuple[int, bool, int]], limit: Limit) -> tuple[int, ...]:
+        """Send the oldest jobs to the best queue, and so on; returns those that went anywhere."""
         moved = 0
         for queue, local, jobs in placed:
-            name = str(self._queues.names[queue])
-            self.moves.append(
-                Move(
-                    kind="job",
-                    ids=group.jobs[moved : moved + jobs],
-                    source=JobState.DEFINED,
-                    target=JobState.ACTIVATED if local else JobState.ASSIGNED,
-                    cause="brokered (B38)",
-                    changes={"queue": name},
-                    claims=(
-                        Claim(
-                            counter="jobs_by_queue",
-                            key=(name, None),
-                            states=_NEAR_STATES if local else QUEUED_JOBS,
-                            limit=int(limit.jobs[queue]),
-                        ),
-                    ),
-                    choice=len(self.choices),
-                )
+            claim = Claim(
+                counter="jobs_by_queue",
+                key=(str(self._queues.names[queue]), None),
+                states=_NEAR_STATES if local else QUEUED_JOBS,
+                limit=int(limit.jobs[queue]),
             )
+            ids = group.jobs[moved : moved + jobs]
+            self._moves.place(ids, queue, local=local, cause="brokered (B38)", claims=(claim,))
             moved += jobs
-        return moved
+        return group.jobs[:moved]
 
-    def _suspend(self, group: Group) -> int:
-        self.moves.append(
-            Move(
-                kind="job",
-                ids=group.jobs,
-                source=JobState.DEFINED,
-                target=JobState.PENDING,
-                cause="no queue fits (B37)",
-                changes={"wake_at": self._time + group.policy.constants.pending_time},
-                choice=len(self.choices),
-            )
-        )
-        return len(group.jobs)
+    def _suspend(self, group: Group) -> tuple[int, ...]:
+        until = self._time + group.policy.constants.pending_time
+        return self._moves.suspend(group, "no queue fits (B37)", until)
 
 
 def _candidates(standing: Standing, queues: QueueColumns) -> Candidates:

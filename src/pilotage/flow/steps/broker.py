@@ -10,7 +10,6 @@ from pilotage.flow.step import Pass, take
 from pilotage.model.decision import Decision
 from pilotage.model.work import Task
 from pilotage.model.world import World
-from pilotage.staging import requests
 from pilotage.store import Store
 
 log = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ def plugin_of(task: Task, world: World) -> str:
 def decide(world: World, plugin: str) -> Decision:
     """What one plugin decides for its tasks, with the transfers that its placements need."""
     chosen = _loaded(plugin, world.federation.plugin_options.get(plugin, {}))
-    return requests.with_downloads(world, chosen.decide(restricted(world, plugin)))
+    return chosen.decide(restricted(world, plugin))
 
 
 _plugins: dict[str, tuple[Mapping[str, Any], brokerage.Brokerage]] = {}

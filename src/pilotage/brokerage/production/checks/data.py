@@ -99,9 +99,16 @@ def nucleus_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(away & tasks.links.closed[tasks.nucleus[:, 0]], "write_wan at the nucleus", "blacklisted")
 
 
-@check("B19", "no readable source", "wait", reads=("inputs",), lifted_by="a storage with the input is opened")
+@check(
+    "B19",
+    "no readable source",
+    "wait",
+    reads=("inputs",),
+    lifted_by="a storage with the input is opened",
+    optional=False,
+)
 def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Every missing input file has a replica that may be read from afar."""
+    """Every missing input file can be brought from a storage that holds it; staging could not otherwise."""
     if not tasks.input_table.unreadable.any():
         return NEVER
     return Verdict(

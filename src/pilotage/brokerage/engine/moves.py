@@ -1,0 +1,155 @@
+"""A decision under construction: choices, and moves of jobs with the downloads that they need (D1, D2)."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from pilotage.model.decision import Choice, Claim, Creation, Decision, Move, Value
+from pilotage.model.sources import Sources
+from pilotage.model.states import JobState
+from pilotage.model.transfers import share_of, transfer_priority
+from pilotage.model.work import Job, NewTransfer, Task
+from pilotage.model.world import World
+
+from .job_groups import Group
+from .queue_columns import QueueColumns
+
+
+class Moves:
+    """The moves and choices of one pass; a move belongs to the choice that is added after it."""
+
+    def __init__(self, world: World, queues: QueueColumns) -> None:
+        self._world = world
+        self._queues = queues
+        self._downloads = Downloads(world, queues.reach.sources)
+        self._moves: list[Move] = []
+        self._choices: list[Choice] = []
+
+    def place(
+        self, ids: tuple[int, ...], queue: int, *, local: bool, cause: str, claims: tuple[Claim, ...]
+    ) -> None:
+        """Send jobs to a queue (by code), ASSIGNED with their downloads unless all input is ``local``."""
+        storage = self._queues.storage_of(queue)
+        self._moves.append(
+            Move(
+                kind="job",
+                ids=ids,
+                source=JobState.DEFINED,
+                target=JobState.ACTIVATED if local else JobState.ASSIGNED,
+                cause=cause,
+                changes={"queue": str(self._queues.names[queue])},
+                creates={} if local else self._downloads.of_jobs(ids, storage),
+                claims=claims,
+                choice=len(self._choices),
+            )
+        )
+
+    def suspend(self, group: Group, cause: str, until: float) -> tuple[int, ...]:
+        """Make the jobs PENDING until a time (s since 1970); returns their ids in the order of the moves.
+
+        Jobs with an input that can be brought to no queue at all carry an error that names the file.
+        """
+        ids: list[int] = []
+        for error, jobs in self._by_error(group).items():
+            changes: dict[str, Value] = {"wake_at": until, "error": error} if error else {"wake_at": until}
+            self._moves.append(
+                Move(
+                    kind="job",
+                    ids=tuple(jobs),
+                    source=JobState.DEFINED,
+                    target=JobState.PENDING,
+                    cause=cause,
+                    changes=changes,
+                    choice=len(self._choices),
+                )
+            )
+            ids += jobs
+        return tuple(ids)
+
+    def explain(self, choice: Choice) -> None:
+        """Add the choice that the moves since the last one belong to."""
+        self._choices.append(choice)
+
+    def decision(self) -> Decision:
+        """All of it, as one decision of the step ``broker``."""
+        return Decision(
+            step="broker",
+            time=self._world.time,
+            seed=self._world.seed,
+            changes=tuple(self._moves),
+            choices=tuple(self._choices),
+        )
+
+    def _by_error(self, group: Group) -> Mapping[str, Sequence[int]]:
+        queued = self._queues.storage
+        if all(self._queues.reach.of(holders)[queued].any() for holders, _, _ in group.inputs):
+            return {"": group.jobs}
+        jobs: dict[str, list[int]] = defaultdict(list)
+        for number in group.jobs:
+            jobs[self._downloads.missing(number, self._queues)].append(number)
+        return dict(sorted(jobs.items()))
+
+
+class Downloads:
+    """The transfers that jobs need before they can start at a queue.
+
+    Each job of several that read one file carries its transfer, since any of them may be handed back; the
+    commit makes it once.
+    """
+
+    def __init__(self, world: World, sources: Sources) -> None:
+        self._world = world
+        self._sources = sources
+        self._made: dict[tuple[int, str, str], NewTransfer] = {}
+
+    @cached_property
+    def _jobs(self) -> Mapping[int, Job]:
+        return {job.id: job for job in self._world.jobs}
+
+    @cached_property
+    def _tasks(self) -> Mapping[int, Task]:
+        return {task.id: task for task in self._world.tasks}
+
+    @cached_property
+    def _holders(self) -> Mapping[str, set[str]]:
+        holders: dict[str, set[str]] = defaultdict(set)
+        for replica in self._world.replicas:
+            holders[replica.file].add(replica.storage)
+        return holders
+
+    def of_jobs(self, ids: Sequence[int], storage: str) -> dict[int, tuple[Creation, ...]]:
+        """One download for each input of a job that the storage does not hold, from its best source."""
+        found: dict[int, tuple[Creation, ...]] = {}
+        for number in ids:
+            job = self._jobs[number]
+            missing = [name for name in dict.fromkeys(job.inputs) if storage not in self._held(name)]
+            if missing:
+                found[number] = tuple(self._download(job, name, storage) for name in missing)
+        return found
+
+    def missing(self, number: int, queues: QueueColumns) -> str:
+        """The error of a job with an input that can be brought to no queue; empty where there is none."""
+        for name in dict.fromkeys(self._jobs[number].inputs):
+            codes = tuple(sorted(queues.storages[item] for item in self._held(name) & queues.storages.keys()))
+            if not queues.reach.of(codes)[queues.storage].any():
+                held = ", ".join(sorted(self._held(name))) or "no storage"
+                return f"input {name} cannot be read from anywhere: held by {held}"
+        return ""
+
+    def _held(self, name: str) -> set[str]:
+        return self._holders.get(name, set())
+
+    def _download(self, job: Job, name: str, storage: str) -> NewTransfer:
+        key = (job.task, name, storage)
+        if key not in self._made:
+            task, constants = self._tasks[job.task], self._world.federation.staging
+            share = share_of(task.owner, "download", constants)
+            self._made[key] = NewTransfer(
+                file=name,
+                source=self._sources.ranked(self._held(name), storage)[0],
+                destination=storage,
+                direction="download",
+                share=share,
+                priority=transfer_priority(share, task.spec.transfer_priority, constants),
+            )
+        return self._made[key]
