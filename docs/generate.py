@@ -14,7 +14,7 @@ from typer.cli import get_docs_for_click
 from pilotage.api import create_app
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
-from pilotage.model import federation, work
+from pilotage.model import federation, timeouts, work
 from pilotage.model.decision import Decision
 from pilotage.model.documents import schema_text, to_document
 from pilotage.model.federation import Federation
@@ -22,7 +22,6 @@ from pilotage.model.states import STATES, TRANSITIONS, Kind
 from pilotage.model.work import TaskSpec
 from pilotage.model.world import World
 from pilotage.store import Store
-from pilotage.watchdog import timeouts
 from rules import RULES, Carrier, Rule, numbers_in, tests, values
 
 NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"

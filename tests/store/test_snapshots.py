@@ -73,7 +73,7 @@ def test_without_a_federation_there_is_no_world(store: Store) -> None:
 
 
 def test_a_world_has_the_time_the_seed_and_the_newest_federation(house: Store) -> None:
-    newer = replace(FEDERATION, name="newer")
+    newer = replace(FEDERATION, plugins={"cms": "production"})
     house.save_federation(newer, "tester")
     assert house.snapshots.for_split(NOW + 5, 42, 10) == World(time=NOW + 5, seed=42, federation=newer)
 

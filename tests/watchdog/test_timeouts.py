@@ -12,6 +12,7 @@ from pilotage.model.documents import to_json
 from pilotage.model.federation import Federation, Queue, Site, Storage, TimeoutConstants
 from pilotage.model.identity import Identity
 from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
+from pilotage.model.timeouts import OUTCOMES, RULES
 from pilotage.model.work import Job, Pilot, Task, TaskSpec
 from pilotage.model.world import QueueReport, World
 from pilotage.watchdog import timeouts
@@ -243,16 +244,16 @@ def test_like_jobs_move_together() -> None:
 
 def test_every_rule_names_constants_that_exist_and_an_outcome_that_is_told() -> None:
     constants = {field.name for field in fields(TimeoutConstants)}
-    for rule in timeouts.RULES:
+    for rule in RULES:
         assert {rule.limit, rule.high or rule.limit} <= constants
-        assert rule.outcome in timeouts.OUTCOMES
+        assert rule.outcome in OUTCOMES
         assert rule.text
-    named = {rule.limit for rule in timeouts.RULES} | {rule.high for rule in timeouts.RULES if rule.high}
+    named = {rule.limit for rule in RULES} | {rule.high for rule in RULES if rule.high}
     assert constants - named == {"last_start"}
 
 
 def test_every_live_state_but_merging_has_a_rule() -> None:
-    ruled = {rule.state for rule in timeouts.RULES if rule.kind == "job"}
+    ruled = {rule.state for rule in RULES if rule.kind == "job"}
     assert ruled == set(LIVE_JOBS) - {S.MERGING}
 
 

@@ -10,7 +10,7 @@ OLDEST = (3, 9)
 if sys.version_info < OLDEST:
     sys.exit(
         "A Pilotage pilot needs Python 3.9 or newer, and %s is older. Start it with another interpreter, "
-        "for example: python3.9 agent.pyz" % sys.executable  # noqa: UP031
+        "for example: python3.9 agent.pyz" % sys.executable
     )
 
 from .command import main  # noqa: E402

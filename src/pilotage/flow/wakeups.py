@@ -3,9 +3,8 @@
 import threading
 from collections.abc import Iterable
 
-from pilotage.model.decision import Change, Committed, Create, Decision, Move
-from pilotage.model.states import JobState, Kind, PilotState, State, TaskState, TransferState
-from pilotage.model.work import NewJob, NewTask, NewTransfer
+from pilotage.model.decision import KINDS, Change, Committed, Create, Creation, Decision, Move
+from pilotage.model.states import FIRST, JobState, Kind, PilotState, State, TaskState, TransferState
 
 WAKES: dict[tuple[Kind, State], tuple[str, ...]] = {
     ("task", TaskState.REGISTERED): ("split",),
@@ -22,12 +21,6 @@ WAKES: dict[tuple[Kind, State], tuple[str, ...]] = {
     ("transfer", TransferState.FAILED): ("stage",),
     ("pilot", PilotState.FINISHED): ("provision", "watch"),
     ("pilot", PilotState.FAILED): ("provision", "watch"),
-}
-
-_FIRST: dict[type, tuple[Kind, State]] = {
-    NewTask: ("task", TaskState.REGISTERED),
-    NewJob: ("job", JobState.DEFINED),
-    NewTransfer: ("transfer", TransferState.QUEUED),
 }
 
 
@@ -62,8 +55,11 @@ class Bells:
 
 def _subjects(change: Change, accepted: bool) -> set[tuple[Kind, State]]:
     if isinstance(change, Create):
-        return {_FIRST[type(record)] for record in change.records if type(record) in _FIRST}
+        return _made(change.records)
     if isinstance(change, Move) and accepted:
-        created = {type(record) for records in change.creates.values() for record in records}
-        return {(change.kind, change.target), *(_FIRST[kind] for kind in created if kind in _FIRST)}
+        return {(change.kind, change.target)}.union(*map(_made, change.creates.values()))
     return set()
+
+
+def _made(records: Iterable[Creation]) -> set[tuple[Kind, State]]:
+    return {(kind, FIRST[kind]) for record in records if (kind := KINDS.get(type(record)))}

@@ -16,6 +16,9 @@ Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
 Creation = NewTask | NewJob | NewTransfer | NewPilot | File | Replica
 
+KINDS: Mapping[type, Kind] = {NewTask: "task", NewJob: "job", NewTransfer: "transfer", NewPilot: "pilot"}
+"""The kind of new records; files and replicas have no states."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:

@@ -156,6 +156,17 @@ LIVE_TASKS = _LIVE_TASKS
 LIVE_TRANSFERS = (X.QUEUED, X.DELIVERING, X.FINISHING)
 LIVE_PILOTS = (P.CREATED, P.SUBMITTED, P.RUNNING)
 
+LIVE: dict[Kind, tuple[State, ...]] = {
+    "task": LIVE_TASKS,
+    "job": LIVE_JOBS,
+    "transfer": LIVE_TRANSFERS,
+    "pilot": LIVE_PILOTS,
+}
+"""States that a record has not ended in."""
+
+FIRST: dict[Kind, State] = {row.kind: row.target for row in _TABLE if row.source is None}
+"""The state in which a record of each kind comes into being."""
+
 
 def is_allowed(kind: Kind, source: State | None, target: State) -> bool:
     """Whether the table has this transition."""

@@ -420,3 +420,8 @@ class Pilot:
     heartbeat: float | None = None
     matched: int = 0
     error: str = ""
+
+    @property
+    def last_heard(self) -> float:
+        """When it last called; before its first call, when it came into its state."""
+        return self.since if self.heartbeat is None else self.heartbeat

@@ -9,21 +9,24 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Update, bindparam, delete, insert, select, update
 
-from pilotage.model.decision import Change, Claim, Committed, Create, Creation, Decision, Forget, Move, Touch
-from pilotage.model.documents import to_json
-from pilotage.model.states import (
-    LIVE_JOBS,
-    LIVE_PILOTS,
-    LIVE_TASKS,
-    LIVE_TRANSFERS,
-    Kind,
-    State,
-    is_allowed,
+from pilotage.model.decision import (
+    KINDS,
+    Change,
+    Claim,
+    Committed,
+    Create,
+    Creation,
+    Decision,
+    Forget,
+    Move,
+    Touch,
 )
+from pilotage.model.documents import to_json
+from pilotage.model.states import LIVE, Kind, State, is_allowed
 from pilotage.model.world import COUNTERS
 
 from .counters import KEY_COLUMNS, Deltas
-from .creation import FIRST, Creator
+from .creation import Creator
 from .errors import IllegalColumn, IllegalTransition
 from .events import Events
 from .sets import among
@@ -41,14 +44,6 @@ WRITABLE: dict[Kind, frozenset[str]] = {
     "pilot": frozenset({"reference", "heartbeat", "error", "matched", "ended"}),
 }
 """The columns that a decision may set."""
-
-LIVE: dict[Kind, tuple[State, ...]] = {
-    "task": LIVE_TASKS,
-    "job": LIVE_JOBS,
-    "transfer": LIVE_TRANSFERS,
-    "pilot": LIVE_PILOTS,
-}
-
 
 REPEATED_AFTER = 30.0
 """How long what a waiting task was told stands before it is told anew, in s."""
@@ -239,7 +234,7 @@ class Commit:
 
     def _fitting(self, records: Sequence[Creation], claims: Sequence[Claim]) -> list[bool]:
         """A claim bounds the records of the kind that its counter counts, the first of them first."""
-        kinds = [FIRST[type(record)][0] if type(record) in FIRST else None for record in records]
+        kinds = [KINDS.get(type(record)) for record in records]
         fits = [True] * len(records)
         for kind in {COUNTERS[claim.counter][0] for claim in claims}:
             counted = [index for index, of in enumerate(kinds) if of == kind]

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from pilotage.model.decision import Creation
+from pilotage.model.decision import KINDS, Creation
 from pilotage.model.documents import to_json
 from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, Kind, PilotState, State, TaskState, TransferState
+from pilotage.model.states import FIRST, Kind, TransferState
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 from .counters import KEY_COLUMNS, Deltas
@@ -21,14 +21,6 @@ from .tables import RECORDS, files, is_state, job_inputs, replicas, transfers
 
 WITHOUT_NUMBER = 0
 """Stands for the id of a file or replica that came into being: they are known by name."""
-
-FIRST: dict[type, tuple[Kind, State]] = {
-    NewTask: ("task", TaskState.REGISTERED),
-    NewJob: ("job", JobState.DEFINED),
-    NewTransfer: ("transfer", TransferState.QUEUED),
-    NewPilot: ("pilot", PilotState.CREATED),
-}
-"""The kind and first state of new records."""
 
 _ORDER: tuple[type, ...] = (NewTask, File, Replica, NewJob, NewTransfer, NewPilot)
 """What others refer to comes first."""
@@ -94,7 +86,8 @@ class Creator:
 
     def _insert(self, type_: type, rows: list[dict[str, Any]], cause: str) -> range:
         """Numbers the rows in their order, writes them in their first state, and counts them."""
-        kind, state = FIRST[type_]
+        kind = KINDS[type_]
+        state = FIRST[kind]
         ids = self._numbers(kind, len(rows))
         for id_, row in zip(ids, rows, strict=True):
             row.update(id=id_, state=str(state), attempt=1, created=self._time, since=self._time)

@@ -25,6 +25,7 @@ from sqlalchemy import (
     literal_column,
 )
 
+from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.states import AT_A_PILOT, JobState, Kind, State, TransferState
 
 metadata = MetaData()
@@ -235,9 +236,6 @@ tokens = Table(
 
 RECORDS: dict[Kind, Table] = {"task": tasks, "job": jobs, "transfer": transfers, "pilot": pilots}
 
-URGENT = 800
-"""Jobs of this priority and above have shorter time-outs (rules T), so they are indexed apart."""
-
 
 def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     """The condition that a row is in one of these states, with the states written out.
@@ -261,7 +259,7 @@ def _where(condition: ColumnElement[bool]) -> dict[str, Any]:
 
 # SQLite takes a partial index in its order only if it begins with what is asked for: hence state, again.
 _j, _x, _f = jobs.c, transfers.c, files.c
-is_urgent = _j.priority >= literal_column(str(URGENT))
+is_urgent = _j.priority >= literal_column(str(HIGH_PRIORITY))
 Index("files_by_task", _f.task, _f.name, **_where(_f.task.is_not(None)))
 Index("files_by_job", _f.job, **_where(_f.job.is_not(None)))
 

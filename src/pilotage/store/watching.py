@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import bindparam, not_, select
 
 from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState, TransferState
+from pilotage.model.timeouts import JOB_RULES, resting_queues
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import QueueReport, World
 
@@ -18,32 +19,17 @@ _j = jobs.c
 _J = JobState
 _LIMIT: Any = bindparam("limit", type_=None)
 
-_LIMITED = (
-    _J.ASSIGNED,
-    _J.THROTTLED,
-    _J.ACTIVATED,
-    _J.SENT,
-    _J.STARTING,
-    _J.RUNNING,
-    _J.HOLDING,
-    _J.TRANSFERRING,
-)
-"""States with a time-out, ``TimeoutConstants`` by the state's name. That of defined jobs does nothing."""
-
-_URGENT = (_J.ACTIVATED, _J.STARTING, _J.HOLDING, _J.TRANSFERRING)
-"""States with a shorter one at high priority, ``STATE_high``."""
-
-_IDLE_ONLY = (_J.ACTIVATED, _J.STARTING)
-"""States whose shorter one holds only at queues that have not started anything for ``last_start``."""
+_RULES = [rule for rule in JOB_RULES if rule.outcome != "none" and rule.state is not _J.PENDING]
+"""Time-outs that are looked for by time in the state; pending jobs have a ``wake_at`` of their own."""
 
 _DUE = {
     state: select(*JOB_COLUMNS)
     .where(is_state(jobs, state), _j.since <= bindparam("before"), not_(among(_j.queue, "resting")))
     .order_by(_j.since, _j.id)
     .limit(_LIMIT)
-    for state in _LIMITED
+    for state in (rule.state for rule in _RULES)
 }
-_URGENTLY_DUE = {state: _DUE[state].where(is_urgent) for state in _URGENT}
+_URGENTLY_DUE = {rule.state: _DUE[rule.state].where(is_urgent) for rule in _RULES if rule.high}
 _TO_WAKE = (
     select(*JOB_COLUMNS)
     .where(is_state(jobs, _J.PENDING), _j.wake_at <= bindparam("time"))
@@ -110,23 +96,20 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
 def _late(reader: Reader, world: World, reports: Sequence[QueueReport], limit: int) -> list[Job]:
     """Jobs that have been in their state for as long as they may, at queues that do not rest."""
     timeouts = world.federation.timeouts
-    resting = {
-        queue.name for queue in world.federation.queues if queue.status == "paused" or queue.disable_reassign
-    }
+    resting = resting_queues(world.federation)
     starting = {
         report.queue
         for report in reports
         if report.last_start is not None and world.time - report.last_start <= timeouts.last_start
     }
     found: list[Job] = []
-    for state in _LIMITED:
-        values = {"before": world.time - getattr(timeouts, state), "resting": sorted(resting), "limit": limit}
-        found += reader.jobs(_DUE[state], **values)
-    for state in _URGENT:
-        spared = resting | starting if state in _IDLE_ONLY else resting
-        before = world.time - getattr(timeouts, f"{state}_high")
-        values = {"before": before, "resting": sorted(spared), "limit": limit}
-        found += reader.jobs(_URGENTLY_DUE[state], **values)
+    for rule in _RULES:
+        values = {"before": world.time - rule.seconds(timeouts), "resting": sorted(resting), "limit": limit}
+        found += reader.jobs(_DUE[rule.state], **values)
+        if rule.high:
+            spared = resting | starting if rule.idle_only else resting
+            values |= {"before": world.time - rule.seconds_high(timeouts), "resting": sorted(spared)}
+            found += reader.jobs(_URGENTLY_DUE[rule.state], **values)
     return found
 
 
@@ -140,10 +123,7 @@ def _lost(reader: Reader, world: World, known: Sequence[Pilot], limit: int) -> t
     """Jobs at pilots that took their leave, or have gone silent."""
     before = world.time - world.federation.timeouts.heartbeat
     lost = sorted(
-        pilot.id
-        for pilot in known
-        if pilot.state == PilotState.FINISHED
-        or (pilot.since if pilot.heartbeat is None else pilot.heartbeat) <= before
+        pilot.id for pilot in known if pilot.state == PilotState.FINISHED or pilot.last_heard <= before
     )
     return reader.jobs(_LOST, pilots=lost, limit=limit) if lost else ()
 

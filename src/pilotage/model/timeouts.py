@@ -1,0 +1,98 @@
+"""The table of time-outs (rules T); the watchdog, its snapshot and the documentation are made from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from .federation import Federation, TimeoutConstants
+from .states import JobState, Kind, PilotState
+
+Clock = Literal["state", "silence"]
+Outcome = Literal["none", "rebroker", "retake", "retry", "fail"]
+
+OUTCOMES: Mapping[Outcome, str] = {
+    "none": "nothing: every pass looks at it anyway",
+    "rebroker": "brokered again, as the same attempt, for no pilot has it",
+    "retake": "brokered again, as the next attempt: it has not started, but its pilot may still have it",
+    "retry": "this attempt fails; while attempts remain the job is brokered again, as the next one",
+    "fail": "given up, and whatever it held is taken from it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How long something may stay as it is, and what becomes of it then.
+
+    ``limit`` and ``high`` name constants of ``TimeoutConstants``, in s; ``high`` is the limit of jobs of high
+    priority, where it is shorter. ``clock`` tells what is measured: the time in the state, or the silence
+    of the pilot. ``idle_only`` holds ``high`` to queues that have not started anything for ``last_start``.
+    """
+
+    kind: Kind
+    state: JobState | PilotState
+    clock: Clock = "state"
+    limit: str
+    outcome: Outcome
+    text: str
+    high: str = ""
+    idle_only: bool = False
+
+    def seconds(self, constants: TimeoutConstants) -> float:
+        """The limit in s."""
+        return float(getattr(constants, self.limit))
+
+    def seconds_high(self, constants: TimeoutConstants) -> float:
+        """The limit of jobs of high priority in s, where there is one."""
+        return float(getattr(constants, self.high))
+
+
+J, P = JobState, PilotState
+
+
+def _job(state: JobState, outcome: Outcome, text: str, high: str = "", idle_only: bool = False) -> Rule:
+    """The time in a state, whose limit bears the state's name."""
+    return Rule(
+        kind="job",
+        state=state,
+        limit=state.value,
+        outcome=outcome,
+        text=text,
+        high=high,
+        idle_only=idle_only,
+    )
+
+
+def _silence(kind: Kind, state: JobState | PilotState, outcome: Outcome, text: str) -> Rule:
+    return Rule(kind=kind, state=state, clock="silence", limit="heartbeat", outcome=outcome, text=text)
+
+
+RULES: tuple[Rule, ...] = (
+    _job(J.PENDING, "rebroker", "no queue fitted (B37)"),
+    _job(J.DEFINED, "none", "waits for the brokerage"),
+    _job(J.ASSIGNED, "rebroker", "its inputs did not arrive"),
+    _job(J.THROTTLED, "rebroker", "its site took no more"),
+    _job(J.ACTIVATED, "rebroker", "no pilot took it", "activated_high", idle_only=True),
+    _job(J.SENT, "retake", "its pilot never said that it has it"),
+    _job(J.STARTING, "retry", "its payload did not begin", "starting_high", idle_only=True),
+    _job(J.RUNNING, "retry", "its payload did not end"),
+    _job(J.HOLDING, "retry", "its outputs were not sent on", "holding_high"),
+    _job(J.TRANSFERRING, "retry", "its outputs did not arrive", "transferring_high"),
+    _silence("job", J.SENT, "retake", "its pilot is silent"),
+    _silence("job", J.STARTING, "retry", "its pilot is silent"),
+    _silence("job", J.RUNNING, "retry", "its pilot is silent"),
+    _silence("pilot", P.RUNNING, "fail", "lost"),
+    Rule(kind="pilot", state=P.CREATED, limit="pilot_created", outcome="fail", text="never submitted"),
+)
+"""Every time-out. Those of jobs, and of silent pilots, rest while the queue is paused or has
+``disable_reassign``. That a pilot took its leave is no time-out: what it held is taken from it at once. One
+that is only known to have failed, or was cancelled, may have payloads left: its jobs wait for its silence.
+What has not started at a queue that left the federation is brokered again at once, too. Where the
+brokerage set a pending job's ``wake_at``, that holds instead of ``pending``."""
+
+JOB_RULES = tuple(rule for rule in RULES if rule.kind == "job" and rule.clock == "state")
+"""Time-outs of jobs by the time in their state."""
+
+
+def resting_queues(federation: Federation) -> set[str]:
+    """Queues at which no time-out holds: those that are paused, or have ``disable_reassign``."""
+    return {queue.name for queue in federation.queues if queue.status == "paused" or queue.disable_reassign}
