@@ -9,8 +9,8 @@ OLDEST = (3, 9)
 
 if sys.version_info < OLDEST:
     sys.exit(
-        "A Pilotage pilot needs Python 3.9 or newer, and %s is older. Start it with another interpreter, "
-        "for example: python3.9 agent.pyz" % sys.executable
+        "A Pilotage pilot needs Python 3.9 or newer, and " + sys.executable + " is older. "
+        "Start it with another interpreter, for example: python3.9 agent.pyz"
     )
 
 from .command import main  # noqa: E402
