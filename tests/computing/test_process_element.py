@@ -5,18 +5,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import psutil
 import pytest
 
+from pilotage.computing.loader import load
 from pilotage.computing.process import Process, Reference
 from pilotage.model.federation import ComputingElement
-from pilotage.ports.computing import (
-    ComputingElementPort,
-    PilotOrder,
-    UnknownComputingElementError,
-    load,
-)
+from pilotage.ports.adapters import AdapterError
+from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus
 from tests.agent.fake_pilot_server import TOKEN, FakeServer, wait_for
 
 HANG = "import os, time; open({mark!r}, 'w').write(str(os.getpid())); time.sleep(60)"
@@ -35,15 +33,34 @@ def element(tmp_path: Path) -> Process:
 
 @pytest.fixture
 def pilot(server: FakeServer, element: Process) -> Iterator[str]:
-    reference = element.submit(order(server))
+    reference = submitted(element, order(server))
     yield reference
-    element.cancel(reference)
+    element.cancel([reference])
 
 
-def order(server: FakeServer) -> PilotOrder:
+def order(server: FakeServer, pilot: int = 12) -> PilotOrder:
     return PilotOrder(
-        pilot=12, token=TOKEN, server_url=server.url, cores=2, memory=500, slots=2, walltime=900
+        pilot=pilot,
+        name=f"here-pilot-{pilot}",
+        token=TOKEN,
+        server_url=server.url,
+        cores=2,
+        memory=500,
+        slots=2,
+        walltime=900,
     )
+
+
+def submitted(element: Process, order: PilotOrder) -> str:
+    """The reference to a pilot that was submitted alone."""
+    (answer,) = element.submit([order])
+    assert not answer.error
+    return answer.reference
+
+
+def states(element: Process, *references: str) -> list[str]:
+    found = element.poll(references)
+    return [found[reference].state for reference in references]
 
 
 def process(reference: str) -> psutil.Process:
@@ -67,24 +84,24 @@ def test_a_pilot_is_detached_and_the_token_is_not_on_its_command_line(
     assert os.getsid(agent.pid) == agent.pid
     assert TOKEN not in " ".join(agent.cmdline())
     wait_for(lambda: server.matches, "the pilot asks for work")
-    assert agent.cwd() == str(tmp_path / "pilots/pilot-12")
+    assert agent.cwd() == str(tmp_path / "pilots/here-pilot-12")
     assert Path(f"/proc/{agent.pid}/fd/0").readlink() == Path(os.devnull)
-    assert Path(f"/proc/{agent.pid}/fd/2").readlink() == tmp_path / "pilots/pilot-12/agent.log"
-    assert (tmp_path / "pilots/pilot-12").stat().st_mode & 0o077 == 0
+    assert Path(f"/proc/{agent.pid}/fd/2").readlink() == tmp_path / "pilots/here-pilot-12/agent.log"
+    assert (tmp_path / "pilots/here-pilot-12").stat().st_mode & 0o077 == 0
 
 
 def test_the_token_is_never_in_the_environment_or_arguments_of_a_starting_agent(
     server: FakeServer, element: Process
 ) -> None:
     """Whoever runs as the same user may read both until the agent has closed them."""
-    reference = element.submit(order(server))
+    reference = submitted(element, order(server))
     folder = Path("/proc", str(process(reference).pid))
     looks = 0
     while not server.matches:
         seen = (folder / "environ").read_bytes() + (folder / "cmdline").read_bytes()
         assert TOKEN.encode() not in seen
         looks += bool(seen)
-    element.cancel(reference)
+    element.cancel([reference])
     assert looks > 10
 
 
@@ -92,18 +109,21 @@ def test_the_servers_secrets_are_not_passed_on(
     server: FakeServer, element: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PILOTAGE_DATABASE", "postgresql://user:secret@host/base")
-    reference = element.submit(order(server))
+    reference = submitted(element, order(server))
     wait_for(lambda: server.matches, "the pilot asks for work")
     names = process(reference).environ().keys()
-    element.cancel(reference)
+    element.cancel([reference])
     assert "PILOTAGE_DATABASE" not in names
     assert "PILOTAGE_TEST" in names
 
 
 def test_poll_tells_running_from_ended(server: FakeServer, element: Process, pilot: str) -> None:
-    assert element.poll([pilot]) == {pilot: "running"}
+    assert states(element, pilot) == ["running"]
     server.status = 410
-    wait_for(lambda: element.poll([pilot]) == {pilot: "ended"}, "the pilot ends")
+    wait_for(lambda: states(element, pilot) == ["ended"], "the pilot ends")
+    wait_for(lambda: element.poll([pilot])[pilot].exit_code is not None, "it is reaped")
+    assert element.poll([pilot])[pilot] == PilotStatus(state="ended", reason="exit status 1", exit_code=1)
+    assert Process({}).poll([pilot])[pilot] == PilotStatus(state="ended"), "another server's child"
 
 
 def test_an_ended_pilot_leaves_no_zombie(server: FakeServer, element: Process, pilot: str) -> None:
@@ -114,19 +134,15 @@ def test_an_ended_pilot_leaves_no_zombie(server: FakeServer, element: Process, p
 
 def test_a_reused_pid_is_not_taken_for_the_pilot(element: Process, pilot: str) -> None:
     other = Reference.parse(pilot)
-    assert element.poll([str(other._replace(start=other.start - 1))]).popitem()[1] == "ended"
-    assert element.poll([str(other._replace(boot="00000000"))]).popitem()[1] == "ended"
-    element.cancel(str(other._replace(start=other.start - 1)))
-    assert element.poll([pilot]) == {pilot: "running"}
+    before, former = str(other._replace(start=other.start - 1)), str(other._replace(boot="00000000"))
+    assert states(element, before, former) == ["ended", "ended"]
+    element.cancel([before])
+    assert states(element, pilot) == ["running"]
 
 
 def test_what_cannot_be_known_here_is_unknown(element: Process, pilot: str) -> None:
     elsewhere = str(Reference.parse(pilot)._replace(host="elsewhere"))
-    assert element.poll([elsewhere, "nonsense", ""]) == {
-        elsewhere: "unknown",
-        "nonsense": "unknown",
-        "": "unknown",
-    }
+    assert states(element, elsewhere, "nonsense", "") == ["unknown"] * 3
 
 
 def test_cancel_kills_the_whole_tree(server: FakeServer, element: Process, tmp_path: Path) -> None:
@@ -135,18 +151,18 @@ def test_cancel_kills_the_whole_tree(server: FakeServer, element: Process, tmp_p
         "task": 1,
         "command": ["setsid", "python3", "-c", HANG.format(mark=str(mark))],
         "storage_url": f"file://{tmp_path}",
-        "jobs": [{"job": 1, "attempt": 1, "inputs": []}],
+        "jobs": [{"job": 1, "attempt": 1, "scratch": ".scratch/here/1.1", "inputs": []}],
     }
     server.works = [[work]]
-    reference = element.submit(order(server))
+    reference = submitted(element, order(server))
     wait_for(lambda: mark.exists() and mark.read_text(), "the payload runs")
     tree = [process(reference), *process(reference).children(recursive=True)]
-    element.cancel(reference)
+    element.cancel([reference])
     assert [member for member in tree if member.is_running()] == []
     assert len(tree) == 3
-    assert element.poll([reference]) == {reference: "ended"}
+    assert states(element, reference) == ["ended"]
     assert server.ended == ["pilot stopped by signal 15 (SIGTERM)"]
-    element.cancel(reference)
+    element.cancel([reference])
 
 
 def test_a_pilot_outlives_the_server_that_started_it(
@@ -155,27 +171,52 @@ def test_a_pilot_outlives_the_server_that_started_it(
     starter = (
         "import sys; from pilotage.ports.computing import PilotOrder\n"
         "from pilotage.computing.process import Process\n"
-        f"order = PilotOrder(pilot=3, token={TOKEN!r}, server_url={server.url!r}, walltime=600)\n"
-        f"print(Process({{'directory': {str(tmp_path)!r}}}).submit(order))"
+        f"order = PilotOrder(pilot=3, name='x', token={TOKEN!r}, server_url={server.url!r}, walltime=600)\n"
+        f"print(Process({{'directory': {str(tmp_path)!r}}}).submit([order])[0].reference)"
     )
     reference = subprocess.run(
         [sys.executable, "-c", starter], stdout=subprocess.PIPE, text=True, check=True
     ).stdout.strip()
     calls = len(server.calls)
     wait_for(lambda: len(server.calls) > calls + 1, "the pilot calls on")
-    assert element.poll([reference]) == {reference: "running"}
-    element.cancel(reference)
-    assert element.poll([reference]) == {reference: "ended"}
+    assert states(element, reference) == ["running"]
+    element.cancel([reference])
+    assert states(element, reference) == ["ended"]
 
 
 def test_an_element_is_found_by_its_kind(tmp_path: Path) -> None:
     element: ComputingElementPort = load(ComputingElement(options={"directory": str(tmp_path)}))
     assert isinstance(element, Process)
-    with pytest.raises(UnknownComputingElementError, match=r"'slurm': installed are .*process"):
+    with pytest.raises(AdapterError, match=r"'slurm': installed in pilotage.computing are .*process"):
         load(ComputingElement(kind="slurm"))
     with pytest.raises(ValueError, match=r"unknown options \['directroy'\]"):
         load(ComputingElement(options={"directroy": "/tmp"}))
 
 
 def test_an_order_does_not_show_its_token() -> None:
-    assert TOKEN not in repr(PilotOrder(pilot=1, token=TOKEN, server_url="http://x"))
+    assert TOKEN not in repr(PilotOrder(pilot=1, name="a", token=TOKEN, server_url="http://x"))
+
+
+def test_many_pilots_are_cancelled_in_one_grace(server: FakeServer, element: Process) -> None:
+    """Each agent is stopped so that it cannot react to a signal: only killing ends it."""
+    references = [answer.reference for answer in element.submit([order(server, n) for n in range(1, 5)])]
+    for reference in references:
+        process(reference).suspend()
+    with mock.patch.object(psutil, "wait_procs", wraps=psutil.wait_procs) as waits:
+        element.cancel(references)
+    assert states(element, *references) == ["ended"] * 4
+    assert waits.call_count == 2, "the grace, and the end of those that were killed"
+    wait_for(
+        lambda: not any(psutil.pid_exists(Reference.parse(r).pid) for r in references), "they are reaped"
+    )
+
+
+def test_one_that_cannot_be_started_does_not_keep_the_others_out(
+    server: FakeServer, element: Process, tmp_path: Path
+) -> None:
+    (tmp_path / "pilots").mkdir()
+    (tmp_path / "pilots/here-pilot-1").write_text("in the way")
+    first, second = element.submit([order(server, 1), order(server, 2)])
+    element.cancel([second.reference])
+    assert (first.reference, second.error) == ("", "")
+    assert "here-pilot-1 cannot be started" in first.error

@@ -1,7 +1,6 @@
 """A store with a small federation of real directories, and the steps taken one pass at a time."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +15,8 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import NewPilot, TaskSpec
 from pilotage.model.world import Report
-from pilotage.ports.computing import PilotOrder, PilotStatus
+from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus
+from pilotage.ports.computing import Submitted as PilotSubmitted
 from pilotage.store import Store
 
 NOW = 1_800_000_000.0
@@ -127,16 +127,19 @@ class FakeElement:
     def __init__(self) -> None:
         self.orders: list[PilotOrder] = []
         self.fault: Exception | None = None
-        self.status: PilotStatus = "waiting"
+        self.status = PilotStatus(state="waiting")
 
-    def submit(self, order: PilotOrder) -> str:
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[PilotSubmitted]:
         if self.fault:
             raise self.fault
-        self.orders.append(replace(order))
-        return f"reference-{order.pilot}"
+        self.orders.extend(orders)
+        return [PilotSubmitted(reference=f"reference-{order.pilot}") for order in orders]
 
-    def poll(self, references: Iterable[str]) -> dict[str, PilotStatus]:
+    def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
         return dict.fromkeys(references, self.status)
 
-    def cancel(self, reference: str) -> None:
+    def cancel(self, references: Collection[str]) -> None:
         raise AssertionError("nobody cancels here")
+
+    def capacity(self) -> Capacity:
+        return Capacity()

@@ -6,6 +6,7 @@ from pilotage.flow.steps import provision
 from pilotage.flow.steps.provision import Provisioner
 from pilotage.model.states import PilotState
 from pilotage.model.work import Pilot
+from pilotage.ports.computing import PilotStatus
 
 from .house import FakeElement, House
 
@@ -70,9 +71,9 @@ def test_a_pilot_that_ended_without_a_word_makes_room_for_another(
     house: House, element: FakeElement, provisioner: Provisioner
 ) -> None:
     provisioner.run(house.pass_())
-    element.status = "ended"
+    element.status = PilotStatus(state="ended")
     provisioner.run(house.pass_())
-    element.status = "waiting"
+    element.status = PilotStatus(state="waiting")
     provisioner.run(house.pass_())
     assert len(element.orders) == 3, "the queue is left alone for a while (P6)"
     house.now += 60
@@ -86,6 +87,6 @@ def test_a_batch_system_that_knows_nothing_ends_no_pilot(
     house: House, element: FakeElement, provisioner: Provisioner
 ) -> None:
     provisioner.run(house.pass_())
-    element.status = "unknown"
+    element.status = PilotStatus(state="unknown")
     provisioner.run(house.pass_())
     assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}

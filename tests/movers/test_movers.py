@@ -18,7 +18,7 @@ from pilotage import movers
 from pilotage.model.federation import Storage
 from pilotage.model.states import TransferState as X
 from pilotage.model.work import File
-from pilotage.movers import Delivered, Delivery, DeliveryFailed, Place, StorageError, filesystems
+from pilotage.movers import Delivered, Delivery, DeliveryFailed, Place, StorageError
 from tests.staging.worlds import transfer
 
 CONTENT = bytes(range(256)) * 10_000
@@ -83,11 +83,6 @@ def server(source: Path) -> Iterator[str]:
 
 def files_below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-
-def test_the_filesystems_are_a_mover() -> None:
-    mover: movers.Mover = filesystems
-    assert mover.deliver is movers.deliver
 
 
 def test_a_file_is_delivered_under_its_name_and_nothing_else_is_left(source: Path, destination: Path) -> None:

@@ -1,1 +1,1 @@
-"""How pilots reach the machines of a site: one port, and an adapter for each kind of computing element."""
+"""Adapters of batch systems: a module here, or somebody else's package, for each kind."""

@@ -1,10 +1,9 @@
-"""Movers move bytes between storages: the port, and the one that speaks through fsspec."""
+"""Adapters that move bytes between storages, and scan and clear them."""
 
 from pilotage.ports.moving import (
     Delivered,
     Delivery,
     DeliveryFailed,
-    Mover,
     Place,
     Progress,
     StorageError,
@@ -17,7 +16,6 @@ __all__ = [
     "Delivered",
     "Delivery",
     "DeliveryFailed",
-    "Mover",
     "Place",
     "Progress",
     "StorageError",

@@ -8,30 +8,100 @@ without being written again.
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from glob import escape
-from typing import IO, Any
+from importlib.util import find_spec
+from typing import IO, TYPE_CHECKING, Any
 
-import aiohttp
-import fsspec
-from fsspec.core import url_to_fs
 from pydantic import ValidationError
 
 from pilotage.model.documents import from_document
 from pilotage.model.federation import Storage
 from pilotage.model.paths import SCRATCH, is_scratch
 from pilotage.model.work import InputFile
-from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Place, Progress, StorageError, is_below
+from pilotage.ports.moving import (
+    Abilities,
+    Delivered,
+    Delivery,
+    DeliveryFailed,
+    Place,
+    Progress,
+    StorageError,
+    is_below,
+)
+
+from .threads import CopyThreads
+
+if TYPE_CHECKING:
+    import fsspec
 
 CHUNK = 1 << 20
 NAMES = (
     "names are of letters, digits and _.:@+=~-, up to 500 in all, folders set apart by /, and no part begins "
     "with another character than a letter, a digit or _; rename it, or narrow the pattern"
 )
-HTTP_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=300)
-"""A large file takes as long as it takes, but a server that says nothing for so many seconds is gone."""
+CONNECT_TIMEOUT = 30.0
+READ_TIMEOUT = 300.0
+"""Seconds without a byte from an HTTP server before it is given up; a large file may take any time."""
+
+READ_ONLY = frozenset({"http", "https"})
+NO_STORAGES = frozenset(
+    {
+        *("async_wrapper", "asyncwrapper", "asynclocal", "blockcache", "cached", "data", "dir", "dvc"),
+        *("filecache", "generic", "git", "libarchive", "pyscript", "reference", "simplecache", "tar", "zip"),
+    }
+)
+"""Protocols of fsspec that read other filesystems or are none."""
+
+REQUIREMENTS = {
+    **dict.fromkeys(("http", "https"), "aiohttp"),
+    **dict.fromkeys(("sftp", "ssh"), "paramiko"),
+    **dict.fromkeys(("arrow_hdfs", "hdfs"), "pyarrow"),
+    **dict.fromkeys(("dbfs", "gist", "github", "jlab", "jupyter", "webhdfs"), "requests"),
+    "dask": "distributed",
+    "smb": "smbprotocol",
+}
+"""The module that a filesystem of fsspec's own needs."""
+
+
+class Filesystems(CopyThreads):
+    """The mover of all URL schemes that fsspec knows and whose packages are installed."""
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        super().__init__(_copied, on_change)
+
+    @cached_property
+    def abilities(self) -> Abilities:
+        """Schemes whose filesystems can be imported here; fsspec cannot write over plain HTTP."""
+        import fsspec
+
+        there = frozenset(filter(_is_installed, fsspec.available_protocols())) - NO_STORAGES
+        return Abilities(name="fsspec", reads=there, writes=there - READ_ONLY, scan=True, remove=True)
+
+    def scan(self, storage: Storage, glob: str) -> list[InputFile]:
+        """See :func:`scan`."""
+        return scan(storage, glob)
+
+    def remove(self, storage: Storage, prefix: str) -> None:
+        """See :func:`remove`."""
+        remove(storage, prefix)
+
+
+def _is_installed(scheme: str) -> bool:
+    """Whether a filesystem could be imported, as far as that shows without importing it."""
+    from fsspec.registry import known_implementations
+
+    module = known_implementations.get(scheme, {}).get("class", "fsspec").partition(".")[0]
+    return all(find_spec(name) for name in (module, REQUIREMENTS.get(scheme, "fsspec")))
+
+
+def _copied(delivery: Delivery, progress: Progress) -> Delivered:
+    found = deliver(delivery, progress)
+    cleanup(delivery)
+    return found
 
 
 def deliver(delivery: Delivery, progress: Progress) -> Delivered:
@@ -132,7 +202,7 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _nothing_left(filesystem: fsspec.AbstractFileSystem, part: str) -> Iterator[None]:
+def _nothing_left(filesystem: "fsspec.AbstractFileSystem", part: str) -> Iterator[None]:
     """Takes away a part of a file when what writes it fails."""
     try:
         yield
@@ -144,20 +214,25 @@ def _nothing_left(filesystem: fsspec.AbstractFileSystem, part: str) -> Iterator[
         raise
 
 
-def _take_away(filesystem: fsspec.AbstractFileSystem, path: str) -> None:
+def _take_away(filesystem: "fsspec.AbstractFileSystem", path: str) -> None:
     with suppress(FileNotFoundError):
         filesystem.rm_file(path)
 
 
-def _filesystem(url: str, options: Mapping[str, Any]) -> tuple[fsspec.AbstractFileSystem, str]:
+def _filesystem(url: str, options: Mapping[str, Any]) -> "tuple[fsspec.AbstractFileSystem, str]":
+    from fsspec.core import url_to_fs
+
     settings = dict(options)
     if url.startswith(("http://", "https://")):
-        settings["client_kwargs"] = {"timeout": HTTP_TIMEOUT, **settings.get("client_kwargs", {})}
+        import aiohttp
+
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT)
+        settings["client_kwargs"] = {"timeout": timeout, **settings.get("client_kwargs", {})}
     filesystem, root = url_to_fs(url, **settings)
     return filesystem, root.rstrip("/")
 
 
-def _open(place: Place) -> tuple[fsspec.AbstractFileSystem, str]:
+def _open(place: Place) -> "tuple[fsspec.AbstractFileSystem, str]":
     """The path is joined to the root, never to the URL, which fsspec may read as a chain of filesystems."""
     filesystem, root = _filesystem(place.url, place.options)
     return filesystem, f"{root}/{place.path}"
@@ -181,7 +256,7 @@ class _Sum:
 
 
 def _read(
-    filesystem: fsspec.AbstractFileSystem,
+    filesystem: "fsspec.AbstractFileSystem",
     path: str,
     expected: Delivered,
     progress: Progress,
@@ -205,7 +280,7 @@ def _read(
 
 
 def _is_there(
-    filesystem: fsspec.AbstractFileSystem, path: str, expected: Delivered, progress: Progress
+    filesystem: "fsspec.AbstractFileSystem", path: str, expected: Delivered, progress: Progress
 ) -> bool:
     """Whether the destination is right already. Raises where something other than a file is in the way."""
     filesystem.invalidate_cache()
@@ -228,7 +303,7 @@ def _is_link(info: Mapping[str, Any]) -> bool:
     return bool(info.get("islink")) or info["type"] == "link"
 
 
-def _is_plain(filesystem: fsspec.AbstractFileSystem, root: str, name: str, info: Mapping[str, Any]) -> bool:
+def _is_plain(filesystem: "fsspec.AbstractFileSystem", root: str, name: str, info: Mapping[str, Any]) -> bool:
     parts = name.split("/")
     if info["type"] != "file" or _is_link(info) or any(part.startswith(".") for part in parts):
         return False
@@ -236,7 +311,7 @@ def _is_plain(filesystem: fsspec.AbstractFileSystem, root: str, name: str, info:
     return "islink" not in info or not any(_is_link(filesystem.info(folder)) for folder in folders)
 
 
-def _input_file(storage: Storage, filesystem: fsspec.AbstractFileSystem, path: str, name: str) -> InputFile:
+def _input_file(storage: Storage, filesystem: "fsspec.AbstractFileSystem", path: str, name: str) -> InputFile:
     checksum, size = _Sum(""), 0
     with filesystem.open(path, "rb", block_size=0) as stream:
         while chunk := stream.read(CHUNK):

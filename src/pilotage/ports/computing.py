@@ -1,57 +1,77 @@
-"""What the house needs of a batch system, and how a computing element's kind finds its adapter."""
+"""The port to batch systems: pilots are submitted, polled and cancelled, many in one call."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Literal, Protocol
-
-from pilotage.model.federation import ComputingElement
-
-PilotStatus = Literal["waiting", "running", "ended", "unknown"]
-GROUP = "pilotage.computing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotOrder:
-    """One pilot to start: ``cores`` and ``memory`` (MB, 0 for no limit) in all, ``walltime`` in s, ``slots``
-    payloads side by side. ``working_directory`` is where it makes its own; empty: the element's choice."""
+    """One pilot to submit.
+
+    ``name`` is the pilot's in the batch system: no other pilot of any server has it. ``cores`` and ``memory``
+    (MB, 0 for no limit) are for the whole pilot, ``walltime`` is in s, ``slots`` counts the payloads that it
+    runs side by side. ``token`` is secret: it reaches the agent by a way that no other user can read, and
+    neither command lines nor environments are such a way.
+    """
 
     pilot: int
+    name: str
     token: str = field(repr=False)
     server_url: str
     cores: int = 1
     memory: float = 0
     walltime: float = 172_800
     slots: int = 1
-    working_directory: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submitted:
+    """What became of one order: the batch system's ``reference`` to the pilot, or else the ``error``."""
+
+    reference: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotStatus:
+    """How a batch system sees a pilot.
+
+    ``unknown`` means that it cannot be seen now, which is not the same as ``ended``. ``reason`` says why it
+    waits or ended, as the batch system puts it; ``exit_code`` is that of the agent, negative for a signal, or
+    None where nobody knows it.
+    """
+
+    state: Literal["waiting", "running", "ended", "unknown"]
+    reason: str = ""
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What a batch system has for us: slots in all, our pilots running and waiting; None where unknown."""
+
+    slots: int | None = None
+    running: int | None = None
+    waiting: int | None = None
 
 
 class ComputingElementPort(Protocol):
-    """A batch system. Calls may block; each raises OSError when the batch system cannot be reached."""
+    """A batch system. An adapter is made with its computing element's options, and raises ValueError where it
+    does not know one.
 
-    def submit(self, order: PilotOrder) -> str:
-        """Start a pilot agent; the answer is the batch system's reference to it."""
-
-    def poll(self, references: Iterable[str]) -> dict[str, PilotStatus]:
-        """What became of each; unknown is what cannot be found out now, which is not the same as ended."""
-
-    def cancel(self, reference: str) -> None:
-        """End a pilot and all that it started. One that has ended already is left alone."""
-
-
-class UnknownComputingElementError(LookupError):
-    """No installed package has an adapter for a computing element's kind."""
-
-
-def load(element: ComputingElement) -> ComputingElementPort:
-    """The adapter for ``element.kind``, given ``element.options``.
-
-    Adapters are entry points of the group ``pilotage.computing``. Raises UnknownComputingElementError, and
-    ValueError where the adapter does not know an option.
+    Every call may block, and calls may come from several threads. Each raises OSError where the batch system
+    cannot be reached and nothing was done. ``computing/contract.py`` tests these promises.
     """
-    found = entry_points(group=GROUP)
-    if element.kind not in found.names:
-        known = ", ".join(sorted(found.names)) or "none"
-        raise UnknownComputingElementError(f"computing element kind {element.kind!r}: installed are {known}")
-    adapter: ComputingElementPort = found[element.kind].load()(element.options)
-    return adapter
+
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
+        """Submit pilots; the answers are in the order of ``orders``, one for each."""
+
+    def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
+        """Tell the status of each pilot, unknown for a reference that this batch system never gave."""
+
+    def cancel(self, references: Collection[str]) -> None:
+        """End pilots and all that they started; those that have ended, or are unknown, are left alone."""
+
+    def capacity(self) -> Capacity:
+        """Tell how much the batch system takes, as far as it says so."""

@@ -1,13 +1,14 @@
-"""The port through which bytes move: orders, what comes of them, and what a mover can do."""
+"""The port to storages: deliveries are started, polled and cancelled; storages are scanned and cleared."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pilotage.model.federation import Storage
 from pilotage.model.work import File, InputFile, Transfer
 
 Progress = Callable[[int], None]
+"""Told how many bytes of a file were read so far. What it raises gives the delivery up."""
 
 
 class StorageError(Exception):
@@ -24,7 +25,7 @@ class Place:
 
     url: str
     path: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         return f"{self.url.rstrip('/')}/{self.path}"
@@ -34,8 +35,8 @@ class Place:
 class Delivery:
     """The order to bring one file to its destination, for one attempt of a transfer.
 
-    ``size`` in bytes; ``checksum`` is ``adler32:...``, ``sha256:...`` or empty where none is known.
-    ``scratch`` says that the source is a job's scratch area, from where the file is taken away.
+    ``size`` is in bytes; ``checksum`` is ``adler32:...``, ``sha256:...`` or empty where none is known.
+    ``scratch`` says that the source is a job's scratch area, from which a delivered file is removed.
     """
 
     transfer: int
@@ -56,33 +57,98 @@ class Delivered:
     checksum: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """What became of one order: the mover's ``reference`` to the delivery, or the ``error``, never both."""
+
+    reference: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryStatus:
+    """How a mover sees a delivery: ``bytes`` read so far, ``checksum`` of what was delivered if it is known.
+
+    ``unknown`` is a reference that the mover does not have, such as one of a former process.
+    """
+
+    state: Literal["moving", "delivered", "failed", "unknown"]
+    bytes: int = 0
+    checksum: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What a mover can do, by URL schemes such as ``file`` or ``https``.
+
+    It delivers from any scheme of ``reads`` to any of ``writes``. With ``scan`` it lists storages that it
+    reads, with ``remove`` it clears storages that it writes. With ``third_party`` the bytes pass between the
+    storages and not through this machine, which is preferred.
+    """
+
+    name: str
+    reads: frozenset[str]
+    writes: frozenset[str]
+    scan: bool = False
+    remove: bool = False
+    third_party: bool = False
+
+
 class Mover(Protocol):
-    """Moves bytes. All of it may be called from several threads, and called again after a crash."""
+    """Moves bytes. An adapter is made with a function to call when a delivery has ended.
 
-    def deliver(self, delivery: Delivery, progress: Progress) -> Delivered:
-        """Brings the file to its destination, whole or not at all, size and checksum right.
+    Every method may be called from several threads, and again after a crash. ``movers/contract.py`` tests
+    these promises.
+    """
 
-        ``progress`` is called with the bytes read so far while anything is read, and a last time before the
-        file is put in its place; what it raises gives the delivery up. Raises :class:`DeliveryFailed`.
+    @property
+    def abilities(self) -> Abilities:
+        """What this mover can do on this machine."""
+
+    def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
+        """Begin deliveries without waiting for them; the answers are in the order of ``deliveries``.
+
+        A file arrives under its name whole or not at all, size and checksum right; one that is there and
+        right counts as delivered. A delivered file is taken away from its scratch area.
         """
 
-    def cleanup(self, delivery: Delivery) -> None:
-        """After the delivery, takes away what is left in the scratch area. Raises :class:`StorageError`."""
+    def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
+        """Tell the status of each delivery; asking again gives the same answer for one that has ended."""
+
+    def cancel(self, references: Collection[str]) -> None:
+        """Give deliveries up; those that have ended, or are unknown, are left alone."""
 
     def scan(self, storage: Storage, glob: str) -> list[InputFile]:
-        """All plain files that match below the storage, by name, with sizes and checksums.
+        """List all plain files below the storage that match, by name, with sizes and checksums.
 
-        Raises :class:`StorageError`.
+        Blocks. Raises StorageError.
         """
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Deletes a folder of the scratch area, such as a dead attempt's. Raises :class:`StorageError`."""
+        """Delete a folder of the scratch area; one that is gone is no error. Blocks. Raises StorageError."""
+
+    def close(self) -> None:
+        """Give up every delivery, and wait a few seconds for those that can be."""
+
+
+class Movers(Protocol):
+    """The movers of this machine."""
+
+    def for_delivery(self, source: str, destination: str) -> Mover:
+        """The mover for a delivery between two URLs. Raises LookupError where there is none."""
+
+    def for_storage(self, storage: Storage) -> Mover:
+        """The mover that scans and clears a storage. Raises LookupError where there is none."""
+
+    def close(self) -> None:
+        """Close every mover."""
 
 
 def order(transfer: Transfer, file: File, storages: Mapping[str, Storage]) -> Delivery:
-    """The delivery of a transfer, given its file and the storages by name.
+    """Make the delivery of a transfer, given its file and the storages by name.
 
-    Raises :class:`DeliveryFailed` where a storage is not there any more or a path leaves it.
+    Raises DeliveryFailed where a storage is not there any more or a path leaves it.
     """
     for name in (transfer.source, transfer.destination):
         if name not in storages:

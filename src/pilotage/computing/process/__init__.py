@@ -1,10 +1,11 @@
 """Pilots as processes of the server's own machine: they outlive the server, and leave nothing when ended."""
 
 import os
+import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,16 +14,19 @@ from typing import Any, NamedTuple
 import platformdirs
 import psutil
 
-from pilotage.ports.computing import PilotOrder, PilotStatus
+from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 OPTIONS = {"directory", "environment"}
 GRACE = 3.0
-"""Seconds that a cancelled pilot has to kill its payloads and say goodbye."""
+"""Seconds that cancelled pilots have to kill their payloads and say goodbye."""
+
+MOST_EXITS = 10_000
+"""Exit codes that are remembered, the latest ones."""
 
 
 class Reference(NamedTuple):
-    """A process as no other ever was: pid, start in ticks since the machine's boot, boot and machine."""
+    """A process, distinct from all others: pid, start in ticks since the machine's boot, boot and machine."""
 
     pid: int
     start: int
@@ -31,7 +35,7 @@ class Reference(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Reference":
-        """The reverse of str(). Raises ValueError."""
+        """Parse what str() gave. Raises ValueError."""
         process, _, host = text.partition("@")
         pid, start, boot = process.split(".")
         return cls(int(pid), int(start), boot, host)
@@ -53,12 +57,6 @@ class Reference(NamedTuple):
 @cache
 def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
-
-
-def _reap(pid: int) -> None:
-    """Wait for a child so that no zombie stays; whoever cancelled it may have done so already."""
-    with suppress(ChildProcessError):
-        os.waitpid(pid, 0)
 
 
 def _is_variable(item: tuple[object, object]) -> bool:
@@ -84,8 +82,8 @@ def _command(order: PilotOrder, place: Path) -> list[str]:
 class Process:
     """The computing element kind ``process``. Linux only.
 
-    Options: ``directory``, below which every pilot has its own with its log ``agent.log``; ``environment``,
-    variables that agents are given beside the few of :data:`PASSED_ON`.
+    Options: ``directory``, below which every pilot has one of its name with its log ``agent.log``;
+    ``environment``, variables that agents are given besides the few of :data:`PASSED_ON`.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -100,17 +98,59 @@ class Process:
             raise ValueError("process: environment is not a mapping of names to text or numbers")
         self._directory = Path(directory).expanduser().resolve()
         self._environment = {name: str(value) for name, value in environment.items()}
+        self._lock = threading.Lock()
+        self._exits: dict[str, int] = {}
 
-    def submit(self, order: PilotOrder) -> str:
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
+        """Start an agent for each order, in a session of its own."""
+        return [self._submit(order) for order in orders]
+
+    def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
+        """Tell running from ended, exit codes of children; a pilot of another machine is unknown."""
+        return {text: self._status(text) for text in references}
+
+    def cancel(self, references: Collection[str]) -> None:
+        """Ask the agents to end, then kill what is left of them and of all that they started."""
+        tree: list[psutil.Process] = []
+        for text in references:
+            if self._status(text).state == "running":
+                with suppress(psutil.NoSuchProcess):
+                    agent = psutil.Process(Reference.parse(text).pid)
+                    tree += [*agent.children(recursive=True), agent]
+                    agent.terminate()
+        _, alive = psutil.wait_procs(tree, timeout=GRACE)
+        for process in reversed(alive):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(alive, timeout=GRACE)
+
+    def capacity(self) -> Capacity:
+        """Nothing waits here; how many run is not known, as other servers may have started some."""
+        return Capacity(waiting=0)
+
+    def _submit(self, order: PilotOrder) -> Submitted:
+        place = self._directory / order.name
+        try:
+            pid = self._start(order, place)
+        except OSError as error:
+            return Submitted(error=f"pilot {order.name} cannot be started: {error}")
+        reference = Reference.of(pid)
+        threading.Thread(
+            target=self._reap, args=(pid, str(reference)), name=f"reap-{pid}", daemon=True
+        ).start()
+        if reference is None:
+            return Submitted(error=f"pilot {order.name} ended at once; see {place / 'agent.log'}")
+        return Submitted(reference=str(reference))
+
+    def _start(self, order: PilotOrder, place: Path) -> int:
         """Start the agent in a session of its own. It reads its token from a pipe, which leaves no trace."""
-        place = Path(order.working_directory or self._directory).resolve() / f"pilot-{order.pilot}"
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         token, pipe = os.pipe()
         try:
             # A pipe holds far more than a token: this returns before anybody reads.
             os.write(pipe, order.token.encode())
-            pid = os.posix_spawn(
+            return os.posix_spawn(
                 sys.executable,
                 _command(order, place),
                 self._inherited(),
@@ -125,33 +165,17 @@ class Process:
         finally:
             os.close(token)
             os.close(pipe)
-        reference = Reference.of(pid)
-        threading.Thread(target=_reap, args=(pid,), name=f"reap-{pid}", daemon=True).start()
-        if reference is None:
-            raise OSError(f"pilot {order.pilot} ended at once; see {place / 'agent.log'}")
-        return str(reference)
 
-    def poll(self, references: Iterable[str]) -> dict[str, PilotStatus]:
-        """Running or ended; unknown where the pilot runs on another machine."""
-        return {text: self._status(text) for text in references}
-
-    def cancel(self, reference: str) -> None:
-        """Ask the agent to end, then kill what is left of it and of all that it started."""
-        if self._status(reference) != "running":
-            return
+    def _reap(self, pid: int, reference: str) -> None:
+        """Wait for a child, so that no zombie stays and its exit code is known."""
         try:
-            agent = psutil.Process(Reference.parse(reference).pid)
-            tree = [*agent.children(recursive=True), agent]
-            agent.terminate()
-        except psutil.NoSuchProcess:
+            _, status = os.waitpid(pid, 0)
+        except ChildProcessError:  # psutil reaps children, too, when it waits for them
             return
-        _, alive = psutil.wait_procs(tree, timeout=GRACE)
-        for process in reversed(alive):
-            try:
-                process.kill()
-            except psutil.NoSuchProcess:
-                continue
-        psutil.wait_procs(alive, timeout=GRACE)
+        with self._lock:
+            self._exits[reference] = os.waitstatus_to_exitcode(status)
+            while len(self._exits) > MOST_EXITS:
+                del self._exits[next(iter(self._exits))]
 
     def _inherited(self) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -161,7 +185,23 @@ class Process:
         try:
             reference = Reference.parse(text)
         except ValueError:
-            return "unknown"
+            return PilotStatus(state="unknown", reason="not a reference of this kind")
         if reference.host != socket.gethostname():
-            return "unknown"
-        return "running" if Reference.of(reference.pid) == reference else "ended"
+            return PilotStatus(state="unknown", reason=f"runs on {reference.host}")
+        if Reference.of(reference.pid) == reference:
+            return PilotStatus(state="running")
+        with self._lock:
+            code = self._exits.get(text)
+        return PilotStatus(state="ended", reason=_reason(code), exit_code=code)
+
+
+def _reason(code: int | None) -> str:
+    """Say how a process ended, given its exit code where it is known."""
+    if code is None:
+        return ""
+    if code >= 0:
+        return f"exit status {code}"
+    try:
+        return f"killed by signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"killed by signal {-code}"

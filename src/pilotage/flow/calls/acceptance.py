@@ -7,15 +7,14 @@ and no fault of the federation. A misspelt name, options that an adapter refuses
 import difflib
 from collections.abc import Collection, Iterator
 from functools import cache
-from importlib.metadata import entry_points
 from itertools import chain, islice
 from urllib.parse import urlsplit
 
 import fsspec
 
+from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
 from pilotage.model.federation import ComputingElement, Federation
-from pilotage.ports import computing as port
 
 
 def faults(federation: Federation) -> list[Fault]:
@@ -56,7 +55,7 @@ def _elements(federation: Federation) -> list[tuple[Path, ComputingElement]]:
 
 @cache
 def _kinds() -> Collection[str]:
-    return entry_points(group=port.GROUP).names
+    return loader.installed()
 
 
 def _url_faults(at: int, url: str) -> Iterator[Fault]:
@@ -81,7 +80,7 @@ def _element_faults(path: Path, element: ComputingElement) -> Iterator[Fault]:
         yield from _misspelt((*path, "kind"), element.kind, _kinds())
         return
     try:
-        port.load(element)
+        loader.load(element)
     except (LookupError, ValueError, TypeError) as error:
         yield Fault((*path, "options"), str(error) or repr(error), "see what this kind takes")
 

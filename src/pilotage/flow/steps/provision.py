@@ -4,6 +4,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable
 
+from pilotage.computing.loader import load
 from pilotage.flow.step import Pass, take
 from pilotage.model.decision import Change, Create, Decision, Move, Touch
 from pilotage.model.federation import ComputingElement, Queue
@@ -12,7 +13,7 @@ from pilotage.model.states import PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import World
 from pilotage.pilots import director
-from pilotage.ports.computing import ComputingElementPort, PilotOrder, load
+from pilotage.ports.computing import ComputingElementPort, PilotOrder
 from pilotage.store import Store
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Provisioner:
         )
         order = PilotOrder(
             pilot=pilot,
+            name=f"{self._store.federation().name}-pilot-{pilot}",
             token=self._store.tokens.create(credential),
             server_url=self._server_url,
             cores=record.cores,
@@ -61,9 +63,11 @@ class Provisioner:
             slots=queue.computing_element.pilot_slots if queue.computing_element else 1,
         )
         try:
-            reference = self._element(queue).submit(order)
+            (answer,) = self._element(queue).submit([order])
+            if answer.error:
+                raise OSError(answer.error)
         except Exception as error:  # an adapter may be anybody's
-            log.warning("pilot %d: %s took it not: %r", pilot, queue.name, error)
+            log.warning("pilot %d: submission to %s failed: %r", pilot, queue.name, error)
             self._store.tokens.revoke_pilot(pilot)
             self._commit(now, _ended(pilot, PilotState.CREATED, f"not submitted: {error}", now.time))
             return
@@ -75,7 +79,9 @@ class Provisioner:
             cause=f"in the queue of {queue.name}",
         )
         # A quick pilot has called home already: then only its reference is news.
-        self._commit(now, submitted, Touch(kind="pilot", ids=(pilot,), changes={"reference": reference}))
+        self._commit(
+            now, submitted, Touch(kind="pilot", ids=(pilot,), changes={"reference": answer.reference})
+        )
 
     def _note_ended(self, world: World) -> int:
         """Give up the pilots that their computing element knows to have ended without a word.
@@ -105,7 +111,7 @@ class Provisioner:
         except Exception as error:  # an adapter may be anybody's
             log.warning("queue %s: its pilots cannot be seen: %r", queue.name, error)
             return []
-        return [pilot for pilot in pilots if statuses.get(pilot.reference) == "ended"]
+        return [pilot for pilot in pilots if statuses[pilot.reference].state == "ended"]
 
     def _element(self, queue: Queue) -> ComputingElementPort:
         """The adapter of a queue, made anew when the federation says otherwise than before."""

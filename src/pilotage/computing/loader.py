@@ -1,0 +1,27 @@
+"""Discovery of computing element adapters: entry points of the group ``pilotage.computing``, by kind."""
+
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint
+
+from pilotage.model.federation import ComputingElement
+from pilotage.ports import adapters
+from pilotage.ports.computing import ComputingElementPort
+
+GROUP = "pilotage.computing"
+METHODS = ("submit", "poll", "cancel", "capacity")
+
+
+def installed() -> Mapping[str, EntryPoint]:
+    """The kinds of computing elements that have an adapter on this machine."""
+    return adapters.installed(GROUP)
+
+
+def load(element: ComputingElement) -> ComputingElementPort:
+    """Make the adapter for ``element.kind`` from ``element.options``.
+
+    Raises AdapterError where this machine has none that can be used, and ValueError where the adapter refuses
+    its options.
+    """
+    made: ComputingElementPort = adapters.factory(GROUP, element.kind)(element.options)
+    adapters.check_methods(made, f"computing element kind {element.kind!r}", METHODS)
+    return made

@@ -1,0 +1,77 @@
+"""Discovery of movers: entry points of the group ``pilotage.movers``, chosen by their abilities."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import EntryPoint
+
+from pilotage.model.federation import Storage
+from pilotage.ports import adapters
+from pilotage.ports.moving import Mover
+
+log = logging.getLogger(__name__)
+
+GROUP = "pilotage.movers"
+METHODS = ("start", "poll", "cancel", "scan", "remove", "close")
+
+
+def installed() -> Mapping[str, EntryPoint]:
+    """The movers that are installed on this machine."""
+    return adapters.installed(GROUP)
+
+
+class Movers:
+    """Every mover that this machine has, each made once; ``on_change`` is called when a delivery has ended.
+
+    One that cannot be made is logged and left out. Where several could do something, third-party ones come
+    first, then those of few URL schemes, then the alphabet decides.
+    """
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._movers = sorted(_made(on_change), key=_rank)
+
+    def for_delivery(self, source: str, destination: str) -> Mover:
+        """The mover for a delivery between two URLs. Raises LookupError where there is none."""
+        here, there = _scheme(source), _scheme(destination)
+        for mover in self._movers:
+            if here in mover.abilities.reads and there in mover.abilities.writes:
+                return mover
+        if not any(here in mover.abilities.reads for mover in self._movers):
+            raise LookupError(f"no mover installed here reads {here}://")
+        raise LookupError(f"no mover installed here writes {there}:// from {here}://")
+
+    def for_storage(self, storage: Storage) -> Mover:
+        """The mover that scans and clears a storage. Raises LookupError where there is none."""
+        scheme = _scheme(storage.url)
+        able = [mover for mover in self._movers if scheme in mover.abilities.reads and mover.abilities.scan]
+        for mover in sorted(able, key=lambda mover: not _removes(mover, scheme)):
+            return mover
+        raise LookupError(f"storage {storage.name}: no mover installed here lists {scheme}://")
+
+    def close(self) -> None:
+        """Close every mover."""
+        for mover in self._movers:
+            mover.close()
+
+
+def _made(on_change: Callable[[], None]) -> Iterator[Mover]:
+    for name in installed():
+        try:
+            mover: Mover = adapters.factory(GROUP, name)(on_change)
+            adapters.check_methods(mover, f"mover {name!r}", METHODS)
+        except Exception as error:  # an adapter may be anybody's
+            log.warning("mover %s is left out: %s", name, error)
+        else:
+            yield mover
+
+
+def _rank(mover: Mover) -> tuple[bool, int, str]:
+    abilities = mover.abilities
+    return not abilities.third_party, len(abilities.reads | abilities.writes), abilities.name
+
+
+def _removes(mover: Mover, scheme: str) -> bool:
+    return mover.abilities.remove and scheme in mover.abilities.writes
+
+
+def _scheme(url: str) -> str:
+    return url.partition("://")[0]

@@ -1,0 +1,119 @@
+"""Blocking copies as deliveries that are started, polled and cancelled: a daemon thread for each."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from pilotage.ports.moving import Delivered, Delivery, DeliveryStatus, Progress, Started, StorageError
+
+log = logging.getLogger(__name__)
+
+Copy = Callable[[Delivery, Progress], Delivered]
+"""Delivers one file, calling progress as it goes. Raises StorageError."""
+
+MOST_AT_ONCE = 2000
+"""Threads under way, those that hang included; further deliveries are refused."""
+
+MOST_ENDED = 10_000
+"""Ended deliveries that are remembered, the latest ones."""
+
+GRACE = 5.0
+"""Seconds that deliveries have to give up when they are closed; one that hangs is left behind."""
+
+
+class Cancelled(Exception):
+    """A delivery was given up while its bytes were under way."""
+
+
+@dataclass(slots=True)
+class _Running:
+    delivery: Delivery
+    read: int = 0
+    cancelled: bool = False
+
+    def progress(self, read: int) -> None:
+        """Note how many bytes were read. Raises Cancelled, by which a copy learns that nobody wants it."""
+        self.read = read
+        if self.cancelled:
+            raise Cancelled("the delivery was cancelled")
+
+
+class CopyThreads:
+    """Runs a blocking copy for each delivery, on a thread of its own that nothing waits for.
+
+    A storage may hang for ever: that holds up no other delivery, and not the end of the process.
+    """
+
+    def __init__(self, copy: Copy, on_change: Callable[[], None], most: int = MOST_AT_ONCE) -> None:
+        self._copy = copy
+        self._on_change = on_change
+        self._most = most
+        self._lock = threading.Lock()
+        self._count = 0
+        self._closed = False
+        self._running: dict[str, _Running] = {}
+        self._ended: dict[str, DeliveryStatus] = {}
+
+    def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
+        """Begin each delivery, up to ``most`` at once."""
+        return [self._start(delivery) for delivery in deliveries]
+
+    def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
+        """Tell the status of each delivery, also later, until many others have ended."""
+        return {reference: self._status(reference) for reference in references}
+
+    def cancel(self, references: Collection[str]) -> None:
+        """Give deliveries up at the next bytes that they read."""
+        with self._lock:
+            for reference in references:
+                if reference in self._running:
+                    self._running[reference].cancelled = True
+
+    def close(self) -> None:
+        """Give up every delivery, and wait a little for those that do not hang."""
+        with self._lock:
+            self._closed = True
+            references = list(self._running)
+        self.cancel(references)
+        end = time.monotonic() + GRACE
+        while self._running and time.monotonic() < end:
+            time.sleep(0.02)
+
+    def _start(self, delivery: Delivery) -> Started:
+        with self._lock:
+            if self._closed:
+                return Started(error="the mover is closed")
+            if len(self._running) >= self._most:
+                return Started(error=f"{self._most} deliveries are under way: wait until some have ended")
+            self._count += 1
+            reference = f"{delivery.transfer}.{delivery.attempt}.{self._count}"
+            running = self._running[reference] = _Running(delivery)
+        name = f"mover-{delivery.transfer}"
+        threading.Thread(target=self._run, args=(reference, running), name=name, daemon=True).start()
+        return Started(reference=reference)
+
+    def _run(self, reference: str, running: _Running) -> None:
+        try:
+            found = self._copy(running.delivery, running.progress)
+            status = DeliveryStatus(state="delivered", bytes=found.size, checksum=found.checksum)
+        except StorageError as error:
+            status = DeliveryStatus(state="failed", bytes=running.read, error=str(error))
+        except Exception as error:
+            log.exception("transfer %d: unexpected fault", running.delivery.transfer)
+            status = DeliveryStatus(
+                state="failed", bytes=running.read, error=f"{type(error).__name__}: {error}"
+            )
+        with self._lock:
+            del self._running[reference]
+            self._ended[reference] = status
+            while len(self._ended) > MOST_ENDED:
+                del self._ended[next(iter(self._ended))]
+        self._on_change()
+
+    def _status(self, reference: str) -> DeliveryStatus:
+        with self._lock:
+            if reference in self._running:
+                return DeliveryStatus(state="moving", bytes=self._running[reference].read)
+            return self._ended.get(reference, DeliveryStatus(state="unknown"))

@@ -1,0 +1,129 @@
+"""Movers are found by entry points and chosen by their abilities."""
+
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.model.federation import Storage
+from pilotage.movers import loader
+from pilotage.ports import adapters
+from pilotage.ports.moving import Abilities
+
+
+def nothing() -> None:
+    """Nobody is told."""
+
+
+class Stranger:
+    """A mover of somebody else's."""
+
+    stated = Abilities(
+        name="copier", reads=frozenset({"x", "y"}), writes=frozenset({"x"}), scan=True, remove=True
+    )
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self.abilities, self.closed = self.stated, False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in loader.METHODS:
+            return lambda *_: None
+        raise AttributeError(name)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class ThirdParty(Stranger):
+    stated = Abilities(
+        name="fts", reads=frozenset({"x", "z"}), writes=frozenset({"x", "z"}), third_party=True
+    )
+
+
+class Lister(Stranger):
+    stated = Abilities(name="lister", reads=frozenset({"x"}), writes=frozenset(), scan=True)
+
+
+class Broken:
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        raise OSError("no licence")
+
+
+class NoMover:
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        pass
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def install(**classes: str) -> None:
+        entries = [EntryPoint(name, value, loader.GROUP) for name, value in classes.items()]
+        monkeypatch.setattr(adapters, "entry_points", lambda **_: entries)
+
+    return install
+
+
+HERE = "tests.movers.test_loader"
+
+
+def test_third_party_comes_first_and_streams_do_the_rest(installed: Callable[..., None]) -> None:
+    installed(a=f"{HERE}:Stranger", b=f"{HERE}:ThirdParty", c=f"{HERE}:Lister")
+    movers = loader.Movers(nothing)
+    chosen = {
+        pair: movers.for_delivery(*pair).abilities.name for pair in (("x://a", "x://b"), ("y://a", "x://b"))
+    }
+    assert chosen == {("x://a", "x://b"): "fts", ("y://a", "x://b"): "copier"}
+    assert movers.for_storage(Storage(name="s", site="s", url="x://a")).abilities.name == "copier"
+    movers.close()
+
+
+def test_what_nobody_can_do_is_said(installed: Callable[..., None]) -> None:
+    installed(a=f"{HERE}:Stranger")
+    movers = loader.Movers(nothing)
+    with pytest.raises(LookupError, match="no mover installed here reads s3://"):
+        movers.for_delivery("s3://a", "x://b")
+    with pytest.raises(LookupError, match="no mover installed here writes y:// from x://"):
+        movers.for_delivery("x://a", "y://b")
+    with pytest.raises(LookupError, match="storage s: no mover installed here lists s3://"):
+        movers.for_storage(Storage(name="s", site="s", url="s3://a"))
+
+
+def test_a_mover_that_cannot_be_made_is_left_out_and_logged(
+    installed: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    installed(
+        a=f"{HERE}:Broken",
+        b="no.such.module:X",
+        c=f"{HERE}:NoMover",
+        d=f"{HERE}:nowhere",
+        e=f"{HERE}:Stranger",
+    )
+    movers = loader.Movers(nothing)
+    assert movers.for_delivery("x://a", "x://b").abilities.name == "copier"
+    text = caplog.text
+    assert "mover a is left out: no licence" in text
+    assert "mover b is left out: adapter 'b' (no.such.module:X) cannot be imported" in text
+    assert "mover 'c': NoMover has no method start, poll" in text
+    assert "mover d is left out" in text
+
+
+def test_a_name_offered_by_two_packages_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entries = [EntryPoint("a", f"{HERE}:{name}", loader.GROUP) for name in ("Stranger", "Lister")]
+    monkeypatch.setattr(adapters, "entry_points", lambda **_: entries)
+    with pytest.raises(
+        adapters.AdapterError, match=r"offered more than once: .*Lister, .*Stranger; uninstall"
+    ):
+        adapters.factory(loader.GROUP, "a")
+
+
+def test_the_house_s_own_moves_files(tmp_path: Path) -> None:
+    movers = loader.Movers(nothing)
+    mover = movers.for_storage(Storage(name="s", site="s", url=f"file://{tmp_path}"))
+    assert "file" in mover.abilities.writes
+    assert "https" in mover.abilities.reads - mover.abilities.writes
+    assert not mover.abilities.reads & {"zip", "simplecache", "reference"}
+    movers.close()
