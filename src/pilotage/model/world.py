@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 
 from .federation import Federation
 from .identity import Identity
+from .observations import DeliverySighting, PilotSighting, PilotSubmission
 from .states import JobState, Kind
 from .work import (
     Checksum,
@@ -174,3 +175,6 @@ class World:
     usages: tuple[JobUsage, ...] = ()
     requests: tuple[MatchRequest, ...] = ()
     reports: tuple[Report, ...] = ()
+    submissions: tuple[PilotSubmission, ...] = ()
+    sightings: tuple[PilotSighting, ...] = ()
+    deliveries: tuple[DeliverySighting, ...] = ()

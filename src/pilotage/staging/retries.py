@@ -1,6 +1,7 @@
 """What the end of a delivery means for its transfer. Every move is fenced by the attempt that ended."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from pilotage.model.decision import Change, Decision, Move, Value
 from pilotage.model.federation import StagingConstants
@@ -12,10 +13,15 @@ from pilotage.model.world import World
 from .groups import move
 
 
-def after_delivery(transfer: Transfer, now: float) -> Move:
+def after_deliveries(transfers: Iterable[Transfer], now: float) -> tuple[Move, ...]:
     """DELIVERING->FINISHING: the bytes are there, size and checksum right. ``now`` in s since 1970."""
     changes: dict[str, Value] = {"ended": now, "error": "", "heartbeat": None}
-    return move([transfer], TransferState.FINISHING, "delivered", changes=changes)[0]
+    return move(transfers, TransferState.FINISHING, "delivered", changes=changes)
+
+
+def after_delivery(transfer: Transfer, now: float) -> Move:
+    """The same for one."""
+    return after_deliveries([transfer], now)[0]
 
 
 def after_failure(

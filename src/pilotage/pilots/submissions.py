@@ -1,0 +1,87 @@
+"""What computing elements told of pilots: those they took or refused, and those that ended there (P10)."""
+
+from collections import defaultdict
+
+from pilotage.model.decision import Change, Decision, Move, Touch, Value
+from pilotage.model.observations import PilotSighting
+from pilotage.model.states import PilotState
+from pilotage.model.work import Pilot
+from pilotage.model.world import World
+
+
+def observed(world: World) -> Decision:
+    """Record submissions, and give up pilots that ended at their site without a word.
+
+    A submitted pilot becomes SUBMITTED with its reference; one that has called home already only gets the
+    reference. One that was refused FAILS with the error. Jobs of a pilot that ended stay its own until it
+    has been silent for the heartbeat time-out: it may have payloads left (T).
+    """
+    pilots = {pilot.id: pilot for pilot in world.pilots}
+    changes = (*_submitted(world, pilots), *_refused(world, pilots), *_ended(world, pilots))
+    return Decision(step="provision", time=world.time, seed=world.seed, changes=changes)
+
+
+def _submitted(world: World, pilots: dict[int, Pilot]) -> list[Change]:
+    """The reference is set apart from the state: a quick pilot may call home before this is committed."""
+    taken: dict[str, list[int]] = defaultdict(list)
+    references: list[Change] = []
+    for submission in world.submissions:
+        pilot = pilots.get(submission.pilot)
+        if pilot is None or submission.error:
+            continue
+        if pilot.state is PilotState.CREATED:
+            taken[pilot.queue].append(pilot.id)
+        changes: dict[str, Value] = {"reference": submission.reference}
+        references.append(Touch(kind="pilot", ids=(pilot.id,), changes=changes))
+    moves = [
+        Move(
+            kind="pilot",
+            ids=tuple(sorted(ids)),
+            source=PilotState.CREATED,
+            target=PilotState.SUBMITTED,
+            cause=f"in the queue of {queue}",
+        )
+        for queue, ids in sorted(taken.items())
+    ]
+    return [*moves, *references]
+
+
+def _refused(world: World, pilots: dict[int, Pilot]) -> list[Move]:
+    errors = {
+        submission.pilot: f"not submitted: {submission.error}"
+        for submission in world.submissions
+        if submission.error
+    }
+    return _failed(world, pilots, errors, (PilotState.CREATED,))
+
+
+def _ended(world: World, pilots: dict[int, Pilot]) -> list[Move]:
+    errors = {sighting.pilot: _reason(sighting) for sighting in world.sightings if sighting.state == "ended"}
+    return _failed(world, pilots, errors, (PilotState.SUBMITTED, PilotState.RUNNING))
+
+
+def _reason(sighting: PilotSighting) -> str:
+    reason = f": {sighting.reason}" if sighting.reason else ""
+    code = "" if sighting.exit_code is None else f" (exit code {sighting.exit_code})"
+    return f"ended without a word{reason}{code}"
+
+
+def _failed(
+    world: World, pilots: dict[int, Pilot], errors: dict[int, str], sources: tuple[PilotState, ...]
+) -> list[Move]:
+    """One move for all pilots that fail from the same state for the same reason."""
+    alike: dict[tuple[PilotState, str], list[int]] = defaultdict(list)
+    for id_, error in errors.items():
+        if id_ in pilots and pilots[id_].state in sources:
+            alike[pilots[id_].state, error].append(id_)
+    return [
+        Move(
+            kind="pilot",
+            ids=tuple(sorted(ids)),
+            source=state,
+            target=PilotState.FAILED,
+            cause=error,
+            changes={"error": error, "ended": world.time},
+        )
+        for (state, error), ids in sorted(alike.items())
+    ]

@@ -1,0 +1,74 @@
+"""What computing elements told of pilots, and what becomes of them."""
+
+from typing import Any
+
+import pytest
+
+from pilotage.model.decision import Move, Touch
+from pilotage.model.observations import PilotSighting, PilotSubmission
+from pilotage.model.states import PilotState as P
+from pilotage.pilots.submissions import observed
+
+from .policy_worlds import NOW, pilot, world
+
+
+def moves(**told: Any) -> list[tuple[tuple[int, ...], P, P, str]]:
+    """Ids, source, target and error of each move."""
+    decision = observed(world(**told))
+    return [
+        (move.ids, P(move.source), P(move.target), str(move.changes.get("error", "")))
+        for move in decision.moves
+    ]
+
+
+def created(*ids: int) -> tuple[Any, ...]:
+    return tuple(pilot(id_, P.CREATED, reference="", heartbeat=None) for id_ in ids)
+
+
+def test_submitted_pilots_become_so_with_their_reference() -> None:
+    told = tuple(PilotSubmission(pilot=id_, reference=f"batch-{id_}") for id_ in (2, 1))
+    decision = observed(world(pilots=created(1, 2, 3), submissions=told))
+    (move,) = decision.moves
+    assert (move.ids, move.source, move.target) == ((1, 2), P.CREATED, P.SUBMITTED)
+    references = {change.ids: change.changes for change in decision.changes if isinstance(change, Touch)}
+    assert references == {(1,): {"reference": "batch-1"}, (2,): {"reference": "batch-2"}}
+    assert isinstance(decision.changes[0], Move), "a touch finds the pilot wherever it is by then"
+
+
+def test_of_a_pilot_that_called_home_first_only_the_reference_is_news() -> None:
+    told = (PilotSubmission(pilot=1, reference="batch-1"),)
+    decision = observed(world(pilots=(pilot(1, reference=""),), submissions=told))
+    assert decision.changes == (Touch(kind="pilot", ids=(1,), changes={"reference": "batch-1"}),)
+
+
+def test_refused_pilots_fail_with_the_error_alike_ones_together() -> None:
+    told = tuple(
+        PilotSubmission(pilot=id_, error=error) for id_, error in ((1, "full"), (2, "x"), (3, "full"))
+    )
+    assert moves(pilots=created(1, 2, 3), submissions=told) == [
+        ((1, 3), P.CREATED, P.FAILED, "not submitted: full"),
+        ((2,), P.CREATED, P.FAILED, "not submitted: x"),
+    ]
+    assert moves(pilots=(pilot(1),), submissions=told) == [], "it called home: the refusal was wrong"
+
+
+@pytest.mark.parametrize("state", [P.SUBMITTED, P.RUNNING])
+def test_pilots_that_ended_at_their_site_fail_and_say_how(state: P) -> None:
+    told = (
+        PilotSighting(pilot=1, state="ended"),
+        PilotSighting(pilot=2, state="ended", reason="NODE_FAIL", exit_code=137),
+        PilotSighting(pilot=3, state="running"),
+        PilotSighting(pilot=4, state="waiting"),
+    )
+    assert moves(pilots=tuple(pilot(id_, state) for id_ in (1, 2, 3, 4)), sightings=told) == [
+        ((1,), state, P.FAILED, "ended without a word"),
+        ((2,), state, P.FAILED, "ended without a word: NODE_FAIL (exit code 137)"),
+    ]
+    assert observed(world(pilots=(pilot(1, state),), sightings=told[:1])).moves[0].changes["ended"] == NOW
+
+
+def test_what_is_told_of_pilots_that_are_over_or_unknown_changes_nothing() -> None:
+    told = (PilotSighting(pilot=1, state="ended"), PilotSighting(pilot=9, state="ended"))
+    assert moves(pilots=(pilot(1, P.FINISHED),), sightings=told) == []
+    late = (PilotSubmission(pilot=9, reference="batch-9"), PilotSubmission(pilot=9, error="x"))
+    assert observed(world(submissions=late)).changes == ()
