@@ -234,6 +234,8 @@ def _filesystem(url: str, options: Mapping[str, Any]) -> "tuple[fsspec.AbstractF
 
 def _open(place: Place) -> "tuple[fsspec.AbstractFileSystem, str]":
     """The path is joined to the root, never to the URL, which fsspec may read as a chain of filesystems."""
+    if not is_below(place.path):
+        raise StorageError(f"{place.path!r} is not a path below {place.url}")
     filesystem, root = _filesystem(place.url, place.options)
     return filesystem, f"{root}/{place.path}"
 

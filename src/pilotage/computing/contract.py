@@ -1,0 +1,122 @@
+"""What every computing element adapter promises, as one function for the tests of those who write one."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from pilotage.ports.computing import Capacity, ComputingElementPort, PilotOrder, PilotStatus, Submitted
+
+STATES = ("waiting", "running", "ended", "unknown")
+STRANGE = ("nobody's", "", "0", "../../etc")
+"""References that no adapter ever gave."""
+
+
+def violations(
+    make: Callable[[Mapping[str, Any]], ComputingElementPort],
+    options: Mapping[str, Any],
+    orders: Sequence[PilotOrder],
+    patience: float = 60,
+) -> list[str]:
+    """Where an adapter breaks its promises; empty where it keeps them all.
+
+    ``make`` is what the adapter's entry point stands for. ``orders`` are two pilots or more that would live
+    until they are cancelled; all are ended in the end. What does not happen within ``patience`` s is taken
+    for never.
+    """
+    faults = list(_options(make, options))
+    element = make(options)
+    faults += _nothing(element)
+    answers = element.submit(orders)
+    references = [answer.reference for answer in answers if answer.reference]
+    try:
+        faults += _submitted(orders, answers)
+        faults += _seen(element, references, orders)
+        faults += _others(element, references)
+        if references:
+            faults += _ended(element, references[:1], references[1:], patience)
+    finally:
+        element.cancel(references)
+    faults += _ended(element, references, [], patience)
+    return faults
+
+
+def _options(
+    make: Callable[[Mapping[str, Any]], ComputingElementPort], options: Mapping[str, Any]
+) -> Iterator[str]:
+    try:
+        make({**options, "no_such_option": 1})
+    except ValueError as error:
+        if "no_such_option" not in str(error):
+            yield f"the error for an unknown option does not name it: {error}"
+    else:
+        yield "an unknown option is no ValueError"
+
+
+def _nothing(element: ComputingElementPort) -> Iterator[str]:
+    if list(element.submit([])) or dict(element.poll([])):
+        yield "nothing asked, something answered"
+    element.cancel([])
+
+
+def _submitted(orders: Sequence[PilotOrder], answers: Sequence[Submitted]) -> Iterator[str]:
+    if len(answers) != len(orders):
+        yield f"{len(orders)} orders have {len(answers)} answers"
+    for order, answer in zip(orders, answers, strict=False):
+        if bool(answer.reference) == bool(answer.error):
+            yield f"the answer for {order.name} is not a reference or else an error: {answer}"
+        if answer.error:
+            yield f"{order.name} was not submitted: {answer.error}"
+        if order.token in f"{answer.reference} {answer.error}":
+            yield f"the answer for {order.name} shows its token"
+    references = [answer.reference for answer in answers]
+    if len(set(references)) != len(references):
+        yield f"references are given twice: {references}"
+
+
+def _seen(
+    element: ComputingElementPort, references: Collection[str], orders: Sequence[PilotOrder]
+) -> Iterator[str]:
+    found = element.poll([*references, *STRANGE])
+    if found.keys() != {*references, *STRANGE}:
+        yield "the statuses are not those that were asked for"
+    for reference, status in found.items():
+        if status.state not in STATES:
+            yield f"{reference!r} has the state {status.state!r}"
+        elif reference in STRANGE and status.state != "unknown":
+            yield f"a reference that it never gave, {reference!r}, is {status.state} and not unknown"
+        elif reference not in STRANGE and status.state in ("ended", "unknown"):
+            yield f"a pilot that was just submitted is {status.state}: {status.reason}"
+        if any(order.token in status.reason for order in orders):
+            yield f"the status of {reference!r} shows a token"
+    for name in ("slots", "running", "waiting"):
+        count = getattr(capacity := element.capacity(), name)
+        if not isinstance(capacity, Capacity) or (count is not None and count < 0):
+            yield f"capacity: {name} is {count}"
+
+
+def _others(element: ComputingElementPort, references: Collection[str]) -> Iterator[str]:
+    """What somebody else's references do: nothing."""
+    element.cancel(STRANGE)
+    for reference, status in element.poll(references).items():
+        if status.state == "ended":
+            yield f"cancelling references that it never gave ended {reference}"
+
+
+def _ended(
+    element: ComputingElementPort, cancelled: Collection[str], others: Collection[str], patience: float
+) -> Iterator[str]:
+    for _ in range(2):
+        element.cancel(cancelled)
+    end = time.monotonic() + patience
+    while any(status.state != "ended" for status in element.poll(cancelled).values()):
+        if time.monotonic() > end:
+            yield f"cancelled pilots do not end: {_states(element.poll(cancelled))}"
+            return
+        time.sleep(0.05)
+    for reference, status in element.poll(others).items():
+        if status.state == "ended":
+            yield f"cancelling another pilot ended {reference}"
+
+
+def _states(found: Mapping[str, PilotStatus]) -> str:
+    return ", ".join(f"{reference} {status.state}" for reference, status in found.items())

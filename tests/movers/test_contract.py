@@ -1,0 +1,128 @@
+"""The house's movers keep the contract, and the contract finds those that do not."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from pilotage.model.federation import Storage
+from pilotage.model.work import InputFile
+from pilotage.movers.contract import Rig, violations
+from pilotage.movers.filesystems import Filesystems
+from pilotage.ports.moving import Delivered, Delivery, DeliveryStatus, Progress, Started
+
+
+def local_rig(place: Path) -> Rig:
+    """Two directories."""
+    roots = {name: place / name for name in ("north", "south")}
+
+    def put(storage: Storage, path: str, content: bytes) -> None:
+        file = roots[storage.name] / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+    def read(storage: Storage, path: str) -> bytes | None:
+        file = roots[storage.name] / path
+        return file.read_bytes() if file.exists() else None
+
+    def names(storage: Storage) -> list[str]:
+        root = roots[storage.name]
+        return sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
+
+    north, south = (Storage(name=name, site=name, url=f"file://{root}") for name, root in roots.items())
+    return Rig(source=north, destination=south, put=put, read=read, names=names)
+
+
+def memory_rig() -> Rig:
+    """Two folders of fsspec's memory."""
+    memory = fsspec.filesystem("memory")
+    memory.store.clear()
+
+    def put(storage: Storage, path: str, content: bytes) -> None:
+        memory.pipe_file(f"/{storage.name}/{path}", content)
+
+    def read(storage: Storage, path: str) -> bytes | None:
+        return (
+            memory.cat_file(f"/{storage.name}/{path}") if memory.exists(f"/{storage.name}/{path}") else None
+        )
+
+    def names(storage: Storage) -> list[str]:
+        return sorted(path.removeprefix(f"/{storage.name}/") for path in memory.find(f"/{storage.name}"))
+
+    north, south = (Storage(name=name, site=name, url=f"memory://{name}") for name in ("north", "south"))
+    return Rig(source=north, destination=south, put=put, read=read, names=names)
+
+
+def test_fsspec_keeps_the_contract_in_memory() -> None:
+    assert violations(Filesystems, memory_rig()) == []
+
+
+def test_fsspec_keeps_the_contract_with_files(tmp_path: Path) -> None:
+    assert violations(Filesystems, local_rig(tmp_path)) == []
+
+
+class Faulty(Filesystems):
+    """A mover whose every fault is asked for by name."""
+
+    def __init__(self, on_change: Callable[[], None], fault: str) -> None:
+        super().__init__(on_change)
+        self.fault = fault
+        self._original = self._copy
+        self._copy = self._faulty
+
+    def _faulty(self, delivery: Delivery, progress: Progress) -> Delivered:
+        if self.fault == "scratch stays":
+            delivery = replace(delivery, scratch=False)
+        if self.fault == "source goes":
+            delivery = replace(delivery, scratch=True)
+        if self.fault == "checksum unchecked":
+            delivery = replace(delivery, checksum="")
+        return self._original(delivery, progress)
+
+    def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
+        answers = super().start(deliveries)
+        return [Started(reference="same")] * len(answers) if self.fault == "same reference" else answers
+
+    def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
+        found = super().poll(references)
+        if self.fault == "unknown fails":
+            return {
+                reference: DeliveryStatus(state="failed", error="?") if status.state == "unknown" else status
+                for reference, status in found.items()
+            }
+        if self.fault == "counts nothing":
+            return {reference: replace(status, bytes=0) for reference, status in found.items()}
+        return found
+
+    def scan(self, storage: Storage, glob: str) -> list[InputFile]:
+        return super().scan(storage, glob)[:: -1 if self.fault == "scan unsorted" else 1]
+
+    def remove(self, storage: Storage, prefix: str) -> None:
+        if self.fault == "remove nothing":
+            return
+        super().remove(storage, prefix)
+
+    def close(self) -> None:
+        if self.fault != "open for ever":
+            super().close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("scratch stays", "delivered from the scratch area is still there"),
+        ("source goes", "a source that is not scratch is changed"),
+        ("checksum unchecked", "a file of another checksum does not fail"),
+        ("same reference", "two deliveries have the references"),
+        ("unknown fails", "a reference that it never gave is not unknown"),
+        ("counts nothing", "bytes counts 0"),
+        ("scan unsorted", "scanned/* finds ['scanned/b', 'scanned/a']"),
+        ("remove nothing", "removing .scratch/contract/1.1 leaves"),
+        ("open for ever", "a closed mover starts deliveries"),
+    ],
+)
+def test_the_contract_finds_a_mover_that_breaks_it(tmp_path: Path, fault: str, said: str) -> None:
+    found = violations(lambda on_change: Faulty(on_change, fault), local_rig(tmp_path), patience=2)
+    assert [text for text in found if said in text], found
