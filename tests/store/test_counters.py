@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
+from pilotage.model.counters import COUNTERS
 from pilotage.model.decision import Change, Claim, Create, Move, Value
 from pilotage.model.states import TRANSITIONS, Kind, State
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, TaskSpec
-from pilotage.model.world import COUNTERS
 from pilotage.store import Store
 from pilotage.store.tables import RECORDS, counters, events
 

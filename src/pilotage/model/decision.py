@@ -24,7 +24,7 @@ KINDS: Mapping[type, Kind] = {NewTask: "task", NewJob: "job", NewTransfer: "tran
 class Claim:
     """Capacity that a change takes: records counted under ``key`` in ``states`` must not exceed ``limit``.
 
-    ``counter`` names one of the store's counters (``model.world.COUNTERS``) and ``key`` a row of it, where
+    ``counter`` names one of the store's counters (``model.counters.COUNTERS``) and ``key`` a row of it, where
     None stands for any value. Of a change's records only as many are accepted as still fit.
     """
 

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from .federation import Federation
 from .identity import Identity
 from .observations import DeliverySighting, PilotSighting, PilotSubmission
-from .states import JobState, Kind
+from .states import JobState
 from .work import (
     Checksum,
     Count,
@@ -25,16 +25,6 @@ from .work import (
     Task,
     Transfer,
 )
-
-COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
-    "jobs_by_queue": ("job", ("queue", "share")),
-    "jobs_by_task": ("job", ("task",)),
-    "jobs_by_task_queue": ("job", ("queue", "requirements")),
-    "transfers_by_share": ("transfer", ("share",)),
-    "transfers_by_link": ("transfer", ("source", "destination")),
-    "pilots_by_queue": ("pilot", ("queue",)),
-}
-"""What the store counts: one row of a counter for each value of these columns and each state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, inf
 
+from pilotage.model.counters import PILOTS_BY_QUEUE
 from pilotage.model.decision import Claim, Create, Decision
 from pilotage.model.federation import ComputingElement, DirectorConstants, Queue
 from pilotage.model.identity import Identity
@@ -160,7 +161,7 @@ def _create(world: World, queue: Queue, want: Want, pilots: int) -> Create:
     private = int(random.binomial(pilots, fraction))
     records = (_pilot(queue, want, private=True),) * private
     records += (_pilot(queue, want, private=False),) * (pilots - private)
-    limit = Claim(counter="pilots_by_queue", key=(queue.name,), states=LIVE_PILOTS, limit=element.max_pilots)
+    limit = Claim(counter=PILOTS_BY_QUEUE, key=(queue.name,), states=LIVE_PILOTS, limit=element.max_pilots)
     return Create(records=records, cause=f"{want.jobs} jobs wait for pilots", claims=(limit,))
 
 

@@ -8,6 +8,7 @@ from heapq import heapify, heappop, heapreplace
 
 from numpy.random import default_rng
 
+from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.decision import Change, Claim, Decision, Move, Touch
 from pilotage.model.federation import StagingConstants
 from pilotage.model.states import TransferState
@@ -235,7 +236,7 @@ def _starting(world: World, line: _Line, count: int, emergency: bool) -> Move:
         changes={"heartbeat": world.time, "started": world.time, "wake_at": None, "emergency": emergency},
         claims=tuple(
             Claim(
-                counter="transfers_by_share",
+                counter=TRANSFERS_BY_SHARE,
                 key=(share,),
                 states=(TransferState.DELIVERING,),
                 limit=limit,

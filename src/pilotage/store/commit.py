@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Update, bindparam, delete, insert, select, update
 
+from pilotage.model.counters import COUNTERS
 from pilotage.model.decision import (
     KINDS,
     Change,
@@ -23,7 +24,6 @@ from pilotage.model.decision import (
 )
 from pilotage.model.documents import to_json
 from pilotage.model.states import LIVE, Kind, State, is_allowed
-from pilotage.model.world import COUNTERS
 
 from .counters import KEY_COLUMNS, Deltas
 from .creation import Creator

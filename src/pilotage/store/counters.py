@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from pilotage.model.counters import COUNTERS
 from pilotage.model.decision import Claim
 from pilotage.model.states import Kind
-from pilotage.model.world import COUNTERS
 
 from .tables import counters
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
 from pilotage.model.decision import Choice
 from pilotage.model.documents import from_json
 from pilotage.model.identity import Identity
@@ -57,7 +58,7 @@ _COUNTS = (
 )
 _BY_SHARE = (
     select(_c.second, _c.state, func.sum(_c.count))
-    .where(_c.counter == "jobs_by_queue", _c.count > 0)
+    .where(_c.counter == JOBS_BY_QUEUE, _c.count > 0)
     .group_by(_c.second, _c.state)
     .order_by(_c.second, _c.state)
 )
@@ -84,7 +85,7 @@ class Queries:
 
         def read(connection: Connection) -> list[TaskView]:
             found = connection.execute(query).all()
-            counts = _counts(connection, "job", "jobs_by_task", [str(row.id) for row in found])
+            counts = _counts(connection, "job", JOBS_BY_TASK, [str(row.id) for row in found])
             return [TaskView(**_task(row, counts)) for row in found]
 
         return self._database.read(read)
@@ -96,7 +97,7 @@ class Queries:
             row = connection.execute(_TASK_WHOLE.where(_t.id == task)).one_or_none()
             if row is None:
                 return None
-            counts = _counts(connection, "job", "jobs_by_task", [str(task)])
+            counts = _counts(connection, "job", JOBS_BY_TASK, [str(task)])
             return TaskDetails(
                 **_task(row, counts),
                 spec=self._specs.of(connection, [task])[task],
@@ -214,8 +215,8 @@ class Queries:
         """Every queue of the federation by name, with its counts. Raises :class:`NoFederation`."""
 
         def read(connection: Connection) -> list[QueueView]:
-            waiting = _counts(connection, "job", "jobs_by_queue")
-            held = _counts(connection, "pilot", "pilots_by_queue")
+            waiting = _counts(connection, "job", JOBS_BY_QUEUE)
+            held = _counts(connection, "pilot", PILOTS_BY_QUEUE)
             return [
                 QueueView(
                     name=queue.name,
@@ -238,7 +239,7 @@ class Queries:
         def read(connection: Connection) -> list[ShareView]:
             declared = {share.name: share for share in self._federations.current(connection).shares}
             working = _by_name("job", connection.execute(_BY_SHARE))
-            moving = _counts(connection, "transfer", "transfers_by_share")
+            moving = _counts(connection, "transfer", TRANSFERS_BY_SHARE)
             return [
                 ShareView(
                     name=name,

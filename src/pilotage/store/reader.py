@@ -6,6 +6,13 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
+from pilotage.model.counters import (
+    JOBS_BY_QUEUE,
+    JOBS_BY_TASK,
+    JOBS_BY_TASK_QUEUE,
+    PILOTS_BY_QUEUE,
+    TRANSFERS_BY_LINK,
+)
 from pilotage.model.states import LIVE_PILOTS, LIVE_TRANSFERS, JobState, PilotState, TransferState
 from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
@@ -49,17 +56,17 @@ _REPLICAS = (
 )
 _JOB_COUNTS = (
     select(_c.first, _c.second, _c.state, _c.count)
-    .where(_c.counter == "jobs_by_queue", _c.state.in_(_LIVE_COUNTED), _c.count > 0)
+    .where(_c.counter == JOBS_BY_QUEUE, _c.state.in_(_LIVE_COUNTED), _c.count > 0)
     .order_by(_c.first, _c.second, _c.state)
 )
 _LINK_COUNTS = (
     select(_c.first, _c.second, func.sum(_c.count))
-    .where(_c.counter == "transfers_by_link", _c.state.in_([str(s) for s in LIVE_TRANSFERS]), _c.count > 0)
+    .where(_c.counter == TRANSFERS_BY_LINK, _c.state.in_([str(s) for s in LIVE_TRANSFERS]), _c.count > 0)
     .group_by(_c.first, _c.second)
     .order_by(_c.first, _c.second)
 )
 _TASK_COUNTS = select(_c.first, _c.state, _c.count).where(
-    _c.counter == "jobs_by_task", among(_c.first, "ids"), _c.count > 0
+    _c.counter == JOBS_BY_TASK, among(_c.first, "ids"), _c.count > 0
 )
 _HIGHEST = (
     select(_j.priority)
@@ -70,7 +77,7 @@ _HIGHEST = (
 )
 _TASK_QUEUES = (
     select(_c.first, _c.second, _c.count, _HIGHEST)
-    .where(_c.counter == "jobs_by_task_queue", _c.state == str(JobState.ACTIVATED), _c.count > 0)
+    .where(_c.counter == JOBS_BY_TASK_QUEUE, _c.state == str(JobState.ACTIVATED), _c.count > 0)
     .order_by(_c.first, _c.second)
 )
 _TASK_QUEUES_OF = _TASK_QUEUES.where(among(_c.first, "queues"))
@@ -80,7 +87,7 @@ _USAGES = (
     .order_by(_j.id)
 )
 _WORKERS = select(_c.first, _c.count).where(
-    _c.counter == "pilots_by_queue", _c.state == str(PilotState.RUNNING), _c.count > 0
+    _c.counter == PILOTS_BY_QUEUE, _c.state == str(PilotState.RUNNING), _c.count > 0
 )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, func, literal, select
 
+from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.states import (
     AT_A_PILOT,
     LIVE_JOBS,
@@ -87,7 +88,7 @@ _TO_MATCH = (
 _AT_WORK = [str(state) for state in LIVE_JOBS if state != JobState.MERGING]
 _WORKING = (
     select(_c.first)
-    .where(_c.counter == "jobs_by_task", _c.state.in_(_AT_WORK), _c.count > 0)
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_(_AT_WORK), _c.count > 0)
     .where(_c.first == _t.id.cast(_c.first.type))
 )
 _TO_COMPLETE = (

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, or_, select
 
+from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import Job, Transfer
 from pilotage.model.world import World
@@ -27,9 +28,7 @@ _X, _J = TransferState, JobState
 
 _SHARES = (
     select(counters.c.first)
-    .where(
-        counters.c.counter == "transfers_by_share", counters.c.state == str(_X.QUEUED), counters.c.count > 0
-    )
+    .where(counters.c.counter == TRANSFERS_BY_SHARE, counters.c.state == str(_X.QUEUED), counters.c.count > 0)
     .order_by(counters.c.first)
 )
 _QUEUED = (

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, not_, select
 
+from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState, TransferState
 from pilotage.model.timeouts import JOB_RULES, resting_queues
 from pilotage.model.work import Job, Pilot
@@ -54,7 +55,7 @@ _LOST = (
 _QUEUES = (
     select(counters.c.first)
     .where(
-        counters.c.counter == "jobs_by_queue",
+        counters.c.counter == JOBS_BY_QUEUE,
         counters.c.state.in_([str(state) for state in UNSTARTED_JOBS]),
         counters.c.count > 0,
     )

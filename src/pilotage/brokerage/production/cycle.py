@@ -9,6 +9,7 @@ from pilotage.brokerage.engine.options import Options
 from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Reasons, examine
+from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.decision import Candidates, Choice, Claim, Decision, Refusal
 from pilotage.model.federation import Federation
 from pilotage.model.states import QUEUED_JOBS, JobState
@@ -147,7 +148,7 @@ class _Cycle:
         moved = 0
         for queue, local, jobs in placed:
             claim = Claim(
-                counter="jobs_by_queue",
+                counter=JOBS_BY_QUEUE,
                 key=(str(self._queues.names[queue]), None),
                 states=_NEAR_STATES if local else QUEUED_JOBS,
                 limit=int(limit.jobs[queue]),
