@@ -1,4 +1,4 @@
-"""What the store counts, kept by its commit: records of a kind in each state, by the values of some columns."""
+"""What the store counts: records of each kind and state, by the values of some of their columns."""
 
 from .states import Kind
 
