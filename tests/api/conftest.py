@@ -22,8 +22,7 @@ from pilotage.model.federation import ComputingElement, Federation, Queue, Site,
 from pilotage.model.identity import Credential, Identity, Role
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewPilot
-from pilotage.store import Store
-from pilotage.store.views import JobDetails
+from pilotage.store import JobDetails, Store
 
 NOW = 1_800_000_000.0
 ALICE = Identity(name="alice", vo="atlas", group="higgs")

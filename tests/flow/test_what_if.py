@@ -15,7 +15,7 @@ from pilotage.model.federation import GlobalShare
 from pilotage.model.states import JobState
 from pilotage.model.work import Measured, MergeSpec
 from pilotage.model.world import World
-from pilotage.store.views import JobView
+from pilotage.store import JobView
 from tests.brokerage.worlds import counts, federation, jobs, queue, task, world
 
 from .house import House

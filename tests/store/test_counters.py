@@ -13,7 +13,9 @@ from pilotage.model.decision import Change, Claim, Create, Move, Value
 from pilotage.model.states import TRANSITIONS, Kind, State
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, TaskSpec
 from pilotage.store import Store
-from pilotage.store.tables import RECORDS, counters, events
+from pilotage.store.counters import counters
+from pilotage.store.events import events
+from pilotage.store.records import RECORDS
 
 from .store_builders import ALICE, NOW, decision, new_transfer
 

@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -189,7 +190,7 @@ def test_each_try_is_told_in_one_line_of_the_drivers_words(
 
 @pytest.mark.parametrize(
     ("url", "message"),
-    [("mysql://x/y", "must begin with sqlite"), ("sqlite://", "memory"), ("sqlite:///:memory:", "memory")],
+    [("mysql://x/y", "must begin with sqlite")],
 )
 def test_an_address_that_cannot_be_a_store_is_refused(url: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -231,3 +232,17 @@ def test_writers_of_one_process_take_turns(store: Store) -> None:
 
 def test_an_empty_create_is_nothing(store: Store) -> None:
     assert store.commit(decision(Create(records=(), cause="c")), "t").created == ((),)
+
+
+def test_a_store_in_memory_serves_many_threads() -> None:
+    store = Store.open("sqlite:///:memory:")
+    other = Store.open("sqlite:///:memory:")
+    task = new_task(store)
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: new_jobs(store, task), range(20)))
+        seen = list(threads.map(lambda _: store.queries.task(task), range(20)))
+    assert sorted(id_ for ids in made for id_ in ids) == list(range(1, 21))
+    assert all(details is not None for details in seen)
+    assert other.queries.task(task) is None
+    store.close()
+    other.close()

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, create_engine, text
 
 from pilotage.store import NewerStore, Store
 from pilotage.store.engine import Database
-from pilotage.store.tables import metadata
+from pilotage.store.records import metadata
 
 CATALOGUE = {
     "sqlite": "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'index')",

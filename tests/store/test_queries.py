@@ -8,8 +8,7 @@ import pytest
 from pilotage.model.identity import Identity
 from pilotage.model.states import PilotState, TaskState, TransferState
 from pilotage.model.work import File, Replica
-from pilotage.store import FederationRenamed, NoFederation, Store
-from pilotage.store.views import ReplicaView
+from pilotage.store import FederationRenamed, NoFederation, ReplicaView, Store
 
 from .store_builders import (
     ALICE,

@@ -2,14 +2,15 @@
 
 from typing import Any
 
+import pytest
 from sqlalchemy import Connection, func, select
 
 from pilotage.model.identity import Credential
+from pilotage.model.states import PilotState as P
 from pilotage.store import Store
-from pilotage.store.tables import tokens
-from pilotage.store.tokens import Tokens
+from pilotage.store.tokens import Tokens, tokens
 
-from .store_builders import ALICE
+from .store_builders import ALICE, move, moved, new_pilot
 
 
 class Clock:
@@ -51,7 +52,7 @@ def test_tokens_differ(store: Store) -> None:
 
 def test_a_token_ends_when_it_expires_and_is_then_forgotten(store: Store) -> None:
     clock = Clock()
-    issued = Tokens(store.database, clock)
+    issued = Tokens(store.database, clock, lambda: "secret" * 8)
     token = issued.create(Credential(role="user", identity=ALICE, expires=200.0))
     clock.now = 199.9
     assert issued.find(token) is not None
@@ -74,3 +75,16 @@ def test_revoking_a_pilot_ends_its_tokens_only(store: Store) -> None:
     assert store.tokens.find(gone) is None
     assert store.tokens.find(other) is not None
     assert store.tokens.find(user) is not None
+
+
+@pytest.mark.parametrize("end", [P.FINISHED, P.FAILED, P.CANCELLED])
+def test_the_commit_that_ends_a_pilot_revokes_its_tokens(store: Store, end: P) -> None:
+    ended, other = new_pilot(store), new_pilot(store)
+    tokens_ = [
+        store.tokens.create(Credential(role="pilot", identity=ALICE, pilot=pilot)) for pilot in (ended, other)
+    ]
+    moved(store, move("pilot", [ended, other], P.CREATED, P.SUBMITTED))
+    assert store.tokens.find(tokens_[0]) is not None
+    moved(store, move("pilot", [ended], P.SUBMITTED, end))
+    assert store.tokens.find(tokens_[0]) is None
+    assert store.tokens.find(tokens_[1]) is not None

@@ -5,8 +5,7 @@ from fastapi import APIRouter, HTTPException, Response
 from pilotage.flow.calls import what_if
 from pilotage.flow.calls.what_if import WhatIf
 from pilotage.model.identity import Credential
-from pilotage.store import Store
-from pilotage.store.views import JobDetails
+from pilotage.store import JobDetails, Store
 
 from .access import Person, may_see
 from .answers import answer, documented

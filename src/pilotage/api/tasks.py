@@ -14,8 +14,7 @@ from pilotage.flow.calls.what_if import WhatIf
 from pilotage.model.identity import Credential
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import TaskSpec
-from pilotage.store import Store
-from pilotage.store.views import TaskDetails, TaskView
+from pilotage.store import Store, TaskDetails, TaskView
 
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of

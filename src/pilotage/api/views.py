@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from pilotage.model.work import Pilot, Transfer
-from pilotage.store.views import DatedChoice, JobView, OutputView, QueueView, ShareView, TaskView
+from pilotage.store import DatedChoice, JobView, OutputView, QueueView, ShareView, TaskView
 
 
 class Tasks(BaseModel):

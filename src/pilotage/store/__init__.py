@@ -1,5 +1,6 @@
-"""What the house remembers: tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
+"""Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
+from .decisions import DatedChoice
 from .errors import (
     FederationRenamed,
     FileConflict,
@@ -9,15 +10,30 @@ from .errors import (
     NoFederation,
     StoreError,
 )
+from .events import EventView
+from .files import OutputView, ReplicaView
+from .jobs import JobDetails, JobView
+from .queues import QueueView, ShareView
 from .store import Store
+from .tasks import TaskDetails, TaskView
 
 __all__ = [
+    "DatedChoice",
+    "EventView",
     "FederationRenamed",
     "FileConflict",
     "IllegalColumn",
     "IllegalTransition",
+    "JobDetails",
+    "JobView",
     "NewerStore",
     "NoFederation",
+    "OutputView",
+    "QueueView",
+    "ReplicaView",
+    "ShareView",
     "Store",
     "StoreError",
+    "TaskDetails",
+    "TaskView",
 ]

@@ -1,13 +1,10 @@
 """The only place that writes what decisions change: what still holds of one, in one transaction."""
 
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, Update, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from pilotage.model.counters import COUNTERS
 from pilotage.model.decision import (
@@ -22,16 +19,17 @@ from pilotage.model.decision import (
     Move,
     Touch,
 )
-from pilotage.model.documents import to_json
-from pilotage.model.states import LIVE, Kind, State, is_allowed
+from pilotage.model.states import LIVE, LIVE_PILOTS, Kind, is_allowed
 
 from .counters import KEY_COLUMNS, Deltas
 from .creation import Creator
+from .decisions import decisions
 from .errors import IllegalColumn, IllegalTransition
 from .events import Events
+from .last_seen import LastSeen
 from .sets import among
-from .sightings import Sightings
-from .tables import RECORDS, decisions
+from .tokens import tokens
+from .working_set import ATTEMPT, ID, KEYS, TASK, Record, WorkingSet
 
 _STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended"}
 _USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir"}
@@ -46,15 +44,16 @@ WRITABLE: dict[Kind, frozenset[str]] = {
 """The columns that a decision may set."""
 
 REPEATED_AFTER = 30.0
-"""How long what a waiting task was told stands before it is told anew, in s."""
+"""Seconds before a waiting task's stored reason is refreshed."""
 
 _UNMOVED = (decisions.c.moved.is_(False), among(decisions.c.task, "tasks"))
 _SAID_LATELY = select(decisions.c.task).where(*_UNMOVED, decisions.c.time > bindparam("time"))
 _FORGET_UNMOVED = delete(decisions).where(*_UNMOVED)
+_REVOKE = delete(tokens).where(among(tokens.c.pilot, "pilots"))
 
 
 def check(decision: Decision) -> None:
-    """Raises IllegalTransition, IllegalColumn or ValueError for what could never be right."""
+    """Refuse what could never be right. Raises IllegalTransition, IllegalColumn and ValueError."""
     for change in decision.changes:
         if isinstance(change, Move | Create):
             _check_claims(change.claims)
@@ -72,7 +71,7 @@ def _check_move(move: Move, choices: int) -> None:
 
 
 def _check_changes(change: Move | Touch) -> None:
-    """A touch may not set what its record is counted by."""
+    """Refuse columns that may not be set; a touch may not set what its record is counted by."""
     keys = KEY_COLUMNS[change.kind] if isinstance(change, Touch) else ()
     allowed = WRITABLE[change.kind] - set(keys)
     if not allowed.issuperset(change.changes):
@@ -92,43 +91,40 @@ Result = tuple[tuple[int, ...], tuple[int | None, ...]]
 """The ids of a change's records that were moved or touched, and of those that came into being."""
 
 
-class Documents:
-    """The reasons of a decision as they are stored, made before the transaction begins."""
-
-    def __init__(self, decision: Decision) -> None:
-        self.rows = [
-            {
-                "task": choice.task,
-                "step": decision.step,
-                "time": decision.time,
-                "document": zlib.compress(to_json(choice)),
-            }
-            for choice in decision.choices
-        ]
-
-
 class Commit:
-    """One decision being applied in one transaction."""
+    """One decision being applied in one transaction; ``documents`` are the rows of its choices."""
 
-    def __init__(self, connection: Connection, decision: Decision, documents: Documents, actor: str) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        decision: Decision,
+        documents: Sequence[Mapping[str, Any]],
+        actor: str,
+    ) -> None:
         self._connection = connection
         self._decision = decision
         self._documents = documents
         self._actor = actor
+        self._records = WorkingSet(connection)
         self._deltas = Deltas(connection)
-        self._events = Events(connection, decision.time, actor)
+        self._events = Events(decision.time, actor)
         self._creator = Creator(connection, decision.time, self._deltas, self._events)
-        self._sightings = Sightings(connection, decision.time)
+        self._last_seen = LastSeen(connection, decision.time)
         self._handed_back = 0
         self._ineffective: set[int] = set()
         self._effective: set[int] = set()
+        self._ended_pilots: list[int] = []
 
     def run(self) -> Committed:
         """Apply the changes in their order; returns what became of each."""
         self._first_document = self._next_document()
-        results = [result for like in _alike(self._decision.changes) for result in self._apply(like)]
+        self._records.load(self._decision.changes)
+        results = [self._apply(change) for change in self._decision.changes]
+        self._records.write()
+        self._events.write(self._connection)
         self._save_documents()
-        self._sightings.write()
+        self._revoke_tokens()
+        self._last_seen.write()
         self._deltas.write()
         return Committed(
             accepted=tuple(accepted for accepted, _ in results),
@@ -136,92 +132,67 @@ class Commit:
             handed_back=self._handed_back,
         )
 
-    def _apply(self, like: Sequence[Change]) -> list[Result]:
-        """Changes that follow each other and are alike: several only where they are moves."""
-        if isinstance(like[0], Create):
-            return [((), self._create(like[0]))]
-        if isinstance(like[0], Touch):
-            return [(self._touch(like[0]), ())]
-        if isinstance(like[0], Forget):
-            self._creator.forget(like[0].replicas)
-            return [((), ())]
-        moves = [move for move in like if isinstance(move, Move)]
-        return [
-            (accepted, self._creations(move, set(accepted)) if move.creates else ())
-            for move, accepted in zip(moves, self._move(moves), strict=True)
-        ]
+    def _apply(self, change: Change) -> Result:
+        if isinstance(change, Create):
+            return (), self._create(change)
+        if isinstance(change, Touch):
+            return self._touch(change), ()
+        if isinstance(change, Forget):
+            self._creator.forget(change.replicas)
+            return (), ()
+        accepted = self._move(change)
+        return accepted, self._creations(change, set(accepted)) if change.creates else ()
 
-    def _move(self, moves: Sequence[Move]) -> list[tuple[int, ...]]:
-        """The records of each move that make it: looked at together, and written together."""
-        kind = moves[0].kind
-        present = self._present(kind, [id_ for move in moves for id_ in move.ids], (moves[0].source,))
-        taken: list[list[Any]] = []
-        for move in moves:
-            rows = _as_seen(present, move.ids, move.attempts)
-            room = self._deltas.room(move.claims, len(rows)) if move.claims else len(rows)
-            taken.append(rows[:room])
-            self._handed_back += len(set(move.ids)) - len(taken[-1])
-            self._note_choice(move, bool(taken[-1]))
-            self._count(move, taken[-1])
-            for row in taken[-1]:
-                del present[row[0]]
-        ids = [tuple(row[0] for row in rows) for rows in taken]
-        self._write_moves([(move, accepted) for move, accepted in zip(moves, ids, strict=True) if accepted])
+    def _move(self, move: Move) -> tuple[int, ...]:
+        """Move the records that are as the decision saw them, as many as the claims leave room for."""
+        rows = self._records.standing(move.kind, (move.source,), move.ids, move.attempts)
+        taken = rows[: self._deltas.room(move.claims, len(rows))] if move.claims else rows
+        self._handed_back += len(set(move.ids)) - len(taken)
+        self._note_choice(move, bool(taken))
+        if not taken:
+            return ()
+        self._note_events(move, taken)
+        self._count(move, taken)
+        values = {**move.changes, "state": str(move.target), "since": self._decision.time}
+        self._records.change(move.kind, taken, values)
+        if move.next_attempt:
+            self._records.next_attempt(move.kind, taken)
+        ids = tuple(row[ID] for row in taken)
+        if move.kind == "pilot" and move.target not in LIVE_PILOTS:
+            self._ended_pilots += ids
         return ids
 
-    def _write_moves(self, moves: Sequence[tuple[Move, tuple[int, ...]]]) -> None:
-        if not moves:
-            return
-        first = moves[0][0]
-        self._events.moved(
-            first.kind,
-            [
-                (ids, move.source, move.target, move.cause, self._document_of(move.choice))
-                for move, ids in moves
-            ],
-        )
-        columns = frozenset(first.changes) | {"state", "since"}
-        values = [
-            {f"new_{name}": value for name, value in move.changes.items()}
-            | {"ids": ids, "new_state": str(move.target), "new_since": self._decision.time}
-            for move, ids in moves
-        ]
-        self._connection.execute(_update(first.kind, columns, first.next_attempt), values)
+    def _note_events(self, move: Move, rows: Sequence[Record]) -> None:
+        decision = None if move.choice is None else self._first_document + move.choice
+        for row in rows:
+            self._events.add(
+                move.kind, row[ID], row[TASK], row[ATTEMPT], move.source, move.target, move.cause, decision
+            )
 
-    def _document_of(self, choice: int | None) -> int | None:
-        return None if choice is None else self._first_document + choice
-
-    def _count(self, move: Move, rows: Sequence[Any]) -> None:
+    def _count(self, move: Move, rows: Sequence[Record]) -> None:
         columns = KEY_COLUMNS[move.kind]
-        for before, count in Counter(tuple(row[3:]) for row in rows).items():
+        for before, count in Counter(tuple(row[KEYS:]) for row in rows).items():
             after = [move.changes.get(name, value) for name, value in zip(columns, before, strict=True)]
             self._deltas.add(move.kind, before, move.source, -count)
             self._deltas.add(move.kind, after, move.target, count)
-            self._sightings.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
+            self._last_seen.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
 
     def _touch(self, touch: Touch) -> tuple[int, ...]:
-        present = self._present(touch.kind, touch.ids, LIVE[touch.kind])
-        rows = _as_seen(present, touch.ids, touch.attempts)
+        rows = self._records.standing(touch.kind, LIVE[touch.kind], touch.ids, touch.attempts)
         self._handed_back += len(set(touch.ids)) - len(rows)
-        accepted = tuple(row[0] for row in rows)
-        if accepted and touch.changes:
-            values = {f"new_{name}": value for name, value in touch.changes.items()}
-            statement = _update(touch.kind, frozenset(touch.changes), False)
-            self._connection.execute(statement, {"ids": accepted, **values})
+        if rows and touch.changes:
+            self._records.change(touch.kind, rows, touch.changes)
             columns = KEY_COLUMNS[touch.kind]
-            for row in {tuple(row[3:]) for row in rows}:
-                self._sightings.touched(touch, dict(zip(columns, row, strict=True)))
-        return accepted
-
-    def _present(self, kind: Kind, ids: Sequence[int], states: tuple[State, ...]) -> dict[int, Any]:
-        """The records that are in one of the states: id, state, attempt, what they are counted by."""
-        found = self._connection.execute(_rows(kind), {"ids": ids})
-        return {row[0]: row for row in found if row[1] in states}
+            for keys in {tuple(row[KEYS:]) for row in rows}:
+                self._last_seen.touched(touch, dict(zip(columns, keys, strict=True)))
+        return tuple(row[ID] for row in rows)
 
     def _creations(self, move: Move, accepted: set[int]) -> tuple[int | None, ...]:
-        """What rests on records that moved comes into being; the rest of it does not."""
+        """Create what rests on records that moved, and nothing else."""
         resting = [(id_, record) for id_ in move.creates for record in move.creates[id_]]
         held = [record for id_, record in resting if id_ in accepted]
+        # A new transfer is looked for among the live ones: those that this decision ends must be seen ended.
+        self._records.write("transfer")
         ids = iter(self._creator.create(held, move.cause))
         return tuple(next(ids) if id_ in accepted else None for id_, _ in resting)
 
@@ -229,11 +200,12 @@ class Commit:
         fits = self._fitting(create.records, create.claims)
         self._handed_back += fits.count(False)
         held = [record for record, fit in zip(create.records, fits, strict=True) if fit]
+        self._records.write("transfer")
         ids = iter(self._creator.create(held, create.cause))
         return tuple(next(ids) if fit else None for fit in fits)
 
     def _fitting(self, records: Sequence[Creation], claims: Sequence[Claim]) -> list[bool]:
-        """A claim bounds the records of the kind that its counter counts, the first of them first."""
+        """Tell which records fit the claims: each bounds the kind that its counter counts."""
         kinds = [KINDS.get(type(record)) for record in records]
         fits = [True] * len(records)
         for kind in {COUNTERS[claim.counter][0] for claim in claims}:
@@ -244,7 +216,7 @@ class Commit:
         return fits
 
     def _next_document(self) -> int:
-        if not self._documents.rows:
+        if not self._documents:
             return 0
         highest = self._connection.execute(select(decisions.c.id).order_by(decisions.c.id.desc()).limit(1))
         return (highest.scalar() or 0) + 1
@@ -253,8 +225,13 @@ class Commit:
         if move.choice is not None:
             (self._effective if effective else self._ineffective).add(move.choice)
 
+    def _revoke_tokens(self) -> None:
+        """Take away what lets an ended pilot call: its credential ends with it (P9)."""
+        if self._ended_pilots:
+            self._connection.execute(_REVOKE, {"pilots": self._ended_pilots})
+
     def _save_documents(self) -> None:
-        """A choice is kept unless every move that it is the reason of was handed back whole.
+        """Store the choices, but those whose every move was handed back whole.
 
         Of those that move nothing, because the jobs only wait, a task has one, the newest: it is written
         anew when the last one is older than ``REPEATED_AFTER``.
@@ -267,7 +244,7 @@ class Commit:
                 "moved": index in self._effective,
                 **row,
             }
-            for index, row in enumerate(self._documents.rows)
+            for index, row in enumerate(self._documents)
             if index not in dropped
         ]
         unmoved = sorted({row["task"] for row in rows if not row["moved"]})
@@ -278,42 +255,3 @@ class Commit:
             self._connection.execute(_FORGET_UNMOVED, {"tasks": sorted({*unmoved} - said)})
         if rows:
             self._connection.execute(insert(decisions), rows)
-
-
-def _alike(changes: Sequence[Change]) -> Iterator[list[Change]]:
-    """Runs of moves that set the same columns on the same transition; every other change for itself."""
-    for _, run in groupby(enumerate(changes), key=lambda numbered: _likeness(*numbered)):
-        yield [change for _, change in run]
-
-
-def _likeness(number: int, change: Change) -> tuple[object, ...]:
-    if not isinstance(change, Move) or change.creates:
-        return (number,)
-    return (change.kind, change.source, change.target, change.next_attempt, frozenset(change.changes))
-
-
-def _as_seen(present: Mapping[int, Any], ids: Sequence[int], attempts: Sequence[int] | None) -> list[Any]:
-    """The records that are still as a decision saw them, in its order."""
-    if attempts is None:
-        return [present[id_] for id_ in dict.fromkeys(ids) if id_ in present]
-    wanted = dict(zip(ids, attempts, strict=True))
-    return [present[id_] for id_ in wanted if id_ in present and present[id_][2] == wanted[id_]]
-
-
-@cache
-def _rows(kind: Kind) -> Select[Any]:
-    """By number alone: with the state as a condition a planner may prefer to walk through all of a state."""
-    columns = RECORDS[kind].c
-    keys = [columns[name] for name in KEY_COLUMNS[kind]]
-    return select(columns.id, columns.state, columns.attempt, *keys).where(among(columns.id, "ids"))
-
-
-@cache
-def _update(kind: Kind, names: frozenset[str], next_attempt: bool) -> Update:
-    columns = RECORDS[kind].c
-    values: dict[str, Any] = {
-        name: bindparam(f"new_{name}", type_=columns[name].type) for name in sorted(names)
-    }
-    if next_attempt:
-        values["attempt"] = columns.attempt + 1
-    return update(RECORDS[kind]).where(among(columns.id, "ids")).values(values)

@@ -4,14 +4,24 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, literal, select
+from sqlalchemy import Column, Connection, Integer, String, Table, bindparam, delete, func, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.counters import COUNTERS
 from pilotage.model.decision import Claim
 from pilotage.model.states import Kind
 
-from .tables import counters
+from .columns import metadata
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("counter", String, primary_key=True),
+    Column("first", String, primary_key=True),
+    Column("second", String, primary_key=True),
+    Column("state", String, primary_key=True),
+    Column("count", Integer, nullable=False),
+)
 
 Key = tuple[str, str]
 """The values of a counter's columns as text; the second is empty where it has only one."""

@@ -13,11 +13,16 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import FIRST, Kind, TransferState
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
+from . import bulk
+from .columns import is_state
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
 from .events import Events
+from .files import files, replicas
+from .jobs import job_inputs
+from .records import RECORDS
 from .sets import among
-from .tables import RECORDS, files, is_state, job_inputs, replicas, transfers
+from .transfers import transfers
 
 WITHOUT_NUMBER = 0
 """Stands for the id of a file or replica that came into being: they are known by name."""
@@ -60,7 +65,7 @@ class Creator:
         self._next: dict[Kind, int] = {}
 
     def create(self, records: Sequence[Creation], cause: str) -> list[int | None]:
-        """The ids of the records that came into being, in their order; None where one was there already."""
+        """Create records; returns their ids in their order, None where one was there already."""
         by_type: dict[type, list[int]] = defaultdict(list)
         for index, record in enumerate(records):
             by_type[type(record)].append(index)
@@ -85,21 +90,24 @@ class Creator:
         return ids
 
     def _insert(self, type_: type, rows: list[dict[str, Any]], cause: str) -> range:
-        """Numbers the rows in their order, writes them in their first state, and counts them."""
+        """Number the rows in their order, write them in their first state, and count them."""
         kind = KINDS[type_]
         state = FIRST[kind]
         ids = self._numbers(kind, len(rows))
         for id_, row in zip(ids, rows, strict=True):
             row.update(id=id_, state=str(state), attempt=1, created=self._time, since=self._time)
-        self._connection.execute(insert(RECORDS[kind]), rows)
-        self._events.created(kind, ids, state, cause)
+        names = tuple(rows[0])
+        bulk.insert(self._connection, RECORDS[kind], names, [tuple(map(row.get, names)) for row in rows])
+        for id_, row in zip(ids, rows, strict=True):
+            task = id_ if kind == "task" else row.get("task")
+            self._events.add(kind, id_, task, 1, None, state, cause)
         columns = KEY_COLUMNS[kind]
         for values, count in Counter(tuple(row[column] for column in columns) for row in rows).items():
             self._deltas.add(kind, values, state, count)
         return ids
 
     def _numbers(self, kind: Kind, count: int) -> range:
-        """The next numbers of a kind: safe without a sequence, as there is one writer at a time."""
+        """Take the next numbers of a kind: safe without a sequence, as only one commit creates at a time."""
         if kind not in self._next:
             highest = select(func.max(RECORDS[kind].c.id))
             self._next[kind] = (self._connection.execute(highest).scalar_one() or 0) + 1
@@ -109,12 +117,11 @@ class Creator:
 
     def _inputs(self, ids: range, jobs: Sequence[NewJob]) -> None:
         rows = [
-            {"job": id_, "position": position, "file": file}
+            (id_, position, file)
             for id_, job in zip(ids, jobs, strict=True)
             for position, file in enumerate(job.inputs)
         ]
-        if rows:
-            self._connection.execute(insert(job_inputs), rows)
+        bulk.insert(self._connection, job_inputs, ("job", "position", "file"), rows)
 
     def _files(self, given: Sequence[File]) -> list[int | None]:
         names = list({file.name for file in given})
@@ -136,7 +143,7 @@ class Creator:
         return created
 
     def forget(self, lost: Sequence[Replica]) -> None:
-        """Take replicas out of the books; one that is not in them is well."""
+        """Delete replica records; ignore missing ones."""
         rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in lost]
         self._connection.execute(_FORGET_REPLICA, rows)
 
@@ -154,7 +161,7 @@ class Creator:
         ]
 
     def _transfers(self, given: Sequence[NewTransfer], cause: str) -> list[int | None]:
-        """There is never more than one transfer of a file to a storage on its way."""
+        """Create transfers, but of a file to a storage to which one is on its way already."""
         names = list({transfer.file for transfer in given})
         under_way = {tuple(row) for row in self._connection.execute(_LIVE_TRANSFERS, {"names": names})}
         new: list[dict[str, Any]] = []
@@ -170,7 +177,7 @@ class Creator:
 
 
 def replaces(file: File, known: File) -> bool:
-    """Whether a file takes the place of the one known by its name.
+    """Tell whether a file takes the place of the one known by its name.
 
     A job's output always does: it is that of a newer attempt. An input is as it was, or gets the checksum
     that was not known; anything else raises :class:`FileConflict`.

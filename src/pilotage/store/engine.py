@@ -1,10 +1,13 @@
 """Connections and transactions: one writer at a time, readers that never wait, and retries in one place.
 
-SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL).
+SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL). In memory
+there is one connection, and reads and writes take turns.
 PostgreSQL: a writer holds an advisory lock until it ends, and sees all that was committed before; a reader
-works on one snapshot.
+works on one snapshot. Advisory locks belong to one database; where several Pilotages share a database, each
+in a schema of its own, the schema's name is a part of the lock's.
 """
 
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -17,6 +20,7 @@ import tenacity
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import StaticPool
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -27,14 +31,16 @@ RETRY_FOR = 60.0
 BUSY_TIMEOUT = 30.0
 """How long SQLite waits for another process's lock, in s, before the retry takes over."""
 
-_LOCK = text("SELECT pg_advisory_xact_lock(7236140), CAST(pg_current_xact_id() AS text)")
+_LOCK = text(
+    "SELECT pg_advisory_xact_lock(7236140, hashtext(current_schema())), CAST(pg_current_xact_id() AS text)"
+)
 _FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
 _PASSING = ("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
 """SQLSTATEs of what passes by itself: serialization, deadlock, lock, shutdown, connection."""
 
 
 class Database:
-    """A SQLite file or a PostgreSQL database. Safe to use from many threads."""
+    """A SQLite file, a SQLite database in memory, or a PostgreSQL database. Safe to use from many threads."""
 
     def __init__(self, url: str) -> None:
         address = make_url(url)
@@ -43,16 +49,17 @@ class Database:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
         self.engine, self._readers, self._writers = make(address)
         self._turn = threading.Lock()
+        self._reader_turn = self._turn if _in_memory(address) else contextlib.nullcontext()
 
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """What ``work`` reads, all of it as of one moment."""
+        """Do ``work``, which only reads, as of one moment."""
 
         def once() -> T:
-            with self._readers.begin() as connection:
+            with self._reader_turn, self._readers.begin() as connection:
                 return work(connection)
 
         return _retrying()(once)
@@ -96,7 +103,7 @@ def _retrying() -> tenacity.Retrying:
 
 
 def _tell(attempt: tenacity.RetryCallState) -> None:
-    """One line, in the driver's words: the whole error is told by whoever is given it in the end."""
+    """Log one line in the driver's words; whoever is given the error in the end tells all of it."""
     error = attempt.outcome.exception() if attempt.outcome else None
     reason = str(getattr(error, "orig", None) or error).strip() or type(error).__name__
     pause = attempt.next_action.sleep if attempt.next_action else 0
@@ -116,7 +123,7 @@ def passes(error: BaseException) -> bool:
 
 
 def _is_unreachable(error: BaseException | None) -> bool:
-    """No answer, or one that it starts or stops; a wrong name or password would stay wrong."""
+    """Whether the server is unreachable, starting or stopping; a wrong password would stay wrong."""
     refused = "FATAL" in str(error) and "the database system is" not in str(error)
     return isinstance(error, psycopg.OperationalError) and not refused
 
@@ -136,17 +143,22 @@ def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
 
 def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:
     """The engine, and the same for readers and for writers."""
-    if url.database in (None, "", ":memory:"):
-        raise ValueError("a store in memory cannot be shared by threads: give a path, sqlite:///PATH")
-    Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url, pool_size=16, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT})
+    if _in_memory(url):
+        engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
+    else:
+        Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(url, pool_size=16, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine, engine, engine.execution_options(begin="BEGIN IMMEDIATE")
 
 
+def _in_memory(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
+
+
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
-    """The driver must not begin transactions of its own: it begins too late, and never IMMEDIATE."""
+    """Keep the driver from beginning transactions of its own: it begins too late, and never IMMEDIATE."""
     connection.isolation_level = None
     for setting in (
         "journal_mode=WAL",

@@ -1,59 +1,84 @@
 """Every change of state leaves an event: which record, from what to what, when, why and by whom."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Insert, bindparam, insert, null, select
-from sqlalchemy.sql import literal
+from sqlalchemy import Column, Connection, Double, Index, Integer, String, Table
 
-from pilotage.model.states import Kind, State
+from pilotage.model.states import STATES, Kind, State
 
-from .sets import among
-from .tables import RECORDS, events, jobs, tasks
+from . import bulk
+from .columns import Id, metadata, text_column
 
-_COLUMNS = ["kind", "record", "task", "attempt", "source", "target", "time", "cause", "actor", "decision"]
-_ROW = [bindparam(f"the_{name}", type_=events.c[name].type) for name in _COLUMNS[4:]]
+events = Table(
+    "events",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=True),
+    Column("kind", String, nullable=False),
+    Column("record", Id, nullable=False),
+    Column("task", Id),
+    Column("attempt", Integer, nullable=False),
+    Column("source", String),
+    Column("target", String, nullable=False),
+    Column("time", Double, nullable=False),
+    text_column("cause"),
+    text_column("actor"),
+    Column("decision", Id),
+    Index("events_by_record", "kind", "record"),
+)
 
 
-Transit = tuple[Sequence[int], State | None, State, str, int | None]
-"""Ids, the state they leave, the state they come into, the cause, and the decision's number."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """One transition: when, why, by whom; ``attempt`` is the one before the transition."""
+
+    time: float
+    source: State | None
+    target: State
+    cause: str
+    actor: str
+    attempt: int
 
 
-@cache
-def _moved(kind: Kind) -> Insert:
-    """One statement for any number of records of a kind; taken before they move, for their attempt."""
-    table = RECORDS[kind]
-    task: Any = {"task": tasks.c.id, "job": jobs.c.task}.get(kind, null())
-    rows = select(literal(kind), table.c.id, task, table.c.attempt, *_ROW).where(among(table.c.id, "ids"))
-    return insert(events).from_select(_COLUMNS, rows)
+_COLUMNS = ("kind", "record", "task", "attempt", "source", "target", "time", "cause", "actor", "decision")
 
 
 class Events:
-    """Writes the events of one commit."""
+    """Gathers the events of one commit, and writes them once at its end, in their order."""
 
-    def __init__(self, connection: Connection, time: float, actor: str) -> None:
-        self._connection = connection
-        self._common = {"the_time": time, "the_actor": actor}
+    def __init__(self, time: float, actor: str) -> None:
+        self._time = time
+        self._actor = actor
+        self._rows: list[tuple[Any, ...]] = []
 
-    def created(self, kind: Kind, ids: Iterable[int], state: State, cause: str) -> None:
-        """Records that are already there came into being."""
-        self._write(kind, [(list(ids), None, state, cause, None)])
+    def add(
+        self,
+        kind: Kind,
+        record: int,
+        task: int | None,
+        attempt: int,
+        source: State | None,
+        target: State,
+        cause: str,
+        decision: int | None = None,
+    ) -> None:
+        """Note that a record came into a state; ``source`` is None where it came into being."""
+        row = (kind, record, task, attempt, source, target, self._time, cause, self._actor, decision)
+        self._rows.append(row)
 
-    def moved(self, kind: Kind, moves: Sequence[Transit]) -> None:
-        """Records are about to move."""
-        self._write(kind, moves)
+    def write(self, connection: Connection) -> None:
+        """Write what was gathered."""
+        bulk.insert(connection, events, _COLUMNS, self._rows)
 
-    def _write(self, kind: Kind, moves: Sequence[Transit]) -> None:
-        values: list[Mapping[str, object]] = [
-            {
-                "ids": ids,
-                "the_source": None if source is None else str(source),
-                "the_target": str(target),
-                "the_cause": cause,
-                "the_decision": decision,
-                **self._common,
-            }
-            for ids, source, target, cause, decision in moves
-        ]
-        self._connection.execute(_moved(kind), values)
+
+def shown(row: Any) -> EventView:
+    """What people see of a row of :data:`events`."""
+    states = STATES[row.kind]
+    return EventView(
+        time=row.time,
+        source=None if row.source is None else states(row.source),
+        target=states(row.target),
+        cause=row.cause,
+        actor=row.actor,
+        attempt=row.attempt,
+    )

@@ -2,16 +2,24 @@
 
 import json
 import threading
-import time
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Column, Connection, Double, Integer, Table, Text, func, insert, select
 
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import Federation
 
+from .columns import metadata, text_column
 from .engine import Database
 from .errors import FederationRenamed, NoFederation
-from .tables import federations
+
+federations = Table(
+    "federations",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("time", Double, nullable=False),
+    text_column("actor"),
+    Column("document", Text, nullable=False),
+)
 
 _VERSION = select(func.max(federations.c.version))
 _NEWEST = select(federations.c.document).order_by(federations.c.version.desc()).limit(1)
@@ -25,8 +33,8 @@ class Federations:
         self._lock = threading.Lock()
         self._known: tuple[int, Federation] | None = None
 
-    def save(self, federation: Federation, actor: str) -> int:
-        """Make this the federation; returns its version. Loops see it at their next pass.
+    def save(self, federation: Federation, actor: str, time: float) -> int:
+        """Make this the federation as of ``time``, in s since 1970 UTC; returns its version.
 
         Raises :class:`FederationRenamed` where the store has one of another name.
         """
@@ -37,7 +45,7 @@ class Federations:
             if before is not None and (name := json.loads(before)["name"]) != federation.name:
                 raise FederationRenamed(name, federation.name)
             version = (connection.execute(_VERSION).scalar() or 0) + 1
-            row = {"version": version, "time": time.time(), "actor": actor, "document": document}
+            row = {"version": version, "time": time, "actor": actor, "document": document}
             connection.execute(insert(federations), row)
             return version
 

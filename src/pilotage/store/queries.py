@@ -4,52 +4,41 @@ Times in s since 1970 UTC, memory in MB, files in bytes. A record that is not th
 most ``limit`` long.
 """
 
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
 from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
-from pilotage.model.decision import Choice
-from pilotage.model.documents import from_json
 from pilotage.model.identity import Identity
 from pilotage.model.states import AT_A_PILOT, STATES, JobState, Kind, PilotState, TaskState, TransferState
 from pilotage.model.work import JobKind, Pilot, Transfer
 
-from . import rows
+from . import events as event_rows
+from . import jobs as job_rows
+from . import pilots as pilot_rows
+from . import tasks as task_rows
+from . import transfers as transfer_rows
+from .columns import is_state
+from .counters import counters
+from .decisions import DatedChoice, dated, decisions
 from .engine import Database
 from .errors import NoFederation
+from .events import EventView, events
 from .federations import Federations
+from .files import OutputView, ReplicaView
+from .jobs import JOB_VIEW, JobDetails, JobView, jobs
+from .pilots import PILOT_COLUMNS, pilots
+from .queues import QueueView, ShareView
 from .reader import Reader
-from .rows import PILOT_COLUMNS, TRANSFER_COLUMNS, Specs
 from .sets import among
-from .tables import counters, decisions, events, is_state, jobs, pilots, tasks, transfers
-from .views import (
-    DatedChoice,
-    EventView,
-    JobDetails,
-    JobView,
-    OutputView,
-    QueueView,
-    ReplicaView,
-    ShareView,
-    TaskDetails,
-    TaskView,
-)
+from .tasks import TASK_VIEW, Specs, TaskDetails, TaskView, tasks
+from .transfers import TRANSFER_COLUMNS, transfers
 
 _t, _j, _c, _e, _d = tasks.c, jobs.c, counters.c, events.c, decisions.c
 
-_TASK_NAMES = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error")
-_TASK = select(_t.state, *(_t[name] for name in _TASK_NAMES))
-_TASK_WHOLE = _TASK.add_columns(_t.measured)
-_JOB_NAMES = (
-    *("id", "task", "kind", "attempt", "queue", "pilot", "priority", "since", "created", "started", "ended"),
-    *("error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir"),
-)
-_JOB = select(_j.state, *(_j[name] for name in _JOB_NAMES))
+_TASK_WHOLE = TASK_VIEW.add_columns(_t.measured)
 _COUNTS = (
     select(_c.first, _c.state, func.sum(_c.count))
     .where(_c.count > 0)
@@ -78,7 +67,7 @@ class Queries:
         self, owner: Identity | None, state: TaskState | None, limit: int, before: int | None = None
     ) -> list[TaskView]:
         """Tasks of an owner, by name and VO, or of everybody; ``before`` leaves out ids from there on."""
-        query = _TASK.order_by(_t.id.desc()).limit(limit)
+        query = TASK_VIEW.order_by(_t.id.desc()).limit(limit)
         query = query if owner is None else query.where(_t.owner == owner.name, _t.vo == owner.vo)
         query = query if state is None else query.where(is_state(tasks, state))
         query = query if before is None else query.where(_t.id < before)
@@ -86,7 +75,7 @@ class Queries:
         def read(connection: Connection) -> list[TaskView]:
             found = connection.execute(query).all()
             counts = _counts(connection, "job", JOBS_BY_TASK, [str(row.id) for row in found])
-            return [TaskView(**_task(row, counts)) for row in found]
+            return [TaskView(**task_rows.shown(row, counts.get(str(row.id), {}))) for row in found]
 
         return self._database.read(read)
 
@@ -99,21 +88,21 @@ class Queries:
                 return None
             counts = _counts(connection, "job", JOBS_BY_TASK, [str(task)])
             return TaskDetails(
-                **_task(row, counts),
+                **task_rows.shown(row, counts.get(str(row.id), {})),
                 spec=self._specs.of(connection, [task])[task],
-                measured=rows.measurement(row.measured),
+                measured=task_rows.measurement(row.measured),
             )
 
         return self._database.read(read)
 
     def jobs(self, task: int, state: JobState | None, limit: int, after: int = 0) -> list[JobView]:
         """A task's jobs by id; ``after`` leaves out ids up to there."""
-        query = _JOB.where(_j.task == task, _j.id > after).order_by(_j.id).limit(limit)
+        query = JOB_VIEW.where(_j.task == task, _j.id > after).order_by(_j.id).limit(limit)
         query = query if state is None else query.where(is_state(jobs, state))
 
         def read(connection: Connection) -> list[JobView]:
             sites = self._sites(connection)
-            return [JobView(**_job(row, sites)) for row in connection.execute(query)]
+            return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
 
         return self._database.read(read)
 
@@ -122,18 +111,20 @@ class Queries:
         history = select(events).where(_e.kind == "job", _e.record == job).order_by(_e.id)
 
         def read(connection: Connection) -> JobDetails | None:
-            row = connection.execute(_JOB.where(_j.id == job)).one_or_none()
+            row = connection.execute(JOB_VIEW.where(_j.id == job)).one_or_none()
             if row is None:
                 return None
-            happened = tuple(_event(event) for event in connection.execute(history))
-            return JobDetails(**_job(row, self._sites(connection)), events=happened)
+            happened = tuple(event_rows.shown(event) for event in connection.execute(history))
+            return JobDetails(**job_rows.shown(row, self._sites(connection)), events=happened)
 
         return self._database.read(read)
 
     def events(self, kind: Kind, record: int) -> list[EventView]:
         """The history of any record, oldest first."""
         history = select(events).where(_e.kind == kind, _e.record == record).order_by(_e.id)
-        return self._database.read(lambda connection: [_event(row) for row in connection.execute(history)])
+        return self._database.read(
+            lambda connection: [event_rows.shown(row) for row in connection.execute(history)]
+        )
 
     def task_choices(self, task: int, limit: int = 100) -> list[DatedChoice]:
         """Why a task's jobs went where they went, or nowhere."""
@@ -208,7 +199,7 @@ class Queries:
             query = query.where(is_state(transfers, state))
             query = query.order_by(transfers.c.since.desc(), transfers.c.id.desc())
         return self._database.read(
-            lambda connection: [rows.transfer(row) for row in connection.execute(query)]
+            lambda connection: [transfer_rows.transfer(row) for row in connection.execute(query)]
         )
 
     def queues(self) -> list[QueueView]:
@@ -254,14 +245,13 @@ class Queries:
         return self._database.read(read)
 
     def _pilots(self, query: Any) -> list[Pilot]:
-        return self._database.read(lambda connection: [rows.pilot(row) for row in connection.execute(query)])
+        return self._database.read(
+            lambda connection: [pilot_rows.pilot(row) for row in connection.execute(query)]
+        )
 
     def _choices(self, query: Any) -> list[DatedChoice]:
         def read(connection: Connection) -> list[DatedChoice]:
-            return [
-                _dated(time, from_json(Choice, zlib.decompress(document)))
-                for time, document in connection.execute(query)
-            ]
+            return [dated(row) for row in connection.execute(query)]
 
         return self._database.read(read)
 
@@ -276,10 +266,6 @@ class Queries:
             return {storage.name: storage.url for storage in self._federations.current(connection).storages}
         except NoFederation:
             return {}
-
-
-def _dated(time: float, choice: Choice) -> DatedChoice:
-    return DatedChoice(time=time, **{part.name: getattr(choice, part.name) for part in fields(choice)})
 
 
 def _kinds(connection: Connection, task: int) -> dict[int, JobKind]:
@@ -300,25 +286,3 @@ def _by_name(kind: Kind, found: Iterable[Any]) -> Counts:
     for name, state, count in found:
         counts[name][STATES[kind](state)] = int(count)
     return counts
-
-
-def _task(row: Any, counts: Counts) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in _TASK_NAMES}
-    return {**values, "state": TaskState(row.state), "jobs": counts.get(str(row.id), {})}
-
-
-def _job(row: Any, sites: dict[str, str]) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in _JOB_NAMES}
-    return {**values, "state": JobState(row.state), "site": sites.get(row.queue, "")}
-
-
-def _event(row: Any) -> EventView:
-    states = STATES[row.kind]
-    return EventView(
-        time=row.time,
-        source=None if row.source is None else states(row.source),
-        target=states(row.target),
-        cause=row.cause,
-        actor=row.actor,
-        attempt=row.attempt,
-    )

@@ -17,21 +17,19 @@ from pilotage.model.states import LIVE_PILOTS, LIVE_TRANSFERS, JobState, PilotSt
 from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
 
-from . import rows
-from .rows import JOB_COLUMNS, PILOT_COLUMNS, TASK_COLUMNS, TRANSFER_COLUMNS, Specs
+from . import jobs as job_rows
+from . import pilots as pilot_rows
+from . import tasks as task_rows
+from . import transfers as transfer_rows
+from .columns import is_state
+from .counters import counters
+from .files import files, replicas
+from .jobs import JOB_COLUMNS, JOB_STATES, job_inputs, jobs
+from .last_seen import queue_reports
+from .pilots import PILOT_COLUMNS, pilots
 from .sets import among
-from .tables import (
-    counters,
-    files,
-    is_state,
-    job_inputs,
-    jobs,
-    pilots,
-    queue_reports,
-    replicas,
-    tasks,
-    transfers,
-)
+from .tasks import TASK_COLUMNS, Specs, tasks
+from .transfers import TRANSFER_COLUMNS, transfers
 
 _c, _j = counters.c, jobs.c
 _LIVE_COUNTED = [
@@ -114,7 +112,7 @@ class Reader:
         if reading:
             for job, file in self.rows(_INPUTS, ids=reading):
                 inputs[job].append(file)
-        return tuple(rows.job(row, tuple(inputs[row[0]]) if row[12] else ()) for row in found)
+        return tuple(job_rows.job(row, tuple(inputs[row[0]]) if row[12] else ()) for row in found)
 
     def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
         """Jobs by number."""
@@ -141,7 +139,7 @@ class Reader:
         """Tasks from a query of :data:`TASK_COLUMNS`."""
         found = self.rows(query, **values)
         specs = self._specs.of(self._connection, [row[0] for row in found])
-        return tuple(rows.task(row, specs[row[0]]) for row in found)
+        return tuple(task_rows.task(row, specs[row[0]]) for row in found)
 
     def tasks_of(self, found: Iterable[Job]) -> tuple[Task, ...]:
         """The tasks that jobs belong to."""
@@ -182,7 +180,7 @@ class Reader:
     def transfers(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Transfer, ...]:
         """Transfers by number."""
         query = select(*TRANSFER_COLUMNS).where(*conditions).order_by(transfers.c.id)
-        return tuple(map(rows.transfer, self.rows(query, **values)))
+        return tuple(map(transfer_rows.transfer, self.rows(query, **values)))
 
     def transfers_in(self, *states: TransferState) -> tuple[Transfer, ...]:
         """All transfers in these states."""
@@ -200,7 +198,7 @@ class Reader:
     def pilots(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Pilot, ...]:
         """Pilots by number."""
         query = select(*PILOT_COLUMNS).where(*conditions).order_by(pilots.c.id)
-        return tuple(map(rows.pilot, self.rows(query, **values)))
+        return tuple(map(pilot_rows.pilot, self.rows(query, **values)))
 
     def live_pilots(self) -> tuple[Pilot, ...]:
         """Pilots that have not ended."""
@@ -209,7 +207,7 @@ class Reader:
     def job_counts(self) -> tuple[JobCount, ...]:
         """Live jobs by queue, share and state."""
         return tuple(
-            JobCount(queue=queue, share=share, state=rows.JOB_STATES[state], jobs=count)
+            JobCount(queue=queue, share=share, state=JOB_STATES[state], jobs=count)
             for queue, share, state, count in self.rows(_JOB_COUNTS)
         )
 
@@ -217,8 +215,7 @@ class Reader:
         """Jobs of tasks by state."""
         found = self.rows(_TASK_COUNTS, ids=[str(id_) for id_ in set(ids)])
         counts = [
-            TaskCount(task=int(task), state=rows.JOB_STATES[state], jobs=count)
-            for task, state, count in found
+            TaskCount(task=int(task), state=JOB_STATES[state], jobs=count) for task, state, count in found
         ]
         return tuple(sorted(counts, key=lambda count: (count.task, count.state)))
 

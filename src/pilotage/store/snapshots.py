@@ -26,12 +26,15 @@ from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import JobCount, MatchRequest, Report, TaskCount, World
 
 from . import staging, watching
+from .columns import is_state
+from .counters import counters
 from .engine import Database
 from .federations import Federations
+from .jobs import JOB_COLUMNS, jobs
+from .pilots import pilots
 from .reader import Reader
-from .rows import JOB_COLUMNS, TASK_COLUMNS, Specs
 from .sets import among
-from .tables import counters, is_state, jobs, pilots, tasks
+from .tasks import TASK_COLUMNS, Specs, tasks
 
 ENDED_LATELY = 3600.0
 """How long the director hears of a pilot that has ended, in s."""

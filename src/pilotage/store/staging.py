@@ -10,11 +10,14 @@ from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import Job, Transfer
 from pilotage.model.world import World
 
-from . import rows
+from . import transfers as transfer_rows
+from .columns import has_state, is_state
+from .counters import counters
+from .files import files, replicas
+from .jobs import JOB_COLUMNS, job_inputs, jobs
 from .reader import Reader
-from .rows import JOB_COLUMNS, TRANSFER_COLUMNS
 from .sets import among
-from .tables import counters, files, has_state, is_state, job_inputs, jobs, replicas, transfers
+from .transfers import TRANSFER_COLUMNS, transfers
 
 FAILED_LATELY = 86400.0
 """How long a transfer that failed is looked at for jobs that wait for it, in s."""
@@ -118,10 +121,10 @@ def _queued(reader: Reader, world: World, limit: int) -> list[Transfer]:
         for direction in ("download", "upload"):
             values = {"share": share, "direction": direction, "time": world.time}
             first = reader.rows(_FIRST_QUEUED, limit=limit, **values)
-            found += map(rows.transfer, first)
+            found += map(transfer_rows.transfer, first)
             if len(first) == limit:
                 oldest = reader.rows(_OLDEST_QUEUED, limit=max(1, limit // OLDEST), **values)
-                found += map(rows.transfer, oldest)
+                found += map(transfer_rows.transfer, oldest)
     return found
 
 
@@ -132,7 +135,7 @@ def _failed(reader: Reader, world: World, limit: int) -> list[Transfer]:
         queues = [queue.name for queue in world.federation.queues if queue.storage == storage.name]
         query = _FAILED.where(_x.destination == storage.name)
         values = {"since": world.time - FAILED_LATELY, "queues": queues, "limit": limit}
-        found += map(rows.transfer, reader.rows(query, **values))
+        found += map(transfer_rows.transfer, reader.rows(query, **values))
     return found
 
 

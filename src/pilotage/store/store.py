@@ -1,42 +1,54 @@
-"""The store as the rest of the house sees it."""
+"""The store as the other rooms see it."""
 
+import secrets
+import time
 from collections.abc import Callable
 
 from pilotage.model.decision import Committed, Decision
 from pilotage.model.federation import Federation
 
 from . import schema
-from .commit import Commit, Documents, check
+from .commit import Commit, check
+from .decisions import documents
 from .engine import Database
 from .federations import Federations
 from .queries import Queries
-from .rows import Specs
 from .snapshots import Snapshots
+from .tasks import Specs
 from .tokens import Tokens
 
+Clock = Callable[[], float]
 Listener = Callable[[Decision, Committed], None]
 
 
 class Store:
-    """Everything there is to know, in one database. Safe to use from many threads and processes.
+    """All that Pilotage knows, in one database. Safe to use from many threads and processes.
 
-    ``listeners`` are called, in the thread that committed, after each commit of this process.
+    ``listeners`` are called, in the thread that committed, after each commit of this process. ``clock`` tells
+    the time, in s since 1970 UTC; ``new_token`` makes tokens that nobody can guess.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock, new_token: Callable[[], str]) -> None:
         self.database = database
+        self._clock = clock
         self.listeners: list[Listener] = []
         self._federations = Federations(database)
         specs = Specs()
         self.snapshots = Snapshots(database, self._federations, specs)
         self.queries = Queries(database, self._federations, specs)
-        self.tokens = Tokens(database)
+        self.tokens = Tokens(database, clock, new_token)
 
     @classmethod
-    def open(cls, url: str) -> "Store":
-        """Open ``sqlite:///PATH`` or ``postgresql+psycopg://...``, its tables brought up to date.
+    def open(
+        cls,
+        url: str,
+        clock: Clock = time.time,
+        new_token: Callable[[], str] = secrets.token_urlsafe,
+    ) -> "Store":
+        """Open a store and bring its tables up to date.
 
-        Raises ValueError for another kind of address, and :class:`NewerStore`.
+        ``url`` is ``sqlite:///PATH``, ``postgresql+psycopg://...``, or ``sqlite:///:memory:`` for one that
+        ends with this object. Raises ValueError for another kind of address, and :class:`NewerStore`.
         """
         database = Database(url)
         try:
@@ -44,7 +56,7 @@ class Store:
         except BaseException:
             database.close()
             raise
-        return cls(database)
+        return cls(database, clock, new_token)
 
     def close(self) -> None:
         """Give all connections back."""
@@ -59,18 +71,16 @@ class Store:
         check(decision)
         if not decision.changes and not decision.choices:
             return Committed()
-        documents = Documents(decision)
-        committed = self.database.write(
-            lambda connection: Commit(connection, decision, documents, actor).run()
-        )
+        reasons = documents(decision)
+        committed = self.database.write(lambda connection: Commit(connection, decision, reasons, actor).run())
         for listener in self.listeners:
             listener(decision, committed)
         return committed
 
     def save_federation(self, federation: Federation, actor: str) -> int:
         """Make this the federation; returns its version. Loops see it at their next pass."""
-        return self._federations.save(federation, actor)
+        return self._federations.save(federation, actor, self._clock())
 
     def federation(self) -> Federation:
-        """The federation as of now. Raises :class:`NoFederation`."""
+        """Read the federation as of now. Raises :class:`NoFederation`."""
         return self._federations.read()

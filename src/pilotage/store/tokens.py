@@ -1,30 +1,45 @@
-"""Bearer tokens: shown once when made, kept as a hash, forgotten when they expire."""
+"""Bearer tokens: shown once when made, kept as a hash, forgotten when they expire or their pilot ends."""
 
 import hashlib
-import secrets
-import time
 from collections.abc import Callable
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, insert, select
 
 from pilotage.model.identity import Credential, Identity
 
+from .columns import Id, metadata, owner_columns
 from .engine import Database
-from .tables import tokens
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("hash", String, primary_key=True),
+    Column("role", String, nullable=False),
+    *owner_columns(),
+    Column("pilot", Id),
+    Column("created", Double, nullable=False),
+    Column("expires", Double),
+    Index("tokens_by_pilot", "pilot"),
+    Index("tokens_by_expiry", "expires"),
+)
 
 _t = tokens.c
 
 
 class Tokens:
-    """What stands behind a token. ``clock`` tells the time, in s since 1970 UTC."""
+    """Makes tokens and finds what they stand for.
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+    ``clock`` tells the time, in s since 1970 UTC; ``new`` makes a text that nobody can guess.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float], new: Callable[[], str]) -> None:
         self._database = database
         self._clock = clock
+        self._new = new
 
     def create(self, credential: Credential) -> str:
-        """A new random token for a credential; it cannot be shown again. Drops what has expired."""
-        token = secrets.token_urlsafe(32)
+        """Make a token for a credential; it cannot be shown again. Drops what has expired."""
+        token = self._new()
         owner = credential.identity
         row = {
             "hash": _hash(token),
@@ -46,7 +61,7 @@ class Tokens:
         return token
 
     def find(self, token: str) -> Credential | None:
-        """What a token stands for; None if it was never given out, was revoked, or has expired."""
+        """Find what a token stands for; None if it was never given out, was revoked, or has expired."""
         query = select(tokens).where(_t.hash == _hash(token))
         row = self._database.read(lambda connection: connection.execute(query).one_or_none())
         if row is None or (row.expires is not None and row.expires <= self._clock()):
@@ -55,7 +70,7 @@ class Tokens:
         return Credential(role=row.role, identity=identity, pilot=row.pilot, expires=row.expires)
 
     def revoke_pilot(self, pilot: int) -> None:
-        """A pilot's tokens stand for nothing any more."""
+        """Make a pilot's tokens stand for nothing."""
         self._database.write(lambda connection: connection.execute(delete(tokens).where(_t.pilot == pilot)))
 
 

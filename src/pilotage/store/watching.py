@@ -11,10 +11,12 @@ from pilotage.model.timeouts import JOB_RULES, resting_queues
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import QueueReport, World
 
+from .columns import is_state
+from .counters import counters
+from .jobs import JOB_COLUMNS, is_urgent, jobs
+from .pilots import pilots
 from .reader import Reader
-from .rows import JOB_COLUMNS
 from .sets import among
-from .tables import counters, is_state, is_urgent, jobs, pilots
 
 _j = jobs.c
 _J = JobState

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from pilotage.store.tables import metadata
+from pilotage.store.records import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

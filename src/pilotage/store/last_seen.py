@@ -3,13 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, func
+from sqlalchemy import Column, Connection, Double, String, Table, func
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.decision import Touch
 from pilotage.model.states import JobState, Kind, PilotState, State
 
-from .tables import queue_reports
+from .columns import metadata
+
+queue_reports = Table(
+    "queue_reports",
+    metadata,
+    Column("queue", String, primary_key=True),
+    Column("last_pilot", Double),
+    Column("last_start", Double),
+)
 
 _COLUMNS = ("last_pilot", "last_start")
 _UPSERTS = {
@@ -27,8 +35,8 @@ _SEEN = {
 }
 
 
-class Sightings:
-    """What one commit tells of queues, written once at its end."""
+class LastSeen:
+    """Gathers what one commit tells of queues; written once at its end."""
 
     def __init__(self, connection: Connection, time: float) -> None:
         self._connection = connection
@@ -36,19 +44,19 @@ class Sightings:
         self._queues: dict[str, set[str]] = {column: set() for column in _COLUMNS}
 
     def moved(self, kind: Kind, target: State, record: Mapping[str, Any]) -> None:
-        """A record moved: a job that runs was started, a pilot that runs has called."""
+        """Note a move: a job that runs has started, a pilot that runs has called."""
         if (kind, target) == ("job", JobState.RUNNING):
             self._queues["last_start"].add(record["queue"])
         if (kind, target) == ("pilot", PilotState.RUNNING):
             self._queues["last_pilot"].add(record["queue"])
 
     def touched(self, touch: Touch, record: Mapping[str, Any]) -> None:
-        """A pilot's heartbeat is a call."""
+        """Note a pilot's heartbeat, which is a call."""
         if touch.kind == "pilot" and "heartbeat" in touch.changes:
             self._queues["last_pilot"].add(record["queue"])
 
     def write(self) -> None:
-        """A later time takes the place of an earlier one."""
+        """Replace earlier times by this commit's."""
         for column, queues in self._queues.items():
             if queues:
                 statement = _SEEN[self._connection.dialect.name, column]

@@ -1,0 +1,91 @@
+"""Many rows written by one statement: arrays that PostgreSQL unnests, ``executemany`` on SQLite."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql
+
+Row = Sequence[Any]
+
+
+def insert(connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Insert rows, each with the values of ``columns`` in their order."""
+    if not rows:
+        return
+    statement = _insert(table, tuple(columns), connection.dialect.name)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
+    else:
+        connection.exec_driver_sql(statement, _arrays(rows))
+
+
+def update(connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    """Set ``columns`` of the records with the numbers that stand last in each row."""
+    if not rows:
+        return
+    statement = _update(table, tuple(columns), connection.dialect.name)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
+    else:
+        connection.exec_driver_sql(statement, _arrays(rows))
+
+
+@cache
+def _insert(table: Table, columns: tuple[str, ...], dialect: str) -> str:
+    names = ", ".join(f'"{name}"' for name in columns)
+    if dialect == "sqlite":
+        return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(columns))})"
+    return f"INSERT INTO {table.name} ({names}) SELECT * FROM {_unnested(table, columns)}"
+
+
+@cache
+def _update(table: Table, columns: tuple[str, ...], dialect: str) -> str:
+    if dialect == "sqlite":
+        values = ", ".join(f'"{name}" = ?' for name in columns)
+        return f"UPDATE {table.name} SET {values} WHERE id = ?"
+    values = ", ".join(f'"{name}" = new."{name}"' for name in columns)
+    rows = _unnested(table, (*columns, "id"))
+    names = ", ".join(f'"{name}"' for name in (*columns, "id"))
+    return f"UPDATE {table.name} SET {values} FROM {rows} AS new ({names}) WHERE {table.name}.id = new.id"
+
+
+def _unnested(table: Table, columns: Iterable[str]) -> str:
+    """A parameter for each column: the literal of an array of its type."""
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    types = [table.c[name].type.dialect_impl(dialect).compile(dialect) for name in columns]
+    return f"unnest({', '.join(f'%s::{type_}[]' for type_ in types)})"
+
+
+def _arrays(rows: Sequence[Row]) -> tuple[str, ...]:
+    return tuple(array(values) for values in zip(*rows, strict=True))
+
+
+def array(values: Sequence[Any]) -> str:
+    """PostgreSQL's literal of an array: written here, since the driver takes its time over each element."""
+    words = {value: _WORDS[type(value)](value) for value in set(values)}
+    return "{" + ",".join([words[value] for value in values]) + "}"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+class _Words(dict[type, Callable[[Any], str]]):
+    """How values of a type are written; a class derived from str, as states are, is written as text."""
+
+    def __missing__(self, type_: type) -> Callable[[Any], str]:
+        return next(write for known, write in self.items() if issubclass(type_, known))
+
+
+_WORDS = _Words(
+    {
+        str: _quoted,
+        bool: lambda value: "true" if value else "false",
+        int: str,
+        float: repr,
+        type(None): lambda _: "NULL",
+    }
+)

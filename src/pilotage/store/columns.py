@@ -1,0 +1,75 @@
+"""What the tables have in common: identifiers, owners, states, and conditions that partial indexes serve.
+
+Each table stands with the rows and views of its noun. Times are seconds since 1970 UTC, sizes bytes, memory
+MB, as in the model. The commit gives tasks, jobs, transfers, pilots and decisions their identifiers.
+"""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Double,
+    FromClause,
+    Integer,
+    MetaData,
+    String,
+    func,
+    literal_column,
+)
+
+from pilotage.model.states import State
+
+metadata = MetaData()
+
+Id = BigInteger().with_variant(Integer(), "sqlite")
+"""SQLite makes a column the row's own number only if its type reads INTEGER."""
+
+
+def id_column() -> Column[int]:
+    """The number that the commit gives a record."""
+    return Column("id", Id, primary_key=True, autoincrement=False)
+
+
+def text_column(name: str) -> Column[str]:
+    """A text that is empty unless given."""
+    return Column(name, String, nullable=False, server_default="")
+
+
+def owner_columns() -> list[Column[Any]]:
+    """The columns of an ``Identity``; names alone would be taken for the record's own."""
+    return [text_column("owner"), text_column("vo"), text_column("group"), text_column("vo_role")]
+
+
+def life_columns() -> list[Column[Any]]:
+    """What every record with states has; tasks and pilots stay at their first attempt."""
+    return [
+        Column("state", String, nullable=False),
+        Column("attempt", Integer, nullable=False, server_default="1"),
+        Column("created", Double, nullable=False),
+        Column("since", Double, nullable=False),
+        text_column("error"),
+    ]
+
+
+def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
+    """The condition that a row is in one of these states, with the states written out.
+
+    A partial index is used only where the query repeats the index's condition word for word.
+    """
+    words = ", ".join(f"'{state}'" for state in states)
+    if len(states) == 1:
+        return table.c.state == literal_column(words)
+    return table.c.state.op("IN", return_type=Boolean())(literal_column(f"({words})"))
+
+
+def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
+    """The same condition for rows found by something else: it keeps planners off the indexes of states."""
+    return func.coalesce(table.c.state, "").in_([str(state) for state in states])
+
+
+def partial(condition: ColumnElement[bool]) -> dict[str, Any]:
+    """Arguments of an index over the rows that meet a condition, for both databases."""
+    return {"sqlite_where": condition, "postgresql_where": condition}

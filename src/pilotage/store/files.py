@@ -1,0 +1,51 @@
+"""Files and their replicas: tables, and what people see of a job's outputs."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, String, Table
+
+from pilotage.model.work import JobKind
+
+from .columns import Id, metadata, partial
+
+files = Table(
+    "files",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("checksum", String, nullable=False),
+    Column("task", Id),
+    Column("job", Id),
+)
+
+replicas = Table(
+    "replicas",
+    metadata,
+    Column("file", String, ForeignKey("files.name"), primary_key=True),
+    Column("storage", String, primary_key=True),
+)
+
+_f = files.c
+
+Index("files_by_task", _f.task, _f.name, **partial(_f.task.is_not(None)))
+Index("files_by_job", _f.job, **partial(_f.job.is_not(None)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaView:
+    """Where a copy lies."""
+
+    storage: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputView:
+    """A file that a job made."""
+
+    name: str
+    size: int
+    checksum: str
+    job: int
+    kind: JobKind
+    replicas: tuple[ReplicaView, ...]

@@ -1,0 +1,64 @@
+"""Pilots: table and rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Column, Double, Index, Integer, String, Table
+
+from pilotage.model.identity import Identity
+from pilotage.model.states import PilotState
+from pilotage.model.work import Pilot
+
+from .columns import id_column, life_columns, metadata, owner_columns, text_column
+
+pilots = Table(
+    "pilots",
+    metadata,
+    id_column(),
+    Column("queue", String, nullable=False),
+    text_column("requirements"),
+    Column("kind", String, nullable=False),
+    *owner_columns(),
+    *life_columns(),
+    text_column("submit_pool"),
+    Column("cores", Integer, nullable=False),
+    Column("memory", Double, nullable=False),
+    Column("walltime", Double, nullable=False),
+    text_column("reference"),
+    Column("heartbeat", Double),
+    Column("matched", Integer, nullable=False),
+    Column("ended", Double),
+    Index("pilots_by_state", "state", "since", "id"),
+    Index("pilots_by_queue", "queue", "id"),
+)
+
+_p = pilots.c
+
+PILOT_COLUMNS = (
+    *(_p.id, _p.queue, _p.requirements, _p.kind, _p.owner, _p.vo, _p.group, _p.vo_role),
+    *(_p.submit_pool, _p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
+    *(_p.reference, _p.heartbeat, _p.matched, _p.error),
+)
+_STATES = {str(state): state for state in PilotState}
+
+
+def pilot(row: Sequence[Any]) -> Pilot:
+    """From a row of :data:`PILOT_COLUMNS`."""
+    return Pilot(
+        id=row[0],
+        queue=row[1],
+        requirements=row[2],
+        kind=row[3],
+        owner=Identity(name=row[4], vo=row[5], group=row[6], vo_role=row[7]),
+        submit_pool=row[8],
+        cores=row[9],
+        memory=row[10],
+        walltime=row[11],
+        state=_STATES[row[12]],
+        created=row[13],
+        since=row[14],
+        reference=row[15],
+        heartbeat=row[16],
+        matched=row[17],
+        error=row[18],
+    )

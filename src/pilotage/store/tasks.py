@@ -1,0 +1,129 @@
+"""Tasks: their table, their parsed specifications, and what people see of them."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Column, Connection, Index, Integer, Table, Text, select
+
+from pilotage.model.documents import from_json
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState, TaskState
+from pilotage.model.work import Measured, Task, TaskSpec
+
+from .columns import id_column, life_columns, metadata, owner_columns, text_column
+from .sets import among
+
+tasks = Table(
+    "tasks",
+    metadata,
+    id_column(),
+    text_column("name"),
+    text_column("share"),
+    Column("priority", Integer, nullable=False),
+    *owner_columns(),
+    *life_columns(),
+    Column("spec", Text, nullable=False),
+    Column("measured", Text),
+    Index("tasks_by_state", "state", "id"),
+    Index("tasks_by_owner", "vo", "owner", "id"),
+)
+
+_t = tasks.c
+
+TASK_COLUMNS = (
+    *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
+    *(_t.state, _t.created, _t.since, _t.error, _t.measured),
+)
+_STATES = {str(state): state for state in TaskState}
+_SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskView:
+    """A task, with the number of its jobs in each state."""
+
+    id: int
+    name: str
+    state: TaskState
+    owner: str
+    vo: str
+    share: str
+    priority: int
+    created: float
+    since: float
+    error: str
+    jobs: Mapping[JobState, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDetails(TaskView):
+    """A task, with what was asked for, and what its scouts needed once they have ended."""
+
+    spec: TaskSpec
+    measured: Measured | None
+
+
+class Specs:
+    """Parsed task specifications by task: they never change, so they are read and checked once."""
+
+    def __init__(self, size: int = 4096) -> None:
+        self._size = size
+        self._known: OrderedDict[int, TaskSpec] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, connection: Connection, ids: Iterable[int]) -> dict[int, TaskSpec]:
+        """The specifications of these tasks."""
+        found: dict[int, TaskSpec] = {}
+        missing: list[int] = []
+        with self._lock:
+            for id_ in ids:
+                if id_ in self._known:
+                    self._known.move_to_end(id_)
+                    found[id_] = self._known[id_]
+                else:
+                    missing.append(id_)
+        if missing:
+            rows = connection.execute(_SPECS, {"ids": missing})
+            read = {id_: from_json(TaskSpec, text) for id_, text in rows}
+            found |= read
+            self._keep(read)
+        return found
+
+    def _keep(self, read: Mapping[int, TaskSpec]) -> None:
+        with self._lock:
+            self._known.update(read)
+            while len(self._known) > self._size:
+                self._known.popitem(last=False)
+
+
+def task(row: Sequence[Any], spec: TaskSpec) -> Task:
+    """From a row of :data:`TASK_COLUMNS`."""
+    id_, owner, vo, group, vo_role, state, created, since, error, measured = row
+    return Task(
+        id=id_,
+        spec=spec,
+        owner=Identity(name=owner, vo=vo, group=group, vo_role=vo_role),
+        state=_STATES[state],
+        created=created,
+        since=since,
+        error=error,
+        measured=measurement(measured),
+    )
+
+
+def measurement(text: str | None) -> Measured | None:
+    """What a task's scouts needed, from its column; None while they were not measured."""
+    return None if text is None else from_json(Measured, text)
+
+
+_SHOWN = ("id", "name", "owner", "vo", "share", "priority", "created", "since", "error")
+TASK_VIEW = select(_t.state, *(_t[name] for name in _SHOWN))
+
+
+def shown(row: Any, jobs: Mapping[JobState, int]) -> dict[str, Any]:
+    """The fields of a :class:`TaskView` from a row of :data:`TASK_VIEW` and its jobs by state."""
+    values = {name: getattr(row, name) for name in _SHOWN}
+    return {**values, "state": TaskState(row.state), "jobs": jobs}

@@ -1,0 +1,82 @@
+"""Transfers: table, indexes by what staging looks for, and rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Boolean, Column, Double, Index, Integer, String, Table
+
+from pilotage.model.states import TransferState
+from pilotage.model.work import Transfer
+
+from .columns import id_column, is_state, life_columns, metadata, partial, text_column
+
+transfers = Table(
+    "transfers",
+    metadata,
+    id_column(),
+    Column("file", String, nullable=False),
+    Column("source", String, nullable=False),
+    text_column("source_path"),
+    Column("destination", String, nullable=False),
+    Column("direction", String, nullable=False),
+    text_column("share"),
+    Column("priority", Integer, nullable=False),
+    *life_columns(),
+    Column("emergency", Boolean, nullable=False),
+    Column("wake_at", Double),
+    Column("heartbeat", Double),
+    Column("started", Double),
+    Column("ended", Double),
+    Index("transfers_by_state", "state", "since", "id"),
+    Index("transfers_by_file", "file", "state"),
+)
+
+_x = transfers.c
+
+Index(
+    "transfers_to_start",
+    *(_x.share, _x.direction, _x.priority.desc(), _x.id),
+    **partial(is_state(transfers, TransferState.QUEUED)),
+)
+Index(
+    "transfers_oldest",
+    _x.share,
+    _x.direction,
+    _x.since,
+    _x.id,
+    **partial(is_state(transfers, TransferState.QUEUED)),
+)
+Index(
+    "transfers_once",
+    *(_x.file, _x.destination),
+    unique=True,
+    **partial(is_state(transfers, TransferState.QUEUED, TransferState.DELIVERING)),
+)
+
+TRANSFER_COLUMNS = (
+    *(_x.id, _x.file, _x.source, _x.destination, _x.direction, _x.share, _x.priority, _x.state),
+    *(_x.attempt, _x.created, _x.since, _x.source_path, _x.emergency, _x.wake_at, _x.heartbeat, _x.error),
+)
+_STATES = {str(state): state for state in TransferState}
+
+
+def transfer(row: Sequence[Any]) -> Transfer:
+    """From a row of :data:`TRANSFER_COLUMNS`."""
+    return Transfer(
+        id=row[0],
+        file=row[1],
+        source=row[2],
+        destination=row[3],
+        direction=row[4],
+        share=row[5],
+        priority=row[6],
+        state=_STATES[row[7]],
+        attempt=row[8],
+        created=row[9],
+        since=row[10],
+        source_path=row[11],
+        emergency=row[12],
+        wake_at=row[13],
+        heartbeat=row[14],
+        error=row[15],
+    )

@@ -1,0 +1,113 @@
+"""The records that a decision changes: read and locked once, changed in memory, written once."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Select, null, select
+
+from pilotage.model.decision import Change, Move, Touch
+from pilotage.model.states import Kind, State
+
+from . import bulk
+from .counters import KEY_COLUMNS
+from .records import RECORDS
+from .sets import among
+
+ID, STATE, ATTEMPT, TASK, KEYS = range(5)
+"""Where a record has what: from ``KEYS`` on stand the values that it is counted by."""
+
+Record = list[Any]
+
+_LOCKED: tuple[Kind, ...] = ("pilot", "task", "transfer", "job")
+"""All take locks in this order, and by number, so that no two commits wait for each other."""
+
+
+class WorkingSet:
+    """Records by kind and number, as they stand after the changes that were applied so far."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._records: dict[Kind, dict[int, Record]] = {kind: {} for kind in _LOCKED}
+        self._changed: dict[Kind, dict[int, Mapping[str, Any]]] = {kind: {} for kind in _LOCKED}
+
+    def load(self, changes: Sequence[Change]) -> None:
+        """Read and lock every record that the changes name."""
+        named: dict[Kind, set[int]] = defaultdict(set)
+        for change in changes:
+            if isinstance(change, Move | Touch):
+                named[change.kind].update(change.ids)
+        for kind in _LOCKED:
+            if named[kind]:
+                found = self._connection.execute(_rows(kind), {"ids": sorted(named[kind])})
+                self._records[kind] = {row[ID]: list(row) for row in found}
+
+    def standing(
+        self, kind: Kind, states: tuple[State, ...], ids: Sequence[int], attempts: Sequence[int] | None
+    ) -> list[Record]:
+        """The records that are still as a decision saw them, in its order."""
+        known = self._records[kind]
+        if attempts is None:
+            found = (known.get(id_) for id_ in dict.fromkeys(ids))
+            return [row for row in found if row is not None and row[STATE] in states]
+        wanted = dict(zip(ids, attempts, strict=True))
+        pairs = ((known.get(id_), attempt) for id_, attempt in wanted.items())
+        return [
+            row
+            for row, attempt in pairs
+            if row is not None and row[ATTEMPT] == attempt and row[STATE] in states
+        ]
+
+    def change(self, kind: Kind, rows: Iterable[Record], values: Mapping[str, Any]) -> None:
+        """Set columns of records to the same values."""
+        changed = self._changed[kind]
+        places = [
+            (place, values[name]) for place, name in enumerate(KEY_COLUMNS[kind], KEYS) if name in values
+        ]
+        for row in rows:
+            before = changed.get(row[ID])
+            # Most records change once: they share what they are changed to.
+            changed[row[ID]] = values if before is None else {**before, **values}
+            if "state" in values:
+                row[STATE] = values["state"]
+            for place, value in places:
+                row[place] = value
+
+    def next_attempt(self, kind: Kind, rows: Iterable[Record]) -> None:
+        """Add one to the attempts of records."""
+        for row in rows:
+            row[ATTEMPT] += 1
+            changed = self._changed[kind]
+            changed[row[ID]] = {**changed.get(row[ID], {}), "attempt": row[ATTEMPT]}
+
+    def write(self, *kinds: Kind) -> None:
+        """Write what has changed, of some kinds or of all.
+
+        One statement writes all records of a kind that change the same columns.
+        """
+        for kind in kinds or _LOCKED:
+            changed = self._changed.pop(kind, {})
+            self._changed[kind] = {}
+            by_columns: dict[tuple[str, ...], list[tuple[Any, ...]]] = defaultdict(list)
+            columns: dict[int, tuple[str, ...]] = {}
+            for id_ in sorted(changed):
+                values = changed[id_]
+                names = columns.get(id(values)) or columns.setdefault(id(values), tuple(sorted(values)))
+                by_columns[names].append((*[values[name] for name in names], id_))
+            for names, rows in by_columns.items():
+                bulk.update(self._connection, RECORDS[kind], names, rows)
+
+
+@cache
+def _rows(kind: Kind) -> Select[Any]:
+    """By number alone: with the state as a condition a planner may prefer to walk through all of a state."""
+    columns = RECORDS[kind].c
+    keys = [columns[name] for name in KEY_COLUMNS[kind]]
+    task: Any = {"task": columns.id, "job": columns.get("task")}.get(kind, null())
+    return (
+        select(columns.id, columns.state, columns.attempt, task, *keys)
+        .where(among(columns.id, "ids"))
+        .order_by(columns.id)
+        .with_for_update(of=RECORDS[kind])
+    )
