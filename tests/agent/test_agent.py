@@ -18,15 +18,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from pilotage.agent.files import fetch
-from pilotage.agent.work import RESERVED, AttemptFailedError, attempts, legal
+from pilotage.agent.attempt import RESERVED, Attempt, AttemptFailedError, legal, legal_scratch
+from pilotage.agent.transfer import fetch
+from pilotage.agent.wire import JobInput, JobOrder, Work
 from pilotage.model import paths
 from pilotage.model.work import FileName
 
 from .fake_pilot_server import TOKEN, FakeServer, wait_for
 
 HANG = "import os, time; open(os.environ['MARK'], 'w').write(str(os.getpid())); time.sleep(60)"
-HELLO = {"name": "data/hello.txt", "size": 5, "checksum": f"adler32:{zlib.adler32(b'hello'):08x}"}
+HELLO: dict[str, Any] = {
+    "name": "data/hello.txt",
+    "size": 5,
+    "checksum": f"adler32:{zlib.adler32(b'hello'):08x}",
+}
 
 
 def order(job: int, attempt: int = 1, **more: Any) -> dict[str, Any]:
@@ -440,9 +445,9 @@ def test_directories_are_removed_whatever_their_permissions(site: Site) -> None:
 
 
 def test_an_input_is_a_copy_that_shares_nothing_with_the_replica(site: Site, tmp_path: Path) -> None:
-    attempt = next(attempts([site.work("true", inputs=[HELLO])]))
+    work = Work(task=1, command=("true",), storage_url=f"file://{site.storage}")
     target = tmp_path / "copy"
-    fetch(attempt, attempt.inputs[0], target, lambda: False)
+    fetch(Attempt(work, JobOrder(1, 1, "scratch")), JobInput(**HELLO), target, lambda: False)
     assert target.stat().st_ino != (site.storage / "data/hello.txt").stat().st_ino
     assert target.stat().st_nlink == 1
 
@@ -452,6 +457,6 @@ def test_names_that_are_taken_are_those_that_submissions_refuse() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["../1.1", "/etc", ".scratch/../1.1", ""])
-def test_outputs_go_to_a_folder_of_the_storage_alone(site: Site, wrong: str) -> None:
+def test_outputs_go_to_a_folder_of_the_storage_alone(wrong: str) -> None:
     with pytest.raises(AttemptFailedError, match="scratch"):
-        list(attempts([site.work("true") | {"jobs": [order(1) | {"scratch": wrong}]}]))
+        legal_scratch(Attempt(Work(task=1, command=("true",)), JobOrder(1, 1, wrong)))

@@ -1,4 +1,4 @@
-"""One payload under its supervisor: limits, leftovers, the lease, and the death of whoever watches."""
+"""One payload under its payload: limits, leftovers, the lease, and the death of whoever watches."""
 
 import asyncio
 import os
@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pilotage.agent.payload import now
-from pilotage.agent.supervision import Ended, Order, Supervisor
+from pilotage.agent.payload import Ended, Order, Payload
+from pilotage.agent.system import now
 
 from .fake_pilot_server import wait_for
 
@@ -49,22 +49,22 @@ def python(text: str) -> tuple[str, ...]:
 
 def run(directory: Path, *command: str, lease: float = 60, **limits: float) -> Ended:
     async def supervised() -> Ended:
-        return await Supervisor(order(directory, *command, **limits), now() + lease).ended()
+        return await Payload(order(directory, *command, **limits), now() + lease).ended()
 
     return asyncio.run(supervised())
 
 
 def run_and(
-    directory: Path, act: Callable[[Supervisor], object], *command: str, lease: float = 60
-) -> tuple[Ended, Supervisor]:
+    directory: Path, act: Callable[[Payload], object], *command: str, lease: float = 60
+) -> tuple[Ended, Payload]:
     """Run a payload that writes its pid, and act once it has."""
 
-    async def supervised() -> tuple[Ended, Supervisor]:
-        supervisor = Supervisor(order(directory, *command), now() + lease)
-        end = asyncio.create_task(supervisor.ended())
+    async def supervised() -> tuple[Ended, Payload]:
+        payload = Payload(order(directory, *command), now() + lease)
+        end = asyncio.create_task(payload.ended())
         await asyncio.to_thread(wait_for, (directory / "pid.ready").exists, "the payload starts")
-        act(supervisor)
-        return await end, supervisor
+        act(payload)
+        return await end, payload
 
     return asyncio.run(supervised())
 
@@ -204,7 +204,7 @@ def test_a_payload_that_keeps_forking_is_killed_whole(tmp_path: Path) -> None:
 
 
 def test_stopping_kills_everything_and_tells_the_reason(tmp_path: Path) -> None:
-    ended, _ = run_and(tmp_path, lambda supervisor: supervisor.stop("no longer wanted"), *python(SLEEPER))
+    ended, _ = run_and(tmp_path, lambda payload: payload.stop("no longer wanted"), *python(SLEEPER))
     assert ended.error == "no longer wanted"
     assert is_gone(tmp_path)
 
@@ -223,33 +223,33 @@ def test_a_lease_that_is_over_starts_nothing(tmp_path: Path) -> None:
 
 def test_a_renewed_lease_lets_the_payload_live(tmp_path: Path) -> None:
     text = f"{SLEEPER.replace('60', '2')}"
-    ended, _ = run_and(tmp_path, lambda supervisor: supervisor.renew(now() + 60), *python(text), lease=1.5)
+    ended, _ = run_and(tmp_path, lambda payload: payload.renew(now() + 60), *python(text), lease=1.5)
     assert ended.error == ""
     assert ended.wall_seconds >= 2
 
 
 def test_the_payload_dies_with_its_supervisor(tmp_path: Path) -> None:
-    def kill(supervisor: Supervisor) -> None:
-        os.kill(supervisor.pid, signal.SIGKILL)
+    def kill(payload: Payload) -> None:
+        os.kill(payload.pid, signal.SIGKILL)
 
-    ended, supervisor = run_and(tmp_path, kill, *python(SLEEPER))
-    assert supervisor.lost
+    ended, payload = run_and(tmp_path, kill, *python(SLEEPER))
+    assert payload.lost
     assert ended.error == "supervisor killed; its payload was killed with it"
     wait_for(lambda: is_gone(tmp_path), "the payload is gone")
 
 
 def test_a_supervisor_shrugs_off_sigterm(tmp_path: Path) -> None:
-    def terminate(supervisor: Supervisor) -> None:
-        os.kill(supervisor.pid, signal.SIGTERM)
-        supervisor.stop("asked to")
+    def terminate(payload: Payload) -> None:
+        os.kill(payload.pid, signal.SIGTERM)
+        payload.stop("asked to")
 
-    ended, supervisor = run_and(tmp_path, terminate, *python(SLEEPER))
-    assert not supervisor.lost
+    ended, payload = run_and(tmp_path, terminate, *python(SLEEPER))
+    assert not payload.lost
     assert ended.error == "asked to"
 
 
 def test_everything_dies_with_an_agent_that_is_killed(tmp_path: Path) -> None:
-    """The daemon is in a session of its own: only its supervisor can know of it."""
+    """The daemon is in a session of its own: only its payload can know of it."""
     place = tmp_path / "job"
     place.mkdir()
     agent = subprocess.Popen(
@@ -257,12 +257,12 @@ def test_everything_dies_with_an_agent_that_is_killed(tmp_path: Path) -> None:
             sys.executable,
             "-c",
             "import sys, time; from pathlib import Path\n"
-            "from pilotage.agent.supervision import Order, Supervisor\n"
-            "from pilotage.agent.payload import now\n"
+            "from pilotage.agent.payload import Order, Payload\n"
+            "from pilotage.agent.system import now\n"
             f"command = ('python3', '-c', {textwrap.dedent(DAEMON) + 'time.sleep(60)'!r})\n"
             f"order = Order(command=command, environment={{'PATH': {os.environ['PATH']!r}}},\n"
             f"    directory=Path({str(place)!r}))\n"
-            "supervisor = Supervisor(order, now() + 60); print(supervisor.pid, flush=True); time.sleep(60)",
+            "payload = Payload(order, now() + 60); print(payload.pid, flush=True); time.sleep(60)",
         ],
         stdout=subprocess.PIPE,
     )

@@ -9,7 +9,7 @@ OLDEST = (3, 9)
 
 if sys.version_info < OLDEST:
     sys.exit(
-        "A Pilotage pilot needs Python 3.9 or newer, and " + sys.executable + " is older. "
+        "A Pilotage pilot needs Python 3.9 or newer, and this one is older: " + sys.executable + "\n"
         "Start it with another interpreter, for example: python3.9 agent.pyz"
     )
 

@@ -9,10 +9,10 @@ import os
 import sys
 from pathlib import Path
 
-from .life import Agent
-from .payload import guard
-from .server import Server
-from .work import Offer
+from .client import Client
+from .jobs import Resources
+from .pilot import Pilot
+from .system import guard
 
 LARGEST_TOKEN = 65_536
 """Bytes of a token file; more than that is not a token."""
@@ -71,11 +71,10 @@ def main() -> None:
     options = parser().parse_args()
     token = take_token(options.token_file, remove=options.remove_token_file)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     place: Path = options.directory.resolve()
     place.mkdir(parents=True, exist_ok=True)
     os.chdir(place)
-    offer = Offer(
+    resources = Resources(
         cores=options.cores,
         memory=options.memory,
         walltime=options.walltime,
@@ -85,7 +84,7 @@ def main() -> None:
     )
     ended_well = False
     try:
-        ended_well = asyncio.run(_live(offer, options.url, token))
+        ended_well = asyncio.run(_live(resources, options.url, token))
     except Exception:
         logging.exception("the pilot fails")
     logging.shutdown()
@@ -93,5 +92,5 @@ def main() -> None:
     os._exit(0 if ended_well else 1)
 
 
-async def _live(offer: Offer, url: str, token: str) -> bool:
-    return await Agent(offer, Server(url, token)).run()
+async def _live(resources: Resources, url: str, token: str) -> bool:
+    return await Pilot(resources, Client(url, token)).run()

@@ -1,19 +1,21 @@
 """A job's directory: payload files, copies of the inputs, a clean environment, and its removal."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from .files import Halt, fetch
-from .work import RESERVED, Attempt, AttemptFailedError, legal
+from .attempt import RESERVED, Attempt, AttemptFailedError, legal
+from .transfer import Halt, fetch
 
 STDERR_TAIL = 2048
 
 
 def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str], halted: Halt) -> None:
-    """Make the directory with all that the payload needs. Raises AttemptFailedError.
+    """Make the directory with everything that the payload needs. Raises AttemptFailedError.
 
     Inputs lie under ``inputs/`` by their logical names and are listed in ``inputs.txt``, one path a line.
     """
@@ -22,9 +24,9 @@ def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str],
         (directory / "tmp").mkdir(parents=True)
         for name, text in payload_files.items():
             _write(directory, name, text)
-        paths = [f"inputs/{legal('input', file.name, deep=True)}" for file in attempt.inputs]
+        paths = [f"inputs/{legal('input', file.name, deep=True)}" for file in attempt.order.inputs]
         (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths))
-        for file, path in zip(attempt.inputs, paths, strict=True):
+        for file, path in zip(attempt.order.inputs, paths):
             fetch(attempt, file, directory / path, halted)
     except OSError as error:
         raise AttemptFailedError(f"job directory: {error}") from error
@@ -40,7 +42,7 @@ def _write(directory: Path, name: str, text: str) -> None:
 
 
 def environment(attempt: Attempt, directory: Path) -> dict[str, str]:
-    """Everything that a payload finds in its environment: nothing of the agent's but the search path."""
+    """The whole environment of a payload: nothing of the agent's but the search path."""
     path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     return {
         "PATH": f"{Path(sys.executable).parent}:{path}",
@@ -48,7 +50,7 @@ def environment(attempt: Attempt, directory: Path) -> dict[str, str]:
         "TMPDIR": str(directory / "tmp"),
         "LANG": "C.UTF-8",
         **attempt.work.environment,
-        "PILOTAGE_JOB": str(attempt.job),
+        "PILOTAGE_JOB": str(attempt.order.job),
         "PILOTAGE_ATTEMPT": attempt.name,
         "PILOTAGE_TASK": str(attempt.work.task),
         "PILOTAGE_CORES": str(attempt.cores),
@@ -56,7 +58,7 @@ def environment(attempt: Attempt, directory: Path) -> dict[str, str]:
 
 
 def stderr_tail(directory: Path) -> str:
-    """The last that the payload said on standard error, as text that can be stored anywhere."""
+    """The end of the payload's standard error, as text that any database takes."""
     path = directory / "stderr"
     if path.is_symlink() or not path.is_file():
         return ""
@@ -66,7 +68,7 @@ def stderr_tail(directory: Path) -> str:
 
 
 def remove(directory: Path) -> None:
-    """Delete a tree, whatever permissions the payload gave to it. Of a link only the link goes."""
+    """Delete a tree, whatever permissions the payload gave to it; of a link only the link."""
     if directory.is_symlink():
         directory.unlink()
     if not directory.exists():

@@ -1,0 +1,68 @@
+"""One attempt of one job, as the agent works on it, and the ways in which it fails."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .wire import JobOrder, Pair, Work
+
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*")
+RESERVED = frozenset({"inputs", "inputs.txt", "tmp", "stdout", "stderr"})
+"""Names in a job's directory that payload files may not take."""
+
+
+class AttemptFailedError(Exception):
+    """The attempt failed; the message is for the job's owner."""
+
+
+class InputLostError(AttemptFailedError):
+    """An input is missing at the queue's storage, or is not what it should be."""
+
+    def __init__(self, name: str, fault: str) -> None:
+        super().__init__(f"input {name}: {fault}")
+        self.name = name
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What its job has in common with others, and what is its own."""
+
+    work: Work
+    order: JobOrder
+
+    @property
+    def cores(self) -> int:
+        """Cores that it takes of its pilot's."""
+        return max(1, self.work.cores)
+
+    @property
+    def pair(self) -> Pair:
+        """The server's key for it."""
+        return self.order.job, self.order.attempt
+
+    @property
+    def name(self) -> str:
+        """The name of its directory, and in logs."""
+        return f"{self.order.job}.{self.order.attempt}"
+
+
+def legal(what: str, name: str, *, deep: bool = False) -> str:
+    """Return the name if it stays in the directory that it is put in, or below it where that is ``deep``.
+
+    Raises AttemptFailedError.
+    """
+    parts = name.split("/") if deep else [name]
+    if all(_PART.fullmatch(part) for part in parts):
+        return name
+    raise AttemptFailedError(f"{what} {name!r}: not a legal file name: letters, digits and ._:@+=~-")
+
+
+def legal_scratch(attempt: Attempt) -> str:
+    """Return the attempt's scratch folder; its first part alone may begin with a dot.
+
+    Raises AttemptFailedError.
+    """
+    name = attempt.order.scratch
+    legal("scratch", name[1:] if name.startswith(".") else name, deep=True)
+    return name

@@ -1,0 +1,124 @@
+"""The client for a pilot's server: four calls over HTTP, with the token in a header and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+from socket import gaierror
+from typing import Any, TypeVar
+
+from . import wire
+from .storage import opener
+from .system import now
+
+T = TypeVar("T")
+TIMEOUT = 20.0
+"""Seconds without an answer after which the server counts as unreachable."""
+
+
+class UnreachableError(Exception):
+    """No usable answer came; ``heard`` tells whether the server may have acted on the call all the same."""
+
+    def __init__(self, message: str, *, heard: bool) -> None:
+        super().__init__(message)
+        self.heard = heard
+
+
+class GivenUpError(Exception):
+    """The server has given this pilot up: it must kill everything and exit."""
+
+
+class RefusedError(Exception):
+    """The server refuses a request as wrong."""
+
+
+class Pause:
+    """Exponential backoff: pauses that double with every failure, a little at random, up to ``longest`` s."""
+
+    def __init__(self, *, longest: float, first: float = 0.25) -> None:
+        self.until = 0.0
+        self.longest = longest
+        self._first = self._next = first
+
+    def failed(self) -> float:
+        """Pause; returns how long, in s."""
+        pause = self._next * random.uniform(0.75, 1.25)
+        self.until = now() + pause
+        self._next = min(2 * self._next, self.longest)
+        return pause
+
+    def succeeded(self) -> None:
+        """No pause, and the next is short again."""
+        self.until, self._next = 0.0, self._first
+
+
+class Client:
+    """A pilot's way to its server. Every call raises UnreachableError, GivenUpError or RefusedError.
+
+    Calls are made one after the other by a thread of its own: nothing else of the agent waits for them.
+    """
+
+    def __init__(self, url: str, token: str, timeout: float = TIMEOUT) -> None:
+        self._url = f"{url.rstrip('/')}/api/v1/pilot/"
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._timeout = timeout
+        self._opener = opener()
+        self._thread = ThreadPoolExecutor(1, "client")
+
+    async def match(self, offer: wire.Offer) -> wire.MatchAnswer:
+        """Ask for jobs that fit what is free now."""
+        return await self._call("POST", "match", offer, wire.MatchAnswer)
+
+    async def payload(self, task: int) -> wire.PayloadFiles:
+        """Fetch the payload files of a task."""
+        return await self._call("GET", f"payload/{task}", None, wire.PayloadFiles)
+
+    async def report(self, holding: Sequence[wire.Pair], reports: Sequence[wire.Report]) -> wire.Stops:
+        """Report on jobs, and say which are held; the answer is those that must be stopped."""
+        return await self._call("POST", "report", wire.Reports(tuple(holding), tuple(reports)), wire.Stops)
+
+    async def end(self, reason: str) -> None:
+        """Say that this pilot ends."""
+        await self._send("POST", "end", wire.Reason(reason))
+
+    async def _call(self, method: str, path: str, body: Any, kind: type[T]) -> T:
+        text = await self._send(method, path, body)
+        try:
+            return wire.parse(kind, text)
+        except wire.WireError as error:
+            raise UnreachableError(f"{method} {path}: {error}", heard=True) from error
+
+    async def _send(self, method: str, path: str, body: Any) -> bytes:
+        content = None if body is None else wire.serialise(body)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._request, method, path, content)
+
+    def _request(self, method: str, path: str, content: bytes | None) -> bytes:
+        request = urllib.request.Request(self._url + path, content, self._headers, method=method)
+        try:
+            with self._opener.open(request, timeout=self._timeout) as answer:
+                text: bytes = answer.read()
+                return text
+        except urllib.error.HTTPError as error:
+            raise _as_told(f"{method} {path}: {error.code}", error) from error
+        except (OSError, HTTPException) as error:
+            refused = isinstance(getattr(error, "reason", error), (ConnectionRefusedError, gaierror))
+            raise UnreachableError(f"{method} {path}: {error!r}", heard=not refused) from error
+
+
+def _as_told(what: str, error: urllib.error.HTTPError) -> Exception:
+    """An error of ours for the server's answer."""
+    try:
+        detail = " ".join(error.read(10_000).decode(errors="replace").split())[:300]
+    except (OSError, HTTPException):
+        detail = ""
+    if error.code in (401, 403, 410):
+        return GivenUpError(f"{what} {detail}")
+    if error.code >= 500 or error.code in (408, 425, 429):
+        return UnreachableError(f"{what} {detail}", heard=True)
+    return RefusedError(f"{what} {detail}")

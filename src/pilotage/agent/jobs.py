@@ -1,0 +1,272 @@
+"""The attempts that a pilot holds: each is prepared, run, its outputs stored, and its files removed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from . import transfer, workdir
+from .attempt import Attempt, AttemptFailedError, InputLostError
+from .client import Client, GivenUpError, Pause, RefusedError, UnreachableError
+from .payload import OVERDUE, Ended, Order, Payload, sweep
+from .system import now
+from .wire import Output, Pair, Report
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+KEPT_PAYLOADS = 16
+LONGEST_ERROR = 3900
+CLEANING = 20.0
+"""Seconds that an ending pilot gives to the removal of files."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """A pilot's share of its machine: ``slots`` payloads side by side, ``cores`` and ``memory`` for all.
+
+    Memory is in MB (0: no limit), ``walltime`` in s. Jobs' directories are made in ``directory``; ``keep``
+    leaves them there.
+    """
+
+    cores: int = 1
+    memory: float = 0
+    walltime: float = 86_400
+    slots: int = 1
+    directory: Path = Path()
+    keep: bool = False
+
+
+class Pilot(Protocol):
+    """What its jobs need of the pilot."""
+
+    ending: str
+    """Why it ends; empty as long as it does not."""
+
+    @property
+    def lease_end(self) -> float:
+        """The moment until which payloads may run without news from the server."""
+
+    def say(self, report: Report) -> None:
+        """Put a report in line."""
+
+    def wake(self) -> None:
+        """Have the pilot look at its jobs again."""
+
+
+@dataclass(eq=False)
+class Held:
+    """An attempt until the server acknowledges its end, or wants it stopped.
+
+    ``stored`` once bytes may lie in its scratch folder; ``done`` once it was reported done, and ``end_heard``
+    once the server may have heard of its end.
+    """
+
+    attempt: Attempt
+    payload: Payload | None = None
+    stopping: str = ""
+    dropped: bool = False
+    stored: bool = False
+    done: bool = False
+    end_heard: bool = False
+
+
+class Jobs:
+    """All attempts of a pilot: ``held`` by their pairs; ``working`` until their end is reported."""
+
+    def __init__(self, pilot: Pilot, resources: Resources, client: Client) -> None:
+        self.held: dict[Pair, Held] = {}
+        self.working: set[Held] = set()
+        self._pilot, self._resources, self._client = pilot, resources, client
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._cleaning: set[asyncio.Future[None]] = set()
+        self._payload_files: dict[int, asyncio.Task[dict[str, str]]] = {}
+        self._pool = ThreadPoolExecutor(max_workers=max(2, min(8, resources.slots)))
+
+    def accept(self, attempt: Attempt) -> None:
+        """Take an attempt on. An empty payload has succeeded already."""
+        if attempt.pair in self.held:
+            return
+        self.held[attempt.pair] = held = Held(attempt)
+        if not attempt.work.command:
+            self._pilot.say(Report(*attempt.pair, "done"))
+            return
+        self.working.add(held)
+        task = asyncio.create_task(self._work_on(held))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def renew(self, lease_end: float) -> None:
+        """Let all payloads live until then."""
+        for held in self.working:
+            if held.payload:
+                held.payload.renew(lease_end)
+
+    def stop(self, pair: Pair) -> None:
+        """Kill an attempt that is not this pilot's any more; nothing more of it is reported."""
+        held = self.held.pop(pair, None)
+        if held is None:
+            return
+        log.info("job %s is not this pilot's any more: stopped", held.attempt.name)
+        held.dropped = True
+        self._kill(held, "stopped by the server")
+        if held not in self.working:
+            self._forget(held, wanted=held.end_heard)
+
+    def kill_all(self, reason: str) -> None:
+        """Kill every payload; their ends are reported with the reason."""
+        for held in self.working:
+            self._kill(held, reason)
+
+    def acknowledged(self, pair: Pair) -> None:
+        """Forget an attempt whose end the server has heard of."""
+        if pair in self.held:
+            self._forget(self.held.pop(pair), wanted=True)
+
+    async def drop_all(self, reason: str) -> None:
+        """Kill and delete everything. Returns when nothing runs any more, or cannot be killed."""
+        for held in [*self.working]:
+            held.dropped = True
+            self._kill(held, reason)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=2 * OVERDUE)
+        for held in self.held.values():
+            if not held.dropped:
+                self._forget(held, wanted=held.end_heard)
+        self.held.clear()
+        if self._cleaning:
+            await asyncio.wait(self._cleaning, timeout=CLEANING)
+
+    # One attempt
+
+    async def _work_on(self, held: Held) -> None:
+        """Work on one attempt from its first byte to its last report."""
+        ended = Ended()
+        outputs: list[Output] = []
+        lost: tuple[str, ...] = ()
+        try:
+            await self._prepare(held)
+            ended = await self._run_payload(held)
+            error = ended.error
+            if not error:
+                outputs = await self._store(held)
+        except AttemptFailedError as failure:
+            error = held.stopping or str(failure)
+            lost = (failure.name,) if isinstance(failure, InputLostError) else ()
+        except Exception as failure:
+            log.exception("job %s", held.attempt.name)
+            error = f"pilot agent: {failure!r}"
+        log.info("job %s: %s", held.attempt.name, error.partition("\n")[0] or "done")
+        self.working.discard(held)
+        if held.dropped:
+            self._forget(held, wanted=False)
+        else:
+            held.done = not error
+            told = asdict(ended) | {"error": _storable(error), "lost_inputs": lost}
+            told["outputs"] = tuple(outputs) if held.done else ()
+            self._pilot.say(Report(*held.attempt.pair, "done" if held.done else "failed", **told))
+        self._pilot.wake()
+
+    async def _prepare(self, held: Held) -> None:
+        attempt, place = held.attempt, self._place(held)
+        self._pilot.say(Report(*attempt.pair, "starting"))
+        payload_files = await self._files_of(held) if attempt.work.payload_files else {}
+        await self._in_thread(workdir.prepare, attempt, place, payload_files, lambda: bool(held.stopping))
+        if held.stopping:
+            raise AttemptFailedError(held.stopping)
+
+    async def _run_payload(self, held: Held) -> Ended:
+        work, place = held.attempt.work, self._place(held)
+        order = Order(
+            command=work.command,
+            environment=workdir.environment(held.attempt, place),
+            directory=place,
+            walltime=work.walltime,
+            memory=work.memory_limit,
+            workdir=work.workdir,
+            keep=self._resources.keep,
+        )
+        held.payload = payload = Payload(order, self._pilot.lease_end)
+        self._pilot.say(Report(*held.attempt.pair, "running"))
+        ended = await payload.ended()
+        held.payload = None
+        if payload.lost:
+            await sweep(lambda: {other.payload.pid for other in self.working if other.payload})
+        if not ended.error:
+            return ended
+        return replace(ended, error=f"{ended.error}\n{workdir.stderr_tail(place)}".strip())
+
+    async def _store(self, held: Held) -> list[Output]:
+        attempt, place = held.attempt, self._place(held)
+        held.stored = bool(attempt.work.outputs)
+        return [
+            await self._in_thread(transfer.store, attempt, name, place, lambda: bool(held.stopping))
+            for name in attempt.work.outputs
+        ]
+
+    async def _files_of(self, held: Held) -> dict[str, str]:
+        """The payload files of the attempt's task, fetched once for all its jobs."""
+        task = held.attempt.work.task
+        if task not in self._payload_files:
+            if len(self._payload_files) >= KEPT_PAYLOADS:
+                self._payload_files.pop(next(iter(self._payload_files)))
+            self._payload_files[task] = asyncio.create_task(self._fetch_files(task))
+        try:
+            return await self._payload_files[task]
+        except (GivenUpError, RefusedError, UnreachableError) as error:
+            self._payload_files.pop(task, None)
+            raise AttemptFailedError(f"payload files: {error}") from error
+
+    async def _fetch_files(self, task: int) -> dict[str, str]:
+        pause = Pause(longest=5)
+        while True:
+            try:
+                return dict((await self._client.payload(task)).files)
+            except UnreachableError:
+                if self._pilot.ending or now() > self._pilot.lease_end:
+                    raise
+                await asyncio.sleep(pause.failed())
+
+    # Its end
+
+    def _kill(self, held: Held, reason: str) -> None:
+        held.stopping = held.stopping or reason
+        if held.payload:
+            held.payload.stop(reason)
+
+    def _forget(self, held: Held, *, wanted: bool) -> None:
+        """Delete the attempt's files, but not the outputs of one that is done and ``wanted``."""
+        if not held.attempt.work.command:
+            return
+        if held.stored and not (held.done and wanted):
+            self._clean(transfer.discard, held.attempt)
+        if not self._resources.keep:
+            self._clean(workdir.remove, self._place(held))
+
+    def _clean(self, function: Callable[[T], None], argument: T) -> None:
+        """Remove files in the background; a failure is logged, as nothing waits for it."""
+        cleaning = asyncio.ensure_future(self._in_thread(function, argument))
+        self._cleaning.add(cleaning)
+        cleaning.add_done_callback(self._cleaned)
+
+    def _cleaned(self, cleaning: asyncio.Future[None]) -> None:
+        self._cleaning.discard(cleaning)
+        with suppress(asyncio.CancelledError):
+            if error := cleaning.exception():
+                log.warning("cleaning up: %s", error)
+
+    def _place(self, held: Held) -> Path:
+        return self._resources.directory / held.attempt.name
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+
+
+def _storable(text: str) -> str:
+    """Text that any database takes, of bounded length."""
+    return text.replace("\0", "").encode(errors="replace").decode()[:LONGEST_ERROR]

@@ -1,0 +1,207 @@
+"""The life of a pilot: ask for jobs, report on them, end when there is nothing left to do."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from contextlib import suppress
+from math import inf
+
+from .attempt import Attempt
+from .client import Client, GivenUpError, Pause, RefusedError, UnreachableError
+from .jobs import Jobs, Resources
+from .system import now
+from .wire import Offer, Report
+
+log = logging.getLogger(__name__)
+ENDS = ("done", "failed")
+FIRST_IDLE, FIRST_HEARTBEAT = 300.0, 60.0
+"""Seconds, until the server has told its own."""
+REPORT_DELAY = 0.5
+"""Seconds that news other than an attempt's end may wait for company."""
+END_GRACE = 20.0
+"""Seconds in which the last reports must be delivered."""
+MOST_AT_ONCE = 10_000
+"""Jobs in one match: the most that the server gives."""
+
+
+class Pilot:
+    """One pilot. :meth:`run` is its whole life.
+
+    It makes one call to the server at a time, so that the attempts listed in a report are never older than
+    the last match. The lease is enforced by the supervisors; here it is only renewed.
+    """
+
+    def __init__(self, resources: Resources, client: Client) -> None:
+        self.ending = ""
+        self._resources, self._client = resources, client
+        self._born = self._contact = self._report_at = self._busy_at = now()
+        self._jobs = Jobs(self, resources, client)
+        self._reports: list[Report] = []
+        self._end_by = inf
+        self._lease, self._heartbeat, self._idle = 0.0, FIRST_HEARTBEAT, FIRST_IDLE
+        self._talk, self._ask = Pause(longest=15), Pause(longest=4)
+        self._woken = asyncio.Event()
+
+    async def run(self) -> bool:
+        """Live until idle, out of time, told to end or given up. False where the server gave it up."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            reason = f"pilot stopped by signal {number} ({signal.Signals(number).name})"
+            asyncio.get_running_loop().add_signal_handler(number, self._end, reason)
+        try:
+            while not self._is_over():
+                self._woken.clear()
+                await self._converse()
+                self._look_at_the_time()
+                await self._rest()
+            await self._jobs.drop_all(self.ending)
+            await self._say_goodbye()
+        except (GivenUpError, RefusedError) as error:
+            log.error("given up: %s", error)
+            self.ending = self.ending or f"given up: {error}"
+            await self._jobs.drop_all(self.ending)
+            return False
+        return True
+
+    # For its jobs
+
+    @property
+    def lease_end(self) -> float:
+        """The moment until which payloads may run without news from the server."""
+        return self._contact + self._lease
+
+    def say(self, report: Report) -> None:
+        """Put a report in line: an end is sent at once, other news may wait for company."""
+        self._reports.append(report)
+        self._report_at = min(self._report_at, now() + (0 if report.state in ENDS else REPORT_DELAY))
+        self.wake()
+
+    def wake(self) -> None:
+        """Have the pilot look at its jobs again."""
+        self._woken.set()
+
+    # The course of time
+
+    def _is_busy(self) -> bool:
+        return bool(self._jobs.held or self._jobs.working)
+
+    def _time_left(self) -> float:
+        """Seconds of the pilot's walltime, less those that it takes to end in good order."""
+        walltime = self._resources.walltime
+        return self._born + walltime - min(60, walltime / 20) - now()
+
+    def _look_at_the_time(self) -> None:
+        if self._is_busy():
+            self._busy_at = now()
+        if self._time_left() <= 0:
+            self._end("the pilot's walltime is over")
+        elif now() >= self._busy_at + self._idle:
+            self._end("idle")
+        elif self._lease and now() >= self._contact + 2 * self._lease:
+            # The server has given its jobs to others by now: those that it holds are nobody's any more.
+            self._end("no contact with the server for twice the lease", grace=0)
+
+    def _end(self, reason: str, grace: float = END_GRACE) -> None:
+        """Kill every payload, and live no longer than it takes to report that."""
+        if self.ending:
+            return
+        log.info("ends: %s", reason)
+        self.ending, self._end_by = reason, now() + grace
+        self._jobs.kill_all(reason)
+        self.wake()
+
+    def _is_over(self) -> bool:
+        return bool(self.ending) and (not self._is_busy() or now() >= self._end_by)
+
+    async def _rest(self) -> None:
+        """Wait until something happens or is due."""
+        if self._is_over():
+            return
+        due = [self._report_at]
+        if self._has_room():
+            due.append(self._ask.until)
+        moment = max(self._talk.until, min(due))
+        idle_end = inf if self._is_busy() else self._busy_at + self._idle
+        moment = min(moment, self._end_by, inf if self.ending else idle_end)
+        if not self.ending:
+            moment = min(moment, now() + self._time_left())
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), max(0.0, moment - now()))
+
+    # The conversation with the server
+
+    async def _converse(self) -> None:
+        if now() < self._talk.until:
+            return
+        try:
+            if self._report_at <= now():
+                await self._report()
+            if self._has_room() and self._ask.until <= now():
+                await self._match()
+        except UnreachableError as error:
+            log.warning("%s; trying again in %.1f s", error, self._talk.failed())
+        else:
+            self._talk.succeeded()
+
+    async def _report(self) -> None:
+        reports, begun = list(self._reports), now()
+        ends = [(report.job, report.attempt) for report in reports if report.state in ENDS]
+        self._report_at = inf
+        try:
+            answer = await self._client.report([*self._jobs.held], reports)
+        except UnreachableError as error:
+            self._report_at = begun
+            for pair in ends:
+                self._jobs.held[pair].end_heard |= error.heard
+            raise
+        self._contact = begun
+        del self._reports[: len(reports)]
+        self._report_at = min(self._report_at, now() + self._heartbeat)
+        self._jobs.renew(self.lease_end)
+        for pair in answer.stop:
+            self._reports = [report for report in self._reports if (report.job, report.attempt) != pair]
+            self._jobs.stop(pair)
+        for pair in ends:
+            self._jobs.acknowledged(pair)
+
+    async def _match(self) -> None:
+        begun = now()
+        answer = await self._client.match(self._offer())
+        if not self._lease:
+            self._contact = begun
+        self._lease, self._idle = answer.lease, answer.idle
+        self._heartbeat = max(0.1, min(answer.heartbeat, self._lease / 3))
+        self._talk.longest = min(15, self._lease / 3)
+        self._report_at = min(self._report_at, now() + self._heartbeat)
+        found = [Attempt(work, order) for work in answer.works for order in work.jobs]
+        for attempt in found:
+            self._jobs.accept(attempt)
+        if found:
+            self._ask.succeeded()
+        else:
+            self._ask.failed()
+
+    def _offer(self) -> Offer:
+        """The cores, memory (0 where there is no limit to it), time and slots that no attempt takes."""
+        cores, memory, slots = self._free()
+        return Offer(cores, memory, round(self._time_left(), 1), slots)
+
+    def _free(self) -> tuple[int, float, int]:
+        taken = [held.attempt for held in self._jobs.working]
+        offered = self._resources
+        cores = offered.cores - sum(attempt.cores for attempt in taken)
+        memory = offered.memory and max(0.0, offered.memory - sum(one.work.memory for one in taken))
+        return cores, memory, min(offered.slots - len(taken), MOST_AT_ONCE)
+
+    def _has_room(self) -> bool:
+        if self.ending or self._time_left() <= 0:
+            return False
+        cores, memory, slots = self._free()
+        return cores > 0 and slots > 0 and (memory > 0 or not self._resources.memory)
+
+    async def _say_goodbye(self) -> None:
+        try:
+            await self._client.end(self.ending)
+        except UnreachableError as error:
+            log.warning("ends unheard: %s", error)

@@ -1,0 +1,231 @@
+"""Storages that the standard library can open: folders that are mounted here, HTTP and WebDAV servers."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import stat
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+SCHEMES = frozenset({"file", "local", "http", "https"})
+BLOCK = 4 << 20
+TIMEOUT = 300.0
+"""Seconds without a byte after which a storage counts as dead."""
+MOST_REDIRECTS = 5
+_RESOLVE_NO_MAGICLINKS, _RESOLVE_BENEATH = 0x02, 0x08
+_OPENAT2 = 437
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Storage(Protocol):
+    """A place for files by their paths. Every call raises OSError, or HTTPException, where it fails."""
+
+    def read(self, path: str) -> IO[bytes]:
+        """Open a file to read it. Raises FileNotFoundError where there is none."""
+
+    def write(self, path: str, source: IO[bytes]) -> int | None:
+        """Store all of ``source``, read again if need be; returns the bytes that arrived, where it tells."""
+
+    def remove(self, folder: str) -> None:
+        """Delete a folder with all that it holds; one that is not there is left alone."""
+
+
+class UnknownSchemeError(ValueError):
+    """Pilots cannot open storages of this kind."""
+
+    def __init__(self, scheme: str) -> None:
+        super().__init__(f"pilots cannot read {scheme}:// yet; they read file://, http:// and https://")
+
+
+def open_storage(url: str, options: Mapping[str, Any]) -> Storage:
+    """The storage behind a URL. Raises UnknownSchemeError.
+
+    The one option that counts here are the ``headers`` for an HTTP server, alone or in ``client_kwargs``.
+    """
+    scheme, mark, place = url.partition("://")
+    if not mark:
+        scheme, place = "file", url
+    if scheme in ("file", "local"):
+        return Folder(place)
+    if scheme in ("http", "https"):
+        inner = options.get("client_kwargs", {})
+        return HttpServer(url, {**inner.get("headers", {}), **options.get("headers", {})})
+    raise UnknownSchemeError(scheme)
+
+
+class Folder:
+    """A folder of this machine. No path leads out of it, also not through links that somebody left there."""
+
+    def __init__(self, root: str) -> None:
+        self._root = Path(root).expanduser()
+
+    def read(self, path: str) -> IO[bytes]:
+        """Open a file to read it."""
+        found = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            os.close(found)
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return os.fdopen(found, "rb")
+
+    def _open(self, path: str, flags: int) -> int:
+        root = os.open(self._root, os.O_PATH | os.O_DIRECTORY)
+        try:
+            return open_beneath(root, path, flags)
+        finally:
+            os.close(root)
+
+    def write(self, path: str, source: IO[bytes]) -> int | None:
+        """Store all of ``source``; returns the bytes that the file has."""
+        folder, _, name = path.rpartition("/")
+        directory = self._made(folder)
+        try:
+            create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            with os.fdopen(os.open(name, create, 0o644, dir_fd=directory), "wb") as target:
+                shutil.copyfileobj(source, target, BLOCK)
+                target.flush()
+                return os.fstat(target.fileno()).st_size
+        finally:
+            os.close(directory)
+
+    def _made(self, folder: str) -> int:
+        """A descriptor of a folder, made with those above it where it is missing; none of them is a link."""
+        self._root.mkdir(parents=True, exist_ok=True)
+        found = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
+        for part in folder.split("/"):
+            above = found
+            try:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=above)
+                found = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+            finally:
+                os.close(above)
+        return found
+
+    def remove(self, folder: str) -> None:
+        """Delete a folder with all that it holds; of links only themselves."""
+        above, _, name = folder.rpartition("/")
+        with suppress(FileNotFoundError):
+            parent = self._open(above, os.O_PATH | os.O_DIRECTORY)
+            try:
+                shutil.rmtree(f"/proc/self/fd/{parent}/{name}")
+            finally:
+                os.close(parent)
+
+
+def open_beneath(root: int, path: str, flags: int) -> int:
+    """Open a path below a folder; links that lead out of the folder are refused with OSError.
+
+    Where the kernel cannot resolve a path so (openat2, Linux 5.6), all links are refused.
+    """
+    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+    found: int = _libc.syscall(_OPENAT2, root, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+    if found >= 0:
+        return found
+    number = ctypes.get_errno()
+    if number not in (errno.ENOSYS, errno.EPERM):  # sandboxes answer EPERM to calls that they do not know
+        raise OSError(number, os.strerror(number), path)
+    *folders, name = path.split("/")
+    above = os.dup(root)
+    for folder in folders:
+        found = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+        os.close(above)
+        above = found
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    finally:
+        os.close(above)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Redirections are answers like others: whoever follows them decides what goes along."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def opener() -> urllib.request.OpenerDirector:
+    """HTTP with the proxies of the environment, and without redirections."""
+    return urllib.request.build_opener(_NoRedirect)
+
+
+class HttpServer:
+    """Files behind a URL, by GET, PUT and DELETE; folders are made by MKCOL where the server needs it."""
+
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        self._root = url.rstrip("/")
+        self._headers = dict(headers)
+        self._opener = opener()
+
+    def read(self, path: str) -> IO[bytes]:
+        """Open a file to read it."""
+        try:
+            return self._ask("GET", path)
+        except urllib.error.HTTPError as error:
+            if error.code in (404, 410):
+                raise FileNotFoundError(errno.ENOENT, "not found", path) from error
+            raise
+
+    def write(self, path: str, source: IO[bytes]) -> int | None:
+        """Store all of ``source``; returns the bytes that the server says to have."""
+        try:
+            self._ask("PUT", path, source).close()
+        except urllib.error.HTTPError as error:
+            if error.code not in (404, 409):
+                raise
+            self._make_folders(path.rpartition("/")[0])
+            self._ask("PUT", path, source).close()
+        with self._ask("HEAD", path) as answer:
+            size = answer.headers.get("Content-Length")
+        return None if size is None else int(size)
+
+    def _make_folders(self, folder: str) -> None:
+        parts = folder.split("/")
+        for depth in range(1, len(parts) + 1):
+            try:
+                self._ask("MKCOL", "/".join(parts[:depth])).close()
+            except urllib.error.HTTPError as error:
+                if error.code != 405:  # it is there already
+                    raise
+
+    def remove(self, folder: str) -> None:
+        """Delete a folder with all that it holds."""
+        try:
+            self._ask("DELETE", folder).close()
+        except urllib.error.HTTPError as error:
+            if error.code not in (404, 410):
+                raise
+
+    def _ask(self, method: str, path: str, source: IO[bytes] | None = None) -> HTTPResponse:
+        """Make a request and follow its redirections; other servers are not given our headers."""
+        url = f"{self._root}/{urllib.parse.quote(path, safe='/:@+=~')}"
+        host = urllib.parse.urlsplit(url).netloc
+        for _ in range(MOST_REDIRECTS):
+            headers = dict(self._headers) if urllib.parse.urlsplit(url).netloc == host else {}
+            if source is not None:
+                headers["Content-Length"] = str(source.seek(0, os.SEEK_END))
+                headers["Content-Type"] = "application/octet-stream"
+                source.seek(0)
+            # As an iterator, or it would be read in blocks of 8 kB.
+            data = None if source is None else iter(partial(source.read, BLOCK), b"")
+            request = urllib.request.Request(url, data, headers, method=method)
+            try:
+                answer: HTTPResponse = self._opener.open(request, timeout=TIMEOUT)
+                return answer
+            except urllib.error.HTTPError as error:
+                to = error.headers.get("Location")
+                if error.code not in (301, 302, 303, 307, 308) or not to:
+                    raise
+                url = urllib.parse.urljoin(url, to)
+                if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+                    raise OSError(f"{method} {path}: sent on to {url}") from error
+        raise OSError(f"{method} {path}: sent on more than {MOST_REDIRECTS} times")

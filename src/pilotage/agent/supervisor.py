@@ -1,0 +1,245 @@
+"""The supervisor of one payload: a small process between the agent and all that the payload starts.
+
+One is started for every payload with ``python -I -S``, so only the lightest modules are imported, neither
+pathlib, typing nor json. It adopts all processes that its payload leaves behind, enforces the limits, and
+kills everything when the agent says so, dies, or does not renew the lease. So no attempt outlives its pilot,
+however the pilot ends, and an agent that hangs is fenced all the same.
+
+Standard input: the order (its length in 8 digits, then ``marshal`` of a dictionary), then lines: ``stop``, or
+the lease's new end in s of the clock :func:`now`; its end without ``stop`` means that the agent is gone.
+Standard output: :meth:`Supervisor.result` as a Python literal.
+"""
+
+from __future__ import annotations
+
+import errno
+import marshal
+import os
+import select
+import signal
+import sys
+import time
+
+from .system import (
+    descendants,
+    die_with_parent,
+    disk_usage,
+    guard,
+    kill,
+    now,
+    proportional,
+    resident,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+LOOK_EVERY = 0.5
+LEFT_BEHIND_GRACE = 1.0
+
+
+class Control:
+    """Messages of the agent: the end of the lease, and when to stop; ``orphaned`` when it is gone."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.stopped = self.orphaned = False
+        self._descriptor = descriptor
+        self._rest = b""
+        self._wake, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.order: Mapping[str, Any] = marshal.loads(self._exactly(int(self._exactly(8))))
+        self.lease_end = float(self.order["lease_end"])
+
+    def _exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            part = os.read(self._descriptor, size - len(data))
+            if not part:
+                sys.exit("the agent ended before it gave an order")
+            data += part
+        return data
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a child ends, the agent sends something, or the time is over."""
+        heard = [self._wake] if self.stopped else [self._wake, self._descriptor]
+        ready = select.select(heard, [], [], max(0.0, seconds))[0]
+        if self._wake in ready:
+            os.read(self._wake, 4096)
+        if self._descriptor in ready:
+            self._hear()
+
+    def _hear(self) -> None:
+        data = os.read(self._descriptor, 65536)
+        if not data:
+            self.stopped = self.orphaned = True
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line == b"stop":
+                self.stopped = True
+            else:
+                self.lease_end = float(line)
+
+
+class Supervisor:
+    """One payload with all its descendants, from its start until none of them is left."""
+
+    def __init__(self, control: Control) -> None:
+        self.control = control
+        self.order = control.order
+        self.started = now()
+        self.status: int | None = None
+        self.cpu = 0.0
+        self.max_rss = 0
+        self._process = 0
+        self._look_at_disk = 0.0
+        self._disk_at_start = self.max_disk = 0
+        self._disk_at_start = self._disk_used()
+        self.max_disk = 0
+
+    def run(self) -> dict[str, Any]:
+        """Run it to its end. The causes are those of :meth:`result`."""
+        if now() >= self.control.lease_end:
+            return self.result("lease", 0.0)
+        failure = self._start()
+        if failure:
+            return self.result("not started", failure)
+        cause, value = self._watch()
+        self._kill_all()
+        if cause == "ended" and (used := self._disk_used()) > self.order["workdir"] > 0:
+            cause, value = "work directory", used
+        return self.result(cause, value)
+
+    def result(self, cause: str, value: float) -> dict[str, Any]:
+        """``cause`` is ended, not started (``value`` an errno), stopped, lease, walltime (s), memory (bytes),
+        work directory (bytes) or processes (how many); ``status`` as of wait(2); CPU and wall time in s."""
+        return {
+            "cause": cause,
+            "value": value,
+            "status": self.status,
+            "cpu": self.cpu,
+            "wall": now() - self.started,
+            "rss": self.max_rss,
+            "disk": self.max_disk,
+        }
+
+    def _start(self) -> int:
+        """Fork and execute. Returns an errno where that failed, else 0."""
+        heard, told = os.pipe2(os.O_CLOEXEC)
+        supervisor = os.getpid()
+        self._process = os.fork()
+        if self._process == 0:
+            try:
+                self._become(supervisor)
+            except OSError as error:
+                os.write(told, str(error.errno or errno.EINVAL).encode())
+            except (ValueError, TypeError):
+                os.write(told, str(errno.EINVAL).encode())
+            finally:
+                os._exit(127)
+        os.close(told)
+        failure = int(os.read(heard, 16) or 0)
+        os.close(heard)
+        return failure
+
+    def _become(self, supervisor: int) -> None:
+        os.setsid()
+        die_with_parent(supervisor)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        os.chdir(self.order["directory"])
+        create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open("stdout", create, 0o644), 1)
+        os.dup2(os.open("stderr", create, 0o644), 2)
+        command = self.order["command"]
+        os.execvpe(command[0], command, self.order["environment"])
+
+    def _watch(self) -> tuple[str, float]:
+        """Wait until the payload has ended or must end: the cause, and the number that decided."""
+        while self.status is None:
+            self.control.wait(min(LOOK_EVERY, self.control.lease_end - now()))
+            self._reap()
+            reason = next(self._reasons_to_kill(), None)
+            if self.status is None and reason:
+                return reason
+        until = now() + LEFT_BEHIND_GRACE
+        while self._reap() and now() < until and not self.control.stopped:
+            self.control.wait(until - now())
+        left = len(descendants(os.getpid()))
+        return ("processes", left) if left else ("ended", 0.0)
+
+    def _reasons_to_kill(self) -> Iterator[tuple[str, float]]:
+        order, wall, memory = self.order, now() - self.started, self._memory()
+        if self.control.stopped:
+            yield "stopped", 0.0
+        if now() >= self.control.lease_end:
+            yield "lease", 0.0
+        if 0 < order["walltime"] <= wall:
+            yield "walltime", wall
+        if 0 < order["memory"] < memory:
+            yield "memory", memory
+        if now() >= self._look_at_disk:
+            used = self._disk_used()
+            if used > order["workdir"] > 0:
+                yield "work directory", used
+
+    def _memory(self) -> int:
+        """Bytes of all processes together; pages that they share are counted once where that matters."""
+        processes = descendants(os.getpid())
+        memory = sum(map(resident, processes))
+        if (len(processes) > 1 and memory > self.max_rss) or 0 < self.order["memory"] < memory:
+            memory = sum(map(proportional, processes))
+        self.max_rss = max(self.max_rss, memory)
+        return memory
+
+    def _disk_used(self) -> int:
+        """Bytes that the payload added; a tree that takes long to read is looked at less often."""
+        begun = now()
+        used = disk_usage(self.order["directory"]) - self._disk_at_start
+        self._look_at_disk = now() + 20 * (now() - begun)
+        self.max_disk = max(self.max_disk, used)
+        return used
+
+    def _reap(self) -> bool:
+        """Collect the children that have ended. False when no child is left."""
+        while True:
+            try:
+                process, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if process == 0:
+                return True
+            self.cpu += usage.ru_utime + usage.ru_stime
+            self.max_rss = max(self.max_rss, usage.ru_maxrss * 1024)
+            if process == self._process:
+                self.status = status
+
+    def _kill_all(self) -> None:
+        """Return only when nothing is left; a process that forks while it is killed is met again."""
+        pause = 0.001
+        while self._reap():
+            for process in descendants(os.getpid()):
+                kill(process)
+            time.sleep(pause)
+            pause = min(0.1, pause * 1.1)
+
+
+def main() -> None:
+    """Take an order, run the payload, tell how it ended; clean up for an agent that is gone."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    guard()
+    control = Control(0)
+    result = repr(Supervisor(control).run())
+    try:
+        os.write(1, result.encode())
+    except BrokenPipeError:
+        control.orphaned = True
+    if control.orphaned and not control.order["keep"]:
+        import shutil
+
+        shutil.rmtree(control.order["directory"], ignore_errors=True)
+    os._exit(0)

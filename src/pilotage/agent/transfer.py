@@ -1,0 +1,158 @@
+"""Transfers between a queue's storage and a job's directory: copies, with size and checksum checked."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import time
+import zlib
+from collections.abc import Callable
+from http.client import HTTPException
+from pathlib import Path
+from typing import IO, Any
+
+from .attempt import Attempt, AttemptFailedError, InputLostError, legal, legal_scratch
+from .storage import Storage, open_storage
+from .wire import JobInput, Output
+
+log = logging.getLogger(__name__)
+CHUNK = 4 << 20
+TRIES = 3
+Halt = Callable[[], bool]
+"""Whether nobody wants the file any more."""
+
+
+class _Adler32:
+    def __init__(self) -> None:
+        self.value = 1
+
+    def update(self, data: bytes) -> None:
+        self.value = zlib.adler32(data, self.value)
+
+    def hexdigest(self) -> str:
+        return f"{self.value:08x}"
+
+
+class _Measured:
+    """A file to send, with size and checksum of the bytes that were read since its last :meth:`seek`."""
+
+    def __init__(self, file: IO[bytes], halted: Halt) -> None:
+        self._file, self._halted = file, halted
+        self.checksum, self.size = _Adler32(), 0
+
+    def read(self, size: int = CHUNK) -> bytes:
+        if self._halted():
+            raise AttemptFailedError("given up while its files were moved")
+        data = self._file.read(size)
+        self.checksum.update(data)
+        self.size += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self.checksum, self.size = _Adler32(), 0
+        return self._file.seek(offset, whence)
+
+
+def fetch(attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
+    """Bring one input. Raises AttemptFailedError naming it when it is missing, altered or unreadable."""
+    storage = _storage(attempt)
+    source = legal("input", file.name, deep=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+
+    def once() -> None:
+        try:
+            remote = storage.read(source)
+        except FileNotFoundError:
+            raise InputLostError(file.name, "not at the queue's storage") from None
+        with remote, target.open("wb") as local:
+            _copy_checked(file, remote, local, halted)
+
+    _tried(f"input {file.name}", once, halted)
+
+
+def _tried(what: str, once: Callable[[], Any], halted: Halt) -> None:
+    """Do something up to :data:`TRIES` times. Raises AttemptFailedError."""
+    for left in reversed(range(TRIES)):
+        try:
+            once()
+        except (OSError, HTTPException, ValueError) as error:
+            if not left or halted():
+                raise AttemptFailedError(f"{what}: {error}") from error
+            time.sleep(1)
+        else:
+            return
+
+
+def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: Halt) -> None:
+    algorithm, _, expected = file.checksum.partition(":")
+    if algorithm not in ("", "adler32", "sha256"):
+        raise AttemptFailedError(f"input {file.name}: checksum algorithm {algorithm!r} is unknown")
+    checksum = hashlib.sha256() if algorithm == "sha256" else _Adler32()
+    size = 0
+    while size <= file.size and (chunk := remote.read(CHUNK)):
+        if halted():
+            raise AttemptFailedError("given up while its files were moved")
+        size += len(chunk)
+        checksum.update(chunk)
+        local.write(chunk)
+    if size != file.size:
+        more = " or more" if size > file.size else ""
+        raise InputLostError(file.name, f"has {size}{more} bytes, should have {file.size}")
+    if expected and checksum.hexdigest() != expected:
+        found = f"{algorithm}:{checksum.hexdigest()}"
+        raise InputLostError(file.name, f"checksum {found}, should be {file.checksum}")
+
+
+def store(attempt: Attempt, name: str, directory: Path, halted: Halt) -> Output:
+    """Put one output into the attempt's scratch folder.
+
+    Raises AttemptFailedError where the payload made no regular file of that name.
+    """
+    storage, scratch = _storage(attempt), legal_scratch(attempt)
+    stored: list[Output] = []
+
+    def once() -> None:
+        with _opened(directory, legal("output", name)) as local:
+            source = _Measured(local, halted)
+            arrived = storage.write(f"{scratch}/{name}", source)  # type: ignore[arg-type]
+        if arrived is not None and arrived != source.size:
+            raise OSError(f"{arrived} bytes arrived, {source.size} were sent")
+        stored.append(Output(name, source.size, f"adler32:{source.checksum.hexdigest()}"))
+
+    _tried(f"output {name}: not stored", once, halted)
+    return stored[-1]
+
+
+def _opened(directory: Path, name: str) -> IO[bytes]:
+    """A regular file that the payload made; links and pipes in its place are refused."""
+    if directory.is_symlink():
+        raise AttemptFailedError("the payload put a link in the place of its directory")
+    irregular = AttemptFailedError(f"output {name}: not a regular file")
+    if (directory / name).is_symlink():
+        raise irregular
+    try:
+        descriptor = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise AttemptFailedError(f"output {name} missing") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise irregular
+    return os.fdopen(descriptor, "rb")
+
+
+def discard(attempt: Attempt) -> None:
+    """Delete the attempt's scratch folder; a failure is only logged, as the server deletes it too."""
+    try:
+        _storage(attempt).remove(legal_scratch(attempt))
+    except (OSError, HTTPException, ValueError, AttemptFailedError) as error:
+        log.warning("scratch of job %s is left at its storage: %s", attempt.name, error)
+
+
+def _storage(attempt: Attempt) -> Storage:
+    work = attempt.work
+    try:
+        return open_storage(work.storage_url, work.storage_options)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise AttemptFailedError(f"storage of task {work.task} cannot be opened: {error}") from error

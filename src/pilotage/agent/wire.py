@@ -1,0 +1,217 @@
+"""The wire format between pilots and their server: every document that goes over HTTP, as a record.
+
+Pilots check what they receive with :func:`parse`; the server checks what pilots send with its own stricter
+types, which its tests compare with these. Pilots ignore fields that they do not know, so that the server may
+be newer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, Optional, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+Pair = tuple[int, int]
+"""A job's id and the number of its attempt."""
+
+
+class WireError(ValueError):
+    """A document is not what it should be; the message names the place."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A request for jobs: free cores, memory in MB (0: no limit) and walltime in s; most jobs to take."""
+
+    cores: int
+    memory: float
+    walltime: float
+    max_jobs: int
+
+
+@dataclass(frozen=True)
+class JobInput:
+    """A file that a job reads, by its name below the storage's URL: bytes, and checksum (empty: unknown)."""
+
+    name: str
+    size: int
+    checksum: str = ""
+
+
+@dataclass(frozen=True)
+class JobOrder:
+    """One attempt to run; ``scratch`` is the folder for its outputs, below the storage's URL."""
+
+    job: int
+    attempt: int
+    scratch: str
+    inputs: tuple[JobInput, ...] = ()
+
+
+@dataclass(frozen=True)
+class Work:
+    """Like jobs of one task. An empty command is a job that has succeeded already.
+
+    ``memory`` is the MB that a job is expected to need. Limits on its payload, 0 for none: ``memory_limit``
+    and ``workdir`` (what it adds to its directory) in MB, ``walltime`` in s.
+    """
+
+    task: int
+    command: tuple[str, ...]
+    kind: str = "normal"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    payload_files: bool = False
+    cores: int = 1
+    memory: float = 0
+    memory_limit: float = 0
+    walltime: float = 0
+    workdir: float = 0
+    outputs: tuple[str, ...] = ()
+    storage_url: str = ""
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    jobs: tuple[JobOrder, ...] = ()
+
+
+@dataclass(frozen=True)
+class MatchAnswer:
+    """Jobs for a pilot, and its times in s.
+
+    Payloads must stop after ``lease`` without an answered report; reports are due every ``heartbeat``; a
+    pilot ends after ``idle`` without work.
+    """
+
+    lease: float
+    heartbeat: float
+    idle: float
+    works: tuple[Work, ...] = ()
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that an attempt left in its scratch folder: bytes, and ``algorithm:hexdigest``."""
+
+    name: str
+    size: int
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """The state of one attempt: starting, running, done or failed; times in s, sizes in MB.
+
+    ``error`` names the failure. ``max_rss`` and ``max_workdir`` are the most memory and the most that the
+    payload added to its directory. ``lost_inputs`` are missing at the queue's storage, or differ there in
+    size or checksum.
+    """
+
+    job: int
+    attempt: int
+    state: str
+    error: str = ""
+    exit_code: Optional[int] = None
+    cpu_seconds: float = 0
+    wall_seconds: float = 0
+    max_rss: float = 0
+    max_workdir: float = 0
+    outputs: tuple[Output, ...] = ()
+    lost_inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reports:
+    """A pilot's heartbeat: every attempt that it holds, and news of some of them, in order."""
+
+    holding: tuple[Pair, ...] = ()
+    reports: tuple[Report, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stops:
+    """Attempts that are not the pilot's any more: their payloads must end, their files go."""
+
+    stop: tuple[Pair, ...] = ()
+
+
+@dataclass(frozen=True)
+class PayloadFiles:
+    """Files of a task to write beside the inputs: text by name."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why the pilot ends."""
+
+    reason: str
+
+
+def serialise(record: Any) -> bytes:
+    """The JSON text of a record."""
+    return json.dumps(asdict(record), separators=(",", ":")).encode()
+
+
+def parse(kind: type[T], text: bytes) -> T:
+    """Read a record from JSON text. Raises WireError."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise WireError(f"not JSON: {error}") from error
+    return cast(T, _checked(kind, document, kind.__name__))
+
+
+@cache
+def _types(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    """Name, type and whether it may be missing, of each field of a record."""
+    hints = get_type_hints(kind)
+    return tuple(
+        (one.name, hints[one.name], one.default is not MISSING or one.default_factory is not MISSING)
+        for one in fields(kind)
+    )
+
+
+def _checked(kind: Any, value: Any, place: str) -> Any:
+    """The value as a ``kind``. Raises WireError naming the place."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if is_dataclass(kind):
+        return _record(kind, value, place)
+    if origin is tuple:
+        return _tuple(inner, value, place)
+    if origin is Union:
+        return None if value is None else _checked(inner[0], value, place)
+    if origin is not None:
+        if not isinstance(value, dict):
+            raise WireError(f"{place}: {value!r:.80} is not an object")
+        return {name: _checked(inner[1], one, f"{place}.{name}") for name, one in value.items()}
+    # JSON has one kind of number, and Python takes truth for one.
+    fits = isinstance(value, (int, float) if kind is float else kind)
+    if not fits or (isinstance(value, bool) and kind is not bool):
+        raise WireError(f"{place}: {value!r:.80} is not of type {kind.__name__}")
+    return kind(value)
+
+
+def _record(kind: Any, value: Any, place: str) -> Any:
+    if not isinstance(value, dict):
+        raise WireError(f"{place}: {value!r:.80} is not an object")
+    known = {}
+    for name, inner, optional in _types(kind):
+        if name in value:
+            known[name] = _checked(inner, value[name], f"{place}.{name}")
+        elif not optional:
+            raise WireError(f"{place}.{name} is missing")
+    return kind(**known)
+
+
+def _tuple(inner: tuple[Any, ...], value: Any, place: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise WireError(f"{place}: {value!r:.80} is not a list")
+    if inner[-1] is Ellipsis:
+        return tuple(_checked(inner[0], one, f"{place}[{at}]") for at, one in enumerate(value))
+    if len(value) != len(inner):
+        raise WireError(f"{place}: has {len(value)} parts, should have {len(inner)}")
+    return tuple(_checked(kind, one, place) for kind, one in zip(inner, value))
