@@ -25,7 +25,6 @@ check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/ruff check src tests benchmarks docs examples
 	$(BIN)/mypy
-	$(BIN)/mypy --python-version 3.9 src/pilotage/agent
 	$(BIN)/lint-imports
 
 bench: $(READY) ## figures, as a table and in build/bench.json

@@ -49,7 +49,8 @@ OWNERS = {
     ("POST", "/tasks/{task}/what-if"),
     ("POST", "/jobs/{job}/what-if"),
 }
-CLOSED = sorted(OPERATORS | PILOTS | EVERYBODY | OWNERS)
+ANY_ROLE = {("GET", "/pilot/agent.pyz")}
+CLOSED = sorted(OPERATORS | PILOTS | EVERYBODY | OWNERS | ANY_ROLE)
 BODIES: dict[Route, Any] = {
     ("POST", "/tasks"): {"tasks": [{"name": "work"}]},
     ("POST", "/plan/broker"): {"tasks": [{"name": "work"}]},
@@ -66,6 +67,8 @@ ROLES: tuple[Role, ...] = ("user", "pilot", "operator")
 
 
 def roles_of(route: Route) -> set[Role]:
+    if route in ANY_ROLE:
+        return {"user", "operator", "pilot"}
     if route in PILOTS:
         return {"pilot"}
     return {"operator"} if route in OPERATORS else {"user", "operator"}

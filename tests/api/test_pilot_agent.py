@@ -34,7 +34,9 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "workdir": 0,
         "outputs": ["out.txt"],
         "storage_options": {},
-        "jobs": [{"job": job, "attempt": 1, "inputs": []} for job in jobs],
+        "jobs": [
+            {"job": job, "attempt": 1, "scratch": f".scratch/small/{job}.1", "inputs": []} for job in jobs
+        ],
     }
     assert pilot.post("/pilot/match", json=OFFER).json()["works"] == []
 

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from pilotage.agent.wire import MatchAnswer
 from pilotage.flow.calls import report
-from pilotage.flow.calls.match import MatchAnswer, match
+from pilotage.flow.calls.match import match
 from pilotage.flow.calls.submit import Submitted, submit
 from pilotage.flow.step import Pass
 from pilotage.flow.steps import broker, finish, split

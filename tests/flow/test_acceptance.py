@@ -70,6 +70,16 @@ def test_what_is_not_installed_here_is_said_and_no_fault(tmp_path: Path) -> None
     assert acceptance.faults(made) == []
     assert [fault.path for fault in acceptance.lacking(made)] == [
         ("storages", 0, "url"),
+        ("queues", 0, "storage"),
         ("queues", 0, "computing_element", "kind"),
     ]
     assert acceptance.lacking(of(tmp_path, options={"environment": {"A": 1}})) == []
+
+
+def test_a_storage_that_our_pilots_cannot_read_is_said_where_they_would_run(tmp_path: Path) -> None:
+    (fault,) = acceptance.lacking(of(tmp_path, "memory://x"))
+    assert fault.path == ("queues", 0, "storage")
+    assert fault.text == "pilots cannot read memory:// yet, so jobs with files would fail at this queue"
+    made = of(tmp_path, "memory://x")
+    idle = replace(made, queues=(replace(made.queues[0], computing_element=None),))
+    assert acceptance.lacking(idle) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import io
 import os
 import shutil
 import stat
@@ -13,9 +14,9 @@ import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from http.client import HTTPResponse
+from http.client import HTTPResponse, IncompleteRead
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, cast
 
 SCHEMES = frozenset({"file", "local", "http", "https"})
 BLOCK = 4 << 20
@@ -132,16 +133,23 @@ def open_beneath(root: int, path: str, flags: int) -> int:
     if found >= 0:
         return found
     number = ctypes.get_errno()
-    if number not in (errno.ENOSYS, errno.EPERM):  # sandboxes answer EPERM to calls that they do not know
-        raise OSError(number, os.strerror(number), path)
-    *folders, name = path.split("/")
+    if number in (errno.ENOSYS, errno.EPERM):  # sandboxes answer EPERM to calls that they do not know
+        return _open_without_links(root, path, flags)
+    fault = "a link leads out of the storage" if number == errno.EXDEV else os.strerror(number)
+    raise OSError(number, fault, path)
+
+
+def _open_without_links(root: int, path: str, flags: int) -> int:
     above = os.dup(root)
-    for folder in folders:
-        found = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
-        os.close(above)
-        above = found
+    *folders, name = path.split("/")
     try:
+        for folder in folders:
+            found = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+            os.close(above)
+            above = found
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
     finally:
         os.close(above)
 
@@ -158,6 +166,24 @@ def opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(_NoRedirect)
 
 
+class _Body(io.RawIOBase):
+    """The body of an answer; one that ends too early is an error, and not a shorter file."""
+
+    def __init__(self, answer: HTTPResponse) -> None:
+        self._answer = answer
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to so many bytes. Raises IncompleteRead."""
+        data = self._answer.read(size)
+        if not data and self._answer.length:
+            raise IncompleteRead(b"", self._answer.length)
+        return data
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._answer.close()
+
+
 class HttpServer:
     """Files behind a URL, by GET, PUT and DELETE; folders are made by MKCOL where the server needs it."""
 
@@ -169,7 +195,7 @@ class HttpServer:
     def read(self, path: str) -> IO[bytes]:
         """Open a file to read it."""
         try:
-            return self._ask("GET", path)
+            return cast("IO[bytes]", _Body(self._ask("GET", path)))
         except urllib.error.HTTPError as error:
             if error.code in (404, 410):
                 raise FileNotFoundError(errno.ENOENT, "not found", path) from error

@@ -81,6 +81,7 @@ def _pilot_id(credential: Annotated[Credential, Depends(Policy("pilot"))]) -> in
 
 
 FOR_PEOPLE = Depends(Policy("user", "operator"))
+FOR_ANY_ROLE = Depends(Policy("user", "operator", "pilot"))
 FOR_OPERATORS = Depends(Policy("operator"))
 Person = Annotated[Credential, FOR_PEOPLE]
 """A user, who sees what is their own, or an operator, who sees everything."""

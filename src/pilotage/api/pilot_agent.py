@@ -6,17 +6,19 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
+from pilotage.agent.wire import MatchAnswer, PayloadFiles, Stops
 from pilotage.flow.calls import match, pilot_end, report
-from pilotage.flow.calls.match import MatchAnswer
 from pilotage.model.work import Count, Megabytes, Seconds
 from pilotage.model.world import Report
 
-from .access import PilotId
+from .access import FOR_ANY_ROLE, PilotId
+from .agent_file import agent_file
 from .answers import answer, documented
 from .parts import LARGEST_ID, Clock, Id, Text, TheStore
 
 router = APIRouter(prefix="/pilot", tags=["pilot"])
 
+ZIPAPP = "application/zip"
 Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
 Attempt = tuple[Number, Number]
 Batch = Annotated[int, Field(ge=1, le=10_000)]
@@ -38,18 +40,6 @@ class Reports(BaseModel, extra="forbid"):
     reports: tuple[Report, ...] = ()
 
 
-class Stops(BaseModel):
-    """Attempts that are not the pilot's any more: their payloads must end, their files go."""
-
-    stop: list[Attempt]
-
-
-class PayloadFiles(BaseModel):
-    """Files to write beside the inputs, by name."""
-
-    files: dict[str, str]
-
-
 class Reason(BaseModel, extra="forbid"):
     """Why the pilot ends."""
 
@@ -68,7 +58,8 @@ def post_match(offer: Offer, pilot: PilotId, store: TheStore, clock: Clock) -> R
 def post_report(body: Reports, pilot: PilotId, store: TheStore, clock: Clock) -> Response:
     """Report on attempts; the same call is the pilot's heartbeat."""
     reports = [_storable(one) if "\0" in one.error else one for one in body.reports]
-    return answer({"stop": report.report(store, pilot, body.holding, reports, clock())})
+    stop = report.report(store, pilot, body.holding, reports, clock())
+    return answer(Stops(tuple(stop)))
 
 
 def _storable(told: Report) -> Report:
@@ -89,4 +80,15 @@ def get_payload(task: Id, pilot: PilotId, store: TheStore) -> Response:
     files = store.queries.payload_files(task, pilot)
     if files is None:
         raise HTTPException(404, f"the pilot holds no job of task {task}")
-    return answer({"files": files})
+    return answer(PayloadFiles(files))
+
+
+@router.get(
+    "/agent.pyz",
+    dependencies=[FOR_ANY_ROLE],
+    response_class=Response,
+    responses=documented(None) | {200: {"content": {ZIPAPP: {}}}},
+)
+def get_agent() -> Response:
+    """Fetch the pilot agent as one file, which Python 3.9 or newer runs."""
+    return Response(agent_file(), media_type=ZIPAPP)

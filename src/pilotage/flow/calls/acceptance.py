@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 
 import fsspec
 
+from pilotage.agent.storage import SCHEMES as PILOTS_READ
 from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
-from pilotage.model.federation import ComputingElement, Federation
+from pilotage.model.federation import ComputingElement, Federation, Queue
 
 
 def faults(federation: Federation) -> list[Fault]:
@@ -36,11 +37,20 @@ def lacking(federation: Federation) -> list[Fault]:
         except (ValueError, ImportError) as error:
             fault = Fault(("storages", at, "url"), f"{scheme}:// cannot be opened here: {error}")
             first.setdefault(scheme, fault)
+    for at, queue in enumerate(federation.queues):
+        scheme = _scheme(federation, queue)
+        if queue.computing_element and scheme not in PILOTS_READ:
+            message = f"pilots cannot read {scheme}:// yet, so jobs with files would fail at this queue"
+            first.setdefault(f"pilots {scheme}", Fault(("queues", at, "storage"), message))
     for path, element in _elements(federation):
         if element.kind not in _kinds():
             message = f"no adapter for {element.kind!r} is installed here, where it would start no pilots"
             first.setdefault(f"kind {element.kind}", Fault((*path, "kind"), message))
     return list(first.values())
+
+
+def _scheme(federation: Federation, queue: Queue) -> str:
+    return next(one.url for one in federation.storages if one.name == queue.storage).partition("://")[0]
 
 
 def _elements(federation: Federation) -> list[tuple[Path, ComputingElement]]:

@@ -3,9 +3,8 @@
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
+from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Work
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.step import new_seed
 from pilotage.model.federation import Federation, Queue
@@ -23,60 +22,6 @@ PATIENCE = 2.0
 """How long a pilot waits for its turn, in s; then it is told to ask again, so that reports get through."""
 
 TRIES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class JobInput:
-    """A file that a job reads, by its name below the storage's URL."""
-
-    name: str
-    size: int
-    checksum: str
-
-
-@dataclass(frozen=True, slots=True)
-class JobOrder:
-    """One attempt to run; ``scratch`` is the folder for its outputs, below the storage's URL."""
-
-    job: int
-    attempt: int
-    scratch: str
-    inputs: tuple[JobInput, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Like jobs of one task, and what their payloads are held to.
-
-    ``memory`` is what a job is expected to need, in MB.
-
-    The limits are ``memory_limit`` and ``workdir`` in MB and ``walltime`` in s, 0 for none.
-    """
-
-    task: int
-    kind: JobKind
-    command: tuple[str, ...]
-    environment: dict[str, str]
-    payload_files: bool
-    cores: int
-    memory: float
-    memory_limit: float
-    walltime: float
-    workdir: float
-    outputs: tuple[str, ...]
-    storage_url: str
-    storage_options: dict[str, Any]
-    jobs: tuple[JobOrder, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MatchAnswer:
-    """What a pilot is told: it must stop its payloads after ``lease`` s without a report that got through."""
-
-    lease: float
-    heartbeat: float
-    idle: float
-    works: tuple[Work, ...]
 
 
 def match(

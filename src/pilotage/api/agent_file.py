@@ -1,0 +1,28 @@
+"""The pilot agent as one file, ``agent.pyz``: a zip of its folder that any Python 3.9 or newer runs."""
+
+import io
+import zipfile
+from functools import cache
+from importlib.resources import files
+
+_START = "from agent.__main__ import main\n\nmain()\n"
+_DATE = (1980, 1, 1, 0, 0, 0)
+"""The first that a zip can hold: the same source makes the same bytes, whenever and wherever it is built."""
+
+
+@cache
+def agent_file() -> bytes:
+    """Build the agent's file from the installed package."""
+    folder = files("pilotage.agent")
+    modules = {
+        f"agent/{file.name}": file.read_bytes() for file in folder.iterdir() if file.name.endswith(".py")
+    }
+    modules["__main__.py"] = _START.encode()
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name in sorted(modules):
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, also where this is none
+            # Stored, not deflated: the same bytes with any version of zlib.
+            archive.writestr(entry, modules[name], zipfile.ZIP_STORED)
+    return b"#!/usr/bin/env python3\n" + content.getvalue()
