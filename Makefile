@@ -25,6 +25,7 @@ check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/ruff check src tests benchmarks docs examples
 	$(BIN)/mypy
+	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent
 	$(BIN)/lint-imports
 
 bench: $(READY) ## figures, as a table and in build/bench.json
