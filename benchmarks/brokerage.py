@@ -6,7 +6,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pilotage.brokerage.production import Production
-from pilotage.explain.choices import explain, lines
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines
 from pilotage.model.decision import Choice
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import (

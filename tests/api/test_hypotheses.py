@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.explain.comparison import WhatIf
 from pilotage.flow.calls.preview import Preview
-from pilotage.flow.calls.what_if import WhatIf
 from pilotage.model.documents import from_document, to_document
 from pilotage.model.federation import Queue
 from pilotage.model.identity import Identity
@@ -32,12 +32,16 @@ def test_a_task_is_decided_again_as_it_is_and_with_changes(house: House, submit:
     alice = house.as_("user", ALICE)
     answer = alice.post(f"/tasks/{task}/what-if", json=body)
     assert answer.status_code == 200
-    found = from_document(WhatIf, answer.json())
+    document = answer.json()
+    told = [document.pop(name) for name in ("explanations", "lines")]
+    found = from_document(WhatIf, document)
     assert (found.time, found.opened, found.closed) == (house.now, (), ("north-queue",))
     assert [(one.field, one.before, one.after) for one in found.changes] == [
         ("memory", 0, 9000),
         ("north-queue.max_memory", 0, 100),
     ]
+    assert told[0]["before"][0]["placed"] == {"north-queue": 3}
+    assert told[1][0].startswith("with memory 9000 instead of 0")
     (was,), (would,) = found.before, found.after
     assert (was.placed, would.placed) == ({"north-queue": 3}, {})
     assert [refusal.have for refusal in would.refusals if refusal.rule == "B15"] == [(100,)]

@@ -19,7 +19,8 @@ from pilotage.brokerage.production import (
     factor,
     order,
 )
-from pilotage.explain import choices as explain
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines
 from pilotage.model.decision import Choice, Decision, Move
 from pilotage.model.documents import from_document, from_json, to_document, to_json
 from pilotage.model.states import JobState
@@ -64,7 +65,7 @@ def test_a_check_refuses_beside_the_rules_and_is_told_like_them() -> None:
         ("B13", ("A", "B", "C")),
         ("X1", ("A",)),
     ]
-    explanation = explain.explain(choice)
+    explanation = explain(choice)
     assert [(item.rule, item.only) for item in explanation.obstacles] == [("B13", 1), ("B4", 0), ("X1", 0)]
     assert "another letter" in str(explanation.obstacles[-1].need)
 
@@ -86,7 +87,7 @@ def test_a_factor_multiplies_the_weight_and_stands_beside_the_others() -> None:
     assert choice.candidates.queues == ("B", "A")
     assert choice.candidates.factors["X2"] == (2.0, 1.0)
     assert choice.candidates.weights == (2 * plain.candidates.weights[1], plain.candidates.weights[0])
-    assert explain.explain(choice).decided_by == "X2"
+    assert explain(choice).decided_by == "X2"
 
 
 def test_a_factor_counts_while_jobs_are_spread() -> None:
@@ -121,12 +122,12 @@ def test_an_order_fills_candidates_one_after_another() -> None:
 
 def test_an_order_tells_what_put_the_best_first() -> None:
     _, choice = decided(world(HOUSE, task()), order=backwards)
-    explanation = explain.explain(choice)
+    explanation = explain(choice)
     assert (explanation.ordering, explanation.runner_up) == ("X3 backwards", "A")
     assert (explanation.margin, explanation.decided_by) == (None, "")
-    lines = explain.lines(explanation)
-    assert lines[1].split()[:7] == ["B", "1", "job", "X3", "backwards", "-1,", "weight"]
-    assert lines[-2] == "  runner-up A, by X3 backwards"
+    told = lines(explanation)
+    assert told[1].split()[:7] == ["B", "1", "job", "X3", "backwards", "-1,", "weight"]
+    assert told[-2] == "  runner-up A, by X3 backwards"
 
 
 def test_equal_keys_go_by_weight_then_by_name() -> None:

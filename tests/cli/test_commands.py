@@ -434,81 +434,24 @@ def test_narrow_screens_get_the_essential_columns(
     assert max(map(len, lines)) <= 50
 
 
-CHOICE = {
-    "task": 12,
-    "job_kind": "normal",
-    "jobs": [345],
-    "placed": {},
-    "considered": 2,
-    "candidates": {"queues": [], "weights": [], "factors": {}},
-    "refusals": [
-        {
-            "rule": "B15",
-            "name": "memory",
-            "mend": "user",
-            "queues": ["short", "long"],
-            "unit": "MB",
-            "need": 16000,
-            "have": [12000, 8000],
-            "lifted_by": "",
-        }
-    ],
-    "time": 1_000_000_000.0,
-}
+EXPLAINED = {"choices": [], "explanations": [], "lines": ["task 12: no queue of 2 fits", "  memory"]}
 
 
-def test_a_task_is_explained_from_its_stored_choices(pilotage: Pilotage, server: FakeServer) -> None:
-    server.answers["GET /tasks/12"] = view("running", {"pending": 1})
-    server.answers["GET /tasks/12/explain?limit=5"] = {"choices": [CHOICE]}
-    lines = pilotage("explain", 12).stdout.splitlines()
-    assert "no queue of 2 fits" in lines[0]
-    assert "2001-09-09 01:46:40 UTC" in lines[0]
-    assert "need 16000 MB, best 12000" in lines[1]
+def test_a_task_is_explained_as_the_server_tells_it(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /tasks/12/explain"] = {"task": view("running", {"pending": 1}), **EXPLAINED}
+    assert pilotage("explain", 12).stdout == "task 12: no queue of 2 fits\n  memory\n"
+    assert server.requests == [("GET /tasks/12/explain?limit=5&width=0", None)]
     document = json.loads(pilotage("explain", 12, "--json").stdout)
-    assert document["choices"] == [CHOICE]
-    assert document["explanations"][0]["obstacles"][0]["only"] == 2
+    assert document["lines"] == EXPLAINED["lines"]
+    assert document["task"]["id"] == 12
 
 
 @pytest.mark.parametrize("words", [("job:345",), ("JOB:345",), ("--job", "345")])
-def test_a_job_is_explained_with_what_happened_to_it(
+def test_a_job_is_explained_by_its_number(
     pilotage: Pilotage, server: FakeServer, words: tuple[str, ...]
 ) -> None:
-    born = {
-        "time": 1e9,
-        "source": None,
-        "target": "defined",
-        "cause": "split",
-        "actor": "split",
-        "attempt": 1,
-    }
-    event = {**born, "source": "defined", "target": "pending", "cause": "no queue fits"}
-    job = {"id": 345, "task": 12, "state": "pending", "queue": "", "attempt": 1, "error": ""}
-    server.answers["GET /jobs/345"] = {**job, "events": [born, event]}
-    server.answers["GET /jobs/345/explain"] = {"choices": [CHOICE]}
-    assert pilotage("explain", *words).stdout.splitlines()[:4] == [
-        "job 345 of task 12: pending, attempt 1",
-        "  2001-09-09 01:46:40 UTC  defined: split",
-        "  2001-09-09 01:46:40 UTC  defined to pending: no queue fits",
-        "task 12, job 345: no queue of 2 fits (world of 2001-09-09 01:46:40 UTC)",
-    ]
-
-
-def test_decisions_alike_are_told_once_with_all_their_jobs(pilotage: Pilotage, server: FakeServer) -> None:
-    server.answers["GET /tasks/12"] = view("running", {"pending": 3})
-    choices = [{**CHOICE, "jobs": [job], "time": 1e9 + job} for job in (347, 346, 345)]
-    server.answers["GET /tasks/12/explain?limit=5"] = {"choices": choices}
-    lines = pilotage("explain", 12).stdout.splitlines()
-    assert lines[0] == (
-        "task 12, jobs 345-347: 3 decisions alike, each: no queue of 2 fits "
-        "(world of 2001-09-09 01:52:25 UTC to 2001-09-09 01:52:27 UTC)"
-    )
-    assert sum("no queue" in line for line in lines) == 1
-
-
-def test_a_task_that_no_brokerage_has_seen_is_said_to_be_one(pilotage: Pilotage, server: FakeServer) -> None:
-    server.answers["GET /tasks/12"] = view("registered", {})
-    server.answers["GET /tasks/12/explain"] = {"choices": []}
-    assert pilotage("explain", 12).stdout == "task 12 is registered: no brokerage has decided about it yet\n"
+    server.answers["GET /jobs/345/explain"] = EXPLAINED
+    assert pilotage("explain", *words).stdout.splitlines() == EXPLAINED["lines"]
 
 
 @pytest.mark.parametrize("words", [(), ("12", "--job", "3"), ("a",), ("queue:3",), ("job:",), ("-3",)])

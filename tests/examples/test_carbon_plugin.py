@@ -13,7 +13,8 @@ from hypothesis import given
 
 from pilotage.brokerage import Brokerage, PluginOptionsError, load
 from pilotage.brokerage.contract import violations
-from pilotage.explain import choices as explain
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines as text_of
 from pilotage.federation.documents import write
 from pilotage.model.decision import Choice
 from pilotage.model.world import World
@@ -69,7 +70,7 @@ def test_greener_sites_weigh_more_and_unknown_ones_as_the_worst_that_pass() -> N
     choice = choice_of(load("carbon", OPTIONS), world(HOUSE, task()))
     assert choice.candidates.queues == ("HYDRO-Q", "GAS-Q", "UNKNOWN-Q")
     assert choice.candidates.factors["X2"] == (300 / 320, 300 / 580, 0.5)
-    assert explain.explain(choice).decided_by == "X2"
+    assert explain(choice).decided_by == "X2"
 
 
 @pytest.mark.usefixtures("plugins")
@@ -77,14 +78,14 @@ def test_the_check_and_the_factor_are_explained_as_all_others_are() -> None:
     refused = choice_of(
         load("carbon", {**OPTIONS, "limit": 10}), world(federation([queue("C", site="COAL")]), task())
     )
-    lines = explain.lines(explain.explain(refused))
+    lines = text_of(explain(refused))
     assert [" ".join(line.split()) for line in lines] == [
         "task 1, job 1: no queue of 1 fits",
         "carbon 1 queue need 10 g/kWh, best 700 only obstacle at 1 wait: a greener hour",
         "cheapest change: X1 carbon, wait: a greener hour; opens 1 queue: C",
     ]
     placed = choice_of(load("carbon", OPTIONS), world(HOUSE, task()))
-    assert "x X2 0.9375" in explain.lines(explain.explain(placed))[1]
+    assert "x X2 0.9375" in text_of(explain(placed))[1]
 
 
 @pytest.mark.usefixtures("plugins")
@@ -98,7 +99,7 @@ def test_greenest_fills_the_greenest_site_first_whatever_its_weight() -> None:
     assert choice.candidates.queues == ("HYDRO-Q", "GAS-Q", "COAL-Q", "UNKNOWN-Q")
     assert choice.placed == {"HYDRO-Q": 20, "GAS-Q": 10}
     assert choice.candidates.weights[1] > choice.candidates.weights[0]
-    lines = explain.lines(explain.explain(choice))
+    lines = text_of(explain(choice))
     assert "X3 greenest first 20, weight" in lines[1]
     assert lines[-1] == "  runner-up GAS-Q, by X3 greenest first"
 

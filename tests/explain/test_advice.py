@@ -8,7 +8,8 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from pilotage.explain.advice import advised
-from pilotage.explain.choices import explain, lines
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines
 from pilotage.model.decision import Choice, Refusal
 from pilotage.model.federation import BrokerageConstants, Federation
 from pilotage.model.work import File, JobKind, Measured, MergeSpec, Task, TaskSpec

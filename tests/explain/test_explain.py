@@ -1,12 +1,14 @@
 """Explanations: the table of obstacles, the cheapest change, placements with runner-up and margin."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
-from pilotage.explain.choices import Explanation, alike, explain, lines, shortened
-from pilotage.model.decision import Asked, Candidates, Choice, Refusal
+from pilotage.explain.analysis import Explanation, alike, explain
+from pilotage.explain.rendering import lines, of_choices
+from pilotage.explain.words import shortened
+from pilotage.model.decision import Asked, Candidates, Choice, DatedChoice, Refusal
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.work import JobKind
 from tests.brokerage.worlds import counts, federation, jobs, only_choice, queue, task, world
@@ -166,13 +168,20 @@ def test_numbers_in_very_many_runs_are_cut_short() -> None:
 
 
 def test_decisions_that_differ_in_their_jobs_only_stand_together() -> None:
-    other = replace(NOWHERE, considered=43)
-    choices = [replace(NOWHERE, jobs=(3,)), other, replace(NOWHERE, jobs=(4,))]
-    first, second = alike(choices)
-    assert (first, second) == ([choices[0], choices[2]], [other])
-    assert lines(explain(NOWHERE), decisions=2)[0] == (
-        "task 4711, jobs 1-2: 2 decisions alike, each: no queue of 42 fits"
+    other = dated(replace(NOWHERE, considered=43), 0)
+    choices = [dated(replace(NOWHERE, jobs=(job,)), 1e9 + job) for job in (347, 346, 345)]
+    first, second = alike([choices[0], other, *choices[1:]])
+    assert (first, second) == (choices, [other])
+    told = of_choices(choices)
+    assert told[0] == (
+        "task 4711, jobs 345-347: 3 decisions alike, each: no queue of 42 fits "
+        "(world of 2001-09-09 01:52:25 UTC to 2001-09-09 01:52:27 UTC)"
     )
+    assert sum("no queue" in line for line in told) == 1
+
+
+def dated(choice: Choice, time: float) -> DatedChoice:
+    return DatedChoice(time=time, **{part.name: getattr(choice, part.name) for part in fields(choice)})
 
 
 def test_what_pre_assignment_set_aside_is_told() -> None:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation.faults import BadDocument, field_name
 from pilotage.flow.calls import what_if
-from pilotage.flow.calls.what_if import Changed, Changes, WhatIf
+from pilotage.flow.calls.what_if import Changes
 from pilotage.model.documents import from_json, to_document, to_json
 from pilotage.model.federation import GlobalShare
 from pilotage.model.states import JobState
@@ -62,7 +63,7 @@ def test_a_task_that_asks_for_less_opens_queues() -> None:
     assert (placed(found.before), found.before[0].candidates.queues) == ({}, ())
     assert sum(placed(found.after).values()) == 3
     assert (found.opened, found.closed) == (("LARGE", "SMALL"), ())
-    assert found.changes == (Changed(field="ram", before=20000, after=1000),)
+    assert found.changes == (FieldChange(field="ram", before=20000, after=1000),)
 
 
 def test_a_task_that_asks_for_more_closes_them() -> None:
@@ -83,7 +84,7 @@ def test_memory_is_all_that_a_job_may_use(cores: int) -> None:
     spec = what_if.changed(state, changes).tasks[0].spec
     assert (spec.memory, spec.ram, spec.ram_unit, spec.base_ram) == (2222, 2222, "MB", 0)
     assert decide(state, memory=2222).changes == (
-        Changed(field="memory", before=500 + 4000 * cores, after=2222),
+        FieldChange(field="memory", before=500 + 4000 * cores, after=2222),
     )
     assert decide(state, memory=2222).opened == (("SMALL",) if cores == 1 else ())
 

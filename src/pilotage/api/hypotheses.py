@@ -1,4 +1,4 @@
-"""Changes that are only thought of, as requests name them."""
+"""Changes that are only thought of, as requests name them, and what would be decided with them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,12 +6,37 @@ from typing import Any
 from fastapi import Response
 from pydantic import BaseModel, Field
 
+from pilotage.explain.analysis import Explanation, explain
+from pilotage.explain.comparison import FieldChange, WhatIf, side_by_side
+from pilotage.explain.layout import folded
 from pilotage.federation.faults import BadDocument
-from pilotage.flow.calls.what_if import Changes, WhatIf
+from pilotage.flow.calls.what_if import Changes
+from pilotage.model.decision import Choice
 
 from .answers import answer, faults_of
 
 Values = dict[str, Any]
+
+
+class Explanations(BaseModel):
+    """The analysis of each choice, in their order."""
+
+    before: list[Explanation]
+    after: list[Explanation]
+
+
+class WhatIfAnswer(BaseModel):
+    """What would be decided as it is and with changes, analysed, and as ``lines`` of text."""
+
+    time: float
+    seed: int
+    changes: list[FieldChange]
+    before: list[Choice]
+    after: list[Choice]
+    opened: list[str]
+    closed: list[str]
+    explanations: Explanations
+    lines: list[str]
 
 
 class Hypothesis(BaseModel, extra="forbid"):
@@ -20,9 +45,24 @@ class Hypothesis(BaseModel, extra="forbid"):
     task: Values = Field(default_factory=dict, examples=[{"memory": 12000}])
     queues: dict[str, Values] = Field(default_factory=dict, examples=[{"QUEUE": {"status": "online"}}])
 
-    def answer(self, decide: Callable[[Changes], WhatIf]) -> Response:
+    def answer(self, decide: Callable[[Changes], WhatIf], width: int) -> Response:
         """What is decided with these changes, or what is wrong with them."""
         try:
-            return answer(decide(Changes(task=self.task, queues=self.queues)))
+            found = decide(Changes(task=self.task, queues=self.queues))
         except BadDocument as bad:
             return answer({"detail": faults_of(bad)}, 422)
+        document = WhatIfAnswer.model_construct(
+            time=found.time,
+            seed=found.seed,
+            changes=list(found.changes),
+            before=list(found.before),
+            after=list(found.after),
+            opened=list(found.opened),
+            closed=list(found.closed),
+            explanations=Explanations.model_construct(
+                before=[explain(choice) for choice in found.before],
+                after=[explain(choice) for choice in found.after],
+            ),
+            lines=folded(side_by_side(found, width), width),
+        )
+        return answer(document)

@@ -3,15 +3,14 @@
 from fastapi import APIRouter, HTTPException, Response
 
 from pilotage.flow.calls import what_if
-from pilotage.flow.calls.what_if import WhatIf
 from pilotage.model.identity import Credential
 from pilotage.store import JobDetails, Store
 
 from .access import Person, may_see
 from .answers import answer, documented
-from .hypotheses import Hypothesis
-from .parts import Clock, Id, TheStore
-from .views import Choices
+from .explanations import JobExplanation, explained_job
+from .hypotheses import Hypothesis, WhatIfAnswer
+from .parts import Clock, Id, Limit, TheStore, Width
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -22,18 +21,21 @@ def get_job(job: Id, caller: Person, store: TheStore) -> Response:
     return answer(_seen(store, caller, job))
 
 
-@router.get("/{job}/explain", responses=documented(Choices, 404))
-def get_explanation(job: Id, caller: Person, store: TheStore) -> Response:
-    """Why a job went where it went, or nowhere, newest first."""
-    _seen(store, caller, job)
-    return answer({"choices": store.queries.job_choices(job)})
+@router.get("/{job}/explain", responses=documented(JobExplanation, 404))
+def get_explanation(
+    job: Id, caller: Person, store: TheStore, limit: Limit = 100, width: Width = 0
+) -> Response:
+    """Why a job went where it went, or nowhere, newest first: choices, analyses and text."""
+    return answer(explained_job(_seen(store, caller, job), store.queries.job_choices(job, limit), width))
 
 
-@router.post("/{job}/what-if", responses=documented(WhatIf, 404, 409))
-def post_what_if(job: Id, body: Hypothesis, caller: Person, store: TheStore, clock: Clock) -> Response:
+@router.post("/{job}/what-if", responses=documented(WhatIfAnswer, 404, 409))
+def post_what_if(
+    job: Id, body: Hypothesis, caller: Person, store: TheStore, clock: Clock, width: Width = 0
+) -> Response:
     """Where a job would go if brokered now, as it is and with changes; nothing is touched."""
     task = _seen(store, caller, job).task
-    return body.answer(lambda changes: what_if.run(store, changes, clock(), task, job))
+    return body.answer(lambda changes: what_if.run(store, changes, clock(), task, job), width)
 
 
 def _seen(store: Store, caller: Credential, job: int) -> JobDetails:

@@ -35,5 +35,6 @@ LARGEST_ID = 2**63 - 1
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID)]
 AnyId = Annotated[int, Query(ge=0, le=LARGEST_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000, description="how many at most")]
+Width = Annotated[int, Query(ge=0, le=1000, description="columns of the lines of text; 0: never folded")]
 Text = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$")]
 """Words that any store can keep."""

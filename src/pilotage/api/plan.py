@@ -3,12 +3,12 @@
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
+from pilotage.explain.plans import PlannedTask
 from pilotage.flow.calls import preview
-from pilotage.flow.calls.preview import Planned
 
 from .access import Person
 from .answers import answer, documented
-from .parts import Clock, TheStore
+from .parts import Clock, TheStore, Width
 from .tasks import RefusedTask, Specs, refusals
 
 router = APIRouter(prefix="/plan", tags=["plan"])
@@ -19,22 +19,24 @@ class PlanAnswer(BaseModel):
 
     time: float
     seed: int
-    tasks: list[Planned]
+    tasks: list[PlannedTask]
     refused: list[RefusedTask]
 
 
 @router.post("/broker", responses=documented(PlanAnswer, 409))
-def post_broker(body: Specs, caller: Person, store: TheStore, clock: Clock) -> Response:
+def post_broker(body: Specs, caller: Person, store: TheStore, clock: Clock, width: Width = 0) -> Response:
     """Would these tasks run, where, and if not why: decided for them alone, without submitting them.
 
     422 if none could be accepted.
     """
     specs, misread = body.read()
     planned, refused = preview.run(store, specs, caller.identity, clock())
-    document = PlanAnswer(
+    document = PlanAnswer.model_construct(
         time=planned.time,
         seed=planned.seed,
-        tasks=list(planned.tasks),
+        tasks=[
+            PlannedTask.of(task.index, task.name, task.jobs, task.choices, width) for task in planned.tasks
+        ],
         refused=refusals(misread, refused),
     )
     return answer(document, 200 if document.tasks else 422)

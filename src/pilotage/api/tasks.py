@@ -10,7 +10,6 @@ from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
 from pilotage.flow.calls import cancel, submit, what_if
 from pilotage.flow.calls.submit import Fault
-from pilotage.flow.calls.what_if import WhatIf
 from pilotage.model.identity import Credential
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import TaskSpec
@@ -19,9 +18,10 @@ from pilotage.store import Store, TaskDetails, TaskView
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
 from .documents import Specified, read
-from .hypotheses import Hypothesis
-from .parts import AnyId, Clock, Id, Limit, TheStore, Wake
-from .views import Choices, Jobs, Outputs, Tasks
+from .explanations import TaskExplanation, explained_task
+from .hypotheses import Hypothesis, WhatIfAnswer
+from .parts import AnyId, Clock, Id, Limit, TheStore, Wake, Width
+from .views import Jobs, Outputs, Tasks
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
 
@@ -156,15 +156,18 @@ def get_outputs(task: Id, caller: Person, store: TheStore) -> Response:
     return answer({"files": store.queries.outputs(task)})
 
 
-@router.get("/{task}/explain", responses=documented(Choices, 404))
-def get_explanation(task: Id, caller: Person, store: TheStore, limit: Limit = 100) -> Response:
-    """Why a task's jobs went where they went, or nowhere, newest first."""
-    seen(store, caller, task)
-    return answer({"choices": store.queries.task_choices(task, limit)})
+@router.get("/{task}/explain", responses=documented(TaskExplanation, 404))
+def get_explanation(
+    task: Id, caller: Person, store: TheStore, limit: Limit = 100, width: Width = 0
+) -> Response:
+    """Why a task's jobs went where they went, or nowhere, newest first: choices, analyses and text."""
+    return answer(explained_task(seen(store, caller, task), store.queries.task_choices(task, limit), width))
 
 
-@router.post("/{task}/what-if", responses=documented(WhatIf, 404, 409))
-def post_what_if(task: Id, body: Hypothesis, caller: Person, store: TheStore, clock: Clock) -> Response:
+@router.post("/{task}/what-if", responses=documented(WhatIfAnswer, 404, 409))
+def post_what_if(
+    task: Id, body: Hypothesis, caller: Person, store: TheStore, clock: Clock, width: Width = 0
+) -> Response:
     """Where a task's jobs would go if brokered now, as it is and with changes; nothing is touched."""
     seen(store, caller, task)
-    return body.answer(lambda changes: what_if.run(store, changes, clock(), task))
+    return body.answer(lambda changes: what_if.run(store, changes, clock(), task), width)

@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from pilotage.model.work import Pilot, Transfer
-from pilotage.store import DatedChoice, JobView, OutputView, QueueView, ShareView, TaskView
+from pilotage.store import JobView, OutputView, QueueView, ShareView, TaskView
 
 
 class Tasks(BaseModel):
@@ -22,12 +22,6 @@ class Outputs(BaseModel):
     """The files that a task's jobs made."""
 
     files: list[OutputView]
-
-
-class Choices(BaseModel):
-    """Decisions, newest first."""
-
-    choices: list[DatedChoice]
 
 
 class Queues(BaseModel):

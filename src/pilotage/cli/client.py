@@ -1,5 +1,6 @@
 """A client of the server: plain documents in and out, everything that can go wrong as a :class:`Failure`."""
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -45,7 +46,7 @@ class Client:
         method: str,
         path: str,
         body: object = None,
-        parameters: dict[str, str | int] | None = None,
+        parameters: Mapping[str, str | int] | None = None,
         also: tuple[int, ...] = (),
     ) -> Any:
         """The answer's document. A status of ``also`` is an answer too, not a failure."""

@@ -1,16 +1,11 @@
-"""Changes that are only thought of: typed as words, and shown beside what is."""
+"""Changes that are only thought of, typed as words."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
 from .errors import BadInput
-from .output import Column, show
-
-if TYPE_CHECKING:
-    from pilotage.flow.calls.what_if import WhatIf
-    from pilotage.model.decision import Choice
 
 WhatIfs = Annotated[
     list[str] | None,
@@ -21,9 +16,6 @@ WhatIfs = Annotated[
         "QUEUE.status=online; memory=12000 is all that a job may use, in MB. May be given several times.",
     ),
 ]
-
-MOST_NAMED = 5
-"""Queues, and obstacles, that are named at most."""
 
 
 def parsed(words: Sequence[str]) -> dict[str, Any]:
@@ -57,66 +49,3 @@ def _value(name: str, field: str, text: str, of_queue: bool) -> Any:
         return yaml.parse(text)
     except BadDocument as bad:
         raise BadInput(f"{name}: {bad.faults[0].text}") from bad
-
-
-def show_side_by_side(found: "WhatIf") -> None:
-    """What would change, in two columns."""
-    wanted = ", ".join(
-        f"{one.field} {_text(one.after)} instead of {_text(one.before)}" for one in found.changes
-    )
-    typer.echo(f"with {wanted}" if wanted else "without any change")
-    kinds = sorted({choice.job_kind for choice in (*found.before, *found.after)})
-    rows: list[tuple[str, str, str]] = []
-    for kind in kinds:
-        before, after = (
-            _summary([choice for choice in choices if choice.job_kind == kind])
-            for choices in (found.before, found.after)
-        )
-        of = f" ({kind} jobs)" if len(kinds) > 1 else ""
-        rows += [(f"{what}{of}", before[what], after[what]) for what in before]
-    show(
-        (Column(""), Column("as it is"), Column("with the change")),
-        rows,
-        "It has no jobs that could be brokered.",
-    )
-    for word, queues in (("opens", found.opened), ("closes", found.closed)):
-        if queues:
-            typer.echo(f"{word} {len(queues)} {'queue' if len(queues) == 1 else 'queues'}: {_names(queues)}")
-
-
-def _summary(choices: "Sequence[Choice]") -> dict[str, str]:
-    """What some choices come to, by what it is."""
-    fit = {queue for choice in choices for queue in choice.candidates.queues}
-    placed: dict[str, int] = {}
-    for choice in choices:
-        for queue, jobs in choice.placed.items():
-            placed[queue] = placed.get(queue, 0) + jobs
-    jobs = sum(len(choice.jobs) + choice.left for choice in choices)
-    return {
-        "queues that fit": f"{len(fit)} of {max((choice.considered for choice in choices), default=0)}",
-        "jobs placed": f"{sum(placed.values())} of {jobs}",
-        "at": _places(placed) or "nowhere",
-        "in the way": _obstacles(choices),
-    }
-
-
-def _places(placed: Mapping[str, int]) -> str:
-    return _names([f"{queue} {jobs}" for queue, jobs in sorted(placed.items(), key=lambda item: -item[1])])
-
-
-def _obstacles(choices: "Iterable[Choice]") -> str:
-    from pilotage.explain import choices as explain
-
-    found = [obstacle for choice in choices for obstacle in explain.explain(choice).obstacles]
-    told = dict.fromkeys(f"{one.rule} {one.name} at {one.queues}, alone at {one.only}" for one in found)
-    return "; ".join(list(told)[:MOST_NAMED]) or "nothing"
-
-
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(value) if isinstance(value, int | str) and value != "" else repr(value)

@@ -82,6 +82,17 @@ def show(columns: Sequence[Column], rows: Iterable[Sequence[object]], nothing: s
         out.print(nothing)
 
 
+def width() -> int:
+    """Columns of the terminal; 0 where the output is none."""
+    return console().width if sys.stdout.isatty() else 0
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    """Print lines of text as they are."""
+    for line in lines:
+        typer.echo(line)
+
+
 def show_json(document: object) -> None:
     """Print a document for programs."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))

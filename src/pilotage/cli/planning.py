@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .errors import BadInput
-from .output import Json, show_json
+from .output import Json, show_json, show_lines, width
 
 app = typer.Typer()
 
@@ -62,12 +62,11 @@ def plan(
 
 
 def _plan_step(step: Step, world: Path, json_output: bool, debug: bool) -> None:
+    from pilotage.explain import plans
     from pilotage.federation.documents import read
-    from pilotage.flow import planning
+    from pilotage.flow import idle_reasons, planning
     from pilotage.model.documents import canonical_json
     from pilotage.model.world import World
-
-    from . import planned
 
     saved = read(World, world)
     with _told(step, world, debug):
@@ -75,7 +74,8 @@ def _plan_step(step: Step, world: Path, json_output: bool, debug: bool) -> None:
     if json_output:
         typer.echo(canonical_json(decision))
     else:
-        planned.show_decision(decision, saved)
+        idle = [] if decision.changes else idle_reasons.reasons(decision.step, saved)
+        show_lines(plans.of_decision(decision, saved, idle, width()))
 
 
 @contextmanager
@@ -97,14 +97,10 @@ def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) 
     specs = documents.read_tasks(source)
     answer = _asked_of_server(specs) if world is None else _asked_of_world(specs, world, debug)
     if json_output:
-        from .explaining import explanations
-
-        tasks = [{**task, "explanations": explanations(task["choices"])} for task in answer["tasks"]]
-        show_json({**answer, "tasks": tasks})
+        show_json(answer)
     else:
         for task in answer["tasks"]:
-            for line in _task_lines(task):
-                typer.echo(line)
+            show_lines(task["lines"])
     if answer["refused"]:
         faults = [
             (task["index"], fault["field"], fault["message"])
@@ -121,7 +117,7 @@ def _asked_of_server(specs: Any) -> Any:
 
     body = {"tasks": [to_document(spec) for spec in specs]}
     with Client() as client:
-        answer = client.send("POST", "/plan/broker", body, also=(422,))
+        answer = client.send("POST", "/plan/broker", body, {"width": width()}, also=(422,))
     if "tasks" not in answer:
         raise BadInput(f"the server did not understand the tasks: {answer.get('detail')}")
     return answer
@@ -129,6 +125,7 @@ def _asked_of_server(specs: Any) -> Any:
 
 def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
     """The same from a saved world, where tasks may be of any VO."""
+    from pilotage.explain.plans import PlannedTask
     from pilotage.federation.documents import read
     from pilotage.flow.calls import preview, submit
     from pilotage.model.documents import to_document
@@ -141,20 +138,9 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
         for index, faults in submitted.refused
     ]
     with _told(Step.BROKER, path, debug):
-        answer = to_document(preview.preview(world, accepted, None))
-    return {**answer, "refused": told}
-
-
-def _task_lines(task: dict[str, Any]) -> list[str]:
-    """Why each kind of the task's jobs would go where, or nowhere."""
-    from pilotage.explain import choices as explain
-    from pilotage.model.decision import Choice
-    from pilotage.model.documents import from_document
-
-    choices = [from_document(Choice, choice) for choice in task["choices"]]
-    several = len({choice.job_kind for choice in choices}) > 1
-    lines: list[str] = []
-    for choice in choices:
-        subject = f"{task['name']} ({choice.job_kind} jobs)" if several else task["name"]
-        lines += explain.lines(explain.explain(choice), subject=subject)
-    return lines
+        found = preview.preview(world, accepted, None)
+    tasks = [
+        to_document(PlannedTask.of(task.index, task.name, task.jobs, task.choices, width()))
+        for task in found.tasks
+    ]
+    return {"time": found.time, "seed": found.seed, "tasks": tasks, "refused": told}

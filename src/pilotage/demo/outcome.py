@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from pilotage.explain.choices import explain, lines
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines
 from pilotage.model.decision import Choice, Refusal, Value
 from pilotage.model.documents import from_document
 

@@ -194,6 +194,13 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DatedChoice(Choice):
+    """A stored choice and when it was made, in s since 1970 UTC."""
+
+    time: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """What one step decided from one world. ``time`` and ``seed`` are the world's."""
 

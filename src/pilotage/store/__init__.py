@@ -1,6 +1,5 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
-from .decisions import DatedChoice
 from .errors import (
     FederationRenamed,
     FileConflict,
@@ -18,7 +17,6 @@ from .store import Store
 from .tasks import TaskDetails, TaskView
 
 __all__ = [
-    "DatedChoice",
     "EventView",
     "FederationRenamed",
     "FileConflict",

@@ -2,12 +2,12 @@
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import Boolean, Column, Double, Index, LargeBinary, String, Table
 
-from pilotage.model.decision import Choice, Decision
+from pilotage.model.decision import Choice, DatedChoice, Decision
 from pilotage.model.documents import from_json, to_json
 
 from .columns import Id, id_column, metadata, partial, text_column
@@ -28,13 +28,6 @@ decisions = Table(
 _d = decisions.c
 
 Index("decisions_unmoved", _d.task, **partial(_d.moved.is_(False)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatedChoice(Choice):
-    """Why jobs went where they went, or nowhere, and when that was decided."""
-
-    time: float
 
 
 def documents(decision: Decision) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
+from pilotage.model.decision import DatedChoice
 from pilotage.model.identity import Identity
 from pilotage.model.states import AT_A_PILOT, STATES, JobState, Kind, PilotState, TaskState, TransferState
 from pilotage.model.work import JobKind, Pilot, Transfer
@@ -22,7 +23,7 @@ from . import tasks as task_rows
 from . import transfers as transfer_rows
 from .columns import is_state
 from .counters import counters
-from .decisions import DatedChoice, dated, decisions
+from .decisions import dated, decisions
 from .engine import Database
 from .errors import NoFederation
 from .events import EventView, events

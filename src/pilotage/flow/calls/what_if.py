@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
+from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation import checks, documents, messages
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow import planning
@@ -36,31 +37,6 @@ class Changes:
 
     task: Mapping[str, Any] = field(default_factory=dict)
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
-    """A field with its value as it is and as it would be: ``ram``, or ``QUEUE.max_memory``."""
-
-    field: str
-    before: Any
-    after: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
-    """What would be decided as it is and with the changes, from the same world (s since 1970 UTC, seed).
-
-    ``opened`` are queues that would take some of the jobs only with the changes, ``closed`` only without.
-    """
-
-    time: float
-    seed: int
-    changes: tuple[Changed, ...]
-    before: tuple[Choice, ...]
-    after: tuple[Choice, ...]
-    opened: tuple[str, ...]
-    closed: tuple[str, ...]
 
 
 def run(store: Store, changes: Changes, now: float, task: int, job: int | None = None) -> WhatIf:
@@ -199,15 +175,15 @@ def _fit(choices: Iterable[Choice]) -> Set[str]:
     return {queue for choice in choices for queue in choice.candidates.queues}
 
 
-def _told(world: World, changes: Changes) -> Iterable[Changed]:
+def _told(world: World, changes: Changes) -> Iterable[FieldChange]:
     (task,) = world.tasks
     expected = task.expected("normal")
     for name, value in changes.task.items():
         before = expected.memory if name == MEMORY else getattr(expected, name)
-        yield Changed(field=name, before=before, after=value)
+        yield FieldChange(field=name, before=before, after=value)
     queues = {queue.name: queue for queue in world.federation.queues}
     for queue, values in changes.queues.items():
         for name, value in values.items():
             # How pilots get there may hold credentials; no brokerage reads more than that it is there.
             before = None if name == "computing_element" else getattr(queues[queue], name)
-            yield Changed(field=f"{queue}.{name}", before=before, after=value)
+            yield FieldChange(field=f"{queue}.{name}", before=before, after=value)

@@ -1,16 +1,14 @@
-"""Why a job waits or went where it went: from a stored choice to plain structures, and to lines of text."""
+"""Why jobs wait or went where they went: a stored choice as an analysis of plain records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pilotage.model.decision import Choice, Mend, Refusal, Value
+from pilotage.model.decision import Choice, DatedChoice, Mend, Refusal, Value
 
 from .advice import advised, asked_at, need_at, numbers_at
+from .words import number
 
 _EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
-_CALLED = {"normal": "job", "scout": "scout", "merge": "merge job"}
-MOST_SHOWN = 10
-"""Candidates that got no jobs are shown up to this place, and as many runs of job numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +32,7 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Remedy:
     """A single change that would open ``queues``; ``event`` is what lifts it where nobody needs to act."""
 
     rule: str
@@ -80,7 +78,7 @@ class Explanation:
     margin: float | None
     decided_by: str
     obstacles: tuple[Obstacle, ...]
-    cheapest: Change | None
+    cheapest: Remedy | None
     waived: tuple[Obstacle, ...]
     ordering: str = ""
     ids: tuple[int, ...] = ()
@@ -94,7 +92,7 @@ def explain(choice: Choice) -> Explanation:
         (_obstacle(refusal, only) for refusal in choice.refusals),
         key=lambda obstacle: (-obstacle.only, -obstacle.queues, _number(obstacle.rule), obstacle.name),
     )
-    changes = [change for refusal in choice.refusals if (change := _change(refusal, only))]
+    changes = [change for refusal in choice.refusals if (change := _remedy(refusal, only))]
     second = ranks[1] if len(ranks) > 1 else None
     ordering = choice.candidates.ordering
     by_weight = second if ordering is None else None
@@ -117,67 +115,17 @@ def explain(choice: Choice) -> Explanation:
     )
 
 
-def alike(choices: Iterable[Choice]) -> list[list[Choice]]:
-    """The choices in their order, those together that differ in nothing but their jobs."""
-    groups: list[tuple[Choice, list[Choice]]] = []
+def alike(choices: Iterable[DatedChoice]) -> list[list[DatedChoice]]:
+    """The choices in their order, those together that differ in nothing but their jobs and times."""
+    groups: list[tuple[DatedChoice, list[DatedChoice]]] = []
     for choice in choices:
-        bare = replace(choice, jobs=())
+        bare = replace(choice, jobs=(), time=0)
         group = next((members for known, members in groups if known == bare), None)
         if group is None:
             groups.append((bare, [choice]))
         else:
             group.append(choice)
     return [members for _, members in groups]
-
-
-def lines(explanation: Explanation, world: str = "", subject: str = "", decisions: int = 1) -> list[str]:
-    """The same as text: what was placed and why, or what stands in the way.
-
-    ``world`` names the snapshot, ``subject`` what was decided about, where it is not the task and its jobs
-    by their numbers. More than one of the ``decisions`` were like this one, of other jobs each.
-    """
-    source = f" (world {world})" if world else ""
-    many = f"{decisions} decisions alike, each: " if decisions > 1 else ""
-    text = [f"{subject or subject_of(explanation)}: {many}{_headline(explanation)}{source}"]
-    if explanation.placed:
-        text += _placement_lines(explanation)
-        if explanation.obstacles:
-            refused = (f"{item.name} {_plural(item.queues, 'queue')}" for item in explanation.obstacles)
-            text.append(f"  refused: {', '.join(refused)}")
-    else:
-        text += _obstacle_lines(explanation.obstacles)
-        if explanation.cheapest:
-            text.append("  " + _change_line(explanation.cheapest))
-        elif explanation.obstacles and not explanation.ranks:
-            text.append("  no single change opens a queue")
-    text += [
-        f"  {obstacle.rule} {obstacle.name} would have refused {_plural(obstacle.queues, 'queue')}, "
-        "but the task names them"
-        for obstacle in explanation.waived
-    ]
-    return text
-
-
-def subject_of(explanation: Explanation) -> str:
-    """The task and the jobs that were decided about: ``task 12, scouts 1-5``."""
-    called = _CALLED.get(explanation.job_kind, f"{explanation.job_kind} job")
-    if not explanation.ids:
-        return f"task {explanation.task}" + ("" if called == "job" else f", {called}s")
-    many = "s" if len(explanation.ids) > 1 else ""
-    return f"task {explanation.task}, {called}{many} {shortened(explanation.ids)}"
-
-
-def shortened(ids: Iterable[int]) -> str:
-    """Numbers by their runs: ``1-5, 9``; where there are very many runs, the first and how many in all."""
-    runs: list[list[int]] = []
-    numbers = sorted(ids)
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    text = ", ".join("-".join(map(str, run)) for run in runs[:MOST_SHOWN])
-    return text if len(runs) <= MOST_SHOWN else f"{text}, ... ({len(numbers)} in all)"
 
 
 def _ranks(choice: Choice) -> tuple[Rank, ...]:
@@ -239,7 +187,7 @@ def _obstacle(refusal: Refusal, only: Mapping[str, str]) -> Obstacle:
     )
 
 
-def _change(refusal: Refusal, only: Mapping[str, str]) -> tuple[tuple[int, float, int, str], Change] | None:
+def _remedy(refusal: Refusal, only: Mapping[str, str]) -> tuple[tuple[int, float, int, str], Remedy] | None:
     """The smallest change of this check that opens a queue, with what it costs; None where none does."""
     alone = [place for place, queue in enumerate(refusal.queues) if only.get(queue) == _key(refusal)]
     if not alone:
@@ -247,7 +195,7 @@ def _change(refusal: Refusal, only: Mapping[str, str]) -> tuple[tuple[int, float
     nearest = _nearest(refusal, alone)
     gap = 1.0 if nearest is None else _gap(refusal, nearest)
     opened = [place for place in alone if nearest is None or _gap(refusal, place) <= gap]
-    change = Change(
+    change = Remedy(
         rule=refusal.rule,
         name=refusal.name,
         mend=refusal.mend,
@@ -280,86 +228,5 @@ def _action(refusal: Refusal, nearest: int | None) -> str:
         return "operator"
     advice = None if nearest is None else advised(refusal, nearest)
     if advice:
-        return f"you: ask for {advice[0]}: {_text(advice[1])}"
+        return f"you: ask for {advice[0]}: {number(advice[1])}"
     return f"you: {refusal.lifted_by or 'change ' + refusal.name}"
-
-
-def _headline(explanation: Explanation) -> str:
-    if explanation.placed:
-        placed = f"{_plural(sum(explanation.placed.values()), 'job')} placed, {explanation.left} left"
-        return f"{placed}; {len(explanation.ranks)} of {_plural(explanation.considered, 'queue')} fit"
-    if explanation.ranks:
-        return f"{_plural(explanation.left, 'job')} left, every queue that fits has its fill of waiting jobs"
-    if explanation.left:
-        return f"{_plural(explanation.left, 'job')} left until a queue of {explanation.considered} has room"
-    return f"no queue of {explanation.considered} fits"
-
-
-def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
-    """One line each, in columns."""
-    cells = [
-        (
-            obstacle.name,
-            _plural(obstacle.queues, "queue"),
-            _measure(obstacle),
-            f"only obstacle at {obstacle.only}",
-            obstacle.action,
-        )
-        for obstacle in obstacles
-    ]
-    widths = [max((len(row[column]) for row in cells), default=0) for column in range(4)]
-    aligned = "  {0:<{4}}    {1:>{5}}  {2:<{6}}   {3:<{7}}   "
-    return [aligned.format(*row[:4], *widths) + row[4] for row in cells]
-
-
-def _measure(obstacle: Obstacle) -> str:
-    if obstacle.best is None:
-        return ""
-    unit = f" {obstacle.unit}" if obstacle.unit else ""
-    if obstacle.asked is not None:
-        counted = f"{_text(obstacle.asked)}{unit} asked, {_text(obstacle.need)} counted"
-        return f"{counted}, best {_text(obstacle.best)}"
-    return f"need {_text(obstacle.need)}{unit}, best {_text(obstacle.best)}"
-
-
-def _change_line(change: Change) -> str:
-    opened = _plural(len(change.queues), "queue")
-    what = f"{change.rule} {change.name}, {change.action}"
-    return f"cheapest change: {what}; opens {opened}: {_few(change.queues)}"
-
-
-def _placement_lines(explanation: Explanation) -> list[str]:
-    shown = [rank for place, rank in enumerate(explanation.ranks) if rank.jobs or place < MOST_SHOWN]
-    width = max(len(rank.queue) for rank in shown)
-    text = [
-        f"  {rank.queue:<{width}}   {_plural(rank.jobs, 'job'):>10}   {_ordered_by(explanation, rank)}"
-        f"weight {rank.weight:.4g} = "
-        + " x ".join(f"{rule} {value:.4g}" for rule, value in rank.factors.items())
-        for rank in shown
-    ]
-    if len(shown) < len(explanation.ranks):
-        text.append(f"  and {len(explanation.ranks) - len(shown)} more")
-    if explanation.margin is not None:
-        why = f", most by {explanation.decided_by}" if explanation.decided_by else ""
-        text.append(f"  runner-up {explanation.runner_up}, {100 * explanation.margin:.1f} % behind{why}")
-    elif explanation.ordering and explanation.runner_up:
-        text.append(f"  runner-up {explanation.runner_up}, by {explanation.ordering}")
-    return text
-
-
-def _ordered_by(explanation: Explanation, rank: Rank) -> str:
-    return "" if rank.key is None else f"{explanation.ordering} {_text(rank.key)}, "
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _text(value: Value) -> str:
-    if isinstance(value, float):
-        return f"{value:.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
-    return str(value)

@@ -1,0 +1,100 @@
+"""What would be decided with changes, beside what is decided without, as lines of text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.model.decision import Choice
+
+from .analysis import explain
+from .layout import Heading, table
+from .rendering import lines
+from .words import few, moment, plural
+
+MOST_NAMED = 5
+"""Queues, and obstacles, that are named at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChange:
+    """A field with its value as it is and as it would be: ``ram``, or ``QUEUE.max_memory``."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """What would be decided as it is and with the changes, from the same world (s since 1970 UTC, seed).
+
+    ``opened`` are queues that would take some of the jobs only with the changes, ``closed`` only without.
+    """
+
+    time: float
+    seed: int
+    changes: tuple[FieldChange, ...]
+    before: tuple[Choice, ...]
+    after: tuple[Choice, ...]
+    opened: tuple[str, ...]
+    closed: tuple[str, ...]
+
+
+def side_by_side(found: WhatIf, width: int = 0) -> list[str]:
+    """The changes, both decisions in two columns, and the one with the changes explained."""
+    wanted = ", ".join(
+        f"{one.field} {_value(one.after)} instead of {_value(one.before)}" for one in found.changes
+    )
+    told = [f"with {wanted}" if wanted else "without any change"]
+    rows = list(_rows(found))
+    if rows:
+        told += table((Heading(""), Heading("as it is"), Heading("with the change")), rows, width)
+    else:
+        told.append("It has no jobs that could be brokered.")
+    for word, queues in (("opens", found.opened), ("closes", found.closed)):
+        if queues:
+            told.append(f"{word} {plural(len(queues), 'queue')}: {few(queues, MOST_NAMED)}")
+    for choice in found.after:
+        told += lines(explain(choice), f"of {moment(found.time)}, changed")
+    return told
+
+
+def _rows(found: WhatIf) -> Iterable[tuple[str, str, str]]:
+    kinds = sorted({choice.job_kind for choice in (*found.before, *found.after)})
+    for kind in kinds:
+        before, after = (
+            _summary([choice for choice in choices if choice.job_kind == kind])
+            for choices in (found.before, found.after)
+        )
+        of = f" ({kind} jobs)" if len(kinds) > 1 else ""
+        for what in before:
+            yield f"{what}{of}", before[what], after[what]
+
+
+def _summary(choices: Sequence[Choice]) -> Mapping[str, str]:
+    """What some choices come to, by what it is."""
+    fit = {queue for choice in choices for queue in choice.candidates.queues}
+    placed: dict[str, int] = {}
+    for choice in choices:
+        for queue, jobs in choice.placed.items():
+            placed[queue] = placed.get(queue, 0) + jobs
+    jobs = sum(len(choice.jobs) + choice.left for choice in choices)
+    by_jobs = [f"{queue} {count}" for queue, count in sorted(placed.items(), key=lambda item: -item[1])]
+    return {
+        "queues that fit": f"{len(fit)} of {max((choice.considered for choice in choices), default=0)}",
+        "jobs placed": f"{sum(placed.values())} of {jobs}",
+        "at": few(by_jobs, MOST_NAMED) or "nowhere",
+        "in the way": _obstacles(choices),
+    }
+
+
+def _obstacles(choices: Iterable[Choice]) -> str:
+    found = [obstacle for choice in choices for obstacle in explain(choice).obstacles]
+    told = dict.fromkeys(f"{one.rule} {one.name} at {one.queues}, alone at {one.only}" for one in found)
+    return "; ".join(list(told)[:MOST_NAMED]) or "nothing"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value) if isinstance(value, int | str) and value != "" else repr(value)

@@ -1,0 +1,47 @@
+"""What happened to a job, as lines of text."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from pilotage.model.states import JobState, State
+
+from .words import moment
+
+
+class _Event(Protocol):
+    @property
+    def time(self) -> float: ...
+    @property
+    def source(self) -> State | None: ...
+    @property
+    def target(self) -> State: ...
+    @property
+    def cause(self) -> str: ...
+
+
+class _Job(Protocol):
+    @property
+    def id(self) -> int: ...
+    @property
+    def task(self) -> int: ...
+    @property
+    def state(self) -> JobState: ...
+    @property
+    def queue(self) -> str: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def error(self) -> str: ...
+    @property
+    def events(self) -> Sequence[_Event]: ...
+
+
+def of_job(job: _Job) -> Iterator[str]:
+    """Where the job stands, each transition (oldest first), and its last error."""
+    where = f" at {job.queue}" if job.queue else ""
+    yield f"job {job.id} of task {job.task}: {job.state}{where}, attempt {job.attempt}"
+    for event in job.events:
+        change = f"{event.source} to {event.target}" if event.source else str(event.target)
+        yield f"  {moment(event.time)}  {change}: {event.cause}"
+    if job.error:
+        yield f"  error: {job.error}"

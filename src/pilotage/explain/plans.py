@@ -1,0 +1,123 @@
+"""A decision made from a saved world as lines of text: what would change, and why."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.model.decision import Choice, Create, Decision, Forget, Move, Touch
+from pilotage.model.work import NewPilot, Requirements
+from pilotage.model.world import World
+
+from .analysis import Explanation, explain
+from .layout import Heading, folded, table
+from .rendering import lines, of_planned
+from .words import shortened
+
+CHANGES = (
+    Heading("records", number=True),
+    Heading("kind"),
+    Heading("ids"),
+    Heading("change"),
+    Heading("queue"),
+    Heading("pilot", number=True),
+    Heading("cause", essential=False),
+)
+TASK_QUEUES = (
+    Heading("queue"),
+    Heading("jobs", number=True),
+    Heading("waiting", number=True),
+    Heading("target", number=True),
+    Heading("bound", number=True),
+    Heading("submitted", number=True),
+    Heading("mean", essential=False, number=True),
+    Heading("task queue", essential=False),
+)
+"""The numbers of P3 and P4: pilots that wait, that were drawn, that may wait, and that are submitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTask:
+    """What would be decided for ``jobs`` jobs of a task, analysed, and as ``lines`` of text.
+
+    ``index`` counts the tasks asked about from 0; the choices name them from 1.
+    """
+
+    index: int
+    name: str
+    jobs: int
+    choices: tuple[Choice, ...]
+    explanations: tuple[Explanation, ...]
+    lines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, index: int, name: str, jobs: int, choices: Sequence[Choice], width: int = 0) -> "PlannedTask":
+        """These choices, explained in lines of at most ``width`` columns."""
+        return cls(
+            index=index,
+            name=name,
+            jobs=jobs,
+            choices=tuple(choices),
+            explanations=tuple(explain(choice) for choice in choices),
+            lines=tuple(folded(of_planned(name, choices), width)),
+        )
+
+
+def of_decision(decision: Decision, world: World, idle: Sequence[str], width: int = 0) -> list[str]:
+    """What the decision changes, how its numbers came about, and each choice explained.
+
+    ``idle`` says why the step changes nothing, where it does.
+    """
+    queues = {"job": _queues(world.jobs), "pilot": _queues(world.pilots)}
+    if decision.changes:
+        told = table(CHANGES, [_row(change, queues) for change in decision.changes], width)
+    else:
+        why = "; ".join(idle)
+        told = [f"The step {decision.step} changes nothing in this world" + (f": {why}." if why else ".")]
+    if wants := decision.notes.get("task_queues"):
+        told += ["", *table(TASK_QUEUES, [_want(want) for want in wants], width)]
+    for choice in decision.choices:
+        told += lines(explain(choice))
+    return folded(told, width)
+
+
+def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, ...]:
+    match change:
+        case Move():
+            went = f"{change.source} to {change.target}"
+            return *_moved(change, went, queues), change.changes.get("pilot", ""), change.cause
+        case Touch():
+            return *_moved(change, f"set {', '.join(change.changes)}", queues), "", ""
+        case Create():
+            kinds = sorted({type(record).__name__.removeprefix("New").lower() for record in change.records})
+            own = _one({record.queue for record in change.records if isinstance(record, NewPilot)})
+            return len(change.records), ", ".join(kinds), "", "created", own, "", change.cause
+        case Forget():
+            return len(change.replicas), "replica", "", "forgotten", "", "", ""
+
+
+def _moved(change: Move | Touch, what: str, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, ...]:
+    known = queues.get(change.kind, {})
+    queue = change.changes.get("queue") or _one({known.get(id_, "") for id_ in change.ids})
+    return len(change.ids), change.kind, shortened(change.ids), what, queue
+
+
+def _want(want: Mapping[str, Any]) -> tuple[Any, ...]:
+    wanted = Requirements.from_text(want["requirements"])
+    parts = (
+        wanted.owner,
+        wanted.vo,
+        f"{wanted.cores} cores" if wanted.cores != 1 else "1 core",
+        f"{wanted.memory:g} MB" if wanted.memory else "",
+        f"{wanted.cpu_time:g} s",
+    )
+    numbers = (want[name] for name in ("jobs", "waiting", "target", "bound", "submitted"))
+    return want["queue"], *numbers, f"{want['mean']:.3g}", ", ".join(part for part in parts if part)
+
+
+def _queues(records: Iterable[Any]) -> dict[int, str]:
+    return {record.id: record.queue for record in records}
+
+
+def _one(names: set[str]) -> str:
+    """The queue that all have in common."""
+    return names.pop() if len(names) == 1 else ""

@@ -1,0 +1,138 @@
+"""An analysis as lines of text."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pilotage.model.decision import Choice, DatedChoice
+
+from .analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
+from .words import few, moment, number, plural, shortened
+
+_CALLED = {"normal": "job", "scout": "scout", "merge": "merge job"}
+MOST_CANDIDATES = 10
+"""Candidates that got no jobs are shown up to this place."""
+
+
+def of_choices(choices: Iterable[DatedChoice]) -> list[str]:
+    """What was decided, decisions that differ only in their jobs and times as one."""
+    told: list[str] = []
+    for group in alike(choices):
+        whole = replace(group[0], jobs=tuple(job for choice in group for job in choice.jobs))
+        first, last = (moment(pick(choice.time for choice in group)) for pick in (min, max))
+        when = f"of {first}" if first == last else f"of {first} to {last}"
+        told += lines(explain(whole), when, decisions=len(group))
+    return told
+
+
+def of_planned(name: str, choices: Sequence[Choice]) -> list[str]:
+    """Why each kind of a task's jobs would go where, or nowhere, before the task has a number."""
+    several = len({choice.job_kind for choice in choices}) > 1
+    told: list[str] = []
+    for choice in choices:
+        subject = f"{name} ({choice.job_kind} jobs)" if several else name
+        told += lines(explain(choice), subject=subject)
+    return told
+
+
+def lines(explanation: Explanation, world: str = "", subject: str = "", decisions: int = 1) -> list[str]:
+    """The same as text: what was placed and why, or what stands in the way.
+
+    ``world`` names the snapshot, ``subject`` what was decided about, where it is not the task and its jobs
+    by their numbers. More than one of the ``decisions`` were like this one, of other jobs each.
+    """
+    source = f" (world {world})" if world else ""
+    many = f"{decisions} decisions alike, each: " if decisions > 1 else ""
+    text = [f"{subject or subject_of(explanation)}: {many}{_headline(explanation)}{source}"]
+    if explanation.placed:
+        text += _placement_lines(explanation)
+        if explanation.obstacles:
+            refused = (f"{item.name} {plural(item.queues, 'queue')}" for item in explanation.obstacles)
+            text.append(f"  refused: {', '.join(refused)}")
+    else:
+        text += _obstacle_lines(explanation.obstacles)
+        if explanation.cheapest:
+            text.append("  " + _remedy_line(explanation.cheapest))
+        elif explanation.obstacles and not explanation.ranks:
+            text.append("  no single change opens a queue")
+    text += [
+        f"  {obstacle.rule} {obstacle.name} would have refused {plural(obstacle.queues, 'queue')}, "
+        "but the task names them"
+        for obstacle in explanation.waived
+    ]
+    return text
+
+
+def subject_of(explanation: Explanation) -> str:
+    """The task and the jobs that were decided about: ``task 12, scouts 1-5``."""
+    called = _CALLED.get(explanation.job_kind, f"{explanation.job_kind} job")
+    if not explanation.ids:
+        return f"task {explanation.task}" + ("" if called == "job" else f", {called}s")
+    many = "s" if len(explanation.ids) > 1 else ""
+    return f"task {explanation.task}, {called}{many} {shortened(explanation.ids)}"
+
+
+def _headline(explanation: Explanation) -> str:
+    if explanation.placed:
+        placed = f"{plural(sum(explanation.placed.values()), 'job')} placed, {explanation.left} left"
+        return f"{placed}; {len(explanation.ranks)} of {plural(explanation.considered, 'queue')} fit"
+    if explanation.ranks:
+        return f"{plural(explanation.left, 'job')} left, every queue that fits has its fill of waiting jobs"
+    if explanation.left:
+        return f"{plural(explanation.left, 'job')} left until a queue of {explanation.considered} has room"
+    return f"no queue of {explanation.considered} fits"
+
+
+def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
+    """One line each, in columns."""
+    cells = [
+        (
+            obstacle.name,
+            plural(obstacle.queues, "queue"),
+            _measure(obstacle),
+            f"only obstacle at {obstacle.only}",
+            obstacle.action,
+        )
+        for obstacle in obstacles
+    ]
+    widths = [max((len(row[column]) for row in cells), default=0) for column in range(4)]
+    aligned = "  {0:<{4}}    {1:>{5}}  {2:<{6}}   {3:<{7}}   "
+    return [aligned.format(*row[:4], *widths) + row[4] for row in cells]
+
+
+def _measure(obstacle: Obstacle) -> str:
+    if obstacle.best is None:
+        return ""
+    unit = f" {obstacle.unit}" if obstacle.unit else ""
+    if obstacle.asked is not None:
+        counted = f"{number(obstacle.asked)}{unit} asked, {number(obstacle.need)} counted"
+        return f"{counted}, best {number(obstacle.best)}"
+    return f"need {number(obstacle.need)}{unit}, best {number(obstacle.best)}"
+
+
+def _remedy_line(remedy: Remedy) -> str:
+    opened = plural(len(remedy.queues), "queue")
+    what = f"{remedy.rule} {remedy.name}, {remedy.action}"
+    return f"cheapest change: {what}; opens {opened}: {few(remedy.queues)}"
+
+
+def _placement_lines(explanation: Explanation) -> list[str]:
+    shown = [rank for place, rank in enumerate(explanation.ranks) if rank.jobs or place < MOST_CANDIDATES]
+    width = max(len(rank.queue) for rank in shown)
+    text = [
+        f"  {rank.queue:<{width}}   {plural(rank.jobs, 'job'):>10}   {_ordered_by(explanation, rank)}"
+        f"weight {rank.weight:.4g} = "
+        + " x ".join(f"{rule} {value:.4g}" for rule, value in rank.factors.items())
+        for rank in shown
+    ]
+    if len(shown) < len(explanation.ranks):
+        text.append(f"  and {len(explanation.ranks) - len(shown)} more")
+    if explanation.margin is not None:
+        why = f", most by {explanation.decided_by}" if explanation.decided_by else ""
+        text.append(f"  runner-up {explanation.runner_up}, {100 * explanation.margin:.1f} % behind{why}")
+    elif explanation.ordering and explanation.runner_up:
+        text.append(f"  runner-up {explanation.runner_up}, by {explanation.ordering}")
+    return text
+
+
+def _ordered_by(explanation: Explanation, rank: Rank) -> str:
+    return "" if rank.key is None else f"{explanation.ordering} {number(rank.key)}, "

@@ -1,0 +1,44 @@
+"""Numbers, names and times as words."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from pilotage.model.decision import Value
+
+MOST_RUNS = 10
+"""Runs of record numbers that are shown at most."""
+
+
+def number(value: Value) -> str:
+    """A value in few digits: whole from 1000 on, otherwise three digits."""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
+    return str(value)
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 queue``, ``2 queues``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """The first names, and dots where there are more."""
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def moment(time: float) -> str:
+    """A point in time (s since 1970) as date and time, UTC."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def shortened(ids: Iterable[int]) -> str:
+    """Numbers by their runs: ``1-5, 9``; where there are very many runs, the first and how many in all."""
+    runs: list[list[int]] = []
+    numbers = sorted(ids)
+    for one in numbers:
+        if runs and one == runs[-1][-1] + 1:
+            runs[-1][1:] = [one]
+        else:
+            runs.append([one])
+    text = ", ".join("-".join(map(str, run)) for run in runs[:MOST_RUNS])
+    return text if len(runs) <= MOST_RUNS else f"{text}, ... ({len(numbers)} in all)"

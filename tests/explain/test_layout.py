@@ -1,0 +1,24 @@
+"""Lines and tables that fit a width."""
+
+from pilotage.explain.layout import Heading, folded, table
+
+LINE = "  memory  31 queues  need 16000 MB, best 12000  only obstacle at 7  you: ask for ram: 12000"
+COLUMNS = (Heading("queue"), Heading("jobs", number=True), Heading("cause", essential=False))
+
+
+def test_lines_are_folded_between_words_and_keep_them_all() -> None:
+    lines = folded([LINE], 40)
+    assert all(len(line) <= 40 for line in lines)
+    assert " ".join(lines).split() == LINE.split()
+    assert [len(line) - len(line.lstrip()) for line in lines] == [2, 6, 6]
+
+
+def test_without_a_width_nothing_is_folded_and_a_long_word_is_never_broken() -> None:
+    assert folded([LINE], 0) == [LINE]
+    assert folded(["x" * 50], 40) == ["x" * 50]
+
+
+def test_a_table_leaves_out_what_is_not_essential_where_it_is_narrow() -> None:
+    rows = [("home", 3, "brokered (B38) by a very long cause"), ("far", 12, "")]
+    assert table(COLUMNS, rows)[0].split() == ["queue", "jobs", "cause"]
+    assert table(COLUMNS, rows, 20) == ["queue  jobs", "-----  ----", "home      3", "far      12"]
