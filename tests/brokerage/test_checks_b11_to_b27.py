@@ -7,23 +7,19 @@ import pytest
 
 from pilotage.model.work import File, JobKind, MergeSpec, Replica
 from pilotage.model.world import World
-
-from .worlds import (
+from pilotage.testing import (
     HOUR,
     NOW,
-    counts,
     federation,
     federation_linked_by,
     jobs,
-    only_choice,
+    jobs_at,
     queue,
-    refusal,
-    refused,
-    refused_in,
-    report,
+    queue_report,
     task,
     world,
 )
+from pilotage.testing.choices import only_choice, refusal, refused, refused_in
 
 MERGE = MergeSpec(command=("merge",), outputs=("all",))
 TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
@@ -57,11 +53,11 @@ def test_b12_a_queue_above_its_disk_io_limit_refuses_work_above_it() -> None:
     house = federation(
         [queue("OWN", max_disk_io=100), queue("DEFAULT")], constants={"max_diskio_default": 50}
     )
-    reports = (report("OWN", disk_io=101), report("DEFAULT", disk_io=51))
+    reports = (queue_report("OWN", disk_io=101), queue_report("DEFAULT", disk_io=51))
     assert refused_in(world(house, task(disk_io=101), queue_reports=reports), "B12") == {"OWN", "DEFAULT"}
     assert refused_in(world(house, task(disk_io=100), queue_reports=reports), "B12") == {"DEFAULT"}
     assert refused_in(world(house, task(disk_io=50), queue_reports=reports), "B12") == set()
-    calm = (report("OWN", disk_io=100), report("DEFAULT", disk_io=50))
+    calm = (queue_report("OWN", disk_io=100), queue_report("DEFAULT", disk_io=50))
     assert refused_in(world(house, task(disk_io=500), queue_reports=calm), "B12") == set()
 
 
@@ -275,7 +271,7 @@ def test_b24_transferring_jobs_exceed_the_limit_and_twice_the_running() -> None:
     house = federation([queue("OWN", transferring_limit=10), queue("DEFAULT")])
 
     def full(own: int, default: int, running: int) -> set[str]:
-        job_counts = counts("OWN", transferring=own, running=running) + counts(
+        job_counts = jobs_at("OWN", transferring=own, running=running) + jobs_at(
             "DEFAULT", transferring=default
         )
         return refused_in(world(house, task(), job_counts=job_counts), "B24")
@@ -295,8 +291,8 @@ def test_b25_a_nucleus_weight_of_minus_one_keeps_normal_jobs_at_the_nucleus() ->
 
 def test_b26_a_pilot_was_seen_in_the_last_three_hours() -> None:
     house = federation([queue("Q", computing_element=None)])
-    seen = (report("Q", last_pilot=NOW - 3 * HOUR),)
-    gone = (report("Q", last_pilot=NOW - 3 * HOUR - 1),)
+    seen = (queue_report("Q", last_pilot=NOW - 3 * HOUR),)
+    gone = (queue_report("Q", last_pilot=NOW - 3 * HOUR - 1),)
     assert refused_in(world(house, task(), queue_reports=seen), "B26") == set()
     assert refused_in(world(house, task(), queue_reports=gone), "B26") == {"Q"}
     assert refused_in(world(house, task()), "B26") == {"Q"}

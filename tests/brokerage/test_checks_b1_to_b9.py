@@ -8,24 +8,20 @@ from pilotage.brokerage.production.checks import CHECKS
 from pilotage.model.federation import Link
 from pilotage.model.work import JobKind, MergeSpec
 from pilotage.model.world import World
-
-from .worlds import (
+from pilotage.testing import (
     HOUR,
     NOW,
-    counts,
     federation,
     federation_linked_by,
     jobs,
-    only_choice,
+    jobs_at,
     queue,
-    refusals,
-    refused,
-    refused_in,
-    report,
+    queue_report,
     task,
     waiting_on_link,
     world,
 )
+from pilotage.testing.choices import only_choice, refusals, refused, refused_in
 
 MERGE = MergeSpec(command=("merge",), outputs=("all",))
 TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
@@ -157,8 +153,8 @@ def _inactive(idle: float | None, *, activated: int = 1, kind: JobKind = "normal
         federation([queue()]),
         asked,
         jobs=jobs(asked, kind=kind),
-        job_counts=counts("Q", activated=activated),
-        queue_reports=(report("Q", last_start=None if idle is None else NOW - idle),),
+        job_counts=jobs_at("Q", activated=activated),
+        queue_reports=(queue_report("Q", last_start=None if idle is None else NOW - idle),),
     )
 
 

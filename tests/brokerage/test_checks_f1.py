@@ -6,8 +6,8 @@ import pytest
 
 from pilotage.model.identity import Identity
 from pilotage.model.work import Task
-
-from .worlds import federation, only_choice, queue, refused_in, task, world
+from pilotage.testing import federation, queue, task, world
+from pilotage.testing.choices import only_choice, refused_in
 
 HOUSE = federation([queue("LIGO", vos=("ligo", "virgo")), queue("CMS", vos=("cms",)), queue("ALL")])
 

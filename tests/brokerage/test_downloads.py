@@ -12,8 +12,8 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import File, NewTransfer, Replica
 from pilotage.model.world import World
-
-from .worlds import NOW, decide, federation, jobs, queue, refusal, task, world
+from pilotage.testing import NOW, federation, jobs, queue, task, world
+from pilotage.testing.choices import decide, refusal
 
 ALICE = Identity(name="alice", vo="atlas")
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pilotage.model.work import JobKind, MergeSpec, TaskSpec
-
-from .worlds import federation, queue, refused
+from pilotage.testing import federation, queue
+from pilotage.testing.choices import refused
 
 HOUSE = federation([queue(name.upper(), event_service=name) for name in ("std", "es", "eshigh", "all")])
 MERGE = MergeSpec(command=("merge",), outputs=("all",), walltime=60)

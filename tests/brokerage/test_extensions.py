@@ -25,9 +25,9 @@ from pilotage.model.decision import Choice, Decision, Move
 from pilotage.model.documents import from_document, from_json, to_document, to_json
 from pilotage.model.states import JobState
 from pilotage.model.world import World
+from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
 from .test_production_properties import relaxed, worlds
-from .worlds import counts, federation, jobs, queue, task, world
 
 HOUSE = federation([queue("A", max_memory=4000), queue("B"), queue("C", status="offline")])
 
@@ -111,7 +111,7 @@ def test_a_factor_sees_each_task() -> None:
 
 def test_an_order_fills_candidates_one_after_another() -> None:
     asked = task()
-    state = world(HOUSE, asked, jobs=jobs(asked, 25), job_counts=counts("B", activated=4))
+    state = world(HOUSE, asked, jobs=jobs(asked, 25), job_counts=jobs_at("B", activated=4))
     decision, choice = decided(state, order=backwards)
     assert choice.candidates.queues == ("B", "A")
     assert choice.placed == {"B": 16, "A": 9}

@@ -8,8 +8,8 @@ from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.model.fairshare import PolicyError, Work, parse
 from pilotage.model.identity import Identity
 from pilotage.model.work import Task
-
-from .worlds import federation, only_choice, queue, refusal, refusals, refused, task, world
+from pilotage.testing import federation, queue, task, world
+from pilotage.testing.choices import only_choice, refusal, refusals, refused
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pilotage.model.decision import Decision
 from pilotage.model.federation import Federation, GlobalShare
 from pilotage.model.states import JobState
 from pilotage.model.world import JobCount
-
-from .worlds import decide, federation, jobs, queue, task, world
+from pilotage.testing import federation, jobs, queue, task, world
+from pilotage.testing.choices import decide
 
 HOUSE = federation([queue(num_slots=5)])
 TWO = (GlobalShare(name="default", target=60), GlobalShare(name="gold", target=40))

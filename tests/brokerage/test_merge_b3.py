@@ -6,8 +6,8 @@ from typing import Any
 from pilotage.model.states import JobState
 from pilotage.model.work import File, JobKind, MergeSpec, Replica
 from pilotage.model.world import World
-
-from .worlds import HOUR, NOW, counts, decide, federation, jobs, only_choice, queue, refused_in, task, world
+from pilotage.testing import HOUR, NOW, federation, jobs, jobs_at, queue, task, world
+from pilotage.testing.choices import decide, only_choice, refused_in
 
 MERGE = MergeSpec(command=("merge",), outputs=("all",), walltime=60)
 HOUSE = federation([queue("NEAR"), queue("AWAY-1", site="AWAY"), queue("AWAY-2", site="AWAY")])
@@ -97,7 +97,8 @@ def test_b3_merge_jobs_that_no_queue_with_their_input_takes_wait() -> None:
     (move,) = decide(state).moves
     assert move.target is JobState.PENDING
     full = replace(
-        _merging(("AWAY", 1)), job_counts=counts("AWAY-1", activated=21) + counts("AWAY-2", activated=21)
+        _merging(("AWAY", 1)),
+        job_counts=jobs_at("AWAY-1", activated=21) + jobs_at("AWAY-2", activated=21),
     )
     choice = only_choice(full)
     assert (choice.left, choice.placed) == (1, {})

@@ -13,8 +13,18 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import File, MergeSpec, Replica, Task
 from pilotage.model.world import World
-
-from .worlds import NOW, counts, federation, jobs, queue, refusals, report, task, waiting_on_link, world
+from pilotage.testing import (
+    NOW,
+    federation,
+    jobs,
+    jobs_at,
+    queue,
+    queue_report,
+    task,
+    waiting_on_link,
+    world,
+)
+from pilotage.testing.choices import refusals
 
 TIGHT = federation(
     [queue("SMALL", max_memory=100), queue("FULL", site="AWAY")], storages={"AWAY": {"free": 1}}
@@ -83,8 +93,8 @@ def test_each_constant_may_differ_for_one_vo(
         files=(File(name="in", size=1_000_000_000, checksum=""),),
         replicas=(Replica(file="in", storage="HOME-DISK"),),
         link_counts=waiting_on_link(10),
-        job_counts=counts("SMALL", activated=16, transferring=6),
-        queue_reports=(report("SMALL", disk_io=120), report("FULL", disk_io=10)),
+        job_counts=jobs_at("SMALL", activated=16, transferring=6),
+        queue_reports=(queue_report("SMALL", disk_io=120), queue_report("FULL", disk_io=10)),
     )
     options = {"by_vo": {"atlas": {"constants": {constant: value}}}}
     changed, general = _choices(state, **options)
@@ -124,7 +134,7 @@ def test_b36_the_least_limit_is_that_of_the_global_share() -> None:
     decision = Production().decide(state)
     assert [move.claims[0].limit for move in decision.moves] == [20, 30]
     assert [sum(choice.placed.values()) for choice in decision.choices] == [20, 10]
-    crowded = world(house, gold, other, job_counts=counts("Q", activated=21))
+    crowded = world(house, gold, other, job_counts=jobs_at("Q", activated=21))
     assert [refusals(choice).get("B36") for choice in _choices(crowded)] == [{"Q"}, None]
 
 

@@ -14,41 +14,29 @@ from pilotage.model.decision import Claim
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.work import File, Replica
 from pilotage.model.world import JobCount
-
-from .worlds import (
-    NOW,
-    counts,
-    decide,
-    federation,
-    jobs,
-    only_choice,
-    queue,
-    refusal,
-    refused_in,
-    task,
-    world,
-)
+from pilotage.testing import NOW, federation, jobs, jobs_at, queue, task, world
+from pilotage.testing.choices import decide, only_choice, refusal, refused_in
 
 
 @pytest.mark.parametrize(("state", "counted"), [("activated", True), ("starting", True), ("defined", True)])
 def test_b36_more_waiting_than_twice_the_capacity_is_refused(state: str, counted: bool) -> None:
     house = federation([queue()])
-    full = counts("Q", running=15, **{state: 30})
-    over = counts("Q", running=15, **{state: 31})
+    full = jobs_at("Q", running=15, **{state: 30})
+    over = jobs_at("Q", running=15, **{state: 31})
     assert refused_in(world(house, task(), job_counts=full), "B36") == set()
     assert refused_in(world(house, task(), job_counts=over), "B36") == ({"Q"} if counted else set())
 
 
 def test_b36_the_limit_is_never_below_nqueue_limit_site() -> None:
     house = federation([queue()])
-    assert refused_in(world(house, task(), job_counts=counts("Q", activated=20)), "B36") == set()
-    assert refused_in(world(house, task(), job_counts=counts("Q", activated=21)), "B36") == {"Q"}
+    assert refused_in(world(house, task(), job_counts=jobs_at("Q", activated=20)), "B36") == set()
+    assert refused_in(world(house, task(), job_counts=jobs_at("Q", activated=21)), "B36") == {"Q"}
 
 
 def test_b36_b31_assigned_jobs_count_only_where_input_is_missing() -> None:
     house = federation([queue("NEAR"), queue("FAR", site="AWAY")])
     asked = task()
-    job_counts = counts("NEAR", assigned=21) + counts("FAR", assigned=21)
+    job_counts = jobs_at("NEAR", assigned=21) + jobs_at("FAR", assigned=21)
     assert refused_in(world(house, asked, job_counts=job_counts), "B36") == set()
     reading = world(
         house,
@@ -62,13 +50,13 @@ def test_b36_b31_assigned_jobs_count_only_where_input_is_missing() -> None:
 
 
 def test_b36_says_the_limit_and_what_waits() -> None:
-    state = world(federation([queue()]), task(), job_counts=counts("Q", activated=41, running=20))
+    state = world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=41, running=20))
     found = refusal(only_choice(state), "B36")
     assert (found.need, found.have, found.mend) == (40.0, (41.0,), "wait")
 
 
 def test_b36_alone_leaves_jobs_defined() -> None:
-    decision = decide(world(federation([queue()]), task(), job_counts=counts("Q", activated=21)))
+    decision = decide(world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=21)))
     (choice,) = decision.choices
     assert not decision.changes
     assert (choice.left, choice.jobs, dict(choice.placed)) == (1, (), {})
@@ -83,7 +71,7 @@ def test_b37_no_queue_left_for_other_reasons_is_an_hour_of_waiting() -> None:
 
 
 def test_b37_a_full_queue_that_something_else_refuses_too_does_not_hold_jobs_back() -> None:
-    state = world(federation([queue(max_memory=100)]), task(ram=4000), job_counts=counts("Q", activated=21))
+    state = world(federation([queue(max_memory=100)]), task(ram=4000), job_counts=jobs_at("Q", activated=21))
     assert decide(state).moves[0].target is JobState.PENDING
 
 
@@ -99,7 +87,7 @@ def test_b37_the_best_ten_take_jobs_and_ties_go_by_name() -> None:
 def test_b37_a_queue_without_room_takes_no_place_among_the_best() -> None:
     house = federation([queue("FULL", num_slots=10), queue("OPEN")], constants={"max_candidates": 1})
     choice = only_choice(
-        world(house, task(), job_counts=counts("FULL", activated=20) + counts("OPEN", activated=19))
+        world(house, task(), job_counts=jobs_at("FULL", activated=20) + jobs_at("OPEN", activated=19))
     )
     assert choice.placed == {"OPEN": 1}
 

@@ -22,8 +22,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import File, Job, JobKind, MergeSpec, Replica
 from pilotage.model.world import World
-
-from .worlds import counts, federation, jobs, queue, task, world
+from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
 T = TypeVar("T")
 SITES = ("HOME", "AWAY", "FAR")
@@ -102,7 +101,7 @@ def worlds(draw: st.DrawFn) -> World:
         job_counts=tuple(
             row
             for item in offered
-            for row in counts(item.name, **{state: draw(st.integers(0, 30)) for state in states})
+            for row in jobs_at(item.name, **{state: draw(st.integers(0, 30)) for state in states})
         ),
     )
 

@@ -12,8 +12,8 @@ from pilotage.brokerage.production.placement import capacity, initial_weight
 from pilotage.model.federation import Link
 from pilotage.model.work import File, Replica
 from pilotage.model.world import World
-
-from .worlds import counts, federation, jobs, only_choice, queue, report, task, waiting_on_link, world
+from pilotage.testing import federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
+from pilotage.testing.choices import only_choice
 
 TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
 
@@ -24,8 +24,8 @@ def _capacity(
     house = federation([queue(num_slots=num_slots)])
     state = world(
         house,
-        job_counts=counts("Q", running=running, starting=starting),
-        queue_reports=(report("Q", batch_workers=workers),),
+        job_counts=jobs_at("Q", running=running, starting=starting),
+        queue_reports=(queue_report("Q", batch_workers=workers),),
     )
     return float(capacity(QueueColumns.of(house).during(state))[0])
 
@@ -77,13 +77,13 @@ def _with_input(of: World, *, missing: int = 0, here: int = 1, size: int = 100) 
 
 
 def test_b32_all_that_waits_lowers_the_weight() -> None:
-    job_counts = counts("NEAR", activated=4, assigned=2, starting=3, running=11)
+    job_counts = jobs_at("NEAR", activated=4, assigned=2, starting=3, running=11)
     state = _with_input(world(TWO_SITES, task(), job_counts=job_counts), here=0, missing=1)
     assert _factors(state, "NEAR")["B32"] == pytest.approx(12 / (4 + 2 + 3 + 10))
 
 
 def test_b31_assigned_jobs_do_not_count_where_the_input_is() -> None:
-    job_counts = counts("NEAR", activated=4, assigned=12, starting=3, running=11)
+    job_counts = jobs_at("NEAR", activated=4, assigned=12, starting=3, running=11)
     state = world(TWO_SITES, task(), job_counts=job_counts)
     assert _factors(_with_input(state), "NEAR")["B32"] == pytest.approx(12 / 17)
     assert _factors(state, "NEAR")["B32"] == pytest.approx(12 / 17)
@@ -172,7 +172,7 @@ def test_b35_without_measurements_closeness_counts_and_unknown_is_7_7() -> None:
 
 def test_the_weight_is_the_product_of_its_factors() -> None:
     state = _with_input(
-        world(TWO_SITES, task(nucleus="HOME"), job_counts=counts("NEAR", running=5, activated=3))
+        world(TWO_SITES, task(nucleus="HOME"), job_counts=jobs_at("NEAR", running=5, activated=3))
     )
     candidates = only_choice(state).candidates
     products = np.prod([candidates.factors[rule] for rule in ("B32", "B33", "B34")], axis=0)

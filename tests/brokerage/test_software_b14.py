@@ -7,8 +7,8 @@ import pytest
 
 from pilotage.model.federation import Hardware, Tag
 from pilotage.model.software import Architecture, ArchitectureError, parse_architecture
-
-from .worlds import federation, only_choice, queue, refusal, refused, task, world
+from pilotage.testing import federation, queue, task, world
+from pilotage.testing.choices import only_choice, refusal, refused
 
 PLATFORM = "x86_64-slc6-gcc62-opt"
 ATHENA: dict[str, Any] = {"sw_project": "Athena", "sw_version": "21.0.38", "architecture": PLATFORM}

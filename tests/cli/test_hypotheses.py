@@ -11,7 +11,7 @@ from pilotage.federation.documents import write
 from pilotage.flow.calls import preview
 from pilotage.model.documents import to_document
 from pilotage.model.work import TaskSpec
-from tests.brokerage.worlds import federation, jobs, queue, task, world
+from pilotage.testing import federation, jobs, queue, task, world
 
 from .conftest import FakeServer, Pilotage
 

@@ -9,7 +9,7 @@ from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS
 from pilotage.model.federation import Federation
 from pilotage.model.work import Requirements
-from tests.brokerage.worlds import jobs, task, world
+from pilotage.testing import jobs, task, world
 
 from .conftest import Pilotage
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pilotage.brokerage.contract import violations
-from tests.brokerage.worlds import federation, queue, task, world
+from pilotage.testing import federation, queue, task, world
 
 GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
 

@@ -18,8 +18,8 @@ from pilotage.explain.rendering import lines as text_of
 from pilotage.federation.documents import write
 from pilotage.model.decision import Choice
 from pilotage.model.world import World
+from pilotage.testing import NOW, federation, jobs, queue, task, world
 from tests.brokerage.test_production_properties import relaxed, worlds
-from tests.brokerage.worlds import NOW, federation, jobs, queue, task, world
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "carbon-plugin"
 HOUR = int(NOW // 3600) % 24
@@ -147,7 +147,7 @@ def test_options_that_are_wrong_are_refused_with_their_place(options: dict[str, 
 def test_the_command_line_finds_it_in_the_federation_and_decides_the_same_every_time(
     installed: Path, tmp_path: Path
 ) -> None:
-    house = replace(HOUSE, plugins={"": "carbon"}, plugin_options={"carbon": OPTIONS, "greenest": TABLE})
+    house = replace(HOUSE, plugins={"atlas": "carbon"}, plugin_options={"carbon": OPTIONS, "greenest": TABLE})
     green = task(2, brokerage="greenest")
     saved = tmp_path / "world.yaml"
     saved.write_text(write(world(house, task(1), green)))

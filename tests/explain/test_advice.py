@@ -13,7 +13,8 @@ from pilotage.explain.rendering import lines
 from pilotage.model.decision import Choice, Refusal
 from pilotage.model.federation import BrokerageConstants, Federation
 from pilotage.model.work import File, JobKind, Measured, MergeSpec, Task, TaskSpec
-from tests.brokerage.worlds import federation, jobs, only_choice, queue, task, world
+from pilotage.testing import federation, jobs, queue, task, world
+from pilotage.testing.choices import only_choice
 
 
 def megabytes(most: int) -> st.SearchStrategy[float]:

@@ -11,7 +11,8 @@ from pilotage.explain.words import shortened
 from pilotage.model.decision import Asked, Candidates, Choice, DatedChoice, Refusal
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.work import JobKind
-from tests.brokerage.worlds import counts, federation, jobs, only_choice, queue, task, world
+from pilotage.testing import federation, jobs, jobs_at, queue, task, world
+from pilotage.testing.choices import only_choice
 
 QUEUES = tuple(f"Q{number:02}" for number in range(42))
 
@@ -97,7 +98,7 @@ def test_the_cheapest_change_is_the_users_smallest() -> None:
 
 
 def test_what_only_waiting_lifts_names_the_event() -> None:
-    choice = only_choice(world(federation([queue()]), task(), job_counts=counts("Q", activated=30)))
+    choice = only_choice(world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=30)))
     cheapest = explain(choice).cheapest
     assert cheapest is not None
     assert (cheapest.rule, cheapest.mend, cheapest.event) == ("B36", "wait", "jobs of the queue start")
@@ -190,7 +191,7 @@ def test_what_pre_assignment_set_aside_is_told() -> None:
 
 
 def test_queues_that_are_full_of_waiting_jobs_are_not_called_unfit() -> None:
-    choice = only_choice(world(federation([queue()]), task(), job_counts=counts("Q", activated=20)))
+    choice = only_choice(world(federation([queue()]), task(), job_counts=jobs_at("Q", activated=20)))
     assert (
         lines(explain(choice))[0] == "task 1: 1 job left, every queue that fits has its fill of waiting jobs"
     )

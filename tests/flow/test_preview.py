@@ -11,7 +11,7 @@ from pilotage.model.federation import GlobalShare, LoopConstants
 from pilotage.model.identity import Identity
 from pilotage.model.work import InputFile, InputPattern, TaskSpec
 from pilotage.model.world import World
-from tests.brokerage.worlds import counts, federation, jobs, queue, task, world
+from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
 from .house import ALICE, House
 
@@ -35,7 +35,7 @@ def test_each_task_is_told_by_index_and_name_why_it_would_go_where() -> None:
 
 def test_the_worlds_own_work_counts_and_is_not_decided_about() -> None:
     others = task(7, ram=50)
-    state = world(HOUSE, others, jobs=jobs(others, 5), job_counts=counts("NEAR", activated=19))
+    state = world(HOUSE, others, jobs=jobs(others, 5), job_counts=jobs_at("NEAR", activated=19))
     (planned,) = plan(state, {"jobs": 30, "ram": 5000})
     (choice,) = planned.choices
     assert choice.placed == {"NEAR": 1}

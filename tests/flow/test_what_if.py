@@ -17,7 +17,7 @@ from pilotage.model.states import JobState
 from pilotage.model.work import Measured, MergeSpec
 from pilotage.model.world import World
 from pilotage.store import JobView
-from tests.brokerage.worlds import counts, federation, jobs, queue, task, world
+from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
 from .house import House
 
@@ -247,7 +247,7 @@ def test_both_sides_are_what_the_brokerage_decides_and_come_back_as_they_went(
 
 def test_what_is_full_without_the_tasks_own_jobs_stays_full() -> None:
     state = replace(
-        asked(ram=100), job_counts=(*counts("SMALL", activated=50), *counts("LARGE", activated=50))
+        asked(ram=100), job_counts=(*jobs_at("SMALL", activated=50), *jobs_at("LARGE", activated=50))
     )
     assert placed(decide(state).after) == {}
     assert sum(placed(decide(state, {"SMALL": {"num_slots": 100}}).after).values()) == 3

@@ -2,7 +2,7 @@
 
 from pilotage.model.federation import Link, Storage
 from pilotage.model.sources import Sources
-from tests.staging.worlds import federation
+from pilotage.testing import three_sites
 
 
 def test_the_best_source_is_disk_then_near_then_measured_then_close() -> None:
@@ -18,7 +18,7 @@ def test_the_best_source_is_disk_then_near_then_measured_then_close() -> None:
         Link(source="west", destination="east", throughput_1w=5.0),
         Link(source="north", destination="east"),
     ]
-    sources = Sources(federation(links, storages))
+    sources = Sources(three_sites(links, storages))
     assert sources.ranked([storage.name for storage in storages], "east") == (
         "east-2",
         "west",
@@ -29,7 +29,7 @@ def test_the_best_source_is_disk_then_near_then_measured_then_close() -> None:
 
 def test_b5_a_blocked_link_or_an_unknown_storage_is_no_source() -> None:
     links = [Link(source="west", destination="east", closeness=-1)]
-    assert Sources(federation(links)).ranked(["west", "nowhere"], "east") == ()
+    assert Sources(three_sites(links)).ranked(["west", "nowhere"], "east") == ()
 
 
 def test_an_unmeasured_link_comes_after_a_slow_one_that_is_known() -> None:
@@ -37,7 +37,7 @@ def test_an_unmeasured_link_comes_after_a_slow_one_that_is_known() -> None:
         Link(source="north", destination="east", closeness=0),
         Link(source="west", destination="east", closeness=10, throughput_1h=0.1),
     ]
-    assert Sources(federation(links)).ranked(["north-a", "west"], "east") == ("west", "north-a")
+    assert Sources(three_sites(links)).ranked(["north-a", "west"], "east") == ("west", "north-a")
 
 
 def test_b19_local_reading_is_blacklisted_apart_from_reading_from_afar() -> None:
@@ -47,7 +47,7 @@ def test_b19_local_reading_is_blacklisted_apart_from_reading_from_afar() -> None
         Storage(name="north-b", site="north", url="memory://north-b"),
         Storage(name="west", site="west", url="memory://west"),
     ]
-    sources = Sources(federation(storages=storages))
+    sources = Sources(three_sites(storages=storages))
     assert sources.ranked(["east-2"], "east") == ()
     assert sources.ranked(["east-2"], "west") == ("east-2",)
     assert sources.sites_reached("east-2") == {"north", "west"}

@@ -19,7 +19,7 @@ from pilotage.model.federation import Storage
 from pilotage.model.states import TransferState as X
 from pilotage.model.work import File
 from pilotage.movers import Delivered, Delivery, DeliveryFailed, Place, StorageError
-from tests.staging.worlds import transfer
+from pilotage.testing import transfer
 
 CONTENT = bytes(range(256)) * 10_000
 

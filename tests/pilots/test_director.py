@@ -16,11 +16,10 @@ from pilotage.model.states import LIVE_PILOTS, PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import TaskQueue
 from pilotage.pilots import director
+from pilotage.testing import ALICE, NOW, federation, pilot, queue, requirements, world
 
-from .policy_worlds import ALICE, NOW, federation, pilot, queue, requirements, world
 
-
-def line(jobs: int, priority: int = 500, queue_name: str = "q1", **asked: Any) -> TaskQueue:
+def line(jobs: int, priority: int = 500, queue_name: str = "Q", **asked: Any) -> TaskQueue:
     return TaskQueue(queue=queue_name, requirements=requirements(**asked), jobs=jobs, priority=priority)
 
 
@@ -32,7 +31,7 @@ def pilots(decision: Decision) -> list[NewPilot]:
 
 def test_p1_emptied_task_queues_and_queues_without_a_computing_element_count_for_nothing() -> None:
     served, bare = queue(max_pilots=1000), queue("bare", computing_element=None)
-    alone = world(federation=federation(served, bare), task_queues=(line(3),))
+    alone = world(federation=federation([served, bare]), task_queues=(line(3),))
     crowd = tuple(line(0, 100_000, cpu_time=segment) for segment in range(60))
     crowded = replace(alone, task_queues=(*crowd, line(3), line(9, 9000, "bare"), line(5, queue_name="gone")))
     assert director.provision(crowded).changes == director.provision(alone).changes
@@ -45,7 +44,7 @@ def test_p2_nothing_waiting_nothing_submitted() -> None:
 
 @pytest.mark.parametrize("status", ["offline", "paused"])
 def test_a_queue_that_starts_nothing_gets_no_pilots(status: str) -> None:
-    fed = federation(queue(status=status))
+    fed = federation([queue(status=status)])
     assert director.provision(world(federation=fed, task_queues=(line(5),))).changes == ()
 
 
@@ -70,7 +69,7 @@ def test_p3_targets_are_drawn_from_a_poisson_distribution() -> None:
 
 
 def test_p4_pilots_that_wait_are_bounded_by_the_jobs() -> None:
-    fed = federation(queue(max_pilots=1000))
+    fed = federation([queue(max_pilots=1000)])
     waiting = tuple(pilot(id_, PilotState.SUBMITTED) for id_ in range(1, 6))
     running = (pilot(6), pilot(7))
     made = pilots(
@@ -80,7 +79,7 @@ def test_p4_pilots_that_wait_are_bounded_by_the_jobs() -> None:
 
 
 def test_p4_pilots_that_waited_too_long_or_for_another_task_queue_do_not_count_as_waiting() -> None:
-    fed = federation(queue(max_pilots=1000))
+    fed = federation([queue(max_pilots=1000)])
     old = pilot(1, PilotState.SUBMITTED, created=NOW - 6 * 3600 - 1)
     other = pilot(2, PilotState.CREATED, requirements=requirements(memory=5000))
     made = pilots(director.provision(world(federation=fed, task_queues=(line(10),), pilots=(old, other))))
@@ -88,14 +87,14 @@ def test_p4_pilots_that_waited_too_long_or_for_another_task_queue_do_not_count_a
 
 
 def test_p4_a_pilot_that_runs_several_jobs_side_by_side_counts_for_as_many() -> None:
-    fed = federation(queue(max_pilots=1000, slots=8))
+    fed = federation([queue(max_pilots=1000, slots=8)])
     made = pilots(director.provision(world(federation=fed, task_queues=(line(41),))))
     assert len(made) == int(1.2 * 6) + 4
 
 
 def test_p7_a_fraction_of_the_pilots_is_private() -> None:
     fed = federation(
-        queue(max_pilots=5000), director=DirectorConstants(private_pilot_fraction=0.25, extra_pilots=0)
+        [queue(max_pilots=5000)], director=DirectorConstants(private_pilot_fraction=0.25, extra_pilots=0)
     )
     made = pilots(director.provision(world(federation=fed, task_queues=(line(2000),))))
     private = [record for record in made if record.kind == "private"]
@@ -106,20 +105,20 @@ def test_p7_a_fraction_of_the_pilots_is_private() -> None:
 
 @pytest.mark.parametrize(("fraction", "kind"), [(0.0, "generic"), (1.0, "private")])
 def test_p7_the_ends_of_the_fraction_hold_exactly(fraction: float, kind: str) -> None:
-    fed = federation(queue(), director=DirectorConstants(private_pilot_fraction=fraction))
+    fed = federation([queue()], director=DirectorConstants(private_pilot_fraction=fraction))
     made = pilots(director.provision(world(federation=fed, task_queues=(line(50),))))
     assert {record.kind for record in made} == {kind}
 
 
 def test_p7_a_private_task_queue_gets_private_pilots_only() -> None:
-    fed = federation(queue(), director=DirectorConstants(private_pilot_fraction=0.0))
+    fed = federation([queue()], director=DirectorConstants(private_pilot_fraction=0.0))
     made = pilots(director.provision(world(federation=fed, task_queues=(line(50, private=True),))))
     assert {(record.kind, record.owner) for record in made} == {("private", ALICE)}
 
 
 def test_p10_pilots_are_recorded_with_their_task_queue_and_size_and_claim_their_place() -> None:
     element = ComputingElement(max_pilots=7, pilot_slots=4, pilot_walltime=90_000, submit_pool="batch")
-    fed = federation(queue(computing_element=element, max_walltime=80_000, min_memory=500))
+    fed = federation([queue(computing_element=element, max_walltime=80_000, min_memory=500)])
     entry = line(90, cores=2, memory=2000)
     decision = director.provision(world(federation=fed, task_queues=(entry,)))
     (change,) = decision.changes
@@ -127,18 +126,18 @@ def test_p10_pilots_are_recorded_with_their_task_queue_and_size_and_claim_their_
     (claim,) = change.claims
     assert (claim.counter, claim.key, claim.states, claim.limit) == (
         "pilots_by_queue",
-        ("q1",),
+        ("Q",),
         LIVE_PILOTS,
         7,
     )
     record = pilots(decision)[0]
-    assert (record.queue, record.requirements, record.submit_pool) == ("q1", entry.requirements, "batch")
+    assert (record.queue, record.requirements, record.submit_pool) == ("Q", entry.requirements, "batch")
     assert (record.cores, record.memory, record.walltime) == (8, 8000, 80_000)
 
 
 def test_a_pilot_lives_long_enough_for_its_own_task_queue() -> None:
     element = ComputingElement(pilot_walltime=60)
-    fed = federation(queue(computing_element=element))
+    fed = federation([queue(computing_element=element)])
     made = pilots(director.provision(world(federation=fed, task_queues=(line(1, cpu_time=3600),))))
     assert {record.walltime for record in made} == {3600}
 
@@ -158,7 +157,7 @@ def busy_worlds(draw: st.DrawFn) -> tuple[tuple[TaskQueue, ...], tuple[int, ...]
     entries = draw(
         st.lists(
             st.tuples(
-                st.sampled_from(["q1", "q2"]),
+                st.sampled_from(["Q", "q2"]),
                 st.sampled_from([500, 1000, 2000, 4000]),
                 st.integers(0, 3000),
                 st.integers(1, 1000),
@@ -178,13 +177,13 @@ def test_no_queue_is_given_more_pilots_than_it_has_room_for_and_the_order_of_rec
     lines, live = busy
     present = [
         pilot(10 * index + id_, queue=name)
-        for index, name in enumerate(["q1", "q2"])
+        for index, name in enumerate(["Q", "q2"])
         for id_ in range(live[index])
     ]
-    fed = federation(queue("q1", max_pilots=4), queue("q2", max_pilots=30))
+    fed = federation([queue("Q", max_pilots=4), queue("q2", max_pilots=30)])
     first = world(seed=seed, federation=fed, task_queues=lines, pilots=tuple(present))
     made = Counter(record.queue for record in pilots(director.provision(first)))
-    assert made["q1"] + live[0] <= max(4, live[0])
+    assert made["Q"] + live[0] <= max(4, live[0])
     assert made["q2"] + live[1] <= 30
     for entry in lines:
         own = [

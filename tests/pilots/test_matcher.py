@@ -15,20 +15,8 @@ from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import matcher
-
-from .policy_worlds import (
-    ALICE,
-    BOB,
-    NOW,
-    federation,
-    follow,
-    job,
-    pilot,
-    queue,
-    request,
-    requirements,
-    world,
-)
+from pilotage.testing import ALICE, BOB, NOW, federation, job, pilot, queue, request, requirements, world
+from pilotage.testing.moves import follow
 
 
 def given_to(decision: Decision) -> dict[int, list[int]]:
@@ -148,7 +136,7 @@ def test_a_new_pilot_takes_the_longest_job_though_starting_up_took_a_little_of_i
 
 
 def test_a_segment_longer_than_the_queue_allows_asks_for_what_the_queue_allows() -> None:
-    fed = federation(queue(max_walltime=50_000))
+    fed = federation([queue(max_walltime=50_000)])
     wanted = job(1, requirements=requirements(cpu_time=86_400))
     where = world(
         federation=fed, jobs=(wanted,), pilots=(pilot(matched=1),), requests=(request(walltime=50_000),)
@@ -158,7 +146,7 @@ def test_a_segment_longer_than_the_queue_allows_asks_for_what_the_queue_allows()
 
 @pytest.mark.parametrize("status", ["offline", "paused"])
 def test_a_queue_that_starts_nothing_gives_no_jobs_but_hears_its_pilots(status: str) -> None:
-    fed = federation(queue(status=status))
+    fed = federation([queue(status=status)])
     decision = matcher.match(world(federation=fed, jobs=(job(1),), pilots=(pilot(),), requests=(request(),)))
     assert decision.changes == (Touch(kind="pilot", ids=(1,), changes={"heartbeat": NOW}),)
 
@@ -187,7 +175,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[Job], list[MatchRequest], list[Pilot]]
         cpu_time=st.sampled_from([600, 86400]),
         private=st.booleans(),
     )
-    rows = draw(st.lists(st.tuples(shapes, st.integers(1, 1000), st.sampled_from(["q1", "q2"])), max_size=40))
+    rows = draw(st.lists(st.tuples(shapes, st.integers(1, 1000), st.sampled_from(["Q", "q2"])), max_size=40))
     jobs = [
         job(id_, requirements=text, priority=priority, queue=name)
         for id_, (text, priority, name) in enumerate(rows, start=1)
@@ -195,7 +183,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[Job], list[MatchRequest], list[Pilot]]
     requests = [
         request(
             id_,
-            queue=draw(st.sampled_from(["q1", "q2"])),
+            queue=draw(st.sampled_from(["Q", "q2"])),
             kind=draw(st.sampled_from(["generic", "private"])),
             owner=draw(st.sampled_from([ALICE, BOB])),
             cores=draw(st.integers(0, 16)),
@@ -213,7 +201,7 @@ def test_no_job_goes_to_two_pilots_and_none_takes_more_than_it_has_room_for(
     crowd: tuple[list[Job], list[MatchRequest], list[Pilot]], seed: int
 ) -> None:
     jobs, requests, pilots = crowd
-    fed = federation(queue("q1"), queue("q2"))
+    fed = federation([queue("Q"), queue("q2")])
     here = world(seed=seed, federation=fed, jobs=tuple(jobs), requests=tuple(requests), pilots=tuple(pilots))
     decision = matcher.match(here)
     follow(jobs, decision)

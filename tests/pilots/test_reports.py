@@ -13,8 +13,8 @@ from pilotage.model.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.work import File, Job, MergeSpec, Replica, Task
 from pilotage.model.world import Output, Report, World
 from pilotage.pilots import reports
-
-from .policy_worlds import NOW, follow, job, pilot, task, world
+from pilotage.testing import NOW, job, pilot, task, world
+from pilotage.testing.moves import follow
 
 S = JobState
 MERGE = MergeSpec(command=("merge",), outputs=("all.txt",))

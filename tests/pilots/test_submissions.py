@@ -8,8 +8,7 @@ from pilotage.model.decision import Move, Touch
 from pilotage.model.observations import PilotSighting, PilotSubmission
 from pilotage.model.states import PilotState as P
 from pilotage.pilots.submissions import observed
-
-from .policy_worlds import NOW, pilot, world
+from pilotage.testing import NOW, pilot, world
 
 
 def moves(**told: Any) -> list[tuple[tuple[int, ...], P, P, str]]:

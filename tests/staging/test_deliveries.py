@@ -6,8 +6,7 @@ from pilotage.model.decision import Touch
 from pilotage.model.observations import DeliverySighting
 from pilotage.model.states import TransferState as X
 from pilotage.staging.deliveries import observed
-
-from .worlds import NOW, replica, transfer, world
+from pilotage.testing import NOW, replica, three_sites, transfer, world
 
 
 def told(
@@ -18,6 +17,7 @@ def told(
 
 def test_what_was_delivered_is_finishing_in_one_move_fenced_by_attempts() -> None:
     seen = world(
+        three_sites(),
         transfers=[transfer(2, X.DELIVERING, attempt=3), transfer(1, X.DELIVERING)],
         deliveries=[told(2, "delivered", 3), told(1, "delivered")],
     )
@@ -28,6 +28,7 @@ def test_what_was_delivered_is_finishing_in_one_move_fenced_by_attempts() -> Non
 
 def test_what_failed_is_tried_from_the_next_source_with_its_error() -> None:
     seen = world(
+        three_sites(),
         transfers=[transfer(1, X.DELIVERING)],
         replicas=[replica("file1", "north-a"), replica("file1", "west")],
         deliveries=[told(1, "failed", error="no route")],
@@ -38,13 +39,16 @@ def test_what_failed_is_tried_from_the_next_source_with_its_error() -> None:
 
 
 def test_what_failed_and_lies_nowhere_else_fails() -> None:
-    seen = world(transfers=[transfer(1, X.DELIVERING)], deliveries=[told(1, "failed", error="gone")])
+    seen = world(
+        three_sites(), transfers=[transfer(1, X.DELIVERING)], deliveries=[told(1, "failed", error="gone")]
+    )
     (move,) = observed(seen).moves
     assert (move.target, move.changes["error"]) == (X.FAILED, "gone; no other storage holds file1")
 
 
 def test_what_moves_is_kept_alive() -> None:
     seen = world(
+        three_sites(),
         transfers=[transfer(2, X.DELIVERING, attempt=4), transfer(1, X.DELIVERING)],
         deliveries=[told(2, "moving", 4), told(1, "moving")],
     )
@@ -54,6 +58,7 @@ def test_what_moves_is_kept_alive() -> None:
 
 def test_what_is_told_of_a_former_attempt_or_another_state_changes_nothing() -> None:
     seen = world(
+        three_sites(),
         transfers=[transfer(1, X.DELIVERING, attempt=2), transfer(2, X.QUEUED), transfer(3, X.CANCELLED)],
         deliveries=[told(1, "delivered"), told(2, "failed"), told(3, "moving"), told(4, "delivered")],
     )

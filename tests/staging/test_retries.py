@@ -5,8 +5,7 @@ import pytest
 from pilotage.model.federation import StagingConstants
 from pilotage.model.states import TransferState as X
 from pilotage.staging.retries import abandoned, after_delivery, after_failure
-
-from .worlds import NOW, replica, transfer, world
+from pilotage.testing import NOW, replica, three_sites, transfer, world
 
 CONSTANTS = StagingConstants(max_attempts=5, retry_delay=10)
 
@@ -56,6 +55,7 @@ def test_an_upload_out_of_the_scratch_area_keeps_its_source() -> None:
 
 def test_deliveries_without_a_heartbeat_are_given_up_as_failed() -> None:
     seen = world(
+        three_sites(),
         transfers=[
             transfer(1, X.DELIVERING, heartbeat=NOW - 601),
             transfer(2, X.DELIVERING, heartbeat=NOW - 599),

@@ -14,8 +14,7 @@ from pilotage.model.states import TransferState as X
 from pilotage.model.states import is_allowed
 from pilotage.model.work import MergeSpec, NewTransfer, Replica
 from pilotage.staging.settle import destination_of, settle
-
-from .worlds import NOW, federation, file, job, replica, task, transfer, world
+from pilotage.testing import HOUR, NOW, file, job, replica, task, three_sites, transfer, world
 
 MERGE = MergeSpec(command=("merge",), outputs=("all",))
 
@@ -34,7 +33,9 @@ def moves_to(decision: Decision, target: Any) -> list[Move]:
 
 
 def test_finishing_transfers_are_done_and_their_replicas_recorded() -> None:
-    decision = settle(world(transfers=[transfer(2, X.FINISHING, attempt=3), transfer(1, X.FINISHING)]))
+    decision = settle(
+        world(three_sites(), transfers=[transfer(2, X.FINISHING, attempt=3), transfer(1, X.FINISHING)])
+    )
     (move,) = decision.moves
     assert (move.ids, move.attempts, move.target) == ((1, 2), (1, 3), X.DONE)
     assert move.creates[2] == (Replica(file="file2", storage="east"),)
@@ -42,12 +43,13 @@ def test_finishing_transfers_are_done_and_their_replicas_recorded() -> None:
 
 def test_jobs_whose_inputs_are_all_there_are_activated_in_one_move() -> None:
     jobs = [
-        job(1, J.ASSIGNED, inputs=("file1", "old")),
-        job(2, J.ASSIGNED, inputs=("file1", "late")),
-        job(3, J.ASSIGNED, inputs=("file1",), attempt=2),
+        job(1, J.ASSIGNED, queue="QE", inputs=("file1", "old")),
+        job(2, J.ASSIGNED, queue="QE", inputs=("file1", "late")),
+        job(3, J.ASSIGNED, queue="QE", inputs=("file1",), attempt=2),
         job(4, J.ASSIGNED, inputs=("file1",), queue="QW"),
     ]
     seen = world(
+        three_sites(),
         jobs=jobs,
         tasks=[task()],
         transfers=[transfer(1, X.FINISHING)],
@@ -59,7 +61,12 @@ def test_jobs_whose_inputs_are_all_there_are_activated_in_one_move() -> None:
 
 def test_a_failed_download_sends_the_job_to_be_brokered_again_as_its_next_attempt() -> None:
     failed = transfer(1, X.FAILED, error="no route", since=NOW - 1)
-    seen = world(jobs=[job(5, J.ASSIGNED, inputs=("file1",))], tasks=[task()], transfers=[failed])
+    seen = world(
+        three_sites(),
+        jobs=[job(5, J.ASSIGNED, queue="QE", inputs=("file1",))],
+        tasks=[task()],
+        transfers=[failed],
+    )
     (move,) = settle(seen).moves
     assert (move.ids, move.source, move.target, move.next_attempt) == ((5,), J.ASSIGNED, J.DEFINED, True)
     assert (move.changes["queue"], move.changes["pilot"]) == ("", None)
@@ -68,30 +75,41 @@ def test_a_failed_download_sends_the_job_to_be_brokered_again_as_its_next_attemp
 
 def test_a_job_whose_input_cannot_be_brought_fails_for_good_after_its_last_attempt() -> None:
     failed = transfer(1, X.FAILED, error="no route", since=NOW - 1)
-    last = job(5, J.ASSIGNED, inputs=("file1",), attempt=2)
-    (move,) = settle(world(jobs=[last], tasks=[task(max_attempts=2)], transfers=[failed])).moves
+    last = job(5, J.ASSIGNED, queue="QE", inputs=("file1",), attempt=2)
+    (move,) = settle(
+        world(three_sites(), jobs=[last], tasks=[task(max_attempts=2)], transfers=[failed])
+    ).moves
     assert (move.ids, move.target) == ((5,), J.FAILED)
     assert "no route" in str(move.changes["error"])
 
 
 def test_a_failure_of_before_or_elsewhere_or_made_good_is_not_what_a_job_waits_for() -> None:
-    waiting = job(5, J.ASSIGNED, inputs=("file1",))
-    former = transfer(1, X.FAILED, since=NOW - 101)
+    waiting = job(5, J.ASSIGNED, queue="QE", inputs=("file1",))
+    former = transfer(1, X.FAILED, since=NOW - HOUR - 1)
     other = transfer(2, X.FAILED, file="file1", destination="west", since=NOW - 1)
-    assert settle(world(jobs=[waiting], tasks=[task()], transfers=[former, other])).changes == ()
+    assert (
+        settle(world(three_sites(), jobs=[waiting], tasks=[task()], transfers=[former, other])).changes == ()
+    )
     failed = transfer(3, X.FAILED, file="file1", since=NOW - 1)
     again = transfer(4, X.QUEUED, file="file1")
-    assert settle(world(jobs=[waiting], tasks=[task()], transfers=[failed, again])).changes == ()
+    assert (
+        settle(world(three_sites(), jobs=[waiting], tasks=[task()], transfers=[failed, again])).changes == ()
+    )
     arrived = settle(
-        world(jobs=[waiting], tasks=[task()], transfers=[failed, replace(again, state=X.FINISHING)])
+        world(
+            three_sites(),
+            jobs=[waiting],
+            tasks=[task()],
+            transfers=[failed, replace(again, state=X.FINISHING)],
+        )
     )
     assert [move.ids for move in moves_to(arrived, J.ACTIVATED)] == [(5,)]
 
 
 def test_outputs_are_uploaded_from_the_attempts_scratch_to_the_nucleus() -> None:
     seen = world(
-        federation(base_priorities={"atlas": 60}),
-        jobs=[job(1, J.HOLDING, attempt=2), job(2, J.HOLDING)],
+        three_sites(base_priorities={"atlas": 60}),
+        jobs=[job(1, J.HOLDING, queue="QE", attempt=2), job(2, J.HOLDING, queue="QE")],
         tasks=[task(nucleus="north")],
         files=[file(output(1), 1), file(output(1, "log"), 1), file(output(2), 2), file("input")],
     )
@@ -113,7 +131,7 @@ def test_outputs_are_uploaded_from_the_attempts_scratch_to_the_nucleus() -> None
 
 
 def test_the_destination_is_the_first_writable_storage_of_the_nucleus_else_the_queues_own() -> None:
-    seen = world()
+    seen = world(three_sites())
     assert destination_of(seen, task(nucleus="north"), "QE") == "north-a"
     assert destination_of(seen, task(nucleus="north"), "QN") == "north-b"
     assert destination_of(seen, task(), "QE") == "east"
@@ -122,12 +140,14 @@ def test_the_destination_is_the_first_writable_storage_of_the_nucleus_else_the_q
         Storage(name="north-b", site="north", url="memory://b"),
         Storage(name="east", site="east", url="memory://e"),
     ]
-    assert destination_of(world(federation((), storages)), task(nucleus="north"), "QE") == "north-b"
-    assert destination_of(world(federation((), storages[::2])), task(nucleus="north"), "QE") == "east"
+    assert destination_of(world(three_sites((), storages)), task(nucleus="north"), "QE") == "north-b"
+    assert destination_of(world(three_sites((), storages[::2])), task(nucleus="north"), "QE") == "east"
 
 
 def test_outputs_that_need_not_move_are_still_given_their_final_name() -> None:
-    seen = world(jobs=[job(1, J.HOLDING)], tasks=[task()], files=[file(output(1), 1)])
+    seen = world(
+        three_sites(), jobs=[job(1, J.HOLDING, queue="QE")], tasks=[task()], files=[file(output(1), 1)]
+    )
     (created,) = moves_to(settle(seen), J.TRANSFERRING)[0].creates[1]
     assert isinstance(created, NewTransfer)
     assert (created.source, created.destination) == ("east", "east")
@@ -136,19 +156,20 @@ def test_outputs_that_need_not_move_are_still_given_their_final_name() -> None:
 
 def test_jobs_without_outputs_are_finished_at_once_or_wait_to_be_merged() -> None:
     jobs = [
-        job(1, J.HOLDING),
-        job(2, J.HOLDING, task=2),
-        job(3, J.HOLDING, task=2, kind="merge"),
+        job(1, J.HOLDING, queue="QE"),
+        job(2, J.HOLDING, queue="QE", task=2),
+        job(3, J.HOLDING, queue="QE", task=2, kind="merge"),
         job(4, J.HOLDING, queue="gone"),
     ]
-    decision = settle(world(jobs=jobs, tasks=[task(), task(2, merge=MERGE)]))
+    decision = settle(world(three_sites(), jobs=jobs, tasks=[task(), task(2, merge=MERGE)]))
     assert [move.ids for move in moves_to(decision, J.FINISHED)] == [(1, 3, 4)]
     assert [move.ids for move in moves_to(decision, J.MERGING)] == [(2,)]
 
 
 def test_an_upload_that_a_former_attempt_left_is_cancelled_before_the_new_one_is_asked_for() -> None:
     seen = world(
-        jobs=[job(1, J.HOLDING, attempt=2)],
+        three_sites(),
+        jobs=[job(1, J.HOLDING, queue="QE", attempt=2)],
         tasks=[task(nucleus="north")],
         files=[file(output(1), 1), file(output(1, "log"), 1)],
         transfers=[
@@ -167,14 +188,15 @@ def test_an_upload_that_a_former_attempt_left_is_cancelled_before_the_new_one_is
 
 def test_jobs_whose_outputs_have_all_arrived_are_finished_or_wait_to_be_merged() -> None:
     jobs = [
-        job(1, J.TRANSFERRING),
-        job(2, J.TRANSFERRING),
-        job(3, J.TRANSFERRING, task=2),
-        job(4, J.TRANSFERRING, task=2, kind="merge"),
+        job(1, J.TRANSFERRING, queue="QE"),
+        job(2, J.TRANSFERRING, queue="QE"),
+        job(3, J.TRANSFERRING, queue="QE", task=2),
+        job(4, J.TRANSFERRING, queue="QE", task=2, kind="merge"),
     ]
     files = [file(output(1), 1), file(output(1, "log"), 1), file(output(2), 2)]
     files += [file("tasks/three/2/3/out", 3), file("tasks/three/2/4/out", 4)]
     seen = world(
+        three_sites(),
         jobs=jobs,
         tasks=[task(nucleus="north"), task(2, merge=MERGE)],
         files=files,
@@ -195,7 +217,8 @@ def test_jobs_whose_outputs_have_all_arrived_are_finished_or_wait_to_be_merged()
 
 def test_a_replica_of_a_former_attempt_does_not_count_while_its_upload_is_under_way_or_if_it_failed() -> None:
     seen = world(
-        jobs=[job(1, J.TRANSFERRING, attempt=2)],
+        three_sites(),
+        jobs=[job(1, J.TRANSFERRING, queue="QE", attempt=2)],
         tasks=[task()],
         files=[file(output(1), 1)],
         replicas=[replica(output(1), "north-a")],
@@ -207,9 +230,10 @@ def test_a_replica_of_a_former_attempt_does_not_count_while_its_upload_is_under_
 
 
 def test_a_failed_upload_fails_the_attempt_cancels_its_others_and_begins_the_next() -> None:
-    jobs = [job(1, J.TRANSFERRING), job(2, J.TRANSFERRING, attempt=3)]
+    jobs = [job(1, J.TRANSFERRING, queue="QE"), job(2, J.TRANSFERRING, queue="QE", attempt=3)]
     files = [file(output(1), 1), file(output(1, "log"), 1), file(output(2), 2)]
     seen = world(
+        three_sites(),
         jobs=jobs,
         tasks=[task(nucleus="north", max_attempts=3)],
         files=files,
@@ -236,9 +260,15 @@ def test_a_queue_that_has_left_the_federation_does_not_stop_the_pass() -> None:
     jobs = [
         job(1, J.ASSIGNED, inputs=("file1",), queue="gone"),
         job(2, J.HOLDING, queue="gone"),
-        job(3, J.ASSIGNED, inputs=("file1",)),
+        job(3, J.ASSIGNED, queue="QE", inputs=("file1",)),
     ]
-    seen = world(jobs=jobs, tasks=[task()], files=[file(output(2), 2)], transfers=[transfer(1, X.FINISHING)])
+    seen = world(
+        three_sites(),
+        jobs=jobs,
+        tasks=[task()],
+        files=[file(output(2), 2)],
+        transfers=[transfer(1, X.FINISHING)],
+    )
     decision = settle(seen)
     assert [move.ids for move in moves_to(decision, J.ACTIVATED)] == [(3,)]
     assert [(move.ids, move.source) for move in moves_to(decision, J.DEFINED)] == [
@@ -277,7 +307,9 @@ def test_every_move_is_allowed_no_job_makes_two_ways_and_order_does_not_matter(
     jobs: list[Any], transfers: list[Any], with_output: set[int]
 ) -> None:
     files = [file(output(number), number) for number in sorted(with_output)]
-    seen = world(jobs=jobs, tasks=[task(max_attempts=2, merge=MERGE)], files=files, transfers=transfers)
+    seen = world(
+        three_sites(), jobs=jobs, tasks=[task(max_attempts=2, merge=MERGE)], files=files, transfers=transfers
+    )
     decision = settle(seen)
     states = {("job", one.id): one.state for one in jobs} | {("transfer", t.id): t.state for t in transfers}
     for move in decision.moves:

@@ -17,8 +17,9 @@ from pilotage.model.states import TransferState as X
 from pilotage.model.transfers import base_priority, share_of, transfer_priority
 from pilotage.model.work import Transfer
 from pilotage.staging.shares import in_order, read_priorities, start
+from pilotage.testing import NOW, three_sites, transfer, world
 
-from .worlds import ALICE, NOW, federation, transfer, world
+ALICE = Identity(name="alice", vo="atlas", group="higgs", vo_role="validation")
 
 SEED_CONSTANTS = StagingConstants(
     share_by="role", base_priorities={"atlas:slow-prod": 20, "atlas:validation": 80}, sub_shares=False
@@ -84,7 +85,7 @@ def test_d6_downloads_and_uploads_are_shares_of_their_own() -> None:
 
 
 def test_d3_slots_go_by_base_priority_and_within_a_share_the_highest_first() -> None:
-    fed = federation(delivery_slots=5, sub_shares=False, base_priorities={"a": 60, "b": 40})
+    fed = three_sites(delivery_slots=5, sub_shares=False, base_priorities={"a": 60, "b": 40})
     queue = [
         transfer(number, X.QUEUED, share=share, priority=number % 7 + 1)
         for number, share in zip(range(1, 21), "ab" * 10, strict=True)
@@ -104,7 +105,7 @@ def test_d3_equal_priority_goes_oldest_first() -> None:
 
 
 def test_d4_slots_in_use_count_and_what_one_share_leaves_goes_to_others() -> None:
-    fed = federation(delivery_slots=10, sub_shares=False, base_priorities={"a": 50, "b": 50})
+    fed = three_sites(delivery_slots=10, sub_shares=False, base_priorities={"a": 50, "b": 50})
     transfers = many(range(1, 5), X.DELIVERING, "a") + many(range(5, 20), X.QUEUED, "a")
     transfers += many(range(20, 22), X.QUEUED, "b")
     decision = start(world(fed, transfers=transfers))
@@ -112,14 +113,14 @@ def test_d4_slots_in_use_count_and_what_one_share_leaves_goes_to_others() -> Non
 
 
 def test_d4_a_share_above_its_part_gets_nothing_new_until_others_have_theirs() -> None:
-    fed = federation(delivery_slots=4, sub_shares=False, base_priorities={"a": 50, "b": 50})
+    fed = three_sites(delivery_slots=4, sub_shares=False, base_priorities={"a": 50, "b": 50})
     transfers = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 9), X.QUEUED, "a")
     transfers += many(range(9, 12), X.QUEUED, "b")
     assert started(start(world(fed, transfers=transfers))) == [9]
 
 
 def test_d4_the_share_furthest_behind_takes_the_free_slots() -> None:
-    fed = federation(delivery_slots=9, sub_shares=False, base_priorities=dict.fromkeys("abc", 50))
+    fed = three_sites(delivery_slots=9, sub_shares=False, base_priorities=dict.fromkeys("abc", 50))
     transfers = many(range(1, 7), X.DELIVERING, "a") + many(range(7, 9), X.DELIVERING, "b")
     transfers += many(range(9, 15), X.QUEUED, "b") + many(range(15, 20), X.QUEUED, "c")
     assert started(start(world(fed, transfers=transfers))) == [15]
@@ -132,11 +133,11 @@ def test_transfers_that_wait_for_their_next_try_take_no_slot() -> None:
         transfer(3, X.FINISHING),
         transfer(4, X.FAILED),
     ]
-    assert started(start(world(transfers=transfers))) == [2]
+    assert started(start(world(three_sites(), transfers=transfers))) == [2]
 
 
 def test_d5_a_share_without_a_slot_takes_one_emergency_slot_at_once() -> None:
-    fed = federation(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
+    fed = three_sites(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
     transfers = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 8), X.QUEUED, "b")
     decision = start(world(fed, transfers=transfers))
     assert started(decision) == []
@@ -144,14 +145,14 @@ def test_d5_a_share_without_a_slot_takes_one_emergency_slot_at_once() -> None:
 
 
 def test_d5_a_share_with_a_slot_of_its_own_takes_none() -> None:
-    fed = federation(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
+    fed = three_sites(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
     transfers = many(range(1, 3), X.DELIVERING, "a") + many(range(3, 4), X.DELIVERING, "b")
     transfers += many(range(4, 8), X.QUEUED, "b")
     assert start(world(fed, transfers=transfers)).changes == ()
 
 
 def test_d5_no_emergency_while_a_regular_slot_is_free() -> None:
-    fed = federation(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
+    fed = three_sites(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
     transfers = many(range(1, 3), X.DELIVERING, "a") + many(range(4, 8), X.QUEUED, "b")
     decision = start(world(fed, transfers=transfers))
     assert started(decision, emergency=True) == []
@@ -160,7 +161,7 @@ def test_d5_no_emergency_while_a_regular_slot_is_free() -> None:
 
 def test_d5_at_most_max_emergency_at_a_time_one_a_share() -> None:
     shares = {name: 10 + place for place, name in enumerate("bcdefgh")}
-    fed = federation(delivery_slots=2, max_emergency=5, sub_shares=False, base_priorities={"a": 9, **shares})
+    fed = three_sites(delivery_slots=2, max_emergency=5, sub_shares=False, base_priorities={"a": 9, **shares})
     transfers = many(range(1, 3), X.DELIVERING, "a")
     transfers += [transfer(10 + n, X.QUEUED, share=share) for n, share in enumerate(shares)]
     decision = start(world(fed, transfers=transfers))
@@ -170,7 +171,7 @@ def test_d5_at_most_max_emergency_at_a_time_one_a_share() -> None:
 
 
 def test_d5_when_another_transfer_finishes_the_slot_turns_regular_and_nothing_starts_in_its_place() -> None:
-    fed = federation(delivery_slots=2, sub_shares=False, base_priorities={"a": 90, "b": 10})
+    fed = three_sites(delivery_slots=2, sub_shares=False, base_priorities={"a": 90, "b": 10})
     waiting = many(range(5, 9), X.QUEUED, "a") + many(range(9, 12), X.QUEUED, "b")
     held = [transfer(2, X.DELIVERING, share="a"), transfer(3, X.DELIVERING, share="b", emergency=True)]
     full = start(world(fed, transfers=[transfer(1, X.DELIVERING, share="a"), *held, *waiting]))
@@ -182,14 +183,14 @@ def test_d5_when_another_transfer_finishes_the_slot_turns_regular_and_nothing_st
 
 
 def test_d5_uploads_start_although_downloads_hold_every_slot() -> None:
-    fed = federation(delivery_slots=2, base_priorities={"atlas": 50})
+    fed = three_sites(delivery_slots=2, base_priorities={"atlas": 50})
     transfers = many(range(1, 3), X.DELIVERING, "atlas-download")
     transfers += many(range(3, 5), X.QUEUED, "atlas-download") + many(range(5, 7), X.QUEUED, "atlas-upload")
     assert started(start(world(fed, transfers=transfers)), emergency=True) == [5]
 
 
 def test_two_loops_at_once_are_held_by_claims_on_all_slots_and_on_the_share() -> None:
-    fed = federation(delivery_slots=3, max_emergency=2, sub_shares=False, base_priorities={"a": 9, "b": 5})
+    fed = three_sites(delivery_slots=3, max_emergency=2, sub_shares=False, base_priorities={"a": 9, "b": 5})
     regular = start(world(fed, transfers=many(range(1, 9), X.QUEUED, "a"))).moves[0]
     assert [(claim.key, claim.limit) for claim in regular.claims] == [((None,), 3), (("a",), 3)]
     full = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 6), X.QUEUED, "b")
@@ -219,7 +220,9 @@ def test_d7_ageing_never_passes_the_highest_that_is_queued_and_leaves_the_priori
     oldest = transfer(1, X.QUEUED, priority=60, created=NOW - 90_000, since=NOW - 10)
     aged = transfer(2, X.QUEUED, priority=10, created=NOW - 80_000, since=NOW - 80_000)
     assert [t.id for t in in_order([aged, oldest], NOW, StagingConstants())] == [1, 2]
-    assert all("priority" not in move.changes for move in start(world(transfers=[oldest, aged])).moves)
+    assert all(
+        "priority" not in move.changes for move in start(world(three_sites(), transfers=[oldest, aged])).moves
+    )
 
 
 TRANSFERS = st.lists(
@@ -243,7 +246,7 @@ BASES = {name: 5 + 11 * place for place, name in enumerate("abcdefgh")}
 def test_d4_d5_no_pass_ever_exceeds_its_slots_and_order_does_not_matter(
     transfers: list[Transfer], slots: int, most: int
 ) -> None:
-    fed = federation(delivery_slots=slots, max_emergency=most, sub_shares=False, base_priorities=BASES)
+    fed = three_sites(delivery_slots=slots, max_emergency=most, sub_shares=False, base_priorities=BASES)
     decision = start(world(fed, transfers=transfers))
     busy = sum(t.state is X.DELIVERING for t in transfers)
     regular, emergency = started(decision), started(decision, emergency=True)
@@ -263,7 +266,7 @@ class Simulation:
     """Ticks of a minute: transfers come, get slots by the policy, take their time and are gone."""
 
     def __init__(self, **constants: Any) -> None:
-        self.federation = federation(sub_shares=False, **constants)
+        self.federation = three_sites(sub_shares=False, **constants)
         self.time = NOW
         self.numbers = count(1)
         self.live: dict[int, Transfer] = {}
@@ -283,7 +286,9 @@ class Simulation:
         shares: list[str] = []
         for number in [number for number, end in self.ends.items() if end <= self.time]:
             del self.live[number], self.ends[number]
-        seen = replace(world(self.federation, self.time, transfers=self.live.values()), seed=int(self.time))
+        seen = replace(
+            world(self.federation, time=self.time, transfers=self.live.values()), seed=int(self.time)
+        )
         for move in start(seen).moves:
             for number in move.ids:
                 waiting = self.live[number]

@@ -12,8 +12,7 @@ from pilotage.model.states import TransferState as X
 from pilotage.model.work import File, NewTransfer
 from pilotage.staging import shares
 from pilotage.store import Store
-
-from .worlds import NOW, federation
+from pilotage.testing import NOW, three_sites
 
 SLOTS, EMERGENCY = 3, 2
 
@@ -24,7 +23,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store.open(f"sqlite:///{tmp_path / 'pilotage.db'}")
     constants: dict[str, Any] = {"base_priorities": dict.fromkeys("abcdefgh", 50), "sub_shares": False}
     constants |= {"delivery_slots": SLOTS, "max_emergency": EMERGENCY}
-    opened.save_federation(federation(**constants), "test")
+    opened.save_federation(three_sites(**constants), "test")
     yield opened
     opened.close()
 

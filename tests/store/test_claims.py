@@ -6,12 +6,11 @@ from collections import Counter
 import pytest
 
 from pilotage.model.decision import Claim, Create
+from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, State, TransferState
 from pilotage.model.work import File, NewPilot
 from pilotage.store import Store
-
-from .store_builders import (
-    J,
+from pilotage.testing.stores import (
     bring,
     create,
     decision,

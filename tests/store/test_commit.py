@@ -5,14 +5,13 @@ from itertools import pairwise
 import pytest
 
 from pilotage.model.decision import Candidates, Choice, Committed, Create, Decision, Touch, Value
+from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TaskState, TransferState
 from pilotage.model.work import File, NewJob, Replica
 from pilotage.store import IllegalColumn, IllegalTransition, Store
-
-from .store_builders import (
-    NOW,
-    WAY,
-    J,
+from pilotage.testing import NOW
+from pilotage.testing.stores import (
+    WITHOUT_INPUTS,
     bring,
     create,
     decision,
@@ -84,7 +83,7 @@ def test_a_record_of_another_attempt_is_handed_back(store: Store) -> None:
 def test_one_decision_may_move_a_record_several_times(store: Store) -> None:
     task = new_task(store)
     jobs = new_jobs(store, task, 3)
-    steps = [move("job", jobs, source, target) for source, target in pairwise(WAY)]
+    steps = [move("job", jobs, source, target) for source, target in pairwise(WITHOUT_INPUTS)]
     moved(store, *steps)
     assert set(states(store, task).values()) == {J.FINISHED}
 

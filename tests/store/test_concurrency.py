@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+from pilotage.model.states import JobState as J
 from pilotage.store import Store
-
-from .store_builders import NOW, J, bring, decision, move, new_jobs, new_task, states
+from pilotage.testing import NOW
+from pilotage.testing.stores import bring, decision, move, new_jobs, new_task, states
 
 PROCESS = """
 import sys

@@ -16,8 +16,8 @@ from pilotage.store import Store
 from pilotage.store.counters import counters
 from pilotage.store.events import events
 from pilotage.store.records import RECORDS
-
-from .store_builders import ALICE, NOW, decision, new_transfer
+from pilotage.testing import ALICE, NOW
+from pilotage.testing.stores import decision, new_transfer
 
 QUEUES, SHARES, STORAGES = ("q1", "q2", "q3"), ("s1", "s2"), ("d1", "d2")
 STEPS: dict[Kind, list[tuple[State, State]]] = {

@@ -4,11 +4,12 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from pilotage.model.decision import Create
+from pilotage.model.states import JobState as J
 from pilotage.model.states import TransferState
 from pilotage.model.work import File, NewJob, NewTask, Replica, TaskSpec
 from pilotage.store import FileConflict, Store
-
-from .store_builders import ALICE, J, create, decision, move, moved, new_jobs, new_task, new_transfer
+from pilotage.testing import ALICE
+from pilotage.testing.stores import create, decision, move, moved, new_jobs, new_task, new_transfer
 
 X = TransferState
 SUM, OTHER = "adler32:00000001", "adler32:00000002"

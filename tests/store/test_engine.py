@@ -14,11 +14,11 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, Program
 from pilotage.model.decision import Create
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
+from pilotage.model.states import JobState as J
 from pilotage.model.work import NewTask, TaskSpec
 from pilotage.store import Store
 from pilotage.store.engine import Database, passes
-
-from .store_builders import J, bring, create, decision, move, new_jobs, new_task, states
+from pilotage.testing.stores import bring, create, decision, move, new_jobs, new_task, states
 
 TASK = NewTask(spec=TaskSpec(name="t"), owner=Identity(name="alice"))
 

@@ -9,16 +9,14 @@ from sqlalchemy import event
 
 from pilotage.model.decision import Claim, Touch
 from pilotage.model.identity import Credential
+from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TransferState
 from pilotage.model.work import File
 from pilotage.model.world import MatchRequest, Report
 from pilotage.store import Store
-
-from .store_builders import (
-    ALICE,
+from pilotage.testing import ALICE, NOW
+from pilotage.testing.stores import (
     FEDERATION,
-    NOW,
-    J,
     bring,
     create,
     decision,

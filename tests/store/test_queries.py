@@ -6,16 +6,13 @@ from typing import Any
 import pytest
 
 from pilotage.model.identity import Identity
+from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TaskState, TransferState
 from pilotage.model.work import File, Replica
 from pilotage.store import FederationRenamed, NoFederation, ReplicaView, Store
-
-from .store_builders import (
-    ALICE,
-    BOB,
+from pilotage.testing import ALICE, BOB, NOW
+from pilotage.testing.stores import (
     FEDERATION,
-    NOW,
-    J,
     bring,
     create,
     move,

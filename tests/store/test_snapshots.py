@@ -8,6 +8,7 @@ import pytest
 from pilotage.model.decision import Touch
 from pilotage.model.documents import to_json
 from pilotage.model.federation import Queue
+from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TaskState, TransferState
 from pilotage.model.work import File, Measured, MergeSpec, Replica
 from pilotage.model.world import (
@@ -22,12 +23,9 @@ from pilotage.model.world import (
     World,
 )
 from pilotage.store import NoFederation, Store
-
-from .store_builders import (
-    ALICE,
+from pilotage.testing import ALICE, NOW
+from pilotage.testing.stores import (
     FEDERATION,
-    NOW,
-    J,
     bring,
     create,
     decision,

@@ -9,8 +9,8 @@ from pilotage.model.identity import Credential
 from pilotage.model.states import PilotState as P
 from pilotage.store import Store
 from pilotage.store.tokens import Tokens, tokens
-
-from .store_builders import ALICE, move, moved, new_pilot
+from pilotage.testing import ALICE
+from pilotage.testing.stores import move, moved, new_pilot
 
 
 class Clock:

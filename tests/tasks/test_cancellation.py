@@ -8,8 +8,7 @@ from pilotage.model.states import LIVE_JOBS, JobState, TaskState, TransferState,
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
 from pilotage.tasks import cancellation
-
-from .task_worlds import NOW, job, task, world
+from pilotage.testing import NOW, job, task, world
 
 S, T, X = JobState, TaskState, TransferState
 
@@ -18,7 +17,7 @@ def transfer(id_: int, state: TransferState, file: str = "tasks/test/1/5/a.txt")
     return Transfer(
         id=id_,
         file=file,
-        source="disk",
+        source="HOME-DISK",
         destination="home",
         direction="upload",
         share="_default",

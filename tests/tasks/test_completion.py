@@ -11,8 +11,7 @@ from pilotage.model.states import LIVE_JOBS, JobState, TaskState, is_allowed
 from pilotage.model.work import File, MergeSpec, NewJob, Requirements, Task
 from pilotage.model.world import World
 from pilotage.tasks import completion
-
-from .task_worlds import ALICE, counts, job, output, task, world
+from pilotage.testing import ALICE, job, jobs_of, output_file, task, world
 
 S, T = JobState, TaskState
 MERGE = MergeSpec(command=("merge",), outputs=("all.txt",), ram=4000, walltime=7200)
@@ -31,47 +30,52 @@ def ends(where: World) -> dict[tuple[str, int], str]:
 
 
 def test_a_task_finishes_when_all_its_jobs_did() -> None:
-    assert ends(world(tasks=(task(),), task_counts=counts(finished=5))) == {("task", 1): "finished"}
+    assert ends(world(tasks=(task(),), task_counts=jobs_of(finished=5))) == {("task", 1): "finished"}
 
 
 @pytest.mark.parametrize("state", AT_WORK)
 def test_a_task_waits_for_every_job_even_if_one_has_failed(state: JobState) -> None:
-    where = world(tasks=(task(),), task_counts=counts(finished=5, failed=1, **{state.value: 1}))
+    where = world(tasks=(task(),), task_counts=jobs_of(finished=5, failed=1, **{state.value: 1}))
     assert ends(where) == {}
 
 
 def test_a_task_of_which_nothing_is_counted_stays() -> None:
     assert ends(world(tasks=(task(), merging(2)))) == {}
-    assert ends(world(tasks=(task(),), task_counts=counts(finished=0))) == {}
+    assert ends(world(tasks=(task(),), task_counts=jobs_of(finished=0))) == {}
 
 
 @pytest.mark.parametrize("state", [T.REGISTERED, T.FINISHED, T.FAILED, T.CANCELLED])
 def test_only_tasks_at_work_are_completed(state: TaskState) -> None:
-    assert ends(world(tasks=(task(1, state),), task_counts=counts(finished=1))) == {}
+    assert ends(world(tasks=(task(1, state),), task_counts=jobs_of(finished=1))) == {}
 
 
 def test_a_task_with_failed_jobs_fails_and_names_their_count_and_one_error() -> None:
     failed = (job(9, S.FAILED, error="exit 9"), job(4, S.FAILED, error="exit 4"))
     (move,) = completion.complete(
-        world(tasks=(task(),), task_counts=counts(finished=3, failed=2), jobs=failed)
+        world(tasks=(task(),), task_counts=jobs_of(finished=3, failed=2), jobs=failed)
     ).moves
     assert (move.target, move.changes["error"]) == (T.FAILED, "of 5 jobs 2 failed; normal job 4: exit 4")
-    (move,) = completion.complete(world(tasks=(task(),), task_counts=counts(failed=1))).moves
+    (move,) = completion.complete(world(tasks=(task(),), task_counts=jobs_of(failed=1))).moves
     assert move.changes["error"] == "of 1 job 1 failed"
 
 
 def test_jobs_that_waited_to_be_merged_are_closed_when_another_failed() -> None:
     jobs = (job(1, S.MERGING), job(2, S.FAILED), job(3, S.MERGING), job(7, S.MERGING, of=2))
-    where = world(tasks=(merging(),), task_counts=counts(merging=2, failed=1), jobs=jobs)
+    where = world(tasks=(merging(),), task_counts=jobs_of(merging=2, failed=1), jobs=jobs)
     assert ends(where) == {("job", 1): "closed", ("job", 3): "closed", ("task", 1): "failed"}
 
 
 def test_a_task_that_merges_is_given_one_job_that_reads_every_output() -> None:
     jobs = tuple(job(id_, S.MERGING) for id_ in (1, 2))
-    files = (output(2), output(1), output(7, of=2), File(name="input", size=1, checksum="", task=1))
+    files = (
+        output_file(2),
+        output_file(1),
+        output_file(7, of=2),
+        File(name="input", size=1, checksum="", task=1),
+    )
     asked = merging()
     (move,) = completion.complete(
-        world(tasks=(asked,), task_counts=counts(merging=2), jobs=jobs, files=files)
+        world(tasks=(asked,), task_counts=jobs_of(merging=2), jobs=jobs, files=files)
     ).moves
     assert (move.ids, move.source, move.target) == ((1,), T.RUNNING, T.MERGING)
     wanted = NewJob(
@@ -86,7 +90,7 @@ def test_a_task_that_merges_is_given_one_job_that_reads_every_output() -> None:
 
 
 def test_a_merge_with_nothing_to_read_fails_with_the_reason() -> None:
-    where = world(tasks=(merging(),), task_counts=counts(merging=1), jobs=(job(1, S.MERGING),))
+    where = world(tasks=(merging(),), task_counts=jobs_of(merging=1), jobs=(job(1, S.MERGING),))
     assert ends(where) == {("job", 1): "closed", ("task", 1): "failed"}
     error = completion.complete(where).moves[-1].changes["error"]
     assert error == "nothing to merge: its jobs left no outputs"
@@ -94,13 +98,13 @@ def test_a_merge_with_nothing_to_read_fails_with_the_reason() -> None:
 
 def test_when_the_merge_job_finished_all_are_finished() -> None:
     jobs = (job(1, S.MERGING), job(2, S.MERGING))
-    where = world(tasks=(merging(state=T.MERGING),), task_counts=counts(merging=2, finished=1), jobs=jobs)
+    where = world(tasks=(merging(state=T.MERGING),), task_counts=jobs_of(merging=2, finished=1), jobs=jobs)
     assert ends(where) == {("job", 1): "finished", ("job", 2): "finished", ("task", 1): "finished"}
 
 
 def test_when_the_merge_job_failed_for_good_the_others_are_closed() -> None:
     jobs = (job(1, S.MERGING), job(2, S.FAILED, kind="merge", error="disk full"))
-    where = world(tasks=(merging(state=T.MERGING),), task_counts=counts(merging=1, failed=1), jobs=jobs)
+    where = world(tasks=(merging(state=T.MERGING),), task_counts=jobs_of(merging=1, failed=1), jobs=jobs)
     assert ends(where) == {("job", 1): "closed", ("task", 1): "failed"}
     assert (
         completion.complete(where).moves[-1].changes["error"] == "of 2 jobs 1 failed; merge job 2: disk full"
@@ -108,15 +112,15 @@ def test_when_the_merge_job_failed_for_good_the_others_are_closed() -> None:
 
 
 def test_a_merging_task_waits_for_its_merge_job() -> None:
-    where = world(tasks=(merging(state=T.MERGING),), task_counts=counts(merging=2, running=1))
+    where = world(tasks=(merging(state=T.MERGING),), task_counts=jobs_of(merging=2, running=1))
     assert ends(where) == {}
-    assert ends(replace(where, task_counts=counts(merging=2))) == {}
+    assert ends(replace(where, task_counts=jobs_of(merging=2))) == {}
 
 
 def test_many_tasks_finish_in_one_move() -> None:
     where = world(
         tasks=tuple(task(id_) for id_ in (2, 1, 3)),
-        task_counts=tuple(entry for id_ in (1, 2, 3) for entry in counts(id_, finished=1)),
+        task_counts=tuple(entry for id_ in (1, 2, 3) for entry in jobs_of(id_, finished=1)),
     )
     assert [move.ids for move in completion.complete(where).moves] == [(1, 2, 3)]
 
@@ -134,9 +138,9 @@ def ended_worlds(draw: st.DrawFn) -> World:
             jobs.append(made)
             totals[id_, made.state] = totals.get((id_, made.state), 0) + 1
             if draw(st.booleans()):
-                files.append(output(made.id, of=id_))
+                files.append(output_file(made.id, of=id_))
     every = tuple(
-        entry for (id_, state), number in totals.items() for entry in counts(id_, **{state.value: number})
+        entry for (id_, state), number in totals.items() for entry in jobs_of(id_, **{state.value: number})
     )
     return world(tasks=tuple(tasks), jobs=tuple(jobs), files=tuple(files), task_counts=every)
 

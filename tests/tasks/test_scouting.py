@@ -15,15 +15,15 @@ from pilotage.model.states import LIVE_JOBS, JobState, TaskState, is_allowed
 from pilotage.model.work import File, InputFile, Job, Measured, MergeSpec, NewJob, Requirements, Task
 from pilotage.model.world import JobUsage, World
 from pilotage.tasks import completion, scouting, splitting
-
-from .task_worlds import ALICE, counts, job, task, world
+from pilotage.testing import ALICE, job, jobs_of, task, world
 
 S, T = JobState, TaskState
 MARGIN, STEP = 1.2, 100
 
 
 def scouting_task(jobs: int = 9, scouts: int = 4, **spec: Any) -> Task:
-    return task(1, T.SCOUTING, **{"jobs": jobs, "scouts": scouts, "command": ("work",)} | spec)
+    asked: dict[str, Any] = {"jobs": jobs, "scouts": scouts, "command": ("work",)}
+    return task(1, T.SCOUTING, **asked | spec)
 
 
 def scout(id_: int, state: JobState = S.FINISHED, **changes: Any) -> Job:
@@ -40,7 +40,7 @@ def made(of: int, size: int, name: str = "a") -> File:
 
 
 def power(where: World, core_power: float) -> World:
-    queue = Queue(name="q1", site="here", storage="disk", core_power=core_power)
+    queue = Queue(name="Q", site="HOME", storage="HOME-DISK", core_power=core_power)
     return replace(where, federation=replace(where.federation, queues=(queue,)))
 
 
@@ -75,7 +75,7 @@ def test_only_tasks_that_are_scouting_are_concluded(state: TaskState) -> None:
 
 def test_when_all_scouts_have_ended_well_the_other_jobs_are_made_in_the_same_move() -> None:
     names = [f"in-{number}" for number in range(9)]
-    files = tuple(InputFile(name=name, size=1, replicas=("disk",)) for name in names)
+    files = tuple(InputFile(name=name, size=1, replicas=("HOME-DISK",)) for name in names)
     asked = scouting_task(jobs=1, inputs=files, events_per_job=5)
     jobs = tuple(scout(id_, inputs=(names[id_ - 1],), events=5) for id_ in (1, 2, 3, 4))
     move = concluded(world(tasks=(asked,), jobs=jobs, usages=tuple(usage(id_) for id_ in (1, 2, 3, 4))))
@@ -116,7 +116,7 @@ def test_estimates_are_the_most_that_a_scout_needed_with_a_margin() -> None:
 
 
 def test_cpu_time_is_that_of_the_queue_where_the_scout_ran() -> None:
-    jobs = (scout(1, queue="q1"), scout(2, queue="gone"))
+    jobs = (scout(1, queue="Q"), scout(2, queue="gone"))
     usages = (usage(1, cpu_seconds=10), usage(2, cpu_seconds=1000))
     where = world(tasks=(scouting_task(scouts=2),), jobs=jobs, usages=usages)
     assert measured(power(where, 7)).cpu_time == pytest.approx(10 * 7 * MARGIN)
@@ -146,7 +146,7 @@ def test_measured_memory_is_that_of_a_whole_job(asked: dict[str, Any], base_ram:
 
 def test_the_work_of_scouts_that_failed_is_given_to_new_jobs() -> None:
     names = [f"in-{number}" for number in range(9)]
-    files = tuple(InputFile(name=name, size=1, replicas=("disk",)) for name in names)
+    files = tuple(InputFile(name=name, size=1, replicas=("HOME-DISK",)) for name in names)
     jobs = tuple(
         scout(id_, state, inputs=(names[id_ - 1],))
         for id_, state in enumerate((S.FINISHED, S.FAILED, S.FAILED, S.FINISHED), start=1)
@@ -214,11 +214,11 @@ def test_no_payload_is_ended_for_passing_an_estimate(
 
 def test_scouts_that_failed_do_not_fail_the_task_in_the_end() -> None:
     asked = replace(scouting_task(), state=T.RUNNING, measured=Measured(finished=2, failed=2))
-    where = world(tasks=(asked,), task_counts=counts(finished=9, failed=2))
+    where = world(tasks=(asked,), task_counts=jobs_of(finished=9, failed=2))
     (move,) = completion.complete(where).moves
     assert move.target == T.FINISHED
     jobs = (scout(1, S.FAILED, error="scout's"), job(9, S.FAILED, error="exit 9"))
-    (move,) = completion.complete(replace(where, task_counts=counts(finished=8, failed=3), jobs=jobs)).moves
+    (move,) = completion.complete(replace(where, task_counts=jobs_of(finished=8, failed=3), jobs=jobs)).moves
     assert (move.target, move.changes["error"]) == (T.FAILED, "of 9 jobs 1 failed; normal job 9: exit 9")
 
 
@@ -227,12 +227,12 @@ def test_what_scouts_that_failed_left_is_not_merged() -> None:
     asked = replace(scouting_task(merge=merge), state=T.RUNNING, measured=Measured(finished=1, failed=1))
     jobs = (scout(1, S.MERGING), scout(2, S.FAILED), job(3, S.MERGING))
     files = tuple(made(id_, 5) for id_ in (1, 2, 3))
-    where = world(tasks=(asked,), task_counts=counts(merging=2, failed=1), jobs=jobs, files=files)
+    where = world(tasks=(asked,), task_counts=jobs_of(merging=2, failed=1), jobs=jobs, files=files)
     (move,) = completion.complete(where).moves
     assert move.target == T.MERGING
     assert [new.inputs for new in new_jobs(move)] == [(files[0].name, files[2].name)]
     ended = replace(where, tasks=(replace(asked, state=T.MERGING),))
-    moves = completion.complete(replace(ended, task_counts=counts(merging=2, failed=1, finished=1))).moves
+    moves = completion.complete(replace(ended, task_counts=jobs_of(merging=2, failed=1, finished=1))).moves
     assert [(m.kind, m.ids, m.target.value) for m in moves] == [
         ("job", (1, 3), "finished"),
         ("task", (1,), "finished"),
@@ -243,7 +243,7 @@ def test_what_scouts_that_failed_left_is_not_merged() -> None:
 def ended_scouts(draw: st.DrawFn) -> World:
     scouts = draw(st.integers(1, 6))
     inputs = tuple(
-        InputFile(name=f"in-{number:02}", size=1, replicas=("disk",))
+        InputFile(name=f"in-{number:02}", size=1, replicas=("HOME-DISK",))
         for number in range(draw(st.sampled_from([0, 2 * scouts + 1, 3 * scouts + 2])))
     )
     numbers = st.floats(0, 1e6)

@@ -11,14 +11,13 @@ from pilotage.model.documents import to_json
 from pilotage.model.states import TaskState, is_allowed
 from pilotage.model.work import InputFile, InputPattern, NewJob, Requirements, Task
 from pilotage.tasks import splitting
-
-from .task_worlds import ALICE, task, world
+from pilotage.testing import ALICE, task, world
 
 T = TaskState
 
 
 def inputs(*names: str) -> tuple[InputFile, ...]:
-    return tuple(InputFile(name=name, size=1, replicas=("disk",)) for name in names)
+    return tuple(InputFile(name=name, size=1, replicas=("HOME-DISK",)) for name in names)
 
 
 def jobs(*tasks: Task) -> list[NewJob]:
@@ -109,7 +108,7 @@ def test_a_task_whose_inputs_nobody_holds_fails_and_says_which() -> None:
 
 @pytest.mark.parametrize("others", [(), inputs("a")])
 def test_a_pattern_that_was_not_resolved_is_told(others: tuple[InputFile, ...]) -> None:
-    bad = task(1, T.REGISTERED, inputs=(*others, InputPattern(storages=("disk",), glob="*.root")))
+    bad = task(1, T.REGISTERED, inputs=(*others, InputPattern(storages=("HOME-DISK",), glob="*.root")))
     (failed,) = splitting.split(world(tasks=(bad,))).moves
     assert "'*.root'" in str(failed.changes["error"])
 

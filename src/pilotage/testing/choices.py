@@ -1,0 +1,48 @@
+"""Decide with the production brokerage, and read what it chose and refused."""
+
+from typing import Any
+
+from pilotage.brokerage.production import Production
+from pilotage.model.decision import Choice, Decision, Refusal
+from pilotage.model.federation import Federation
+from pilotage.model.work import JobKind
+from pilotage.model.world import World
+
+from .records import jobs, task
+from .worlds import world
+
+
+def decide(of: World) -> Decision:
+    """Return the decision of the production brokerage with its default options."""
+    return Production().decide(of)
+
+
+def only_choice(of: World) -> Choice:
+    """Return the one choice of a world with one group of like jobs."""
+    (choice,) = decide(of).choices
+    return choice
+
+
+def refusals(choice: Choice) -> dict[str, set[str]]:
+    """Return the refused queues by rule number."""
+    found: dict[str, set[str]] = {}
+    for refusal in choice.refusals:
+        found.setdefault(refusal.rule, set()).update(refusal.queues)
+    return found
+
+
+def refusal(choice: Choice, rule: str) -> Refusal:
+    """Return the one refusal of a rule."""
+    (found,) = [item for item in choice.refusals if item.rule == rule]
+    return found
+
+
+def refused(of: Federation, rule: str, *, kind: JobKind = "normal", **spec: Any) -> set[str]:
+    """Return the queues that a rule refuses to a task's job in a world without anything else."""
+    asked = task(**spec)
+    return refused_in(world(of, asked, jobs=jobs(asked, kind=kind)), rule)
+
+
+def refused_in(of: World, rule: str) -> set[str]:
+    """Return the queues that a rule refuses in a world with one group of like jobs."""
+    return refusals(only_choice(of)).get(rule, set())

@@ -1,0 +1,131 @@
+"""Build federations and worlds in which everything fits, so that a test changes one thing at a time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pilotage.model.federation import (
+    BrokerageConstants,
+    ComputingElement,
+    Federation,
+    Link,
+    Queue,
+    Site,
+    StagingConstants,
+    Storage,
+)
+from pilotage.model.states import JobState
+from pilotage.model.work import Task
+from pilotage.model.world import JobCount, LinkCount, QueueReport, TaskCount, World
+
+from .records import NOW, jobs
+
+
+def queue(
+    name: str = "Q", site: str = "HOME", *, max_pilots: int = 10, slots: int = 1, **attributes: Any
+) -> Queue:
+    """Return a queue at a site's own disk, whose pilots (at most ``max_pilots``) this server submits."""
+    attributes.setdefault("computing_element", ComputingElement(max_pilots=max_pilots, pilot_slots=slots))
+    attributes.setdefault("storage", f"{site}-DISK")
+    return Queue(name=name, site=site, **attributes)
+
+
+def federation(
+    queues: Sequence[Queue] = (),
+    *,
+    links: Iterable[Link] = (),
+    storages: Mapping[str, Mapping[str, Any]] | None = None,
+    constants: Mapping[str, Any] | None = None,
+    **parts: Any,
+) -> Federation:
+    """Return a federation of these queues, of one queue ``Q`` unless any is given.
+
+    HOME is the nucleus. Every site has one disk, its attributes by site in ``storages``; ``constants`` are
+    those of the brokerage, ``parts`` other parts of the federation.
+    """
+    queues = tuple(queues) or (queue(),)
+    sites = sorted({item.site for item in queues} | {"HOME"})
+    changed = storages or {}
+    return Federation(
+        name="test",
+        sites=tuple(Site(name=site, nucleus=site == "HOME") for site in sites),
+        storages=tuple(
+            Storage(name=f"{site}-DISK", site=site, url=f"file:///{site}", **changed.get(site, {}))
+            for site in sites
+        ),
+        queues=queues,
+        links=tuple(links),
+        brokerage=BrokerageConstants(**(constants or {})),
+        **parts,
+    )
+
+
+def federation_linked_by(**link: Any) -> Federation:
+    """Return a federation of NEAR at the nucleus and FAR at AWAY, with this link from AWAY to HOME."""
+    return federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")], links=[Link(source="AWAY", destination="HOME", **link)]
+    )
+
+
+def three_sites(links: Iterable[Link] = (), storages: Iterable[Storage] = (), **constants: Any) -> Federation:
+    """Return north (nucleus, storages north-a and north-b), east and west, with queues QN, QE and QW.
+
+    ``constants`` are those of data staging.
+    """
+    return Federation(
+        name="three",
+        sites=(Site(name="north", nucleus=True), Site(name="east"), Site(name="west")),
+        storages=tuple(storages)
+        or (
+            Storage(name="north-b", site="north", url="memory://north-b"),
+            Storage(name="north-a", site="north", url="memory://north-a"),
+            Storage(name="east", site="east", url="memory://east"),
+            Storage(name="west", site="west", url="memory://west"),
+        ),
+        queues=(
+            Queue(name="QN", site="north", storage="north-b"),
+            Queue(name="QE", site="east", storage="east"),
+            Queue(name="QW", site="west", storage="west"),
+        ),
+        links=tuple(links),
+        staging=StagingConstants(**constants),
+    )
+
+
+def world(of: Federation | None = None, *asked: Task, **contents: Any) -> World:
+    """Return a world at :data:`~pilotage.testing.NOW` with seed 7.
+
+    Tasks given by position have one DEFINED job each, unless ``jobs`` are given. ``contents`` are fields of
+    :class:`World`; records may be any iterable.
+    """
+    values: dict[str, Any] = {"time": NOW, "seed": 7, "federation": of or federation()}
+    for name, value in contents.items():
+        values[name] = tuple(value) if isinstance(value, Iterable) else value
+    if asked:
+        values["tasks"] = asked
+        values.setdefault("jobs", tuple(jobs(item, first=place)[0] for place, item in enumerate(asked, 1)))
+    return World(**values)
+
+
+def jobs_at(queue: str, **by_state: int) -> tuple[JobCount, ...]:
+    """Return the number of jobs at a queue by state, e.g. ``jobs_at("Q", running=3)``."""
+    return tuple(
+        JobCount(queue=queue, share="default", state=JobState(state), jobs=number)
+        for state, number in by_state.items()
+    )
+
+
+def jobs_of(task: int = 1, **by_state: int) -> tuple[TaskCount, ...]:
+    """Return the number of jobs of a task by state, e.g. ``jobs_of(1, finished=3)``."""
+    return tuple(
+        TaskCount(task=task, state=JobState(state), jobs=number) for state, number in by_state.items()
+    )
+
+
+def queue_report(queue: str, **seen: Any) -> QueueReport:
+    """Return what was last seen of a queue: the fields of :class:`QueueReport`."""
+    return QueueReport(queue=queue, **seen)
+
+
+def waiting_on_link(files: int, source: str = "AWAY", destination: str = "HOME") -> tuple[LinkCount, ...]:
+    """Return the live transfers between the disks of two sites."""
+    return (LinkCount(source=f"{source}-DISK", destination=f"{destination}-DISK", files=files),)
