@@ -10,8 +10,16 @@ import pytest
 from pilotage.model.federation import Storage
 from pilotage.model.work import InputFile
 from pilotage.movers.contract import Rig, violations
-from pilotage.movers.filesystems import Filesystems
-from pilotage.ports.moving import Delivered, Delivery, DeliveryStatus, Progress, Started
+from pilotage.movers.streaming import Streaming
+from pilotage.ports.moving import (
+    SCAN_LIMITS,
+    Delivered,
+    Delivery,
+    DeliveryStatus,
+    Progress,
+    ScanLimits,
+    Started,
+)
 
 
 def local_rig(place: Path) -> Rig:
@@ -55,15 +63,15 @@ def memory_rig() -> Rig:
     return Rig(source=north, destination=south, put=put, read=read, names=names)
 
 
-def test_fsspec_keeps_the_contract_in_memory() -> None:
-    assert violations(Filesystems, memory_rig()) == []
+def test_streaming_keeps_the_contract_in_memory() -> None:
+    assert violations(Streaming, memory_rig()) == []
 
 
-def test_fsspec_keeps_the_contract_with_files(tmp_path: Path) -> None:
-    assert violations(Filesystems, local_rig(tmp_path)) == []
+def test_streaming_keeps_the_contract_with_files(tmp_path: Path) -> None:
+    assert violations(Streaming, local_rig(tmp_path)) == []
 
 
-class Faulty(Filesystems):
+class Faulty(Streaming):
     """A mover whose every fault is asked for by name."""
 
     def __init__(self, on_change: Callable[[], None], fault: str) -> None:
@@ -96,8 +104,8 @@ class Faulty(Filesystems):
             return {reference: replace(status, bytes=0) for reference, status in found.items()}
         return found
 
-    def scan(self, storage: Storage, glob: str) -> list[InputFile]:
-        return super().scan(storage, glob)[:: -1 if self.fault == "scan unsorted" else 1]
+    def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
+        return super().scan(storage, glob, limits)[:: -1 if self.fault == "scan unsorted" else 1]
 
     def remove(self, storage: Storage, prefix: str) -> None:
         if self.fault == "remove nothing":
@@ -124,5 +132,5 @@ class Faulty(Filesystems):
     ],
 )
 def test_the_contract_finds_a_mover_that_breaks_it(tmp_path: Path, fault: str, said: str) -> None:
-    found = violations(lambda on_change: Faulty(on_change, fault), local_rig(tmp_path), patience=2)
+    found = violations(lambda on_change: Faulty(on_change, fault), local_rig(tmp_path), patience=0.2)
     assert [text for text in found if said in text], found

@@ -1,6 +1,7 @@
 """Bytes move whole or not at all, between filesystems as they are."""
 
 import hashlib
+import resource
 import threading
 import zlib
 from collections.abc import Iterator
@@ -14,13 +15,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotage import movers
 from pilotage.model.federation import Storage
 from pilotage.model.states import TransferState as X
 from pilotage.model.work import File
-from pilotage.movers import Delivered, Delivery, DeliveryFailed, Place, StorageError
+from pilotage.movers.streaming import Streaming
+from pilotage.ports.moving import (
+    Delivered,
+    Delivery,
+    DeliveryFailed,
+    Place,
+    ScanLimits,
+    StorageError,
+    order,
+)
 from pilotage.testing import transfer
 
+MOVER = Streaming(lambda: None)
+deliver, scan, remove = MOVER.deliver, MOVER.scan, MOVER.remove
 CONTENT = bytes(range(256)) * 10_000
 
 
@@ -42,6 +53,7 @@ def delivery(source: Path | str, destination: Path | str, **fields: object) -> D
         "attempt": 1,
         "file": "data/file",
         "size": len(CONTENT),
+        "instance": "house",
         "checksum": adler32(CONTENT),
         "source": places[0],
         "destination": places[1],
@@ -87,7 +99,7 @@ def files_below(folder: Path) -> list[str]:
 
 def test_a_file_is_delivered_under_its_name_and_nothing_else_is_left(source: Path, destination: Path) -> None:
     seen: list[int] = []
-    delivered = movers.deliver(delivery(source, destination), seen.append)
+    delivered = deliver(delivery(source, destination), seen.append)
     assert delivered == Delivered(size=len(CONTENT), checksum=adler32(CONTENT))
     assert (destination / "data/file").read_bytes() == CONTENT
     assert files_below(destination) == ["data/file"]
@@ -98,42 +110,42 @@ def test_a_file_is_delivered_under_its_name_and_nothing_else_is_left(source: Pat
 
 def test_sha256_is_checked_where_that_is_what_is_known(source: Path, destination: Path) -> None:
     right = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"
-    assert movers.deliver(delivery(source, destination, checksum=right), ignore).checksum == right
+    assert deliver(delivery(source, destination, checksum=right), ignore).checksum == right
     wrong = f"sha256:{'0' * 64}"
     with pytest.raises(DeliveryFailed, match=f"checksum {right}, must have {wrong}"):
-        movers.deliver(delivery(source, destination, checksum=wrong), ignore)
+        deliver(delivery(source, destination, checksum=wrong), ignore)
 
 
 def test_without_a_known_checksum_the_adler32_is_computed(source: Path, destination: Path) -> None:
-    assert movers.deliver(delivery(source, destination, checksum=""), ignore).checksum == adler32(CONTENT)
+    assert deliver(delivery(source, destination, checksum=""), ignore).checksum == adler32(CONTENT)
 
 
 @pytest.mark.parametrize("size", [0, 5, len(CONTENT) - 1, len(CONTENT) + 1])
 def test_a_file_of_another_size_is_not_delivered(source: Path, destination: Path, size: int) -> None:
     with pytest.raises(DeliveryFailed, match=f"bytes, must have {size}"):
-        movers.deliver(delivery(source, destination, size=size), ignore)
+        deliver(delivery(source, destination, size=size), ignore)
     assert files_below(destination) == []
 
 
 def test_a_file_of_another_checksum_is_not_delivered(source: Path, destination: Path) -> None:
     with pytest.raises(DeliveryFailed, match="checksum"):
-        movers.deliver(delivery(source, destination, checksum="adler32:00000001"), ignore)
+        deliver(delivery(source, destination, checksum="adler32:00000001"), ignore)
     assert files_below(destination) == []
 
 
 def test_a_missing_source_says_where(source: Path, destination: Path) -> None:
     (source / "data/file").unlink()
     with pytest.raises(DeliveryFailed, match=r"source/data/file to .*FileNotFoundError"):
-        movers.deliver(delivery(source, destination), ignore)
+        deliver(delivery(source, destination), ignore)
 
 
 def test_what_is_there_and_right_counts_as_delivered_even_without_its_source(
     source: Path, destination: Path
 ) -> None:
-    movers.deliver(delivery(source, destination), ignore)
+    deliver(delivery(source, destination), ignore)
     before = (destination / "data/file").stat()
     (source / "data/file").unlink()
-    assert movers.deliver(delivery(source, destination), ignore).size == len(CONTENT)
+    assert deliver(delivery(source, destination), ignore).size == len(CONTENT)
     assert (destination / "data/file").stat().st_ino == before.st_ino
 
 
@@ -141,14 +153,14 @@ def test_what_is_there_and_right_counts_as_delivered_even_without_its_source(
 def test_what_is_there_and_wrong_is_replaced(source: Path, destination: Path, wrong: bytes) -> None:
     (destination / "data").mkdir(parents=True)
     (destination / "data/file").write_bytes(wrong)
-    movers.deliver(delivery(source, destination), ignore)
+    deliver(delivery(source, destination), ignore)
     assert (destination / "data/file").read_bytes() == CONTENT
 
 
 def test_a_folder_in_the_way_is_an_error(source: Path, destination: Path) -> None:
     (destination / "data/file").mkdir(parents=True)
     with pytest.raises(DeliveryFailed, match="in the way"):
-        movers.deliver(delivery(source, destination), ignore)
+        deliver(delivery(source, destination), ignore)
 
 
 def test_progress_that_raises_gives_the_delivery_up_before_anything_is_in_place(
@@ -159,7 +171,7 @@ def test_progress_that_raises_gives_the_delivery_up_before_anything_is_in_place(
             raise RuntimeError("no longer ours")
 
     with pytest.raises(DeliveryFailed, match="no longer ours"):
-        movers.deliver(delivery(source, destination), fenced)
+        deliver(delivery(source, destination), fenced)
     assert files_below(destination) == []
 
 
@@ -167,14 +179,19 @@ def test_what_a_killed_mover_left_half_written_is_taken_away_by_the_next_attempt
     source: Path, destination: Path
 ) -> None:
     (destination / "data").mkdir(parents=True)
-    (destination / "data/.file.12.1.part").write_bytes(b"half")
-    (destination / "data/.file.13.1.part").write_bytes(b"another transfer's")
-    movers.deliver(delivery(source, destination, attempt=2), ignore)
-    assert files_below(destination) == ["data/.file.13.1.part", "data/file"]
+    (destination / "data/.file.house.12.1.part").write_bytes(b"half")
+    (destination / "data/.file.house.13.1.part").write_bytes(b"another transfer's")
+    (destination / "data/.file.barn.12.1.part").write_bytes(b"another Pilotage's")
+    deliver(delivery(source, destination, attempt=2), ignore)
+    assert files_below(destination) == [
+        "data/.file.barn.12.1.part",
+        "data/.file.house.13.1.part",
+        "data/file",
+    ]
 
 
 def test_a_file_comes_from_a_real_web_server(server: str, destination: Path) -> None:
-    delivered = movers.deliver(delivery(server, destination), ignore)
+    delivered = deliver(delivery(server, destination), ignore)
     assert delivered.checksum == adler32(CONTENT)
     assert (destination / "data/file").read_bytes() == CONTENT
 
@@ -182,19 +199,19 @@ def test_a_file_comes_from_a_real_web_server(server: str, destination: Path) -> 
 def test_what_a_web_server_does_not_have_is_an_error(server: str, source: Path, destination: Path) -> None:
     (source / "data/file").unlink()
     with pytest.raises(DeliveryFailed, match="FileNotFoundError"):
-        movers.deliver(delivery(server, destination), ignore)
+        deliver(delivery(server, destination), ignore)
     assert files_below(destination) == []
 
 
 def test_a_web_server_cannot_be_written_and_the_reason_says_so(source: Path, server: str) -> None:
     with pytest.raises(DeliveryFailed, match="NotImplementedError"):
-        movers.deliver(delivery(source, server, checksum=""), ignore)
+        deliver(delivery(source, server, checksum=""), ignore)
 
 
 def test_a_file_goes_to_memory_and_back(source: Path, destination: Path) -> None:
     memory = "memory://there"
-    movers.deliver(delivery(source, memory), ignore)
-    movers.deliver(delivery(memory, destination), ignore)
+    deliver(delivery(source, memory), ignore)
+    deliver(delivery(memory, destination), ignore)
     assert (destination / "data/file").read_bytes() == CONTENT
     assert fsspec.filesystem("memory").ls("/there/data", detail=False) == ["/there/data/file"]
 
@@ -205,7 +222,7 @@ def test_any_content_arrives_as_it_is(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a/data").mkdir(parents=True, exist_ok=True)
     (tmp_path / "a/data/file").write_bytes(content)
     one = delivery(tmp_path / "a", tmp_path / "b", size=len(content), checksum=adler32(content))
-    movers.deliver(one, ignore)
+    deliver(one, ignore)
     assert (tmp_path / "b/data/file").read_bytes() == content
 
 
@@ -220,8 +237,7 @@ def test_at_the_same_storage_the_scratch_file_is_renamed(destination: Path) -> N
     one = scratch(destination, destination)
     before = (destination / ".scratch/5.1/file").stat().st_ino
     for _ in range(2):
-        assert movers.deliver(one, ignore).size == len(CONTENT)
-        movers.cleanup(one)
+        assert deliver(one, ignore).size == len(CONTENT)
     assert (destination / "data/file").stat().st_ino == before
     assert files_below(destination) == ["data/file"]
     assert not (destination / ".scratch/5.1").exists()
@@ -231,7 +247,7 @@ def test_a_wrong_scratch_file_is_not_renamed(destination: Path) -> None:
     one = scratch(destination, destination)
     (destination / ".scratch/5.1/file").write_bytes(b"other")
     with pytest.raises(DeliveryFailed, match="5 bytes"):
-        movers.deliver(one, ignore)
+        deliver(one, ignore)
     assert files_below(destination) == [".scratch/5.1/file"]
 
 
@@ -241,19 +257,13 @@ def test_cleanup_takes_the_scratch_file_away_and_its_folder_with_the_last(
     one = scratch(tmp_path / "east", destination)
     other = tmp_path / "east/.scratch/5.1/log"
     other.write_bytes(b"more")
-    movers.deliver(one, ignore)
-    movers.cleanup(one)
+    deliver(one, ignore)
     assert files_below(tmp_path / "east") == [".scratch/5.1/log"]
     other.unlink()
-    movers.cleanup(one)
-    movers.cleanup(one)
+    deliver(one, ignore)
+    deliver(one, ignore)
     assert not (tmp_path / "east/.scratch/5.1").exists()
-    assert movers.deliver(one, ignore).size == len(CONTENT)
-
-
-def test_cleanup_leaves_a_source_that_is_not_scratch(source: Path, destination: Path) -> None:
-    movers.cleanup(delivery(source, destination))
-    assert (source / "data/file").exists()
+    assert deliver(one, ignore).size == len(CONTENT)
 
 
 def test_a_symbolic_link_in_the_scratch_area_is_not_followed(tmp_path: Path, destination: Path) -> None:
@@ -262,20 +272,20 @@ def test_a_symbolic_link_in_the_scratch_area_is_not_followed(tmp_path: Path, des
     (tmp_path / "east/.scratch/5.1/file").unlink()
     (tmp_path / "east/.scratch/5.1/file").symlink_to(tmp_path / "secret")
     with pytest.raises(DeliveryFailed, match="symbolic link"):
-        movers.deliver(one, ignore)
+        deliver(one, ignore)
 
 
 def test_an_order_names_both_places_and_whether_the_source_is_scratch() -> None:
     storages = {name: Storage(name=name, site=name, url=f"file:///{name}/") for name in ("north-a", "east")}
     file = File(name="tasks/1/5/out", size=3, checksum="")
-    download = movers.order(transfer(7, X.DELIVERING, attempt=2), file, storages)
+    download = order(transfer(7, X.DELIVERING, attempt=2), file, storages)
     assert (str(download.source), str(download.destination), download.scratch) == (
         "file:///north-a/tasks/1/5/out",
         "file:///east/tasks/1/5/out",
         False,
     )
     assert (download.transfer, download.attempt) == (7, 2)
-    upload = movers.order(transfer(7, X.DELIVERING, source_path=".scratch/5.1/out"), file, storages)
+    upload = order(transfer(7, X.DELIVERING, source_path=".scratch/5.1/out"), file, storages)
     assert (upload.source.path, upload.scratch) == (".scratch/5.1/out", True)
 
 
@@ -283,12 +293,12 @@ def test_an_order_names_both_places_and_whether_the_source_is_scratch() -> None:
 def test_a_path_that_leaves_its_storage_is_refused(name: str) -> None:
     storages = {name: Storage(name=name, site=name, url=f"file:///{name}") for name in ("north-a", "east")}
     with pytest.raises(DeliveryFailed, match="not a path below storage"):
-        movers.order(transfer(7, X.DELIVERING), File(name=name, size=3, checksum=""), storages)
+        order(transfer(7, X.DELIVERING), File(name=name, size=3, checksum=""), storages)
 
 
 def test_a_storage_that_has_left_the_federation_is_an_error() -> None:
     with pytest.raises(DeliveryFailed, match="north-a is not in the federation"):
-        movers.order(transfer(7, X.DELIVERING), File(name="a", size=3, checksum=""), {})
+        order(transfer(7, X.DELIVERING), File(name="a", size=3, checksum=""), {})
 
 
 def storage(root: Path) -> Storage:
@@ -305,27 +315,27 @@ def test_scan_finds_plain_files_by_name_with_size_and_checksum(tmp_path: Path) -
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret").write_bytes(b"s")
     (root / "runs/away").symlink_to(tmp_path / "outside")
-    found = movers.scan(storage(root), "runs/*")
+    found = scan(storage(root), "runs/*")
     assert [(file.name, file.size, file.checksum, file.replicas) for file in found] == [
         ("runs/a", 0, adler32(b""), ("here",)),
         ("runs/b", 2, adler32(b"bb"), ("here",)),
     ]
-    assert [file.name for file in movers.scan(storage(root), "runs/**")] == ["runs/a", "runs/b", "runs/sub/c"]
-    assert movers.scan(storage(root), "runs/away/*") == []
-    assert [file.name for file in movers.scan(storage(root), "other")] == ["other"]
-    assert movers.scan(storage(root), "none*") == []
+    assert [file.name for file in scan(storage(root), "runs/**")] == ["runs/a", "runs/b", "runs/sub/c"]
+    assert scan(storage(root), "runs/away/*") == []
+    assert [file.name for file in scan(storage(root), "other")] == ["other"]
+    assert scan(storage(root), "none*") == []
 
 
 @pytest.mark.parametrize("glob", ["../outside/*", "/etc/*", "a/../../b"])
 def test_scan_does_not_leave_the_storage(tmp_path: Path, glob: str) -> None:
     with pytest.raises(StorageError, match="not a pattern below storage here"):
-        movers.scan(storage(tmp_path), glob)
+        scan(storage(tmp_path), glob)
 
 
 def test_scan_refuses_a_name_that_no_file_may_have_and_says_which(tmp_path: Path) -> None:
     (tmp_path / "two words").write_bytes(b"x")
     with pytest.raises(StorageError, match="'two words' at here cannot be an input: names are of") as refused:
-        movers.scan(storage(tmp_path), "*")
+        scan(storage(tmp_path), "*")
     assert "pydantic" not in str(refused.value)
 
 
@@ -334,9 +344,101 @@ def test_remove_deletes_a_dead_attempts_scratch_and_nothing_else(tmp_path: Path)
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
     for _ in range(2):
-        movers.remove(storage(tmp_path), ".scratch/5.1")
+        remove(storage(tmp_path), ".scratch/5.1")
     assert files_below(tmp_path) == [".scratch/5.2/out", "tasks/1"]
     for prefix in ("tasks", "", ".scratch", ".scratch/", ".scratch/../tasks", "/.scratch/5.2"):
         with pytest.raises(StorageError, match="not a folder below"):
-            movers.remove(storage(tmp_path), prefix)
+            remove(storage(tmp_path), prefix)
     assert files_below(tmp_path) == [".scratch/5.2/out", "tasks/1"]
+
+
+def make(root: Path, *names: str, content: bytes = b"xy") -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("glob", "names"),
+    [
+        ("*", ["top"]),
+        ("**", ["a/b/deep", "a/one", "b/two", "top"]),
+        ("**/*", ["a/b/deep", "a/one", "b/two", "top"]),
+        ("**/**/*", ["a/b/deep", "a/one", "b/two", "top"]),
+        ("**/b/*", ["a/b/deep", "b/two"]),
+        ("*/*", ["a/one", "b/two"]),
+        ("[ab]/*o*", ["a/one", "b/two"]),
+        ("a/on?", ["a/one"]),
+        ("top/*", []),
+        ("a/**/deep", ["a/b/deep"]),
+        (".hidden/*", []),
+        ("*/.hid", []),
+    ],
+)
+def test_patterns_match_part_by_part(tmp_path: Path, glob: str, names: list[str]) -> None:
+    make(tmp_path, "top", "a/one", "a/b/deep", "b/two", ".hidden/x", "a/.hid")
+    assert [file.name for file in scan(storage(tmp_path), glob)] == names
+
+
+def test_a_scan_is_bounded_in_files_and_in_time(tmp_path: Path) -> None:
+    make(tmp_path, "a", "b", "c")
+    assert len(scan(storage(tmp_path), "*", ScanLimits(files=3))) == 3
+    with pytest.raises(StorageError, match="more than 2 files match: narrow the pattern"):
+        scan(storage(tmp_path), "*", ScanLimits(files=2))
+    with pytest.raises(StorageError, match="not listed within 0 s: narrow the pattern"):
+        scan(storage(tmp_path), "*", ScanLimits(seconds=0))
+
+
+def test_a_large_file_is_not_read_when_it_is_found(tmp_path: Path) -> None:
+    make(tmp_path, "small")
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(4 << 30)
+    (large, small) = scan(storage(tmp_path), "*")
+    assert (large.size, large.checksum) == (4 << 30, "")
+    assert (small.size, small.checksum) == (2, adler32(b"xy"))
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    """Room for 30 more open files than there are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 30, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_a_deep_tree_uses_up_neither_stack_nor_file_descriptors(tmp_path: Path) -> None:
+    for depth in range(1, 200):
+        Path(str(tmp_path) + "/d" * depth).mkdir()
+    assert scan(storage(tmp_path), "**/none") == []
+    (tmp_path / ".scratch").mkdir()
+    (tmp_path / "d").rename(tmp_path / ".scratch/d")
+    remove(storage(tmp_path), ".scratch/d")
+    assert [path.name for path in tmp_path.rglob("*")] == [".scratch"]
+
+
+def test_a_tree_too_deep_for_any_file_name_is_refused(tmp_path: Path) -> None:
+    for depth in range(1, 400):
+        Path(str(tmp_path) + "/d" * depth).mkdir()
+    with pytest.raises(StorageError, match="more than 300 folders deep"):
+        scan(storage(tmp_path), "**")
+
+
+def test_a_web_server_s_folder_is_scanned(server: str) -> None:
+    (found,) = scan(Storage(name="web", site="here", url=server), "data/*")
+    assert (found.name, found.size, found.checksum) == ("data/file", len(CONTENT), adler32(CONTENT))
+
+
+def test_a_scratch_file_that_is_exchanged_while_it_is_delivered_is_not_accepted(destination: Path) -> None:
+    one = scratch(destination, destination)
+
+    def exchange(size: int) -> None:
+        if size == len(CONTENT):
+            (destination / ".scratch/5.1/file").unlink()
+            (destination / ".scratch/5.1/file").symlink_to("/etc/passwd")
+
+    with pytest.raises(DeliveryFailed, match="exchanged while it was delivered"):
+        deliver(one, exchange)
+    assert files_below(destination) == []

@@ -37,6 +37,7 @@ class Delivery:
 
     ``size`` is in bytes; ``checksum`` is ``adler32:...``, ``sha256:...`` or empty where none is known.
     ``scratch`` says that the source is a job's scratch area, from which a delivered file is removed.
+    ``instance`` is the name of the Pilotage that orders it: several may share a storage.
     """
 
     transfer: int
@@ -47,6 +48,23 @@ class Delivery:
     source: Place
     destination: Place
     scratch: bool = False
+    instance: str = ""
+
+    @property
+    def part(self) -> str:
+        """Name of the file until it is whole, in the folder of its destination, where a mover needs one."""
+        return self._part(self.attempt)
+
+    @property
+    def former_parts(self) -> tuple[str, ...]:
+        """Paths at the destination where former attempts may have left a part."""
+        folder = self.destination.path.rpartition("/")[0]
+        parts = (self._part(attempt) for attempt in range(1, self.attempt))
+        return tuple(f"{folder}/{part}".lstrip("/") for part in parts)
+
+    def _part(self, attempt: int) -> str:
+        name = self.destination.path.rpartition("/")[2]
+        return f".{name[:100]}.{self.instance}.{self.transfer}.{attempt}.part"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +113,21 @@ class Abilities:
     third_party: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanLimits:
+    """How far a scan goes: ``files`` that match, ``seconds`` for all of it.
+
+    Checksums are read of files up to ``checksum_size`` bytes, while there is time; others stay empty.
+    """
+
+    files: int = 100_000
+    seconds: float = 60.0
+    checksum_size: int = 16 << 20
+
+
+SCAN_LIMITS = ScanLimits()
+
+
 class Mover(Protocol):
     """Moves bytes. An adapter is made with a function to call when a delivery has ended.
 
@@ -119,10 +152,10 @@ class Mover(Protocol):
     def cancel(self, references: Collection[str]) -> None:
         """Give deliveries up; those that have ended, or are unknown, are left alone."""
 
-    def scan(self, storage: Storage, glob: str) -> list[InputFile]:
+    def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
         """List all plain files below the storage that match, by name, with sizes and checksums.
 
-        Blocks. Raises StorageError.
+        Blocks, no longer than its limits say and a call to the storage takes. Raises StorageError.
         """
 
     def remove(self, storage: Storage, prefix: str) -> None:
@@ -145,8 +178,8 @@ class Movers(Protocol):
         """Close every mover."""
 
 
-def order(transfer: Transfer, file: File, storages: Mapping[str, Storage]) -> Delivery:
-    """Make the delivery of a transfer, given its file and the storages by name.
+def order(transfer: Transfer, file: File, storages: Mapping[str, Storage], instance: str = "") -> Delivery:
+    """Make the delivery of a transfer, given its file, the storages by name, and the instance's name.
 
     Raises DeliveryFailed where a storage is not there any more or a path leaves it.
     """
@@ -163,6 +196,7 @@ def order(transfer: Transfer, file: File, storages: Mapping[str, Storage]) -> De
         source=_place(source, transfer.source_path or file.name),
         destination=_place(destination, file.name),
         scratch=bool(transfer.source_path),
+        instance=instance,
     )
 
 

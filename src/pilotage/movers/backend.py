@@ -1,0 +1,75 @@
+"""The interface to one storage as streams: with it a kind of storage can be copied to and from any other."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pilotage.ports.moving import StorageError
+
+Kind = Literal["file", "folder", "link", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What lies under a path: its kind, and for a file its bytes where the storage tells them."""
+
+    kind: Kind
+    size: int | None = None
+
+
+class LinkError(StorageError):
+    """A part of a path is a link, or something else that is no folder, which is never followed."""
+
+
+class Readable(Protocol):
+    """A stream to read bytes from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to ``size`` bytes; empty at the end."""
+
+
+class Writable(Protocol):
+    """A stream to write bytes to."""
+
+    def write(self, data: bytes, /) -> object:
+        """Write all of it."""
+
+
+class Backend(Protocol):
+    """One storage, made with the URL and the options of the federation; a wrong one is a ValueError.
+
+    Paths are relative to the storage's root, their parts are never empty, ``.`` or ``..``. No call follows a
+    symbolic link below the root. Calls block, come from several threads, and raise FileNotFoundError for what
+    is not there; any other exception is taken for a failure of the storage.
+    """
+
+    writable: bool
+
+    def entry(self, path: str) -> Entry:
+        """What lies under a path."""
+
+    def entries(self, folder: str) -> Iterator[tuple[str, Entry]]:
+        """Names and entries of a folder, in any order; an empty path is the root.
+
+        Raises FileNotFoundError, NotADirectoryError or LinkError where there is no folder.
+        """
+
+    def read(self, path: str) -> AbstractContextManager[Readable]:
+        """Open a file to read it from its beginning."""
+
+    def create(self, path: str, part: str) -> AbstractContextManager[Writable]:
+        """Write a file, which appears under its path when the context ends well, replacing what was there.
+
+        When the context ends with an exception nothing is left. A storage that needs a temporary name uses
+        ``part``, a name in the same folder that nobody else uses. Missing folders are made.
+        """
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file within the storage, replacing what is there. Missing folders are made."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file, also where it is a link."""
+
+    def delete_folder(self, path: str, *, recursive: bool) -> None:
+        """Delete a folder, with all that is in it or only if it is empty; one that is not empty may raise."""

@@ -1,0 +1,130 @@
+"""Copies between any two storages: whole or not at all, size and checksum right."""
+
+import hashlib
+import zlib
+from contextlib import suppress
+
+from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress
+
+from .backend import Backend, Entry, Readable, Writable
+
+CHUNK = 1 << 20
+KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
+
+
+def copy(source: Backend, target: Backend, delivery: Delivery, progress: Progress) -> Delivered:
+    """Bring a file to its destination; one that is there and right counts as delivered.
+
+    What a former attempt left half written is deleted, also under the hands of a mover that still writes it.
+    Without a known checksum only the size is checked, and the adler32 of what was written is returned; a file
+    that is there already cannot be known to be right then, and is replaced. Within one storage a file of the
+    scratch area is renamed and not written again. Raises DeliveryFailed, and whatever the storages raise.
+    """
+    path, expected = delivery.destination.path, Delivered(size=delivery.size, checksum=delivery.checksum)
+    if _is_there(target, path, expected, progress):
+        return expected
+    kind = source.entry(delivery.source.path).kind
+    if kind != "file":
+        raise DeliveryFailed(f"{delivery.source} is not a plain file but a {KINDS[kind]}")
+    if delivery.scratch and source is target:
+        return _renamed(target, delivery, expected, progress)
+    for part in delivery.former_parts:
+        _delete(target, part)
+    with source.read(delivery.source.path) as stream, target.create(path, delivery.part) as sink:
+        found = _read(stream, str(delivery.source), expected, progress, sink)
+        progress(found.size)
+    return found
+
+
+def clear(source: Backend, delivery: Delivery) -> None:
+    """Delete a delivered file from its scratch area, and its folder with the last of them."""
+    if not delivery.scratch:
+        return
+    _delete(source, delivery.source.path)
+    folder = delivery.source.path.rpartition("/")[0]
+    with suppress(FileNotFoundError):
+        if next(iter(source.entries(folder)), None) is None:
+            source.delete_folder(folder, recursive=False)
+
+
+def adler32(stream: Readable, most: int) -> tuple[int, str]:
+    """Bytes and checksum of a stream that has up to ``most`` bytes; of a longer one, no checksum."""
+    checksum, size = Checksum(""), 0
+    while chunk := stream.read(CHUNK):
+        checksum.add(chunk)
+        size += len(chunk)
+        if size > most:
+            return size, ""
+    return size, str(checksum)
+
+
+class Checksum:
+    """A checksum under way, of the same kind as a given one; adler32 where none is given."""
+
+    def __init__(self, like: str) -> None:
+        self._sha256 = hashlib.sha256() if like.startswith("sha256:") else None
+        self._adler32 = 1
+
+    def add(self, chunk: bytes) -> None:
+        """Take in the next bytes."""
+        if self._sha256:
+            self._sha256.update(chunk)
+        else:
+            self._adler32 = zlib.adler32(chunk, self._adler32)
+
+    def __str__(self) -> str:
+        return f"sha256:{self._sha256.hexdigest()}" if self._sha256 else f"adler32:{self._adler32:08x}"
+
+
+def _read(
+    stream: Readable, where: str, expected: Delivered, progress: Progress, sink: Writable | None = None
+) -> Delivered:
+    """Read a file, writing it to the sink if there is one, and check it. Stops where it is too long."""
+    checksum, size = Checksum(expected.checksum), 0
+    while size <= expected.size and (chunk := stream.read(CHUNK)):
+        checksum.add(chunk)
+        size += len(chunk)
+        if sink is not None:
+            sink.write(chunk)
+        progress(size)
+    if size != expected.size:
+        more = "at least " if size > expected.size else ""
+        raise DeliveryFailed(f"{where} has {more}{size} bytes, must have {expected.size}")
+    if expected.checksum not in ("", str(checksum)):
+        raise DeliveryFailed(f"{where} has checksum {checksum}, must have {expected.checksum}")
+    return Delivered(size=size, checksum=str(checksum))
+
+
+def _is_there(target: Backend, path: str, expected: Delivered, progress: Progress) -> bool:
+    """Whether the destination is right already. Raises where something other than a file is in the way."""
+    try:
+        entry = target.entry(path)
+    except FileNotFoundError:
+        return False
+    if entry.kind != "file":
+        raise DeliveryFailed(f"{path} is in the way: a {KINDS[entry.kind]}, not a file")
+    if not expected.checksum or entry.size != expected.size:
+        return False
+    try:
+        with target.read(path) as stream:
+            _read(stream, path, expected, progress)
+    except DeliveryFailed:
+        return False
+    return True
+
+
+def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress: Progress) -> Delivered:
+    with storage.read(delivery.source.path) as stream:
+        found = _read(stream, str(delivery.source), expected, progress)
+    progress(found.size)
+    path = delivery.destination.path
+    storage.rename(delivery.source.path, path)
+    if storage.entry(path) != Entry("file", found.size):
+        _delete(storage, path)
+        raise DeliveryFailed(f"{delivery.source} was exchanged while it was delivered")
+    return found
+
+
+def _delete(storage: Backend, path: str) -> None:
+    with suppress(FileNotFoundError):
+        storage.delete(path)

@@ -1,0 +1,34 @@
+"""Failures of storages: every library raises its own exceptions, here all of them become the port's."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from pilotage.ports.moving import DeliveryFailed, StorageError
+
+
+@contextmanager
+def explained(failure: type[StorageError], where: str) -> Iterator[None]:
+    """Turn every exception into ``failure``, saying where it happened."""
+    try:
+        yield
+    except Exception as error:
+        raise failure(f"{where}: {reason(error)}") from error
+
+
+def reason(error: Exception) -> str:
+    """An exception as a reason, with its type unless it is our own."""
+    return str(error) if isinstance(error, StorageError) else f"{type(error).__name__}: {error}"
+
+
+@contextmanager
+def nothing_left(part: str, delete: Callable[[], object]) -> Iterator[None]:
+    """Delete a part of a file when writing it fails; a part that cannot be deleted is told of as well."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            with suppress(FileNotFoundError):
+                delete()
+        except Exception as another:
+            raise DeliveryFailed(f"{reason(error)}; {part} is left behind: {reason(another)}") from error
+        raise

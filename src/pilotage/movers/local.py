@@ -1,0 +1,163 @@
+"""Directories of this machine as storages: every part of a path is opened inside the one before."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from pilotage.ports.moving import StorageError
+
+from .backend import Entry, Kind, LinkError
+from .failures import nothing_left
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+"""Not blocking, for a pipe in the place of a file would wait for a writer."""
+
+WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+MOST_PARTS = 300
+"""Folders below each other; a longer path can be no file's name, and opening it takes ever longer."""
+
+NAMES: Mapping[Kind, str] = {"folder": "folder", "link": "symbolic link", "other": "special file"}
+
+
+class LocalBackend:
+    """A directory, which may itself be reached through links: below it none is followed.
+
+    Each part of a path is opened relative to the directory that was opened before it, with O_NOFOLLOW. So a
+    folder that somebody exchanges for a link meanwhile is an error, and never a way out.
+    """
+
+    writable = True
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        if options:
+            raise ValueError(f"file: unknown options {sorted(options)}; there are none")
+        scheme, _, path = url.partition("://")
+        if not path.startswith("/"):
+            raise ValueError(f"{url!r} has no absolute path; give one, as in {scheme}:///data")
+        self._root = Path(path)
+
+    def entry(self, path: str) -> Entry:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        with self._parent(path) as (folder, name):
+            return _entry(os.stat(name, dir_fd=folder, follow_symlinks=False))
+
+    def entries(self, folder: str) -> Iterator[tuple[str, Entry]]:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        with self._folder(folder.split("/") if folder else ()) as opened, os.scandir(opened) as listing:
+            for item in listing:
+                with suppress(FileNotFoundError):
+                    yield item.name, _entry(item.stat(follow_symlinks=False))
+
+    @contextmanager
+    def read(self, path: str) -> Iterator[IO[bytes]]:
+        """See :class:`~pilotage.movers.backend.Backend`. Raises StorageError for what is no plain file."""
+        with self._parent(path) as (folder, name):
+            try:
+                opened = os.open(name, READ, dir_fd=folder)
+            except OSError as error:
+                raise _refusal(error, name, folder, path) from None
+        with os.fdopen(opened, "rb", buffering=0) as stream:
+            kind = _entry(os.fstat(opened)).kind
+            if kind != "file":
+                raise StorageError(f"{path} is not a plain file but a {NAMES[kind]}")
+            yield stream
+
+    @contextmanager
+    def create(self, path: str, part: str) -> Iterator[IO[bytes]]:
+        """See :class:`~pilotage.movers.backend.Backend`. The file is on the disk before it has its name."""
+        with self._parent(path, make=True) as (folder, name):
+            with suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=folder)
+            opened = os.open(part, WRITE, 0o666, dir_fd=folder)
+            with nothing_left(part, lambda: os.unlink(part, dir_fd=folder)):
+                with os.fdopen(opened, "wb") as sink:
+                    yield sink
+                    sink.flush()
+                    os.fsync(opened)
+                os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+
+    def rename(self, source: str, target: str) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        with self._parent(source) as (here, name), self._parent(target, make=True) as (there, new):
+            os.rename(name, new, src_dir_fd=here, dst_dir_fd=there)
+            os.fsync(there)
+
+    def delete(self, path: str) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        with self._parent(path) as (folder, name):
+            os.unlink(name, dir_fd=folder)
+
+    def delete_folder(self, path: str, *, recursive: bool) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        if recursive:
+            self._empty(path)
+        with self._parent(path) as (folder, name):
+            os.rmdir(name, dir_fd=folder)
+
+    def _empty(self, path: str) -> None:
+        """Delete all that is in a folder, however deep, with few files open at a time."""
+        todo, found = [path], []
+        while todo:
+            folder = todo.pop()
+            found.append(folder)
+            for name, entry in self.entries(folder):
+                if entry.kind == "folder":
+                    todo.append(f"{folder}/{name}")
+                else:
+                    self.delete(f"{folder}/{name}")
+        for folder in reversed(found[1:]):
+            self.delete_folder(folder, recursive=False)
+
+    @contextmanager
+    def _parent(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        *parts, name = path.split("/")
+        with self._folder(parts, make=make) as folder:
+            yield folder, name
+
+    @contextmanager
+    def _folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """Open a folder below the root, part by part; with ``make`` those that are missing are made."""
+        if len(parts) > MOST_PARTS:
+            raise StorageError(f"{'/'.join(parts[:3])}/... is more than {MOST_PARTS} folders deep")
+        if make:
+            self._root.mkdir(parents=True, exist_ok=True)
+        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for number, part in enumerate(parts):
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=folder)
+                try:
+                    below = os.open(part, FOLDER, dir_fd=folder)
+                except OSError as error:
+                    raise _refusal(error, part, folder, "/".join(parts[: number + 1])) from None
+                os.close(folder)
+                folder = below
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def _entry(found: os.stat_result) -> Entry:
+    if stat.S_ISREG(found.st_mode):
+        return Entry("file", found.st_size)
+    if stat.S_ISDIR(found.st_mode):
+        return Entry("folder")
+    return Entry("link" if stat.S_ISLNK(found.st_mode) else "other")
+
+
+def _refusal(error: OSError, name: str, folder: int, path: str) -> Exception:
+    """Say what stands under a path that could not be opened: the system's own words hide a link."""
+    if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
+        return error
+    with suppress(OSError):
+        kind = _entry(os.stat(name, dir_fd=folder, follow_symlinks=False)).kind
+        if kind in NAMES:
+            return LinkError(f"{path} is a {NAMES[kind]}, which is never followed")
+    return error

@@ -1,0 +1,108 @@
+"""Patterns of paths, matched folder by folder within limits, the same way on every kind of storage."""
+
+import time
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from pydantic import ValidationError
+
+from pilotage.model.documents import from_document
+from pilotage.model.federation import Storage
+from pilotage.model.work import InputFile
+from pilotage.ports.moving import ScanLimits, StorageError, is_below
+
+from .backend import Backend, Entry, LinkError
+from .copying import adler32
+
+NAMES = (
+    "names are of letters, digits and _.:@+=~-, up to 500 in all, folders set apart by /, and no part begins "
+    "with another character than a letter, a digit or _; rename it, or narrow the pattern"
+)
+
+
+def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> list[InputFile]:
+    """List all plain files that match, by name; ``**`` stands for any folders. Raises StorageError.
+
+    Links, what lies behind them, and names with a part that begins with a dot are left out. The adler32 is
+    read of files up to the limit's size, while there is time.
+    """
+    if not is_below(glob):
+        raise StorageError(f"{glob!r} is not a pattern below storage {storage.name}")
+    deadline = _Deadline(limits.seconds)
+    found: dict[str, Entry] = {}
+    for path, entry in _matches(backend, glob, deadline):
+        found[path] = entry
+        if len(found) > limits.files:
+            raise StorageError(f"more than {limits.files} files match: narrow the pattern")
+    return [_input_file(backend, storage, path, found[path], limits, deadline) for path in sorted(found)]
+
+
+class _Deadline:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() > self._end
+
+    def check(self) -> None:
+        """Raise StorageError where the time is over."""
+        if self.over:
+            raise StorageError(f"not listed within {self._seconds:g} s: narrow the pattern")
+
+
+def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tuple[str, Entry]]:
+    """Files that match, some twice where ``**`` stands more than once.
+
+    No listing is open while another is: a deep tree must not use up the process's file descriptors.
+    """
+    todo: list[tuple[str, tuple[str, ...]]] = [("", tuple(pattern.split("/")))]
+    while todo:
+        deadline.check()
+        folder, (head, *rest) = todo.pop()
+        if head == "**" and rest:
+            todo.append((folder, tuple(rest)))
+        for name, entry in _entries(backend, folder, head, last=not rest):
+            deadline.check()
+            path = f"{folder}/{name}".lstrip("/")
+            if name.startswith("."):
+                continue
+            if entry.kind == "folder" and head == "**":
+                todo.append((path, (head, *rest)))
+            elif fnmatchcase(name, head):
+                if entry.kind == "folder" and rest:
+                    todo.append((path, tuple(rest)))
+                elif entry.kind == "file" and not rest:
+                    yield path, entry
+
+
+def _entries(backend: Backend, folder: str, part: str, *, last: bool) -> Iterator[tuple[str, Entry]]:
+    """What one part of a pattern may mean; without wildcards that alone, for its folder may be large."""
+    try:
+        if any(character in part for character in "*?["):
+            yield from backend.entries(folder)
+        elif last:
+            yield part, backend.entry(f"{folder}/{part}".lstrip("/"))
+        else:
+            yield part, Entry("folder")
+    except (FileNotFoundError, NotADirectoryError, LinkError):
+        return
+
+
+def _input_file(
+    backend: Backend, storage: Storage, path: str, entry: Entry, limits: ScanLimits, deadline: _Deadline
+) -> InputFile:
+    size, checksum = entry.size, ""
+    if size is None:
+        size = backend.entry(path).size
+    if size is None or (size <= limits.checksum_size and not deadline.over):
+        with backend.read(path) as stream:
+            size, checksum = adler32(stream, limits.checksum_size)
+        if not checksum:
+            raise StorageError(f"{path!r} at {storage.name}: its size is unknown or changes")
+    document = {"name": path, "size": size, "checksum": checksum, "replicas": [storage.name]}
+    try:
+        return from_document(InputFile, document)
+    except ValidationError as error:
+        raise StorageError(f"{path!r} at {storage.name} cannot be an input: {NAMES}") from error

@@ -1,0 +1,103 @@
+"""The mover that streams bytes through this machine, from any kind of storage to any other."""
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, Protocol
+
+from pilotage.model.federation import Storage
+from pilotage.model.paths import SCRATCH, is_scratch
+from pilotage.model.work import InputFile
+from pilotage.ports import adapters
+from pilotage.ports.moving import (
+    SCAN_LIMITS,
+    Abilities,
+    Delivered,
+    Delivery,
+    DeliveryFailed,
+    Place,
+    Progress,
+    ScanLimits,
+    StorageError,
+    is_below,
+)
+
+from . import copying, fsspec_backend, scanning
+from .backend import Backend
+from .failures import explained
+from .threads import CopyThreads
+
+GROUP = "pilotage.storages"
+"""The entry point group of backends, by URL scheme."""
+
+
+class _BackendFactory(Protocol):
+    writable: bool
+
+    def __call__(self, url: str, options: Mapping[str, Any], /) -> Backend: ...
+
+
+class Streaming(CopyThreads):
+    """Copies between the backends of ``pilotage.storages``, and fsspec for the schemes that these leave."""
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        super().__init__(self.deliver, on_change)
+        self._opened: dict[tuple[str, str], Backend] = {}
+        self._opening = threading.Lock()
+
+    @cached_property
+    def abilities(self) -> Abilities:
+        """Every scheme for which there is a backend; fsspec cannot write over plain HTTP."""
+        own = {scheme: self._factory(scheme) for scheme in adapters.installed(GROUP)}
+        others = fsspec_backend.schemes() - own.keys()
+        read_only = {scheme for scheme, factory in own.items() if not factory.writable}
+        return Abilities(
+            name="streaming",
+            reads=others | own.keys(),
+            writes=(others - fsspec_backend.READ_ONLY) | (own.keys() - read_only),
+            scan=True,
+            remove=True,
+        )
+
+    def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
+        """See :func:`pilotage.movers.scanning.scan`."""
+        with explained(StorageError, f"scanning {storage.url} for {glob!r}"):
+            return scanning.scan(self._backend(storage.url, storage.options), storage, glob, limits)
+
+    def remove(self, storage: Storage, prefix: str) -> None:
+        """Delete a folder below ``.scratch`` with all that is in it; one that is gone is no error."""
+        with explained(StorageError, f"removing {prefix!r} from {storage.url}"):
+            if not is_scratch(prefix) or not is_below(prefix):
+                raise StorageError(f"{prefix!r} is not a folder below {SCRATCH} of storage {storage.name}")
+            with suppress(FileNotFoundError):
+                self._backend(storage.url, storage.options).delete_folder(prefix, recursive=True)
+
+    def deliver(self, delivery: Delivery, progress: Progress) -> Delivered:
+        """Copy one file and clear its scratch area. Blocks. Raises StorageError."""
+        with explained(DeliveryFailed, f"{delivery.source} to {delivery.destination}"):
+            source, target = self._at(delivery.source), self._at(delivery.destination)
+            found = copying.copy(source, target, delivery, progress)
+            with explained(StorageError, f"cleaning up {delivery.source}"):
+                copying.clear(source, delivery)
+            return found
+
+    def _at(self, place: Place) -> Backend:
+        if not is_below(place.path):
+            raise StorageError(f"{place.path!r} is not a path below {place.url}")
+        return self._backend(place.url, place.options)
+
+    def _backend(self, url: str, options: Mapping[str, Any]) -> Backend:
+        """The backend of a storage, made once, so that it can keep its connections."""
+        key = (url, repr(sorted(options.items())))
+        with self._opening:
+            if key not in self._opened:
+                self._opened[key] = self._factory(url.partition("://")[0])(url, options)
+            return self._opened[key]
+
+    def _factory(self, scheme: str) -> _BackendFactory:
+        if scheme in adapters.installed(GROUP):
+            made: Any = adapters.factory(GROUP, scheme)
+        else:
+            made = fsspec_backend.FsspecBackend
+        return made  # type: ignore[no-any-return]
