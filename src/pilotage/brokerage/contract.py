@@ -1,4 +1,4 @@
-"""What every brokerage plugin promises, as one function for the tests of those who write one."""
+"""Check what every brokerage plugin promises, as one function for the tests of those who write one."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -17,7 +17,7 @@ _TARGETS = (JobState.ACTIVATED, JobState.ASSIGNED, JobState.PENDING)
 
 
 def violations(plugin: Brokerage, world: World) -> list[str]:
-    """Where a plugin breaks its promises in this world; empty where it keeps them all.
+    """List where a plugin breaks its promises in this world; empty where it keeps them all.
 
     The same world gives the same bytes, however its records are ordered and also when it was saved and read;
     every job that is DEFINED makes one move at most; every queue is a candidate or refused, never both; each
@@ -81,7 +81,7 @@ def _moves(decision: Decision, world: World) -> Iterator[str]:
 
 
 def _downloads(decision: Decision, world: World) -> Iterator[str]:
-    """Whether placed jobs carry one download for each input that is not at their queue's storage."""
+    """Check that placed jobs carry one download for each input that is not at their queue's storage."""
     sources, jobs = Sources(world.federation), {job.id: job for job in world.jobs}
     storages = {queue.name: queue.storage for queue in world.federation.queues}
     holders: dict[str, set[str]] = {}

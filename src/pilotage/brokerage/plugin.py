@@ -23,7 +23,7 @@ class Brokerage(Protocol):
     """
 
     def decide(self, world: World) -> Decision:
-        """What becomes of the world's DEFINED jobs."""
+        """Decide the queue of each DEFINED job of the world, or that it waits."""
 
 
 class PluginError(Exception):

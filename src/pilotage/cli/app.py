@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 
 from pilotage.federation.faults import BadFile
 
-from . import explaining, federations, pilots, planning, queues, server, tasks, tokens, transfers, worlds
+from . import deciding, explaining, federations, pilots, queues, server, tasks, tokens, transfers, worlds
 from .errors import Failure
 
 EPILOG = (
@@ -46,7 +46,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for room in (server, tasks, explaining, queues, pilots, transfers, worlds, planning):
+for room in (server, tasks, explaining, queues, pilots, transfers, worlds, deciding):
     app.add_typer(room.app)
 app.add_typer(federations.app, name="federation")
 app.add_typer(tokens.app, name="token")

@@ -1,12 +1,12 @@
-"""Why jobs went where they went, or nowhere, as the server tells it."""
+"""Print why jobs wait or went where they went, as the server tells it."""
 
 from typing import Annotated
 
 import typer
 
 from .errors import BadInput
-from .hypotheses import WhatIfs, parsed
 from .output import Json, show_json, show_lines, width
+from .what_if_options import WhatIfs, parsed
 
 app = typer.Typer()
 

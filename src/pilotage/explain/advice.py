@@ -1,4 +1,4 @@
-"""What to ask for instead: the value of a task's field with which a check would pass at a queue."""
+"""Advice to users: the value of a task's field with which a check would pass at a queue."""
 
 from collections.abc import Iterator
 from math import ceil, floor, log10
@@ -25,19 +25,19 @@ def advised(refusal: Refusal, place: int) -> Advice | None:
 
 
 def asked_at(refusal: Refusal, place: int) -> float | None:
-    """What the user asked for in all, where another number than that was counted."""
+    """The number that the user asked for in all, where another one was counted."""
     numbers = numbers_at(refusal, place)
     factor = refusal.asked[0].factor if refusal.asked else 1.0
     return None if numbers is None or factor in (0, 1) else numbers[0] / factor
 
 
 def need_at(refusal: Refusal, place: int) -> Value:
-    """What is needed at the queue at this place."""
+    """The need at the queue at this place."""
     return refusal.need[place] if isinstance(refusal.need, tuple) else refusal.need
 
 
 def numbers_at(refusal: Refusal, place: int) -> tuple[float, float] | None:
-    """What is needed and what is there, where both are numbers."""
+    """Need and have, where both are numbers."""
     pair = need_at(refusal, place), refusal.have[place]
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in pair):
         return cast(tuple[float, float], pair)

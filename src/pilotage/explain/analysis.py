@@ -1,4 +1,4 @@
-"""Why jobs wait or went where they went: a stored choice as an analysis of plain records."""
+"""Analyse a stored choice: why jobs wait or went where they went, as plain records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -207,7 +207,7 @@ def _remedy(refusal: Refusal, only: Mapping[str, str]) -> tuple[tuple[int, float
 
 
 def _gap(refusal: Refusal, place: int) -> float:
-    """How far what there is lies from what is needed, as a part of the need; infinite where not numbers."""
+    """Distance between have and need as a part of the need; infinite where they are not numbers."""
     numbers = numbers_at(refusal, place)
     if numbers is None:
         return float("inf")

@@ -1,4 +1,4 @@
-"""What would be decided with changes, beside what is decided without, as lines of text."""
+"""Compare the decision with changes to the one without, as lines of text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What would be decided as it is and with the changes, from the same world (s since 1970 UTC, seed).
+    """Choices without and with the changes, from the same world (s since 1970 UTC, seed).
 
     ``opened`` are queues that would take some of the jobs only with the changes, ``closed`` only without.
     """
@@ -72,7 +72,7 @@ def _rows(found: WhatIf) -> Iterable[tuple[str, str, str]]:
 
 
 def _summary(choices: Sequence[Choice]) -> Mapping[str, str]:
-    """What some choices come to, by what it is."""
+    """Sum up some choices under the names of the table's rows."""
     fit = {queue for choice in choices for queue in choice.candidates.queues}
     placed: dict[str, int] = {}
     for choice in choices:

@@ -1,4 +1,4 @@
-"""What happened to a job, as lines of text."""
+"""The history of a job as lines of text."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -37,7 +37,7 @@ class _Job(Protocol):
 
 
 def of_job(job: _Job) -> Iterator[str]:
-    """Where the job stands, each transition (oldest first), and its last error."""
+    """Tell the job's state, each transition (oldest first), and its last error."""
     where = f" at {job.queue}" if job.queue else ""
     yield f"job {job.id} of task {job.task}: {job.state}{where}, attempt {job.attempt}"
     for event in job.events:

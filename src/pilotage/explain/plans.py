@@ -37,7 +37,7 @@ TASK_QUEUES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTask:
-    """What would be decided for ``jobs`` jobs of a task, analysed, and as ``lines`` of text.
+    """The plan for ``jobs`` jobs of a task, analysed, and as ``lines`` of text.
 
     ``index`` counts the tasks asked about from 0; the choices name them from 1.
     """
@@ -63,7 +63,7 @@ class PlannedTask:
 
 
 def of_decision(decision: Decision, world: World, idle: Sequence[str], width: int = 0) -> list[str]:
-    """What the decision changes, how its numbers came about, and each choice explained.
+    """List the decision's changes, the numbers behind them, and each choice explained.
 
     ``idle`` says why the step changes nothing, where it does.
     """

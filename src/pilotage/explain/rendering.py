@@ -14,7 +14,7 @@ MOST_CANDIDATES = 10
 
 
 def of_choices(choices: Iterable[DatedChoice]) -> list[str]:
-    """What was decided, decisions that differ only in their jobs and times as one."""
+    """Render decisions; those that differ only in their jobs and times as one."""
     told: list[str] = []
     for group in alike(choices):
         whole = replace(group[0], jobs=tuple(job for choice in group for job in choice.jobs))
@@ -25,7 +25,7 @@ def of_choices(choices: Iterable[DatedChoice]) -> list[str]:
 
 
 def of_planned(name: str, choices: Sequence[Choice]) -> list[str]:
-    """Why each kind of a task's jobs would go where, or nowhere, before the task has a number."""
+    """Render the choices for a task that is not submitted yet, by kind of job."""
     several = len({choice.job_kind for choice in choices}) > 1
     told: list[str] = []
     for choice in choices:

@@ -24,7 +24,7 @@ def closeness_of(link: Link | None) -> float:
 
 
 def is_blocked(link: Link | None) -> bool:
-    """Whether nothing is moved over this link."""
+    """Tell whether nothing may be moved over this link."""
     return closeness_of(link) == BLOCKED
 
 

@@ -1,4 +1,4 @@
-"""What a check is: a small frozen object that judges all tasks on all queues at once."""
+"""Checks: small frozen objects that judge all tasks on all queues at once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ Asking = Callable[[Group], tuple[Asked, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """How a refusal is told: the rule's number and name, and who can mend it.
+    """The words of a refusal: the rule's number and name, and who can mend it.
 
     ``lifted_by`` says what would lift it; a user's needs none where asking for less would do.
     """

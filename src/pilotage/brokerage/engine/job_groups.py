@@ -40,7 +40,7 @@ class Group:
 
 
 class _Key(NamedTuple):
-    """What jobs of one group have in common; ``old`` merge jobs are no longer pre-assigned."""
+    """Attributes that jobs of one group share; ``old`` merge jobs are no longer pre-assigned."""
 
     task: int
     kind: JobKind
@@ -113,7 +113,7 @@ def _home(inputs: tuple[Placed, ...], queues: QueueColumns) -> tuple[int, ...]:
 
 
 class _Locator:
-    """Where the input files of a job lie."""
+    """Finds the storages that hold the input files of a job."""
 
     def __init__(self, world: World, queues: QueueColumns) -> None:
         self._sizes = {file.name: file.size for file in world.files}

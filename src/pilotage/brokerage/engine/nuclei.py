@@ -1,4 +1,4 @@
-"""What lies between every queue and a nucleus: links, files under way, network weight (B34)."""
+"""Links between queues and nuclei: closeness, files under way, network weight (B34)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -66,7 +66,9 @@ Aspect = Literal["releases", "containers", "hardware"]
 
 
 def request_of(spec: TaskSpec, asked: Architecture) -> Request:
-    """What a task asks for, its architecture already taken apart. A container brings its own release."""
+    """Software, container and hardware that a task asks for, given its parsed architecture.
+
+    A container brings its own release."""
     release = Release(spec.sw_project, spec.sw_version, asked.platform, spec.nightlies)
     return (
         _NO_RELEASE if spec.container_name else release,
@@ -76,7 +78,7 @@ def request_of(spec: TaskSpec, asked: Architecture) -> Request:
 
 
 class SoftwareOffer:
-    """What queues of one description offer, ready to be asked; ``is_checked`` is false for ANY (B14)."""
+    """Software and hardware of queues of one description; ``is_checked`` is false for ANY (B14)."""
 
     def __init__(self, queue: Queue, sources: Mapping[str, tuple[str, ...]]) -> None:
         self.is_checked = ANY not in queue.releases
@@ -124,7 +126,7 @@ class SoftwareOffer:
         return self._has_kind("cpu", asked.cpu) and self._has_kind("gpu", asked.gpu)
 
     def _has_listed(self, asked: Release) -> bool:
-        """Whether a queue that lists releases by name has this one; platforms it does not list."""
+        """Tell whether a queue that lists releases by name has this one; platforms are not listed."""
         if not self._listed:
             return False
         names = {asked.version, f"{asked.project}-{asked.version}"} if asked.version else {asked.project}
@@ -173,7 +175,7 @@ class Offers:
         return lacking[:, self._code]
 
     def texts(self, aspect: Aspect) -> NDArray[Any]:
-        """What each queue offers, in words: (Q,)."""
+        """The offer of each queue in words, (Q,)."""
         return np.array([getattr(kind, aspect) for kind in self._kinds], dtype=object)[self._code]
 
     def _answer(self, aspect: Aspect, asked: Any) -> NDArray[np.bool_]:

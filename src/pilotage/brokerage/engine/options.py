@@ -34,7 +34,7 @@ class VoOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What ``plugin_options: {production: ...}`` of a federation may hold."""
+    """The document of ``plugin_options: {production: ...}`` in a federation."""
 
     __pydantic_config__ = _CLOSED
 
@@ -52,7 +52,7 @@ class Options:
         return options
 
     def policies(self, constants: BrokerageConstants) -> "Policies":
-        """What holds for the work of each VO, where these are the federation's constants."""
+        """The policy for the work of each VO, given the federation's constants."""
         general = frozenset(self.off)
         own = {}
         for vo, options in self.by_vo.items():
@@ -64,7 +64,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VoPolicy:
-    """What holds for some work: the rules switched off, and the constants. Like itself only."""
+    """Rules switched off and constants for some work; equal only to itself."""
 
     off: frozenset[str]
     constants: BrokerageConstants

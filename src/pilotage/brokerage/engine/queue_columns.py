@@ -34,7 +34,7 @@ _COUNTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveColumns:
-    """What changes from cycle to cycle: jobs by state, reports, files under way between sites.
+    """Columns that change from cycle to cycle: jobs by state, reports, files under way between sites.
 
     Points in time are NaN where nothing was ever seen, as is ``disk_io``. ``link_files`` counts live
     transfers by destination site, then source site, both as codes.

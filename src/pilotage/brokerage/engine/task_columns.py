@@ -1,4 +1,4 @@
-"""What groups of jobs ask for, as columns of shape (T, 1), and the tables that tie tasks to queues."""
+"""Attributes of groups of jobs as columns of shape (T, 1), and the tables that tie tasks to queues."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class InputTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """What the code columns of tasks point into: rows of arrays, and the distinct requests."""
+    """Tables that code columns of tasks point into: rows of arrays, and the distinct requests."""
 
     links: LinkTable
     input_table: InputTable
@@ -200,7 +200,7 @@ class TaskColumns:
         return self._by_policy([getattr(policy.constants, name) for policy in self.tables.policies], float)
 
     def switched_off(self, rule: str) -> Mask:
-        """Whether a rule is switched off for each row, (T, 1), or (1, 1) where it is one for all."""
+        """Mask of the rows for which a rule is switched off: (T, 1), or (1, 1) where it is one for all."""
         return self._by_policy([rule in policy.off for policy in self.tables.policies], bool)
 
     def _by_policy(self, values: list[Any], kind: Any) -> Column:
@@ -282,7 +282,7 @@ def _codes(values: Iterable[Any]) -> tuple[tuple[Any, ...], Codes]:
 
 
 def _works(groups: Sequence[Group], queues: QueueColumns) -> list[Work]:
-    """What fair-share policies look at, of that only what any of them reads (B10)."""
+    """The attributes that any fair-share policy reads, for each group (B10)."""
     if not any(policy.entries for policy in queues.fairshare_kinds):
         return [Work()] * len(groups)
     reads_priority = any(policy.reads_priority for policy in queues.fairshare_kinds)

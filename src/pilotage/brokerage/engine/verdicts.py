@@ -16,7 +16,7 @@ from .task_columns import TaskColumns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """What the checks refuse of (T, Q), as bits: the nth check is bit n % 8 of plane n // 8.
+    """Refusals of (T, Q) as bits: the nth check is bit n % 8 of plane n // 8.
 
     ``refusals`` has the reasons of each task, in the order of the checks.
     """

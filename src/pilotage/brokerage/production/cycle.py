@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pilotage.brokerage.engine.drafts import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
-from pilotage.brokerage.engine.moves import Moves
 from pilotage.brokerage.engine.options import Options
 from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
@@ -84,11 +84,11 @@ class _Cycle:
         self._ledger = Ledger(queues, extensions.order)
         self._asks = {(check.rule, check.name): check.asks for check in self._checks if check.asks}
         self._reasons = Reasons(queues)
-        self._moves = Moves(world, queues)
+        self._draft = DecisionDraft(world, queues)
 
     def decision(self) -> Decision:
-        """What the groups so far came to."""
-        return self._moves.decision()
+        """The moves and choices of the groups so far."""
+        return self._draft.decision()
 
     def decide(self, groups: Sequence[Group]) -> None:
         """Examines the groups together, then places one after another, as each changes the counts."""
@@ -129,7 +129,7 @@ class _Cycle:
         standing = self._ledger.rank(group, tasks, row, local, fits, factors)
         placed = self._ledger.place(group, standing)
         moved = self._place(group, placed, limit) if willing.any() else self._suspend(group)
-        self._moves.explain(
+        self._draft.explain(
             Choice(
                 task=group.task.id,
                 job_kind=group.kind,
@@ -154,13 +154,13 @@ class _Cycle:
                 limit=int(limit.jobs[queue]),
             )
             ids = group.jobs[moved : moved + jobs]
-            self._moves.place(ids, queue, local=local, cause="brokered (B38)", claims=(claim,))
+            self._draft.place(ids, queue, local=local, cause="brokered (B38)", claims=(claim,))
             moved += jobs
         return group.jobs[:moved]
 
     def _suspend(self, group: Group) -> tuple[int, ...]:
         until = self._time + group.policy.constants.pending_time
-        return self._moves.suspend(group, "no queue fits (B37)", until)
+        return self._draft.suspend(group, "no queue fits (B37)", until)
 
 
 def _candidates(standing: Standing, queues: QueueColumns) -> Candidates:

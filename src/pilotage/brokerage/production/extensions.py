@@ -1,4 +1,4 @@
-"""What an organisation adds to the rules: checks and factors of its own, and another order of candidates."""
+"""Additions of an organisation: checks and factors of its own, and another order of candidates."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping

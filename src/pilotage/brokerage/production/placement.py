@@ -1,4 +1,4 @@
-"""What changes while jobs are placed: B30 to B33 and B36, and the spreading of jobs (B38)."""
+"""Weights and limits that change while jobs are placed: B30 to B33, B36, and the spreading of jobs (B38)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def spread(jobs: int, weights: Column, room: Column) -> list[int]:
 
 
 def fill(jobs: int, room: Column) -> list[int]:
-    """How many jobs each candidate takes where they are filled one after another, each to its room (C,)."""
+    """Count the jobs of each candidate where they are filled one after another, each to its room (C,)."""
     before = np.cumsum(np.floor(room)) - np.floor(room)
     counts: list[int] = np.clip(jobs - before, 0, np.floor(room)).astype(int).tolist()
     return counts
@@ -109,7 +109,7 @@ NOWHERE = Standing(
 
 
 class Limit:
-    """How many jobs may wait at each queue, (Q,): 2R, but never below ``nqueue_limit_site`` (B36).
+    """The most jobs that may wait at each queue, (Q,): 2R, but never below ``nqueue_limit_site`` (B36).
 
     Where the input of jobs is everywhere, a queue once crowded stays so: ``lasting`` keeps these refusals.
     """
@@ -121,7 +121,7 @@ class Limit:
 
 
 class Ledger:
-    """What waits at each queue in this cycle, jobs placed in it included (B38)."""
+    """Counts of jobs that wait at each queue in this cycle, those placed in it included (B38)."""
 
     def __init__(self, queues: QueueColumns, order: CandidateOrder | None = None) -> None:
         jobs = queues.live.jobs
@@ -135,7 +135,7 @@ class Ledger:
         self._everywhere = np.ones(len(queues), dtype=bool)
 
     def limit(self, group: Group) -> "Limit":
-        """What may wait at each queue for jobs like these to be sent there (B36)."""
+        """The limit on waiting jobs at each queue, for jobs like these (B36)."""
         constants = group.policy.constants
         least = constants.nqueue_limit_site_by_share.get(group.share, constants.nqueue_limit_site)
         if least not in self._limits:

@@ -1,4 +1,4 @@
-"""What a queue is declared to take: fair shares, software and hardware, event service: B10, B14, B23."""
+"""Work that a queue is declared to take: fair shares, software and hardware, event service: B10, B14, B23."""
 
 from collections.abc import Sequence
 

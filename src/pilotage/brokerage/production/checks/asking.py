@@ -1,4 +1,4 @@
-"""Of which fields of a task the needs of checks come, what a user would rather change first."""
+"""Task fields behind each check's need, easiest to change first."""
 
 from pilotage.brokerage.engine.check import MEGABYTE
 from pilotage.brokerage.engine.job_groups import Group
@@ -39,7 +39,7 @@ def memory(group: Group) -> tuple[Asked, ...]:
 
 
 def work_directory(group: Group) -> tuple[Asked, ...]:
-    """What a job leaves behind and its scratch; the first counts as 0.5 GB at least."""
+    """Output and scratch of a job; the output counts as 0.5 GB at least."""
     spec, found = group.spec, _measured(group)
     size = sum(total for _, _, total in group.inputs) / MEGABYTE
     own = spec.out_disk * spec.least_events
@@ -53,7 +53,7 @@ def work_directory(group: Group) -> tuple[Asked, ...]:
 
 
 def walltime(group: Group) -> tuple[Asked, ...]:
-    """The walltime itself, or where it comes of CPU time, the events of a job before estimates of them."""
+    """The walltime itself, or where it follows from CPU time, the events of a job before estimates."""
     spec, found = group.spec, _measured(group)
     if group.kind == "merge" and group.task.spec.merge:
         return (Asked(field="merge.walltime", value=float(spec.walltime), each=1.0),)

@@ -44,7 +44,7 @@ def files_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B12", "disk I/O", "wait", reads=("disk_io",), unit="kB/s", lifted_by="the queue's disk I/O falls")
 def disk_io(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Where running jobs exceed the queue's limit, tasks above it are refused until they no longer do."""
+    """Refuse tasks above the queue's limit while its running jobs exceed it."""
     own = queues.max_disk_io
     limit = np.where(np.isnan(own), tasks.constant("max_diskio_default"), own)
     return Verdict((queues.live.disk_io > limit) & (tasks.disk_io > limit), tasks.disk_io, limit)

@@ -72,7 +72,7 @@ def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     asks=asking.work_directory,
 )
 def work_directory_for_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Where the input is copied, it takes its space too."""
+    """Copied input takes space too, besides output and scratch."""
     size = _input(tasks)
     return _less_than_a_core_has(tasks.fixed_disk + size, (size > 0) & ~queues.direct_access, queues)
 

@@ -1,4 +1,4 @@
-"""Which queues are considered, and whether they are alive: B1 to B4, B9, B26."""
+"""Queues that are considered, and signs that they are alive: B1 to B4, B9, B26."""
 
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
 from pilotage.brokerage.engine.queue_columns import QueueColumns
@@ -54,7 +54,7 @@ def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B4", "status", "operator", reads=("preassignment",), lifted_by="the queue is set online")
 def waived_status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """What B4 would refuse had the task not named the queue: no check, but told with the choice."""
+    """Queues that B4 would refuse had the task not named them: shown with the choice, refusing nothing."""
     named = tasks.preassigned[tasks.preassignment[:, 0]]
     return Verdict(named & ~queues.online, "online", queues.status)
 

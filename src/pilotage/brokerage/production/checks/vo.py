@@ -1,4 +1,4 @@
-"""Whom a queue is for: F1, a rule of this house, which none of the published texts has."""
+"""VOs that a queue is open to: F1, a rule of this project that no published text has."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""How long jobs may run: B20, B21."""
+"""Limits on how long jobs may run: B20, B21."""
 
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
 from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns

@@ -1,4 +1,4 @@
-"""What would be decided: from a saved world, or for tasks before they are submitted."""
+"""Decide without touching anything: from a saved world, or for tasks before they are submitted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ app = typer.Typer()
 
 
 class Step(StrEnum):
-    """What can be decided from a saved world."""
+    """Steps that can decide from a saved world."""
 
     BROKER = "broker"
     STAGE = "stage"
@@ -80,7 +80,7 @@ def _plan_step(step: Step, world: Path, json_output: bool, debug: bool) -> None:
 
 @contextmanager
 def _told(step: Step, world: Path, debug: bool) -> Iterator[None]:
-    """What a step could not decide from, in a sentence."""
+    """Turn what goes wrong in a step into one sentence."""
     try:
         yield
     except Exception as error:

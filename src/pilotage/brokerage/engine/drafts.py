@@ -15,7 +15,7 @@ from .job_groups import Group
 from .queue_columns import QueueColumns
 
 
-class Moves:
+class DecisionDraft:
     """The moves and choices of one pass; a move belongs to the choice that is added after it."""
 
     def __init__(self, world: World, queues: QueueColumns) -> None:
