@@ -6,7 +6,18 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pilotage.ports.moving import Delivered, Delivery, DeliveryStatus, Progress, Started, StorageError
+from pilotage.model.federation import Storage
+from pilotage.model.work import InputFile
+from pilotage.ports.moving import (
+    SCAN_LIMITS,
+    Delivered,
+    Delivery,
+    DeliveryStatus,
+    Progress,
+    ScanLimits,
+    Started,
+    StorageError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +81,14 @@ class CopyThreads:
             for reference in references:
                 if reference in self._running:
                     self._running[reference].cancelled = True
+
+    def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:  # noqa: ARG002
+        """Refuse, as a mover whose abilities lack ``scan``."""
+        raise StorageError(f"{storage.url} cannot be listed by this mover")
+
+    def remove(self, storage: Storage, prefix: str) -> None:
+        """Refuse, as a mover whose abilities lack ``remove``."""
+        raise StorageError(f"{prefix!r} cannot be removed from {storage.url} by this mover")
 
     def close(self) -> None:
         """Give up every delivery, and wait a little for those that do not hang."""
