@@ -6,11 +6,12 @@ import time
 from pathlib import Path
 
 from pilotage.flow.calls.submit import submit
-from pilotage.flow.step import Pass
-from pilotage.flow.steps import broker, split
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
 from pilotage.model.federation import ComputingElement, Federation, Link, Queue, Site, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.work import TaskSpec
+from pilotage.server import runtime_of
 from pilotage.store import Store
 
 from . import house
@@ -38,11 +39,12 @@ def _cycle(url: str) -> float:
     try:
         store.save_federation(federation(), "bench")
         specs = [task(number) for number in range(TASKS)]
-        submit(store, specs, Identity(name="bench", vo="bench"), time.time())
-        while split.run(store, Pass.begin(JOBS)):
+        runtime = runtime_of(store)
+        submit(runtime, specs, Identity(name="bench", vo="bench"))
+        while take(step("split"), runtime, runtime.begin(JOBS)):
             pass
         begun = time.monotonic()
-        broker.run(store, Pass.begin(JOBS))
+        take(step("broker"), runtime, runtime.begin(JOBS))
         seconds = time.monotonic() - begun
         world = store.snapshots.for_broker(time.time(), 1, limit=JOBS)
         placed = sum(count.jobs for count in world.job_counts if count.queue)

@@ -14,6 +14,7 @@ from typer.cli import get_docs_for_click
 from pilotage.api import create_app
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
+from pilotage.flow.steps import STEPS
 from pilotage.model import federation, timeouts, work
 from pilotage.model.decision import Decision
 from pilotage.model.documents import schema_text, to_document
@@ -21,6 +22,7 @@ from pilotage.model.federation import Federation
 from pilotage.model.states import STATES, TRANSITIONS, Kind
 from pilotage.model.work import TaskSpec
 from pilotage.model.world import World
+from pilotage.server import runtime_of
 from pilotage.store import Store
 from rules import RULES, Carrier, Rule, numbers_in, tests, values
 
@@ -37,6 +39,7 @@ def pages() -> dict[str, str]:
         "documents.md": NOTE + documents(),
         "api.md": NOTE + api(),
         "cli.md": NOTE + command_line(),
+        "steps.md": NOTE + steps(),
         "world.schema.json": schema_text(World),
         "federation.schema.json": schema_text(Federation),
         "task.schema.json": schema_text(TaskSpec),
@@ -63,6 +66,25 @@ def _states_of(kind: Kind) -> str:
     meaning = (inspect.getdoc(STATES[kind]) or "").strip()
     return f"\n## {kind.title()}s\n\n{meaning}\n\n```mermaid\nstateDiagram-v2\n{arrows}\n```\n\n" + table(
         ("from", "to", "when"), [(source or "–", target, text) for source, target, text in rows]
+    )
+
+
+def steps() -> str:
+    """The steps of a job's way, and what wakes each."""
+    rows = [
+        (
+            f"`{step.name}`",
+            step.summary,
+            ", ".join(sorted(f"{kind} {state}" for kind, state in step.wakes_on)) or "–",
+            "every period" if step.has_loop else "when a pilot asks",
+        )
+        for step in STEPS
+    ]
+    return (
+        "# Steps\n\nIn the order of a job's way.\n"
+        "A loop takes its step at once when a record comes into a state\n"
+        "that wakes it, and otherwise every `loops.period`. `pilotage plan STEP` makes the decision of any\n"
+        "step from a saved world.\n\n" + table(("step", "what it does", "woken by", "taken"), rows)
     )
 
 
@@ -219,7 +241,7 @@ def _openapi() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         store = Store.open(f"sqlite:///{place}/store.sqlite")
         try:
-            return dict(create_app(store).openapi())
+            return dict(create_app(runtime_of(store)).openapi())
         finally:
             store.close()
 

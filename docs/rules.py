@@ -305,7 +305,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B37",
         "No queue left: pending for an hour. Else the best 10 by weight.",
-        (f"{PRODUCTION}.cycle", "flow.steps.lift"),
+        (f"{PRODUCTION}.cycle", "flow.steps.broker"),
         ("brokerage.pending_time", "brokerage.max_candidates"),
         "Ties go by name. The hour ends as soon as a queue would take the job.",
     ),

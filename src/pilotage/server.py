@@ -1,37 +1,41 @@
-"""One process: the API and the loops, or some of them. This is the only place that knows all the parts."""
+"""One process: the API and the loops, or some of them. The only place that knows all the parts."""
 
 import logging
 import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvicorn
 
 from pilotage.api import create_app
-from pilotage.flow import loops
-from pilotage.flow import wakeups as bells
-from pilotage.flow.step import Pass
-from pilotage.flow.steps import broker, finish, lift, split, watch
-from pilotage.flow.steps.provision import Provisioner
-from pilotage.flow.steps.stage import Stager
+from pilotage.computing.loader import load
+from pilotage.flow.loops import Loops
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Step
+from pilotage.flow.steps import STEPS
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Credential, Identity
+from pilotage.movers.loader import Movers
 from pilotage.settings import Settings
 from pilotage.store import NoFederation, Store
 
 log = logging.getLogger(__name__)
 
-LOOPS = ("split", "broker", "lift", "stage", "provision", "finish", "watch")
+LOOPS = tuple(step.name for step in STEPS if step.has_loop)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Where the API will answer, taken before anything else is done. Raises OSError where it cannot be."""
+    """Open the socket at which the API will answer. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=2048)
+
+
+def runtime_of(store: Store, steps: Sequence[Step] = STEPS, url: str = "") -> Runtime:
+    """A runtime with this machine's ports: installed adapters, the system's clock, threads."""
+    return Runtime(store, steps, load=load, movers=Movers, server_url=url)
 
 
 def run(
@@ -56,40 +60,27 @@ def run(
 
 
 def _run(store: Store, settings: Settings, names: Sequence[str], listener: socket.socket | None) -> None:
-    ringing = bells.Bells(names)
-    store.listeners.append(ringing.ring_for)
-    stager = Stager(store, on_end=partial(ringing.ring, "stage"))
-    runs: dict[str, Callable[[Pass], int]] = {
-        "split": partial(split.run, store),
-        "broker": partial(broker.run, store),
-        "lift": partial(lift.run, store),
-        "stage": stager.run,
-        "provision": Provisioner(store, settings.url).run,
-        "finish": partial(finish.run, store),
-        "watch": partial(watch.run, store),
-    }
-    running = loops.Loops(store, {name: runs[name] for name in names}, ringing)
+    steps = [step for step in STEPS if step.name in names]
+    runtime = runtime_of(store, steps, settings.url)
+    loops = Loops(runtime, steps)
     ended = threading.Event()
-    # Also with the API: its server gives a signal on when it has ended, and that must not be the end of us.
+    # Also with the API: its server passes a signal on when it has ended, and that must not be the end of us.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    running.start()
+    loops.start()
     try:
         if listener:
-            _serve(store, listener, ringing)
+            _serve(runtime, listener)
         else:
             ended.wait()
     finally:
-        running.stop()
-        stager.stop()
+        loops.stop()
+        runtime.close()
 
 
-def _serve(store: Store, listener: socket.socket, ringing: bells.Bells) -> None:
+def _serve(runtime: Runtime, listener: socket.socket) -> None:
     config = uvicorn.Config(
-        create_app(store, ringing.ring),
-        log_level="warning",
-        access_log=False,
-        timeout_graceful_shutdown=5,
+        create_app(runtime), log_level="warning", access_log=False, timeout_graceful_shutdown=5
     )
     uvicorn.Server(config).run(sockets=[listener])
 
@@ -102,7 +93,7 @@ def _known(store: Store) -> Federation | None:
 
 
 def _first_token(store: Store, path: Path) -> None:
-    """The operator's token, made when a server first runs here, readable by its user alone.
+    """Write the operator's token when a server first runs here, readable by its user alone.
 
     Of several that start at once, or were killed while starting, one leaves a whole file.
     """

@@ -15,13 +15,16 @@ with warnings.catch_warnings():  # it asks for a client that is not the one this
     from starlette.testclient import TestClient
 
 from pilotage.api import PREFIX, create_app
-from pilotage.flow.step import Pass
-from pilotage.flow.steps import split
+from pilotage.computing.loader import load
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import take
+from pilotage.flow.steps import STEPS, step
 from pilotage.model.decision import Create, Decision, Move
 from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.identity import Credential, Identity, Role
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewPilot
+from pilotage.movers.loader import Movers
 from pilotage.store import JobDetails, Store
 
 NOW = 1_800_000_000.0
@@ -58,10 +61,15 @@ class House:
 
     store: Store
     now: float = NOW
-    rung: list[str] = field(default_factory=list)
+    runtime: Runtime = field(init=False)
 
     def __post_init__(self) -> None:
-        self.app: FastAPI = create_app(self.store, self.rung.append, lambda: self.now)
+        self.runtime = Runtime(self.store, STEPS, load=load, movers=Movers, clock=lambda: self.now)
+        self.app: FastAPI = create_app(self.runtime)
+
+    def woken(self) -> set[str]:
+        """The steps that were woken since the last call."""
+        return {step.name for step in STEPS if self.runtime.wakeups.is_woken(step.name)}
 
     def client(self, token: str | None = None) -> TestClient:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -80,7 +88,7 @@ class House:
         self.store.commit(Decision(step="test", time=self.now, seed=1, changes=changes), "test")
 
     def split(self) -> None:
-        split.run(self.store, Pass(time=self.now, seed=1, batch=1000))
+        take(step("split"), self.runtime, self.runtime.begin(1000))
 
     def activate(self, task: int, queue: str = "north-queue") -> tuple[int, ...]:
         """Jobs of a task that was submitted, made ready to be matched at a queue."""

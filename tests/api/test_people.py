@@ -72,7 +72,7 @@ def test_an_operator_gives_transfers_priorities(house: House, operator: TestClie
     wanted = {"priorities": [{"id": found["id"], "priority": 90}, {"id": 999, "priority": 1}]}
     assert operator.post("/transfers/priorities", json=wanted).json() == {"changed": [found["id"]]}
     assert operator.get("/transfers").json()["transfers"][0]["priority"] == 90
-    assert "stage" in house.rung
+    assert "stage" in house.woken()
 
 
 def test_a_priority_outside_1_to_100_is_refused(house: House, operator: TestClient) -> None:
@@ -90,7 +90,7 @@ def test_the_federation_is_replaced_as_a_whole_or_not_at_all(
     document = to_document(federation(tmp_path)) | {"container_sources": {"added": ["/x"]}}
     assert operator.put("/federation", json=document).status_code == 200
     assert from_document(Federation, operator.get("/federation").json()).container_sources
-    assert "broker" in house.rung
+    assert "broker" in house.woken()
     document["queues"][0]["storage"] = "nowhere"
     answer = operator.put("/federation", json=document)
     assert answer.status_code == 422
@@ -104,7 +104,7 @@ def test_a_federation_of_another_name_is_refused(house: House, operator: TestCli
     assert (answer.status_code, fault["field"]) == (422, "name")
     assert "keep the name, or give 'renamed' a store of its own" in fault["message"]
     assert operator.get("/federation").json()["name"] == "small"
-    assert "broker" not in house.rung
+    assert "broker" not in house.woken()
 
 
 def test_options_are_shown_to_operators_alone(house: House, alice: TestClient, operator: TestClient) -> None:

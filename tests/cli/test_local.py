@@ -16,7 +16,8 @@ from pilotage.cli.configuration import using_store
 from pilotage.cli.errors import Failure
 from pilotage.federation import text
 from pilotage.federation.documents import write
-from pilotage.flow import planning
+from pilotage.flow import planning, steps
+from pilotage.flow.step import Phase
 from pilotage.model.decision import Decision
 from pilotage.model.documents import to_document
 from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
@@ -178,7 +179,11 @@ def test_a_step_that_fails_is_told_in_a_sentence_and_shown_with_debug(
     def fails(_: World) -> Decision:
         raise KeyError("nowhere")
 
-    monkeypatch.setitem(planning.STEPS, "provision", fails)
+    def phases(*_: object) -> list[Phase]:
+        return [Phase(actor="provision", decide=fails)]
+
+    failing = replace(steps.step("provision"), phases=phases)
+    monkeypatch.setattr(planning, "step", lambda _: failing)
     words = ("plan", "provision", "--world", world_file)
     result = pilotage(*words)
     assert result.exit_code == 2

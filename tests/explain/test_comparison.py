@@ -5,7 +5,7 @@ from dataclasses import replace
 from pilotage.explain.comparison import side_by_side
 from pilotage.flow.calls import what_if
 from pilotage.flow.calls.what_if import Changes
-from tests.brokerage.worlds import federation, jobs, queue, task, world
+from pilotage.testing import federation, jobs, queue, task, world
 
 HOUSE = federation([queue("SMALL", max_memory=2000), queue("LARGE.x", max_memory=12000)])
 WORK = task(12, ram=16000)

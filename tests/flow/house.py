@@ -5,19 +5,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pilotage.agent.wire import MatchAnswer
+from pilotage.computing.loader import load
 from pilotage.flow.calls import report
 from pilotage.flow.calls.match import match
-from pilotage.flow.calls.submit import Submitted, submit
-from pilotage.flow.step import Pass
-from pilotage.flow.steps import broker, finish, split
+from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import take
+from pilotage.flow.steps import STEPS, step
+from pilotage.flow.workers import Inline
 from pilotage.model.decision import Create, Decision
 from pilotage.model.federation import ComputingElement, Federation, LoopConstants, Queue, Site, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import NewPilot, TaskSpec
 from pilotage.model.world import Report
-from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus
-from pilotage.ports.computing import Submitted as PilotSubmitted
+from pilotage.movers.loader import Movers
+from pilotage.ports.computing import Capacity, ComputingElementPort, PilotOrder, PilotStatus, Submitted
 from pilotage.store import Store
 
 NOW = 1_800_000_000.0
@@ -57,34 +60,41 @@ class House:
 
     def __init__(self, store: Store, place: Path, **queue: Any) -> None:
         self.store, self.place, self.now = store, place, NOW
+        self.element: ComputingElementPort | None = None
+        self.runtime = Runtime(
+            store,
+            STEPS,
+            load=lambda declared: self.element or load(declared),
+            movers=Movers,
+            clock=lambda: self.now,
+            seeds=lambda: 1,
+            workers=Inline(),
+            server_url="http://server",
+        )
         self.federate(**queue)
 
     def federate(self, **queue: Any) -> None:
         """Put a federation in force, with changes to its queue."""
         self.store.save_federation(federation(self.place, **queue), "test")
 
-    def submit(self, *specs: Mapping[str, Any], owner: Identity = ALICE) -> Submitted:
+    def submit(self, *specs: Mapping[str, Any], owner: Identity = ALICE) -> SubmissionOutcome:
         """Submit tasks."""
         tasks = [TaskSpec(**{"name": "t", "scouts": 0, **spec}) for spec in specs]
-        return submit(self.store, tasks, owner, self.now)
+        return submit(self.runtime, tasks, owner)
 
     def task(self, owner: Identity = ALICE, **spec: Any) -> int:
         """Submit one task, which must be accepted, and split it."""
         ((_, task),) = self.submit(spec, owner=owner).tasks
-        split.run(self.store, self.pass_())
+        self.take("split")
         return task
 
-    def pass_(self) -> Pass:
-        """A pass at the house's time."""
-        return Pass(time=self.now, seed=1, batch=1000)
-
-    def broker(self) -> int:
-        """One pass of the brokerage."""
-        return broker.run(self.store, self.pass_())
-
-    def finish(self) -> int:
-        """One pass of completion."""
-        return finish.run(self.store, self.pass_())
+    def take(self, name: str) -> int:
+        """Passes of a step at the house's time, for as long as it wakes itself."""
+        self.runtime.wakeups.is_woken(name)
+        changed = take(step(name), self.runtime, self.runtime.begin(1000))
+        while self.runtime.wakeups.is_woken(name):
+            changed += take(step(name), self.runtime, self.runtime.begin(1000))
+        return changed
 
     def pilot(self, **values: Any) -> int:
         """A pilot in north's queue."""
@@ -100,7 +110,7 @@ class House:
 
     def match(self, pilot: int, most: int = 100) -> MatchAnswer:
         """What a pilot is handed."""
-        return match(self.store, pilot, 1000, 0, 86400, most, self.now)
+        return match(self.runtime, pilot, 1000, 0, 86400, most)
 
     def report(
         self, pilot: int, state: Literal["running", "done", "failed"], jobs: Iterable[tuple[int, int]]
@@ -108,7 +118,7 @@ class House:
         """The same report for several attempts; returns what must stop."""
         pairs = list(jobs)
         reports = [Report(job=job, attempt=attempt, state=state, error="") for job, attempt in pairs]
-        return report.report(self.store, pilot, pairs, reports, self.now)
+        return report.report(self.runtime, pilot, pairs, reports)
 
     def states(self, task: int) -> dict[JobState, int]:
         """A task's jobs by state."""
@@ -128,19 +138,23 @@ class FakeElement:
     def __init__(self) -> None:
         self.orders: list[PilotOrder] = []
         self.fault: Exception | None = None
+        self.refusal = ""
         self.status = PilotStatus(state="waiting")
+        self.cancelled: list[str] = []
 
-    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[PilotSubmitted]:
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         if self.fault:
             raise self.fault
-        self.orders.extend(orders)
-        return [PilotSubmitted(reference=f"reference-{order.pilot}") for order in orders]
+        if self.refusal:
+            return [Submitted(error=self.refusal) for _ in orders]
+        self.orders += orders
+        return [Submitted(reference=f"reference-{order.pilot}") for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
         return dict.fromkeys(references, self.status)
 
     def cancel(self, references: Collection[str]) -> None:
-        raise AssertionError("nobody cancels here")
+        self.cancelled += references
 
     def capacity(self) -> Capacity:
         return Capacity()

@@ -8,7 +8,6 @@ import pytest
 
 from pilotage import brokerage
 from pilotage.flow.planning import plan
-from pilotage.flow.steps import broker, lift, watch
 from pilotage.flow.steps.broker import plugins
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
@@ -21,24 +20,24 @@ J = JobState
 def test_a_task_that_fits_nowhere_waits_an_hour_and_is_tried_again(house: House) -> None:
     house.federate(max_memory=1000)
     task = house.task(ram=4000)
-    house.broker()
+    house.take("broker")
     assert house.states(task) == {J.PENDING: 1}
     house.now += 3599
-    watch.run(house.store, house.pass_())
+    house.take("watch")
     assert house.states(task) == {J.PENDING: 1}
     house.now += 1
-    watch.run(house.store, house.pass_())
+    house.take("watch")
     assert house.states(task) == {J.DEFINED: 1}
 
 
 def test_its_hour_ends_early_when_a_queue_would_take_it(house: House) -> None:
     house.federate(max_memory=1000)
     task = house.task(ram=4000)
-    house.broker()
-    assert lift.run(house.store, house.pass_()) == 0
+    house.take("broker")
+    assert house.take("lift") == 0
     house.federate(max_memory=4000)
-    assert lift.run(house.store, house.pass_()) == 1
-    house.broker()
+    assert house.take("lift") == 1
+    house.take("broker")
     assert house.states(task) == {J.ACTIVATED: 1}
 
 
@@ -49,9 +48,9 @@ def test_a_plugin_that_is_not_installed_keeps_only_its_own_tasks_waiting(
     placed = house.task()
     house.store.save_federation(replace(house.store.federation(), plugins={"cms": "gone"}), "test")
     assert plugins(house.store.snapshots.for_broker(house.now, 1, 10)) == ["gone", "production"]
-    house.broker()
+    house.take("broker")
     assert (house.states(stuck), house.states(placed)) == ({J.DEFINED: 1}, {J.ACTIVATED: 1})
-    assert "'gone' failed" in caplog.text
+    assert "broker:gone failed" in caplog.text
 
 
 def test_a_plugin_is_made_once_and_anew_when_its_options_change(
@@ -64,25 +63,24 @@ def test_a_plugin_is_made_once_and_anew_when_its_options_change(
         return brokerage.plugin.load(name, options)
 
     monkeypatch.setattr(brokerage, "load", load)
-    monkeypatch.setattr(broker, "_plugins", {})
     house.task()
-    house.broker()
+    house.take("broker")
     house.task()
-    house.broker()
+    house.take("broker")
     assert made == [{}]
     changed = replace(house.store.federation(), plugin_options={"production": {"off": ["B24"]}})
     house.store.save_federation(changed, "test")
     house.task()
-    house.broker()
+    house.take("broker")
     assert made == [{}, {"off": ["B24"]}]
 
 
 def test_a_job_at_a_queue_that_left_the_federation_finds_another(house: House) -> None:
     task = house.task()
-    house.broker()
+    house.take("broker")
     house.federate(name="other-queue")
-    watch.run(house.store, house.pass_())
-    house.broker()
+    house.take("watch")
+    house.take("broker")
     assert house.states(task) == {J.ACTIVATED: 1}
     assert {job.queue for job in house.store.queries.jobs(task, None, 10)} == {"other-queue"}
 
@@ -90,7 +88,7 @@ def test_a_job_at_a_queue_that_left_the_federation_finds_another(house: House) -
 def test_a_saved_world_shows_what_would_end_its_hour_early(house: House) -> None:
     house.federate(max_memory=1000)
     house.task(ram=4000)
-    house.broker()
+    house.take("broker")
     world = house.store.snapshots.whole(house.now, 1)
     assert plan("broker", world).moves == []
     better = replace(world, federation=replace(world.federation, queues=federation(house.place).queues))

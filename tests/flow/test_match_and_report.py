@@ -15,7 +15,7 @@ J = JobState
 
 def test_many_pilots_at_once_are_never_handed_the_same_attempt(house: House) -> None:
     task = house.task(jobs=200)
-    house.broker()
+    house.take("broker")
     pilots = [house.pilot() for _ in range(8)]
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda pilot: attempts(house.match(pilot, 30)), pilots))
@@ -26,11 +26,11 @@ def test_many_pilots_at_once_are_never_handed_the_same_attempt(house: House) -> 
 
 def test_a_life_without_payload_goes_all_the_way(house: House) -> None:
     task = house.task(jobs=3)
-    house.broker()
+    house.take("broker")
     pilot = house.pilot()
     mine = attempts(house.match(pilot))
     assert house.report(pilot, "done", mine) == []
-    house.finish()
+    house.take("finish")
     found = house.store.queries.task(task)
     assert found is not None
     assert (found.state, found.jobs) == ("finished", {"finished": 3})
@@ -40,10 +40,10 @@ def test_a_failed_attempt_is_tried_again_until_there_are_none_left(house: House)
     task = house.task(jobs=1, max_attempts=2)
     pilot = house.pilot()
     for attempt in (1, 2):
-        house.broker()
+        house.take("broker")
         assert attempts(house.match(pilot)) == [(1, attempt)]
         house.report(pilot, "failed", [(1, attempt)])
-    house.finish()
+    house.take("finish")
     found = house.store.queries.task(task)
     assert found is not None
     assert (found.state, found.jobs) == ("failed", {"failed": 1})
@@ -51,11 +51,11 @@ def test_a_failed_attempt_is_tried_again_until_there_are_none_left(house: House)
 
 def test_an_old_attempt_is_told_to_stop_and_moves_nothing(house: House) -> None:
     task = house.task(jobs=1)
-    house.broker()
+    house.take("broker")
     first, second = house.pilot(), house.pilot()
     house.match(first)
     house.report(first, "failed", [(1, 1)])
-    house.broker()
+    house.take("broker")
     assert attempts(house.match(second)) == [(1, 2)]
     assert house.report(first, "done", [(1, 1)]) == [(1, 1)]
     assert house.states(task) == {J.SENT: 1}
@@ -63,10 +63,10 @@ def test_an_old_attempt_is_told_to_stop_and_moves_nothing(house: House) -> None:
 
 def test_a_pilot_that_ends_gives_back_what_it_holds(house: House) -> None:
     house.task(jobs=1)
-    house.broker()
+    house.take("broker")
     pilot = house.pilot()
     house.match(pilot)
-    pilot_end.end(house.store, pilot, "idle", house.now)
+    pilot_end.end(house.runtime, pilot, "idle")
     record = house.store.queries.pilot(pilot)
     assert record is not None
     assert record.state is PilotState.FINISHED
@@ -78,11 +78,11 @@ def test_a_pilot_that_ends_gives_back_what_it_holds(house: House) -> None:
 
 def test_a_cancelled_task_stops_everywhere(house: House) -> None:
     task = house.task(jobs=4)
-    house.broker()
+    house.take("broker")
     pilot = house.pilot()
     mine = attempts(house.match(pilot, 2))
-    assert cancel.cancel(house.store, task, "no more", "user:alice", house.now) == 5
+    assert cancel.cancel(house.runtime, task, "no more", "user:alice") == 5
     assert house.states(task) == {J.CANCELLED: 4}
     assert house.report(pilot, "running", mine) == sorted(mine)
     with pytest.raises(NoSuchTask):
-        cancel.cancel(house.store, 99, "no more", "user:alice", house.now)
+        cancel.cancel(house.runtime, 99, "no more", "user:alice")

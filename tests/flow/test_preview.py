@@ -94,12 +94,12 @@ def test_the_same_world_and_tasks_give_the_same_bytes() -> None:
 def test_what_is_planned_is_what_happens_after_submission(house: House) -> None:
     specs: list[dict[str, Any]] = [{"jobs": 7, "ram": 500}, {"jobs": 2, "priority": 900}]
     tasks = [TaskSpec(**{"name": "t", "scouts": 0, **spec}) for spec in specs]
-    found, refused = preview.run(house.store, enumerate(tasks), ALICE, house.now)
+    found, refused = preview.run(house.runtime, enumerate(tasks), ALICE)
     assert refused == []
     assert house.store.queries.tasks(None, None, 10) == []
     for planned, spec in zip(found.tasks, specs, strict=True):
         id_ = house.task(**spec)
-        house.broker()
+        house.take("broker")
         (choice,) = house.store.queries.task_choices(id_)
         assert choice.placed == planned.choices[0].placed
         assert choice.candidates.queues == planned.choices[0].candidates.queues
@@ -115,7 +115,7 @@ def test_patterns_are_looked_up_and_tasks_with_faults_refused(house: House, tmp_
         TaskSpec(name="found", inputs=(InputPattern(storages=("north-disk",), glob="*.dat"),)),
         TaskSpec(name="lost", nucleus="nowhere"),
     ]
-    found, refused = preview.run(house.store, enumerate(tasks), ALICE, house.now)
+    found, refused = preview.run(house.runtime, enumerate(tasks), ALICE)
     assert [(planned.index, planned.jobs) for planned in found.tasks] == [(1, 1)]
     assert [(index, [field for field, _ in faults]) for index, faults in refused] == [
         (0, ["inputs"]),
@@ -131,7 +131,7 @@ def test_nothing_is_told_of_others_work(house: House) -> None:
         {"name": "hidden", "inputs": (InputPattern(storages=("north-disk",), glob="*.dat"),)}, owner=bob
     )
     house.task(owner=bob, name="hidden-too", jobs=3)
-    found, _ = preview.run(house.store, [(0, TaskSpec(name="mine"))], ALICE, house.now)
+    found, _ = preview.run(house.runtime, [(0, TaskSpec(name="mine"))], ALICE)
     text = to_json(found).decode()
     assert "hidden" not in text
     assert "bob" not in text

@@ -2,8 +2,6 @@
 
 import pytest
 
-from pilotage.flow.steps import provision
-from pilotage.flow.steps.provision import Provisioner
 from pilotage.model.states import PilotState
 from pilotage.model.work import Pilot
 from pilotage.ports.computing import PilotStatus
@@ -12,17 +10,13 @@ from .house import FakeElement, House
 
 
 @pytest.fixture
-def element(monkeypatch: pytest.MonkeyPatch) -> FakeElement:
+def element(house: House) -> FakeElement:
+    """A batch system with fifty jobs waiting for pilots in its queue."""
     made = FakeElement()
-    monkeypatch.setattr(provision, "load", lambda _: made)
-    return made
-
-
-@pytest.fixture
-def provisioner(house: House) -> Provisioner:
+    house.element = made
     house.task(jobs=50, priority=900)
-    house.broker()
-    return Provisioner(house.store, "http://server")
+    house.take("broker")
+    return made
 
 
 def pilots(house: House) -> list[Pilot]:
@@ -30,10 +24,10 @@ def pilots(house: House) -> list[Pilot]:
 
 
 def test_pilots_are_submitted_with_a_token_of_their_own_and_never_beyond_the_queue_s_limit(
-    house: House, element: FakeElement, provisioner: Provisioner
+    house: House, element: FakeElement
 ) -> None:
     for _ in range(3):
-        provisioner.run(house.pass_())
+        house.take("provision")
     assert len(element.orders) == 3
     assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}
     assert {pilot.reference for pilot in pilots(house)} == {f"reference-{o.pilot}" for o in element.orders}
@@ -47,46 +41,39 @@ def test_pilots_are_submitted_with_a_token_of_their_own_and_never_beyond_the_que
         )
 
 
-def test_p9_a_pilots_credential_lasts_five_days(
-    house: House, element: FakeElement, provisioner: Provisioner
-) -> None:
-    now = house.pass_()
-    provisioner.run(now)
+def test_p9_a_pilots_credential_lasts_five_days(house: House, element: FakeElement) -> None:
+    house.take("provision")
     found = [house.store.tokens.find(order.token) for order in element.orders]
     assert found
-    assert {credential and credential.expires for credential in found} == {now.time + 5 * 86_400}
+    assert {credential and credential.expires for credential in found} == {house.now + 5 * 86_400}
 
 
 def test_a_pilot_that_is_not_taken_fails_with_the_reason_and_its_token_is_void(
-    house: House, element: FakeElement, provisioner: Provisioner
+    house: House, element: FakeElement
 ) -> None:
     element.fault = OSError("the batch system is away")
-    provisioner.run(house.pass_())
+    house.take("provision")
     found = pilots(house)
     assert {pilot.state for pilot in found} == {PilotState.FAILED}
     assert {pilot.error for pilot in found} == {"not submitted: the batch system is away"}
 
 
-def test_a_pilot_that_ended_without_a_word_makes_room_for_another(
-    house: House, element: FakeElement, provisioner: Provisioner
-) -> None:
-    provisioner.run(house.pass_())
+def test_a_pilot_that_ended_without_a_word_makes_room_for_another(house: House, element: FakeElement) -> None:
+    house.take("provision")
     element.status = PilotStatus(state="ended")
-    provisioner.run(house.pass_())
+    house.take("provision")
     element.status = PilotStatus(state="waiting")
-    provisioner.run(house.pass_())
+    house.take("provision")
     assert len(element.orders) == 3, "the queue is left alone for a while (P6)"
     house.now += 60
-    provisioner.run(house.pass_())
+    house.take("provision")
     ended = [pilot for pilot in pilots(house) if pilot.state == PilotState.FAILED]
     assert {pilot.error for pilot in ended} == {"ended without a word"}
     assert len(element.orders) == len(ended) + 1
 
 
-def test_a_batch_system_that_knows_nothing_ends_no_pilot(
-    house: House, element: FakeElement, provisioner: Provisioner
-) -> None:
-    provisioner.run(house.pass_())
+def test_a_batch_system_that_knows_nothing_ends_no_pilot(house: House, element: FakeElement) -> None:
+    house.take("provision")
     element.status = PilotStatus(state="unknown")
-    provisioner.run(house.pass_())
+    house.take("provision")
     assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}

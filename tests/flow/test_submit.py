@@ -66,11 +66,11 @@ def test_of_a_whole_submission_nothing_is_recorded_where_a_task_is_refused(
 ) -> None:
     house.submit({"inputs": (file("f", 5),)})
     specs = [TaskSpec(**{"name": "t", **spec}) for spec in ({}, {"inputs": (file("g", 1),)}, wrong)]  # type: ignore[arg-type]
-    submitted = submit(house.store, specs, ALICE, house.now, whole=True)
+    submitted = submit(house.runtime, specs, ALICE, whole=True)
     assert (submitted.tasks, [index for index, _ in submitted.refused]) == ([], [2])
     assert len(house.store.queries.tasks(None, None, 10, None)) == 1
     assert len(house.submit({"inputs": (file("g", 2),)}).tasks) == 1, "g is not known yet"
-    assert len(submit(house.store, specs[:1], ALICE, house.now, whole=True).tasks) == 1
+    assert len(submit(house.runtime, specs[:1], ALICE, whole=True).tasks) == 1
 
 
 def test_only_their_owner_s_tasks_read_outputs(house: House) -> None:

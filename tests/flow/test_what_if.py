@@ -256,34 +256,35 @@ def test_what_is_full_without_the_tasks_own_jobs_stays_full() -> None:
 def test_a_stored_task_is_decided_again_and_nothing_is_touched(house: House) -> None:
     house.federate(max_memory=2000)
     task = house.task(jobs=4, ram=16000)
-    house.broker()
+    house.take("broker")
     assert {job.state for job in of(house, task)} == {JobState.PENDING}
+    house.now += 5
     before = to_document(house.store.snapshots.whole(house.now, 1)), of(house, task)
-    found = what_if.run(house.store, Changes(task={"memory": 1000}), house.now + 5, task)
+    found = what_if.run(house.runtime, Changes(task={"memory": 1000}), task)
     assert (placed(found.before), placed(found.after)) == ({}, {"north-queue": 4})
-    assert (found.time, found.opened) == (house.now + 5, ("north-queue",))
+    assert (found.time, found.opened) == (house.now, ("north-queue",))
     assert (to_document(house.store.snapshots.whole(house.now, 1)), of(house, task)) == before
 
 
 def test_jobs_that_are_placed_already_are_decided_again(house: House) -> None:
     task = house.task(jobs=4)
-    house.broker()
+    house.take("broker")
     assert {job.state for job in of(house, task)} == {JobState.ACTIVATED}
-    found = what_if.run(house.store, Changes(queues={"north-queue": {"status": "offline"}}), house.now, task)
+    found = what_if.run(house.runtime, Changes(queues={"north-queue": {"status": "offline"}}), task)
     assert (placed(found.before), placed(found.after)) == ({"north-queue": 4}, {})
     (one, *_) = of(house, task)
-    alone = what_if.run(house.store, Changes(), house.now, task, one.id)
+    alone = what_if.run(house.runtime, Changes(), task, one.id)
     assert [choice.jobs for choice in alone.after] == [(one.id,)]
 
 
 def test_a_task_that_is_not_split_yet_is_decided_as_if_it_were(house: House) -> None:
     ((_, task),) = house.submit({"jobs": 4, "ram": 16000}).tasks
-    found = what_if.run(house.store, Changes(task={"ram": 100}), house.now, task)
+    found = what_if.run(house.runtime, Changes(task={"ram": 100}), task)
     assert placed(found.after) == {"north-queue": 4}
     assert of(house, task) == []
 
 
 def test_of_a_large_task_no_more_is_decided_than_a_pass_takes(house: House) -> None:
     task = house.task(jobs=1500)
-    found = what_if.run(house.store, Changes(), house.now, task)
+    found = what_if.run(house.runtime, Changes(), task)
     assert sum(len(choice.jobs) + choice.left for choice in found.after) == 1000

@@ -46,11 +46,17 @@ def test_what_failed_and_lies_nowhere_else_fails() -> None:
     assert (move.target, move.changes["error"]) == (X.FAILED, "gone; no other storage holds file1")
 
 
-def test_what_moves_is_kept_alive() -> None:
+def test_what_moves_is_kept_alive_at_a_fifth_of_the_time_out() -> None:
+    long_ago = NOW - 120
     seen = world(
         three_sites(),
-        transfers=[transfer(2, X.DELIVERING, attempt=4), transfer(1, X.DELIVERING)],
-        deliveries=[told(2, "moving", 4), told(1, "moving")],
+        transfers=[
+            transfer(2, X.DELIVERING, attempt=4, since=long_ago),
+            transfer(1, X.DELIVERING, since=0, heartbeat=long_ago),
+            transfer(3, X.DELIVERING, since=long_ago + 1),
+            transfer(4, X.DELIVERING, since=0, heartbeat=long_ago + 1),
+        ],
+        deliveries=[told(2, "moving", 4), told(1, "moving"), told(3, "moving"), told(4, "moving")],
     )
     heartbeat = Touch(kind="transfer", ids=(1, 2), attempts=(1, 4), changes={"heartbeat": NOW})
     assert observed(seen).changes == (heartbeat,)

@@ -1,7 +1,5 @@
 """The application: every route under ``/api/v1``, and how what the steps refuse is answered."""
 
-import time
-from collections.abc import Callable
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -9,7 +7,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
 from pilotage.flow.errors import PilotGone
-from pilotage.store import NoFederation, Store
+from pilotage.flow.runtime import Runtime
+from pilotage.store import NoFederation
 
 from . import federation, jobs, pilot_agent, pilots, plan, queues, tasks, tokens, transfers
 from .access import Tokens
@@ -27,12 +26,8 @@ class Health(BaseModel):
     version: str
 
 
-def create_app(
-    store: Store,
-    wake: Callable[[str], None] = lambda _: None,
-    clock: Callable[[], float] = time.time,
-) -> FastAPI:
-    """The API of a store. ``wake`` rings for a loop by name, ``clock`` tells the time in s since 1970 UTC."""
+def create_app(runtime: Runtime) -> FastAPI:
+    """The API of one Pilotage."""
     app = FastAPI(
         title="Pilotage",
         summary="A workload broker for federated computing that can say why.",
@@ -42,8 +37,8 @@ def create_app(
         redoc_url=None,
         separate_input_output_schemas=False,
     )
-    app.state.store, app.state.wake, app.state.clock = store, wake, clock
-    app.state.tokens = Tokens(store, clock)
+    app.state.runtime = runtime
+    app.state.tokens = Tokens(runtime.store, runtime.clock)
     app.add_middleware(Guard)
     _answer_faults(app)
     api = APIRouter(prefix=PREFIX)

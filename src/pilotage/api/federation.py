@@ -1,6 +1,5 @@
 """The federation as it is declared, and the world as decisions read it."""
 
-import secrets
 from dataclasses import replace
 from typing import Annotated
 
@@ -16,7 +15,7 @@ from pilotage.store import FederationRenamed
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented, faults_of
 from .documents import Declared, read
-from .parts import Clock, TheStore, Wake
+from .parts import TheRuntime, TheStore
 
 router = APIRouter(tags=["federation"])
 
@@ -35,9 +34,7 @@ def get_federation(caller: Person, store: TheStore) -> Response:
 
 
 @router.put("/federation", responses=documented(Saved))
-def put_federation(
-    body: Annotated[Declared, Body()], caller: Operator, store: TheStore, wake: Wake
-) -> Response:
+def put_federation(body: Annotated[Declared, Body()], caller: Operator, runtime: TheRuntime) -> Response:
     """Replace the federation, without a restart; nothing of one that has faults is taken."""
     federation = read(Federation, body)
     if not isinstance(federation, BadDocument) and (found := acceptance.faults(federation)):
@@ -45,18 +42,16 @@ def put_federation(
     if isinstance(federation, BadDocument):
         return answer({"detail": faults_of(federation)}, 422)
     try:
-        version = store.save_federation(federation, actor(caller))
+        version = runtime.save_federation(federation, actor(caller))
     except FederationRenamed as error:
         return answer({"detail": faults_of(BadDocument([Fault(("name",), str(error))]))}, 422)
-    for loop in ("lift", "broker", "provision", "stage"):
-        wake(loop)
     return answer({"version": version})
 
 
 @router.get("/world", dependencies=[FOR_OPERATORS], responses=documented(World, 409))
-def get_world(store: TheStore, clock: Clock) -> Response:
+def get_world(runtime: TheRuntime) -> Response:
     """All that decisions read, as of now: any of them can be made again from this."""
-    return answer(store.snapshots.whole(clock(), secrets.randbits(32)))
+    return answer(runtime.store.snapshots.whole(runtime.clock(), runtime.seeds()))
 
 
 def without_options(federation: Federation) -> Federation:

@@ -10,7 +10,7 @@ from .access import Person, may_see
 from .answers import answer, documented
 from .explanations import JobExplanation, explained_job
 from .hypotheses import Hypothesis, WhatIfAnswer
-from .parts import Clock, Id, Limit, TheStore, Width
+from .parts import Id, Limit, TheRuntime, TheStore, Width
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -31,11 +31,11 @@ def get_explanation(
 
 @router.post("/{job}/what-if", responses=documented(WhatIfAnswer, 404, 409))
 def post_what_if(
-    job: Id, body: Hypothesis, caller: Person, store: TheStore, clock: Clock, width: Width = 0
+    job: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
     """Where a job would go if brokered now, as it is and with changes; nothing is touched."""
-    task = _seen(store, caller, job).task
-    return body.answer(lambda changes: what_if.run(store, changes, clock(), task, job), width)
+    task = _seen(runtime.store, caller, job).task
+    return body.answer(lambda changes: what_if.run(runtime, changes, task, job), width)
 
 
 def _seen(store: Store, caller: Credential, job: int) -> JobDetails:

@@ -1,35 +1,26 @@
-"""What an application is made of, as its routes ask for it."""
+"""Parts of the application, as its routes ask for them."""
 
-from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
 from pydantic import Field
 
+from pilotage.flow.runtime import Runtime
 from pilotage.store import Store
 
 
+async def _runtime(request: Request) -> Runtime:
+    runtime: Runtime = request.app.state.runtime
+    return runtime
+
+
 async def _store(request: Request) -> Store:
-    store: Store = request.app.state.store
-    return store
+    runtime: Runtime = request.app.state.runtime
+    return runtime.store
 
 
-async def _clock(request: Request) -> Callable[[], float]:
-    clock: Callable[[], float] = request.app.state.clock
-    return clock
-
-
-async def _wake(request: Request) -> Callable[[str], None]:
-    wake: Callable[[str], None] = request.app.state.wake
-    return wake
-
-
+TheRuntime = Annotated[Runtime, Depends(_runtime)]
 TheStore = Annotated[Store, Depends(_store)]
-Clock = Annotated[Callable[[], float], Depends(_clock)]
-"""The time: s since 1970, UTC."""
-
-Wake = Annotated[Callable[[str], None], Depends(_wake)]
-"""Rings for one of the loops, by its name."""
 
 LARGEST_ID = 2**63 - 1
 Id = Annotated[int, Path(ge=1, le=LARGEST_ID)]

@@ -14,7 +14,7 @@ from pilotage.model.world import Report
 from .access import FOR_ANY_ROLE, PilotId
 from .agent_file import agent_file
 from .answers import answer, documented
-from .parts import LARGEST_ID, Clock, Id, Text, TheStore
+from .parts import LARGEST_ID, Id, Text, TheRuntime, TheStore
 
 router = APIRouter(prefix="/pilot", tags=["pilot"])
 
@@ -47,18 +47,16 @@ class Reason(BaseModel, extra="forbid"):
 
 
 @router.post("/match", responses=documented(MatchAnswer, 410))
-def post_match(offer: Offer, pilot: PilotId, store: TheStore, clock: Clock) -> Response:
+def post_match(offer: Offer, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Fetch the jobs of the highest claim among all that fit what is free (P13)."""
-    return answer(
-        match.match(store, pilot, offer.cores, offer.memory, offer.walltime, offer.max_jobs, clock())
-    )
+    return answer(match.match(runtime, pilot, offer.cores, offer.memory, offer.walltime, offer.max_jobs))
 
 
 @router.post("/report", responses=documented(Stops, 410))
-def post_report(body: Reports, pilot: PilotId, store: TheStore, clock: Clock) -> Response:
+def post_report(body: Reports, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Report on attempts; the same call is the pilot's heartbeat."""
     reports = [_storable(one) if "\0" in one.error else one for one in body.reports]
-    stop = report.report(store, pilot, body.holding, reports, clock())
+    stop = report.report(runtime, pilot, body.holding, reports)
     return answer(Stops(tuple(stop)))
 
 
@@ -68,9 +66,9 @@ def _storable(told: Report) -> Report:
 
 
 @router.post("/end", status_code=204, responses=documented(None, 410))
-def post_end(body: Reason, pilot: PilotId, store: TheStore, clock: Clock) -> Response:
+def post_end(body: Reason, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Say that nothing runs any more and nothing will."""
-    pilot_end.end(store, pilot, body.reason, clock())
+    pilot_end.end(runtime, pilot, body.reason)
     return Response(status_code=204)
 
 

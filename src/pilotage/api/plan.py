@@ -8,7 +8,7 @@ from pilotage.flow.calls import preview
 
 from .access import Person
 from .answers import answer, documented
-from .parts import Clock, TheStore, Width
+from .parts import TheRuntime, Width
 from .tasks import RefusedTask, Specs, refusals
 
 router = APIRouter(prefix="/plan", tags=["plan"])
@@ -24,13 +24,13 @@ class PlanAnswer(BaseModel):
 
 
 @router.post("/broker", responses=documented(PlanAnswer, 409))
-def post_broker(body: Specs, caller: Person, store: TheStore, clock: Clock, width: Width = 0) -> Response:
+def post_broker(body: Specs, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
     """Would these tasks run, where, and if not why: decided for them alone, without submitting them.
 
     422 if none could be accepted.
     """
     specs, misread = body.read()
-    planned, refused = preview.run(store, specs, caller.identity, clock())
+    planned, refused = preview.run(runtime, specs, caller.identity)
     document = PlanAnswer.model_construct(
         time=planned.time,
         seed=planned.seed,

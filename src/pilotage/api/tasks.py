@@ -20,7 +20,7 @@ from .answers import FieldFault, answer, documented, faults_of
 from .documents import Specified, read
 from .explanations import TaskExplanation, explained_task
 from .hypotheses import Hypothesis, WhatIfAnswer
-from .parts import AnyId, Clock, Id, Limit, TheStore, Wake, Width
+from .parts import AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .views import Jobs, Outputs, Tasks
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
@@ -69,7 +69,7 @@ class SubmissionAnswer(BaseModel):
 
 
 @router.post("", status_code=201, responses=documented(SubmissionAnswer, 409, status=201))
-def post_tasks(body: Submission, caller: Person, store: TheStore, clock: Clock, wake: Wake) -> Response:
+def post_tasks(body: Submission, caller: Person, runtime: TheRuntime) -> Response:
     """Submit tasks. One that is refused does not keep the others out, unless all are to be accepted or none.
 
     422 if none was accepted. At most 1000 faults are told, of every refused task one at least.
@@ -77,11 +77,9 @@ def post_tasks(body: Submission, caller: Person, store: TheStore, clock: Clock, 
     specs, misread = body.read()
     good = [spec for _, spec in specs]
     if body.whole and misread:
-        submitted = submit.examine(store, good, caller.identity)
+        submitted = submit.examine(runtime, good, caller.identity)
     else:
-        submitted = submit.submit(store, good, caller.identity, clock(), body.whole)
-    if submitted.tasks:
-        wake("split")
+        submitted = submit.submit(runtime, good, caller.identity, body.whole)
     accepted = [
         AcceptedTask(index=specs[at][0], id=id_, name=specs[at][1].name) for at, id_ in submitted.tasks
     ]
@@ -126,12 +124,11 @@ def get_task(task: Id, caller: Person, store: TheStore) -> Response:
 
 
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))
-def post_cancel(task: Id, caller: Person, store: TheStore, clock: Clock, wake: Wake) -> Response:
+def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel a task, its jobs and their transfers. One that has ended stays as it is."""
-    seen(store, caller, task)
-    cancel.cancel(store, task, "cancelled by a person", actor(caller), clock())
-    wake("stage")
-    return answer(seen(store, caller, task))
+    seen(runtime.store, caller, task)
+    cancel.cancel(runtime, task, "cancelled by a person", actor(caller))
+    return answer(seen(runtime.store, caller, task))
 
 
 @router.get("/{task}/jobs", responses=documented(Jobs, 404))
@@ -166,8 +163,8 @@ def get_explanation(
 
 @router.post("/{task}/what-if", responses=documented(WhatIfAnswer, 404, 409))
 def post_what_if(
-    task: Id, body: Hypothesis, caller: Person, store: TheStore, clock: Clock, width: Width = 0
+    task: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
     """Where a task's jobs would go if brokered now, as it is and with changes; nothing is touched."""
-    seen(store, caller, task)
-    return body.answer(lambda changes: what_if.run(store, changes, clock(), task), width)
+    seen(runtime.store, caller, task)
+    return body.answer(lambda changes: what_if.run(runtime, changes, task), width)

@@ -9,7 +9,7 @@ from pilotage.model.identity import Credential, Identity
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
-from .parts import Clock, Text, TheStore
+from .parts import Text, TheRuntime
 
 router = APIRouter(prefix="/tokens", tags=["tokens"])
 
@@ -32,9 +32,9 @@ class Token(BaseModel):
 
 
 @router.post("", status_code=201, dependencies=[FOR_OPERATORS], responses=documented(Token, status=201))
-def post_token(body: Bearer, store: TheStore, clock: Clock) -> Response:
+def post_token(body: Bearer, runtime: TheRuntime) -> Response:
     """Make a token."""
     identity = Identity(name=body.name, vo=body.vo, group=body.group, vo_role=body.vo_role)
-    expires = None if body.expires_in is None else clock() + body.expires_in
-    token = store.tokens.create(Credential(role=body.role, identity=identity, expires=expires))
+    expires = None if body.expires_in is None else runtime.clock() + body.expires_in
+    token = runtime.store.tokens.create(Credential(role=body.role, identity=identity, expires=expires))
     return answer({"token": token}, 201)

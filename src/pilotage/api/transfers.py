@@ -10,7 +10,7 @@ from pilotage.model.states import TransferState
 
 from .access import FOR_OPERATORS, Operator, actor
 from .answers import answer, documented
-from .parts import LARGEST_ID, Clock, Limit, TheStore, Wake
+from .parts import LARGEST_ID, Limit, TheRuntime, TheStore
 from .views import Transfers
 
 router = APIRouter(prefix="/transfers", tags=["transfers"])
@@ -42,11 +42,8 @@ def get_transfers(store: TheStore, state: TransferState | None = None, limit: Li
 
 
 @router.post("/priorities", responses=documented(Changed))
-def post_priorities(
-    body: Priorities, caller: Operator, store: TheStore, clock: Clock, wake: Wake
-) -> Response:
+def post_priorities(body: Priorities, caller: Operator, runtime: TheRuntime) -> Response:
     """Give transfers other priorities."""
     wanted = {item.id: item.priority for item in body.priorities}
-    changed = set_priorities(store, list(wanted.items()), actor(caller), clock())
-    wake("stage")
+    changed = set_priorities(runtime, list(wanted.items()), actor(caller))
     return answer({"changed": changed})

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Annotated, Any
 
 import typer
@@ -14,14 +15,21 @@ from .output import Json, show_json, show_lines, width
 app = typer.Typer()
 
 
-class Step(StrEnum):
-    """Steps that can decide from a saved world."""
+BROKER = "broker"
 
-    BROKER = "broker"
-    STAGE = "stage"
-    PROVISION = "provision"
-    MATCH = "match"
-    WATCH = "watch"
+
+def step_names() -> list[str]:
+    """The names of all steps, from their files: importing them would make every command slow."""
+    package = find_spec("pilotage.flow.steps")
+    places = package.submodule_search_locations if package else None
+    return sorted(module.name for module in iter_modules(places))
+
+
+def _known_step(name: str) -> str:
+    known = step_names()
+    if name not in known:
+        raise typer.BadParameter(f"there is no step {name!r}; there are {', '.join(known)}")
+    return name
 
 
 @app.command(
@@ -29,7 +37,12 @@ class Step(StrEnum):
     "pilotage plan broker --world world.yaml --json"
 )
 def plan(
-    step: Annotated[Step, typer.Argument(help="The step that decides.")],
+    step: Annotated[
+        str,
+        typer.Argument(
+            metavar="STEP", help=f"The step that decides: {', '.join(step_names())}.", callback=_known_step
+        ),
+    ],
     world: Annotated[
         Path | None, typer.Option(help="A saved world; nothing else is read, nothing is changed.")
     ] = None,
@@ -51,35 +64,35 @@ def plan(
     every fault told with its line.
     """
     if task is not None:
-        if step is not Step.BROKER:
-            raise BadInput(f"--task goes with the step broker, not with {step.value}; leave it out")
+        if step != BROKER:
+            raise BadInput(f"--task goes with the step broker, not with {step}; leave it out")
         _plan_tasks(task, world, json_output, debug)
     elif world is not None:
         _plan_step(step, world, json_output, debug)
     else:
-        remedy = "; or ask about tasks: pilotage plan broker --task FILE" if step is Step.BROKER else ""
+        remedy = "; or ask about tasks: pilotage plan broker --task FILE" if step == BROKER else ""
         raise BadInput(f"give a saved world with --world, made by pilotage world{remedy}")
 
 
-def _plan_step(step: Step, world: Path, json_output: bool, debug: bool) -> None:
+def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
     from pilotage.explain import plans
     from pilotage.federation.documents import read
-    from pilotage.flow import idle_reasons, planning
+    from pilotage.flow import planning
     from pilotage.model.documents import canonical_json
     from pilotage.model.world import World
 
     saved = read(World, world)
     with _told(step, world, debug):
-        decision = planning.plan(step.value, saved)
+        decision = planning.plan(step, saved)
     if json_output:
         typer.echo(canonical_json(decision))
     else:
-        idle = [] if decision.changes else idle_reasons.reasons(decision.step, saved)
+        idle = [] if decision.changes else planning.idle_reasons(step, saved)
         show_lines(plans.of_decision(decision, saved, idle, width()))
 
 
 @contextmanager
-def _told(step: Step, world: Path, debug: bool) -> Iterator[None]:
+def _told(step: str, world: Path, debug: bool) -> Iterator[None]:
     """Turn what goes wrong in a step into one sentence."""
     try:
         yield
@@ -130,14 +143,20 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
     from pilotage.flow.calls import preview, submit
     from pilotage.model.documents import to_document
     from pilotage.model.world import World
+    from pilotage.movers.loader import Movers
 
     world = read(World, path)
-    submitted, accepted = submit.examined(enumerate(specs), world.federation)
+    movers = Movers(lambda: None)
+    submitted, accepted = submit.examined_offline(
+        enumerate(specs),
+        world.federation,
+        lambda storage, glob: movers.for_storage(storage).scan(storage, glob),
+    )
     told = [
         {"index": index, "errors": [{"field": field, "message": message} for field, message in faults]}
         for index, faults in submitted.refused
     ]
-    with _told(Step.BROKER, path, debug):
+    with _told(BROKER, path, debug):
         found = preview.preview(world, accepted, None)
     tasks = [
         to_document(PlannedTask.of(task.index, task.name, task.jobs, task.choices, width()))

@@ -1,117 +1,189 @@
-"""Deliveries under way in this process: threads that move bytes, and what has become of them."""
+"""Deliveries of this process: movers start them, the next pass reads what became of them."""
 
 import logging
-import queue
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 
-from pilotage import movers
-from pilotage.model.decision import Change, Touch
-from pilotage.model.federation import StagingConstants
-from pilotage.model.work import Transfer
-from pilotage.staging import retries
+from pilotage.model.federation import Storage
+from pilotage.model.observations import DeliverySighting
+from pilotage.model.work import InputFile, Transfer
+from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Movers, Started
+
+from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
 
-GRACE = 5.0
-"""How long deliveries have to give up when they are stopped, in s; one that hangs is left behind."""
-
-
-class Withdrawn(Exception):
-    """The transfer was taken away while its bytes were under way."""
+Key = tuple[int, int]
+"""A transfer and its attempt."""
 
 
 @dataclass(slots=True)
-class _Delivery:
-    transfer: Transfer
-    order: movers.Delivery
-    sources: tuple[str, ...]
-    constants: StagingConstants
-    progressed: float = field(default_factory=time.time)
-    withdrawn: bool = False
+class _Moving:
+    """A delivery that a mover has taken. ``told`` is how many of its bytes were reported last."""
+
+    mover: Mover
+    reference: str = ""
+    told: int = -1
 
 
 class Deliveries:
-    """Runs deliveries side by side. Their ends are collected by :meth:`ended`, a change for each."""
+    """Deliveries of one process. Nothing here blocks: movers are called by workers.
 
-    def __init__(self, on_end: Callable[[], None]) -> None:
-        self._on_end = on_end
-        self._ended: queue.SimpleQueue[Change] = queue.SimpleQueue()
+    News are kept until a pass has committed them: :meth:`news` is read into its world, :meth:`forget` follows
+    its commit. ``on_news`` is called when there is something to read.
+    """
+
+    def __init__(self, movers: Movers, workers: WorkersPort, on_news: Callable[[], None]) -> None:
+        self._movers = movers
+        self._workers = workers
+        self._on_news = on_news
         self._lock = threading.Lock()
-        self._running: dict[tuple[int, int], _Delivery] = {}
+        self._moving: dict[Key, _Moving] = {}
+        self._news: dict[Key, DeliverySighting] = {}
+        self._polling: set[int] = set()
 
-    def start(
-        self,
-        transfer: Transfer,
-        order: movers.Delivery,
-        sources: tuple[str, ...],
-        constants: StagingConstants,
-    ) -> None:
-        """Begin a delivery; ``sources`` are the storages to try next should it fail."""
-        delivery = _Delivery(transfer, order, sources, constants)
+    def start(self, orders: Sequence[Delivery]) -> None:
+        """Begin deliveries, those of one mover together."""
+        by_mover: dict[int, tuple[Mover, list[Delivery]]] = {}
+        for order in orders:
+            try:
+                mover = self._movers.for_delivery(order.source.url, order.destination.url)
+            except LookupError as error:
+                self._tell([_failed(order, str(error))])
+                continue
+            by_mover.setdefault(id(mover), (mover, []))[1].append(order)
+            with self._lock:
+                self._moving[order.transfer, order.attempt] = _Moving(mover)
+        for mover, taken in by_mover.values():
+            self._start(mover, taken)
+
+    def refuse(self, transfer: Transfer, error: str) -> None:
+        """Tell of a transfer that no order can be made of."""
+        self._tell(
+            [DeliverySighting(transfer=transfer.id, attempt=transfer.attempt, state="failed", error=error)]
+        )
+
+    def news(self) -> tuple[DeliverySighting, ...]:
+        """What became of deliveries, or that their bytes move, by transfer; asks the movers for more."""
+        for mover in {id(moving.mover): moving.mover for moving in self._copied().values()}.values():
+            self._poll(mover)
         with self._lock:
-            self._running[transfer.id, transfer.attempt] = delivery
-        # A thread of its own, which nothing waits for: a storage may hang for ever.
-        name = f"mover-{transfer.id}"
-        threading.Thread(target=self._run, args=(delivery,), name=name, daemon=True).start()
+            return tuple(self._news[key] for key in sorted(self._news))
 
-    def ended(self) -> tuple[Change, ...]:
-        """What became of the deliveries that have ended since the last call."""
-        return tuple(self._ended.get_nowait() for _ in range(self._ended.qsize()))
-
-    def alive(self, now: float) -> Touch | None:
-        """A heartbeat for those whose bytes moved lately; None where there are none."""
+    def forget(self, news: Collection[DeliverySighting]) -> None:
+        """Drop news that a commit has taken account of."""
         with self._lock:
-            moving = sorted(
-                key
-                for key, delivery in self._running.items()
-                if now - delivery.progressed < delivery.constants.delivery_timeout
-            )
-        if not moving:
-            return None
-        ids, attempts = zip(*moving, strict=True)
-        return Touch(kind="transfer", ids=ids, attempts=attempts, changes={"heartbeat": now})
+            for one in news:
+                key = (one.transfer, one.attempt)
+                if self._news.get(key) == one:
+                    del self._news[key]
 
-    def withdraw_all_but(self, ids: set[int]) -> None:
-        """Give up the deliveries whose transfers are not this process's any more."""
-        with self._lock:
-            for (id_, _), delivery in self._running.items():
-                delivery.withdrawn = delivery.withdrawn or id_ not in ids
+    def withdraw_all_but(self, transfers: Collection[Transfer]) -> None:
+        """Give up the deliveries whose transfers were taken away, by transfer and attempt."""
+        kept = {(transfer.id, transfer.attempt) for transfer in transfers}
+        for key, moving in self._copied().items():
+            if key not in kept and moving.reference:
+                with self._lock:
+                    self._moving.pop(key, None)
+                self._workers.call(_place(moving.mover), _cancel(moving.mover, [moving.reference]))
+
+    def scan(self, storage: Storage, glob: str, time_limit: float) -> list[InputFile]:
+        """All files of a storage that match. Raises StorageError, TimeoutError or OSError."""
+        mover = self._movers.for_storage(storage)
+        return self._workers.call(storage.name, lambda: mover.scan(storage, glob), time_limit).result()
+
+    def remove(self, storage: Storage, prefix: str) -> None:
+        """Delete a folder of a storage's scratch area, some time; a failure is logged."""
+
+        def done(future: "Future[None]") -> None:
+            if (error := future.exception()) is not None:
+                log.warning("storage %s: %s is left behind: %s", storage.name, prefix, error)
+
+        mover = self._movers.for_storage(storage)
+        self._workers.call(storage.name, lambda: mover.remove(storage, prefix)).add_done_callback(done)
 
     def stop(self) -> None:
-        """Give everything up, and wait a little for it."""
-        self.withdraw_all_but(set())
-        end = time.monotonic() + GRACE
-        while self._running and time.monotonic() < end:
-            time.sleep(0.02)
+        """Give everything up: whoever runs next takes it up again."""
+        self._movers.close()
 
-    def _run(self, delivery: _Delivery) -> None:
-        def progress(_: int) -> None:
-            delivery.progressed = time.time()
-            if delivery.withdrawn:
-                raise Withdrawn
+    def _copied(self) -> dict[Key, _Moving]:
+        with self._lock:
+            return dict(self._moving)
 
-        change: Change | None = None
-        try:
-            movers.deliver(delivery.order, progress)
-            movers.cleanup(delivery.order)
-            change = retries.after_delivery(delivery.transfer, time.time())
-        except movers.StorageError as error:
-            if not delivery.withdrawn:
-                change = self._failed(delivery, str(error))
-        except Exception as error:
-            log.exception("transfer %d: unexpected fault", delivery.transfer.id)
-            change = self._failed(delivery, f"{type(error).__name__}: {error}")
-        finally:
+    def _tell(self, news: Sequence[DeliverySighting]) -> None:
+        with self._lock:
+            for one in news:
+                key = (one.transfer, one.attempt)
+                self._news[key] = one
+                if one.state != "moving":
+                    self._moving.pop(key, None)
+        if any(one.state != "moving" for one in news):
+            self._on_news()
+
+    def _start(self, mover: Mover, orders: Sequence[Delivery]) -> None:
+        def done(future: "Future[Sequence[Started]]") -> None:
+            error = future.exception()
+            if error is not None:
+                self._tell([_failed(order, f"{error!r}") for order in orders])
+                return
+            failed: list[DeliverySighting] = []
             with self._lock:
-                del self._running[delivery.transfer.id, delivery.transfer.attempt]
-        if change is not None:
-            self._ended.put(change)
-            self._on_end()
+                for order, answer in zip(orders, future.result(), strict=True):
+                    moving = self._moving.get((order.transfer, order.attempt))
+                    if answer.error:
+                        failed.append(_failed(order, answer.error))
+                    elif moving is not None:
+                        moving.reference = answer.reference
+            self._tell(failed)
+            self._on_news()
 
-    def _failed(self, delivery: _Delivery, error: str) -> Change:
-        return retries.after_failure(
-            delivery.transfer, error, time.time(), delivery.constants, delivery.sources
-        )
+        self._workers.call(_place(mover), lambda: mover.start(orders)).add_done_callback(done)
+
+    def _poll(self, mover: Mover) -> None:
+        """Ask a mover about all that it has, unless the last question is not answered yet."""
+        keys = {
+            moving.reference: key
+            for key, moving in self._copied().items()
+            if moving.mover is mover and moving.reference
+        }
+        with self._lock:
+            if id(mover) in self._polling or not keys:
+                return
+            self._polling.add(id(mover))
+
+        def done(future: "Future[Mapping[str, DeliveryStatus]]") -> None:
+            with self._lock:
+                self._polling.discard(id(mover))
+            if (error := future.exception()) is not None:
+                log.warning("%s: its deliveries cannot be seen: %r", _place(mover), error)
+                return
+            found = future.result().items()
+            self._tell([news for reference, status in found for news in self._told(keys[reference], status)])
+
+        self._workers.call(_place(mover), lambda: mover.poll(keys)).add_done_callback(done)
+
+    def _told(self, key: Key, status: DeliveryStatus) -> list[DeliverySighting]:
+        """What a status says that was not known: an end, or bytes that moved."""
+        with self._lock:
+            moving = self._moving.get(key)
+            if moving is None or status.state == "unknown":
+                return []
+            if status.state == "moving":
+                if status.bytes == moving.told:
+                    return []
+                moving.told = status.bytes
+        return [DeliverySighting(transfer=key[0], attempt=key[1], state=status.state, error=status.error)]
+
+
+def _failed(order: Delivery, error: str) -> DeliverySighting:
+    return DeliverySighting(transfer=order.transfer, attempt=order.attempt, state="failed", error=error)
+
+
+def _place(mover: Mover) -> str:
+    return f"mover {mover.abilities.name}"
+
+
+def _cancel(mover: Mover, references: Sequence[str]) -> Callable[[], None]:
+    return lambda: mover.cancel(references)

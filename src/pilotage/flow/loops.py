@@ -1,38 +1,35 @@
-"""The loops: each takes one step again and again, alone or beside the others."""
+"""Loops: one thread for each step, which takes pass after pass while there is something to do."""
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 
-from pilotage.store import NoFederation, Store
+from pilotage.store import NoFederation
 
-from .step import Pass
-from .wakeups import Bells
+from .runtime import Runtime
+from .step import Step, take
 
 log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE = 0.01
-"""Between two passes of a loop, in s: what comes in meanwhile is taken together."""
+"""Seconds between two passes of a loop: what arrives meanwhile is taken together."""
 
 LONGEST_PAUSE = 86400.0
-"""A loop looks once a day at least, in s, whatever the federation says."""
+"""Seconds between two passes at most, whatever period the federation asks for."""
 
-AFTER_A_FAULT = 2.0
-"""How long a loop waits after an unexpected fault, in s, before it looks again."""
-
-Run = Callable[[Pass], int]
+PAUSE_AFTER_FAULT = 2.0
+"""Seconds that a loop waits after a pass failed."""
 
 
 class Loops:
-    """One thread a loop. A pass that changed something is followed by another at once."""
+    """The loops of some steps. A pass that changed something is followed by another at once."""
 
-    def __init__(self, store: Store, runs: Mapping[str, Run], bells: Bells) -> None:
-        self._store = store
-        self._bells = bells
+    def __init__(self, runtime: Runtime, steps: Sequence[Step]) -> None:
+        self._runtime = runtime
         self._stopping = threading.Event()
         self._threads = [
-            threading.Thread(target=self._loop, args=(name, run), name=f"loop-{name}", daemon=True)
-            for name, run in runs.items()
+            threading.Thread(target=self._loop, args=(step,), name=f"loop-{step.name}", daemon=True)
+            for step in steps
         ]
 
     def start(self) -> None:
@@ -43,24 +40,24 @@ class Loops:
     def stop(self) -> None:
         """Let every loop finish its pass, and wait for it."""
         self._stopping.set()
-        self._bells.ring_all()
+        self._runtime.wakeups.wake_all()
         for thread in self._threads:
             thread.join()
 
-    def _loop(self, name: str, run: Run) -> None:
+    def _loop(self, step: Step) -> None:
         while not self._stopping.is_set():
-            changed, period = self._pass(name, run)
+            changed, period = self._pass(step)
             self._stopping.wait(SHORTEST_PAUSE)
             if not changed:
-                self._bells.wait(name, min(period, LONGEST_PAUSE))
+                self._runtime.wakeups.wait(step.name, min(period, LONGEST_PAUSE))
 
-    def _pass(self, name: str, run: Run) -> tuple[int, float]:
-        """One pass; a fault is logged and the world looked at anew, for nothing is kept between passes."""
+    def _pass(self, step: Step) -> tuple[int, float]:
+        """Take one pass. A fault is logged; the next pass starts from the store, for nothing is kept."""
         try:
-            loops = self._store.federation().loops
-            return run(Pass.begin(loops.batch)), loops.period
+            loops = self._runtime.store.federation().loops
+            return take(step, self._runtime, self._runtime.begin(loops.batch)), loops.period
         except NoFederation:
-            return 0, AFTER_A_FAULT
+            return 0, PAUSE_AFTER_FAULT
         except Exception:
-            log.exception("loop %s: this pass failed, the next one starts from the store", name)
-            return 0, AFTER_A_FAULT
+            log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
+            return 0, PAUSE_AFTER_FAULT

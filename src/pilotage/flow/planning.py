@@ -1,53 +1,48 @@
-"""Any decision, made from a saved world, without touching anything."""
+"""Make any step's decision from a saved world, touching nothing."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pilotage.model.decision import Change, Choice, Decision, Move
 from pilotage.model.world import World
-from pilotage.pilots import director, matcher
-from pilotage.staging import settle, shares
-from pilotage.watchdog import timeouts
 
-from .steps import broker, lift
+from .brokerages import Brokerages
+from .steps import step
 
 
-def plan(step: str, world: World) -> Decision:
-    """What the step decides from this world. Raises KeyError for a step that is not in :data:`STEPS`."""
-    return STEPS[step](world)
+def plan(name: str, world: World) -> Decision:
+    """What a step decides from this world: all its phases as one decision. Raises KeyError."""
+    phases = step(name).phases(world, Brokerages())
+    return joined(name, world, [phase.decide(world) for phase in phases])
 
 
-def _broker(world: World) -> Decision:
-    """What is defined is brokered, and of what is pending that which would be placed is defined (B37)."""
-    return joined("broker", world, [*broker.decisions(world), lift.lifted(world)])
+def idle_reasons(name: str, world: World) -> list[str]:
+    """Why the step changes nothing in this world. Raises KeyError."""
+    return list(step(name).idle(world))
 
 
-def _stage(world: World) -> Decision:
-    return joined("stage", world, [settle.settle(world), shares.start(world)])
-
-
-def joined(step: str, world: World, decisions: list[Decision]) -> Decision:
+def joined(name: str, world: World, decisions: list[Decision]) -> Decision:
     """Several decisions from one world as one; the choices that moves point at are counted on."""
     changes: list[Change] = []
     choices: list[Choice] = []
+    notes: dict[str, object] = {}
     for decision in decisions:
-        changes.extend(_shifted(change, len(choices)) for change in decision.changes)
+        changes.extend(_shifted(decision.changes, len(choices)))
         choices.extend(decision.choices)
+        notes.update(decision.notes)
     return Decision(
-        step=step, time=world.time, seed=world.seed, changes=tuple(changes), choices=tuple(choices)
+        step=name,
+        time=world.time,
+        seed=world.seed,
+        changes=tuple(changes),
+        choices=tuple(choices),
+        notes=notes,
     )
 
 
-def _shifted(change: Change, by: int) -> Change:
-    if isinstance(change, Move) and change.choice is not None:
-        return replace(change, choice=change.choice + by)
-    return change
-
-
-STEPS: dict[str, Callable[[World], Decision]] = {
-    "broker": _broker,
-    "stage": _stage,
-    "provision": director.provision,
-    "match": matcher.match,
-    "watch": timeouts.watch,
-}
+def _shifted(changes: tuple[Change, ...], by: int) -> Iterator[Change]:
+    for change in changes:
+        if isinstance(change, Move) and change.choice is not None:
+            yield replace(change, choice=change.choice + by)
+        else:
+            yield change

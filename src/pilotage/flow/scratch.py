@@ -1,23 +1,23 @@
-"""What attempts that ended badly left at their sites is removed."""
+"""Remove what attempts that ended badly left in their scratch areas."""
 
-import logging
+from typing import TYPE_CHECKING
 
-from pilotage import movers
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.paths import scratch_path
 from pilotage.model.states import JobState
 from pilotage.model.world import World
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from .runtime import Runtime
 
 _LEAVE_SOMETHING = (JobState.STARTING, JobState.RUNNING, JobState.HOLDING, JobState.TRANSFERRING)
 """States of an attempt that may have left something in its scratch area."""
 
 
-def clear(world: World, decision: Decision, committed: Committed) -> None:
-    """Remove the scratch areas of the attempts that a committed decision ended.
+def clear(runtime: "Runtime", world: World, decision: Decision, committed: Committed) -> None:
+    """Remove the scratch areas of the attempts that a committed decision ended, some time.
 
-    One that cannot be removed is in nobody's way: no other attempt has the same. It is logged.
+    One that cannot be removed is in nobody's way: no other attempt has the same.
     """
     jobs = {job.id: job for job in world.jobs if job.state in _LEAVE_SOMETHING}
     queues = {queue.name: queue.storage for queue in world.federation.queues}
@@ -27,9 +27,6 @@ def clear(world: World, decision: Decision, committed: Committed) -> None:
             continue
         for job in (jobs[id_] for id_ in ids if id_ in jobs):
             storage = storages.get(queues.get(job.queue, ""))
-            if storage is None:
-                continue
-            try:
-                movers.remove(storage, scratch_path(world.federation.name, job.id, job.attempt))
-            except movers.StorageError as error:
-                log.warning("job %d: its scratch area is left: %s", job.id, error)
+            if storage is not None:
+                path = scratch_path(world.federation.name, job.id, job.attempt)
+                runtime.deliveries.remove(storage, path)

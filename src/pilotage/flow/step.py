@@ -1,37 +1,100 @@
-"""What every pass of a step is given, and how its decision is committed."""
+"""Declarations of steps, from which loops, wake-ups, plans and documentation derive, and how to take one."""
 
-import secrets
-import time
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pilotage.model.decision import Decision
-from pilotage.store import Store
+from pilotage.model.decision import Committed, Decision
+from pilotage.model.states import Kind, State
+from pilotage.model.world import World
+
+from .brokerages import Brokerages
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One pass: its time (s since 1970, UTC), its random seed, and how many records it may take."""
+    """One pass of a step: its time (s since 1970, UTC), its random seed, and how many records it may take."""
 
     time: float
     seed: int
     batch: int
 
-    @classmethod
-    def begin(cls, batch: int) -> "Pass":
-        """A pass that starts now."""
-        return cls(time.time(), new_seed(), batch)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """One policy of a step.
+
+    ``actor`` is named in the events of what it moves. ``act`` does, through ports and without blocking, what
+    follows from what was committed of its decision; it is called after every commit, also of an empty one.
+    """
+
+    actor: str
+    decide: Callable[[World], Decision]
+    act: Callable[["Runtime", World, Decision, Committed], None] | None = None
 
 
-def new_seed() -> int:
-    """A seed for a world: it is stored with the decision, so that the decision can be made again."""
-    return secrets.randbits(32)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a job's way.
+
+    ``place`` orders the steps in lists. ``reads`` takes the snapshot; a step without it is asked for by
+    pilots and has no loop. ``phases`` are its policies for a world, in order; with ``rereads`` each of them
+    sees what the one before it has changed. ``wakes_on`` are the states of records that give it something to
+    do, and ``idle`` says why it changes nothing in a world.
+    """
+
+    name: str
+    place: int
+    summary: str
+    phases: Callable[[World, Brokerages], Sequence[Phase]]
+    idle: Callable[[World], Iterator[str]]
+    reads: Callable[["Runtime", Pass], World] | None = None
+    rereads: bool = False
+    wakes_on: frozenset[tuple[Kind, State]] = frozenset()
+
+    @property
+    def has_loop(self) -> bool:
+        """Whether a loop takes this step."""
+        return self.reads is not None
 
 
-def take(store: Store, decision: Decision, actor: str) -> int:
-    """Commit a decision; returns how many records were moved or made."""
-    if not decision.changes and not decision.choices:
-        return 0
-    committed = store.commit(decision, actor)
+def always(*phases: Phase) -> Callable[[World, Brokerages], Sequence[Phase]]:
+    """The same phases for every world."""
+    return lambda _world, _brokerages: phases
+
+
+def take(step: Step, runtime: "Runtime", now: Pass) -> int:
+    """Take one pass of a step; returns how many records were moved or made.
+
+    A policy that fails is logged and keeps only its own records waiting.
+    """
+    if step.reads is None:
+        raise ValueError(f"step {step.name} has no pass of its own")
+    world = step.reads(runtime, now)
+    changed = 0
+    for number, phase in enumerate(step.phases(world, runtime.brokerages)):
+        if number and step.rereads:
+            world = step.reads(runtime, now)
+        try:
+            decision = phase.decide(world)
+        except Exception:
+            log.exception("step %s: the policy of %s failed; what it decides waits", step.name, phase.actor)
+            continue
+        committed = runtime.store.commit(decision, phase.actor)
+        changed += records_changed(committed)
+        if phase.act is not None:
+            phase.act(runtime, world, decision, committed)
+    return changed
+
+
+def records_changed(committed: Committed) -> int:
+    """How many records a commit moved, touched or made."""
     moved = sum(len(ids) for ids in committed.accepted)
     made = sum(1 for ids in committed.created for record in ids if record is not None)
     return moved + made

@@ -1,59 +1,57 @@
-"""Which loop is woken by which change: loops of one process need not wait for their period."""
+"""Wake-ups: a commit wakes the loops of the steps that it gives something to do, before their period ends."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterable
 
 from pilotage.model.decision import KINDS, Change, Committed, Create, Creation, Decision, Move
-from pilotage.model.states import FIRST, JobState, Kind, PilotState, State, TaskState, TransferState
+from pilotage.model.states import FIRST, Kind, State
 
-WAKES: dict[tuple[Kind, State], tuple[str, ...]] = {
-    ("task", TaskState.REGISTERED): ("split",),
-    ("job", JobState.DEFINED): ("broker",),
-    ("job", JobState.SENT): ("broker",),
-    ("job", JobState.RUNNING): ("broker",),
-    ("job", JobState.ACTIVATED): ("provision",),
-    ("job", JobState.HOLDING): ("stage",),
-    ("job", JobState.MERGING): ("finish",),
-    ("job", JobState.FINISHED): ("finish",),
-    ("job", JobState.FAILED): ("finish",),
-    ("transfer", TransferState.QUEUED): ("stage",),
-    ("transfer", TransferState.FINISHING): ("stage",),
-    ("transfer", TransferState.FAILED): ("stage",),
-    ("pilot", PilotState.FINISHED): ("provision", "watch"),
-    ("pilot", PilotState.FAILED): ("provision", "watch"),
-}
+from .step import Step
 
 
-class Bells:
-    """A bell for each loop; :meth:`ring_for` listens to a store's commits."""
+class Wakeups:
+    """One event for each step's loop; :meth:`committed` listens to a store's commits."""
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._bells = {name: threading.Event() for name in names}
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self._events: dict[str, threading.Event] = {}
+        self._steps: dict[tuple[Kind, State], list[str]] = defaultdict(list)
+        for step in steps:
+            self._events[step.name] = threading.Event()
+            for subject in step.wakes_on:
+                self._steps[subject].append(step.name)
 
-    def ring(self, name: str) -> None:
-        """Wake a loop, if it runs here."""
-        if name in self._bells:
-            self._bells[name].set()
+    def wake(self, name: str) -> None:
+        """Wake the loop of a step; without one here nothing happens."""
+        if name in self._events:
+            self._events[name].set()
 
-    def ring_all(self) -> None:
+    def wake_all(self) -> None:
         """Wake every loop."""
-        for bell in self._bells.values():
-            bell.set()
+        for event in self._events.values():
+            event.set()
 
     def wait(self, name: str, timeout: float) -> None:
-        """Sleep until the loop's bell rings, or for ``timeout`` s; the bell is silent afterwards."""
-        self._bells[name].wait(timeout)
-        self._bells[name].clear()
+        """Sleep until the step is woken, or for ``timeout`` s. Waiting again needs another wake-up."""
+        self._events[name].wait(timeout)
+        self._events[name].clear()
 
-    def ring_for(self, decision: Decision, committed: Committed) -> None:
-        """Wake the loops that a committed decision gives something to do."""
+    def is_woken(self, name: str) -> bool:
+        """Tell, once for each wake-up, whether a step was woken; nothing is waited for."""
+        woken = self._events[name].is_set()
+        self._events[name].clear()
+        return woken
+
+    def committed(self, decision: Decision, committed: Committed) -> None:
+        """Wake the steps for which a commit made work."""
         for change, accepted in zip(decision.changes, committed.accepted, strict=True):
             for subject in _subjects(change, bool(accepted)):
-                for name in WAKES.get(subject, ()):
-                    self.ring(name)
+                for name in self._steps.get(subject, ()):
+                    self.wake(name)
 
 
 def _subjects(change: Change, accepted: bool) -> set[tuple[Kind, State]]:
+    """The kinds and states that a change brought records into."""
     if isinstance(change, Create):
         return _made(change.records)
     if isinstance(change, Move) and accepted:

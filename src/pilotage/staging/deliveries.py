@@ -50,7 +50,12 @@ def _failures(world: World, failed: Iterable[Transfer], errors: dict[int, str]) 
 
 
 def _heartbeats(world: World, moving: Iterable[Transfer]) -> list[Change]:
-    ordered = sorted(moving, key=lambda transfer: transfer.id)
+    """At a fifth of the time-out: any pass may tell of bytes that moved."""
+    oldest = world.time - world.federation.staging.delivery_timeout / 5
+    ordered = sorted(
+        (t for t in moving if (t.since if t.heartbeat is None else t.heartbeat) <= oldest),
+        key=lambda transfer: transfer.id,
+    )
     if not ordered:
         return []
     ids, attempts = tuple(t.id for t in ordered), tuple(t.attempt for t in ordered)

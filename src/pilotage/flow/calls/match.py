@@ -1,47 +1,43 @@
-"""A pilot asks for work and is handed the jobs of the highest claim (P13)."""
+"""Hand a pilot that asks for work the jobs of the highest claim (P13)."""
 
-import threading
 from collections import defaultdict
 from collections.abc import Sequence
 
 from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Work
 from pilotage.flow.errors import PilotGone
-from pilotage.flow.step import new_seed
+from pilotage.flow.runtime import Runtime
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.paths import scratch_path
 from pilotage.model.states import LIVE_PILOTS, JobState
 from pilotage.model.work import File, Job, JobKind, Pilot, Task
 from pilotage.model.world import MatchRequest, World
 from pilotage.pilots import matcher
-from pilotage.store import Store
-
-_ONE_AT_A_TIME = threading.Lock()
-"""Within a process two matches would only choose the same jobs; between processes the commit decides."""
 
 PATIENCE = 2.0
-"""How long a pilot waits for its turn, in s; then it is told to ask again, so that reports get through."""
+"""Seconds that a pilot waits for its turn; then it is told to ask again, so that reports get through."""
 
 TRIES = 3
 
 
 def match(
-    store: Store, pilot: int, cores: int, memory: float, walltime: float, max_jobs: int, now: float
+    runtime: Runtime, pilot: int, cores: int, memory: float, walltime: float, max_jobs: int
 ) -> MatchAnswer:
     """Hand a pilot what it can run now, nothing if there is nothing. Raises :class:`PilotGone`."""
+    store = runtime.store
     record = store.queries.pilot(pilot)
     if record is None or record.state not in LIVE_PILOTS:
         raise PilotGone(pilot)
     request = _request(record, cores, memory, walltime, max_jobs)
-    if not _ONE_AT_A_TIME.acquire(timeout=PATIENCE):
+    if not runtime.matching.acquire(timeout=PATIENCE):
         return _answer(store.federation(), ())
     try:
         for _ in range(TRIES):
-            world = store.snapshots.for_match(now, new_seed(), (request,))
-            given, handed_back = _commit(store, world, pilot)
+            world = store.snapshots.for_match(runtime.clock(), runtime.seeds(), (request,))
+            given, handed_back = _commit(runtime, world, pilot)
             if given or not handed_back:
                 break
     finally:
-        _ONE_AT_A_TIME.release()
+        runtime.matching.release()
     return _answer(world.federation, _works(world, request.queue, given))
 
 
@@ -58,9 +54,9 @@ def _request(pilot: Pilot, cores: int, memory: float, walltime: float, max_jobs:
     )
 
 
-def _commit(store: Store, world: World, pilot: int) -> tuple[set[int], int]:
+def _commit(runtime: Runtime, world: World, pilot: int) -> tuple[set[int], int]:
     decision = matcher.match(world)
-    committed = store.commit(decision, f"pilot:{pilot}")
+    committed = runtime.store.commit(decision, f"pilot:{pilot}")
     given = {
         id_
         for change, ids in zip(decision.changes, committed.accepted, strict=True)

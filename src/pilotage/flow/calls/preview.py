@@ -1,17 +1,16 @@
-"""Would a task run, where, and if not why: decided before it is submitted, without touching anything."""
+"""Decide where tasks would run before they are submitted, touching nothing."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pilotage.flow import planning
-from pilotage.flow.step import new_seed
+from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Choice
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import File, InputFile, Job, NewJob, Replica, Task, TaskSpec
 from pilotage.model.world import World
-from pilotage.store import Store
 from pilotage.tasks import splitting
 
 from . import submit
@@ -42,12 +41,12 @@ class Preview:
 
 
 def run(
-    store: Store, specs: Iterable[tuple[int, TaskSpec]], owner: Identity, now: float
+    runtime: Runtime, specs: Iterable[tuple[int, TaskSpec]], owner: Identity
 ) -> tuple[Preview, list[tuple[int, list[Fault]]]]:
     """What would become of these tasks now, by index, and why those that cannot be accepted cannot."""
-    submitted, accepted = submit.examined(specs, store.federation(), owner, store)
-    # Without jobs: what others wait for is nobody's business here, and has its turn first or later.
-    world = store.snapshots.for_broker(now, new_seed(), limit=0)
+    submitted, accepted = submit.examined(runtime, specs, owner)
+    # Without jobs: those of others are nobody's business here, and have their turn before or after.
+    world = runtime.store.snapshots.for_broker(runtime.clock(), runtime.seeds(), limit=0)
     return preview(world, accepted, owner), submitted.refused
 
 

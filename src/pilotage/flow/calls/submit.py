@@ -1,65 +1,81 @@
-"""Tasks are accepted: their inputs looked up, checked against the federation, and recorded."""
+"""Accept tasks: look up their inputs, check them against the federation, and record them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from pilotage import movers
 from pilotage.federation import checks
 from pilotage.federation.faults import field_name
-from pilotage.flow.step import new_seed
+from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Create, Creation, Decision
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.paths import is_output, maker
 from pilotage.model.work import File, InputFile, InputPattern, NewTask, Replica, TaskSpec
+from pilotage.ports.moving import StorageError
 from pilotage.store import FileConflict, Store
 
 Fault = tuple[str, str]
+Scan = Callable[[Storage, str], list[InputFile]]
+
+SCAN_TIME = 30.0
+"""Seconds that looking up one pattern of inputs may take."""
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """What became of the tasks, by their index in the submission: ids, or (field, message) for each fault."""
+class SubmissionOutcome:
+    """Tasks by their index in the submission: ids of those accepted, (field, message) of each fault of
+    others.
+    """
 
     tasks: list[tuple[int, int]] = field(default_factory=list)
     refused: list[tuple[int, list[Fault]]] = field(default_factory=list)
 
 
 def submit(
-    store: Store, specs: Sequence[TaskSpec], owner: Identity, now: float, whole: bool = False
-) -> Submitted:
+    runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity, whole: bool = False
+) -> SubmissionOutcome:
     """Accept each task that can be accepted; one that cannot does not keep the others out.
 
     With ``whole`` all are accepted or none: nothing is recorded where any is refused.
     """
-    submitted, accepted = examined(enumerate(specs), store.federation(), owner, store)
+    submitted, accepted = examined(runtime, enumerate(specs), owner)
     if not (whole and submitted.refused):
-        _record(store, accepted, owner, now, submitted, whole)
+        _record(runtime, accepted, owner, submitted, whole)
     return submitted
 
 
-def examine(store: Store, specs: Sequence[TaskSpec], owner: Identity) -> Submitted:
+def examine(runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity) -> SubmissionOutcome:
     """What would be refused, as far as that shows without recording anything."""
-    return examined(enumerate(specs), store.federation(), owner, store)[0]
+    return examined(runtime, enumerate(specs), owner)[0]
 
 
 def examined(
+    runtime: Runtime, specs: Iterable[tuple[int, TaskSpec]], owner: Identity
+) -> tuple[SubmissionOutcome, list[tuple[int, TaskSpec]]]:
+    """The tasks that are refused, and the other tasks by index, their inputs looked up."""
+    return examined_offline(
+        specs,
+        runtime.store.federation(),
+        partial(runtime.deliveries.scan, time_limit=SCAN_TIME),
+        lambda spec, federation: (
+            _faults(spec, federation, owner) or _foreign(runtime.store, spec, federation, owner)
+        ),
+    )
+
+
+def examined_offline(
     specs: Iterable[tuple[int, TaskSpec]],
     federation: Federation,
-    owner: Identity | None = None,
-    store: Store | None = None,
-) -> tuple[Submitted, list[tuple[int, TaskSpec]]]:
-    """What is refused, and the other tasks by index, their inputs looked up.
-
-    Without an ``owner`` a task may be of any VO; without a ``store`` nobody knows whose outputs it reads.
-    """
-    submitted = Submitted()
+    scan: Scan,
+    faults_of: Callable[[TaskSpec, Federation], list[Fault]] | None = None,
+) -> tuple[SubmissionOutcome, list[tuple[int, TaskSpec]]]:
+    """The same without a store, where tasks may be of any VO. ``scan`` finds the files of a pattern."""
+    submitted = SubmissionOutcome()
     accepted: list[tuple[int, TaskSpec]] = []
     for index, spec in specs:
-        resolved, faults = _resolve(spec, federation)
-        faults = faults or _faults(resolved, federation, owner)
-        if owner and store:
-            faults = faults or _foreign(store, resolved, owner, federation.name)
+        resolved, faults = _resolve(spec, federation, scan)
+        faults = faults or (faults_of or _faults)(resolved, federation)
         if faults:
             submitted.refused.append((index, faults))
         else:
@@ -67,15 +83,15 @@ def examined(
     return submitted, accepted
 
 
-def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None) -> list[Fault]:
+def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None = None) -> list[Fault]:
     found = checks.check_task(spec, federation, owner)
     return [(field_name(path), message) for path, message in found]
 
 
-def _foreign(store: Store, spec: TaskSpec, owner: Identity, instance: str) -> list[Fault]:
+def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
     """Refuse outputs of tasks that are not the owner's, or another instance's: one for each task."""
     names = (file.name for file in spec.inputs if isinstance(file, InputFile))
-    outputs = {maker(instance, name): name for name in names if is_output(name)}
+    outputs = {maker(federation.name, name): name for name in names if is_output(name)}
     faults: list[Fault] = []
     for number, name in outputs.items():
         task = None if number is None else store.queries.task(number)
@@ -85,11 +101,10 @@ def _foreign(store: Store, spec: TaskSpec, owner: Identity, instance: str) -> li
 
 
 def _record(
-    store: Store,
+    runtime: Runtime,
     accepted: list[tuple[int, TaskSpec]],
     owner: Identity,
-    now: float,
-    submitted: Submitted,
+    submitted: SubmissionOutcome,
     whole: bool = False,
 ) -> None:
     """All in one commit; where a file contradicts what is known, one by one, to refuse only who is wrong.
@@ -99,14 +114,14 @@ def _record(
     if not accepted:
         return
     try:
-        ids = _commit(store, [spec for _, spec in accepted], owner, now)
+        ids = _commit(runtime, [spec for _, spec in accepted], owner)
     except FileConflict as conflict:
         if whole or len(accepted) == 1:
             naming = [at for at, spec in accepted if any(_is(file, conflict.name) for file in spec.inputs)]
             submitted.refused.extend((at, [("inputs", str(conflict))]) for at in naming)
             return
         for one in accepted:
-            _record(store, [one], owner, now, submitted)
+            _record(runtime, [one], owner, submitted)
         return
     submitted.tasks.extend((index, id_) for (index, _), id_ in zip(accepted, ids, strict=True))
 
@@ -115,7 +130,7 @@ def _is(file: InputFile | InputPattern, name: str) -> bool:
     return isinstance(file, InputFile) and file.name == name
 
 
-def _commit(store: Store, specs: list[TaskSpec], owner: Identity, now: float) -> list[int]:
+def _commit(runtime: Runtime, specs: list[TaskSpec], owner: Identity) -> list[int]:
     tasks = tuple(NewTask(spec=spec, owner=owner) for spec in specs)
     records: list[Creation] = []
     for spec in specs:
@@ -127,12 +142,12 @@ def _commit(store: Store, specs: list[TaskSpec], owner: Identity, now: float) ->
         Create(records=tuple(records), cause="named by a task"),
         Create(records=tasks, cause="submitted"),
     )
-    decision = Decision(step="submit", time=now, seed=new_seed(), changes=changes)
-    committed = store.commit(decision, f"user:{owner.name}")
+    decision = Decision(step="submit", time=runtime.clock(), seed=runtime.seeds(), changes=changes)
+    committed = runtime.store.commit(decision, f"user:{owner.name}")
     return [id_ for id_ in committed.created[1] if id_ is not None]
 
 
-def _resolve(spec: TaskSpec, federation: Federation) -> tuple[TaskSpec, list[Fault]]:
+def _resolve(spec: TaskSpec, federation: Federation, scan: Scan) -> tuple[TaskSpec, list[Fault]]:
     """The same with every pattern replaced by the files it finds, each with all storages that hold it."""
     if not any(isinstance(item, InputPattern) for item in spec.inputs):
         return spec, []
@@ -141,21 +156,27 @@ def _resolve(spec: TaskSpec, federation: Federation) -> tuple[TaskSpec, list[Fau
     faults: list[Fault] = []
     for index, item in enumerate(spec.inputs):
         try:
-            files = [item] if isinstance(item, InputFile) else _scan(item, storages)
-        except (LookupError, movers.StorageError) as error:
+            files = [item] if isinstance(item, InputFile) else _found(item, storages, scan)
+        except (LookupError, StorageError, OSError) as error:
             faults.append((f"inputs[{index}]", str(error)))
             continue
         faults.extend((f"inputs[{index}]", fault) for fault in _merge(found, files))
     return replace(spec, inputs=tuple(found[name] for name in sorted(found))), faults
 
 
-def _scan(pattern: InputPattern, storages: Mapping[str, Storage]) -> list[InputFile]:
-    """What a pattern finds. Raises LookupError for an unknown storage, and where it finds nothing."""
+def _found(pattern: InputPattern, storages: Mapping[str, Storage], scan: Scan) -> list[InputFile]:
+    """The files of a pattern. Raises LookupError for an unknown storage, and where it finds nothing."""
     files: list[InputFile] = []
     for name in pattern.storages:
         if name not in storages:
             raise LookupError(f"there is no storage {name!r}; known are {', '.join(sorted(storages))}")
-        files.extend(movers.scan(storages[name], pattern.glob))
+        try:
+            files.extend(scan(storages[name], pattern.glob))
+        except TimeoutError as error:
+            raise StorageError(
+                f"looking for {pattern.glob!r} on {name} took too long: {error}; narrow the pattern, or name "
+                "the files with their sizes"
+            ) from error
     if not files:
         raise LookupError(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
     return files

@@ -9,12 +9,11 @@ from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation import checks, documents, messages
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow import planning
-from pilotage.flow.step import new_seed
+from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Choice
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.work import Measured, Task, TaskSpec
 from pilotage.model.world import World
-from pilotage.store import Store
 
 from . import preview
 
@@ -39,10 +38,10 @@ class Changes:
     queues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def run(store: Store, changes: Changes, now: float, task: int, job: int | None = None) -> WhatIf:
+def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -> WhatIf:
     """Broker a task's jobs again, or one of them, as it is and with changes. Raises ``BadDocument``."""
-    limit = store.federation().loops.batch
-    world = store.snapshots.for_explain(now, new_seed(), task, limit, job)
+    limit = runtime.store.federation().loops.batch
+    world = runtime.store.snapshots.for_explain(runtime.clock(), runtime.seeds(), task, limit, job)
     return decide(world if world.jobs else preview.split_up(world), changes)
 
 

@@ -1,1 +1,19 @@
-"""The steps of a job's way, one file each, taken by loops."""
+"""The steps of a job's way: every module here declares one, as ``STEP``."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from pilotage.flow.step import Step
+
+STEPS: tuple[Step, ...] = tuple(
+    sorted(
+        (import_module(f"{__name__}.{module.name}").STEP for module in iter_modules(__path__)),
+        key=lambda step: step.place,
+    )
+)
+"""In the order of a job's way."""
+
+
+def step(name: str) -> Step:
+    """The step of this name. Raises KeyError."""
+    return {known.name: known for known in STEPS}[name]

@@ -1,44 +1,24 @@
-"""Defined jobs are given a queue, by the plugin that their task, or its VO, asks for."""
+"""Give defined jobs a queue, by the plugin that their task, or its VO, asks for (B1 to B38)."""
 
-import logging
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
-from pilotage import brokerage
-from pilotage.flow.step import Pass, take
-from pilotage.model.decision import Decision
+from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.idle_reasons import counted, moment
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Pass, Phase, Step
+from pilotage.model.decision import Decision, Move
+from pilotage.model.states import JobState
 from pilotage.model.work import Task
 from pilotage.model.world import World
-from pilotage.store import Store
-
-log = logging.getLogger(__name__)
 
 DEFAULT_PLUGIN = "production"
 
 
-def run(store: Store, now: Pass) -> int:
-    """Broker what is defined; returns how many records changed.
-
-    Each plugin decides on its own tasks, and what it placed is committed before the next one looks. One that
-    fails, or is not installed, keeps only its own tasks waiting.
-    """
-    changed = 0
-    world = store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
-    for number, plugin in enumerate(plugins(world)):
-        if number:
-            world = store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
-        try:
-            decision = decide(world, plugin)
-        except Exception:
-            log.exception("brokerage plugin %r failed; its tasks wait", plugin)
-            continue
-        changed += take(store, decision, f"broker:{plugin}")
-    return changed
-
-
 def plugins(world: World) -> list[str]:
-    """The plugins that the tasks of a world ask for, in the order of their names."""
+    """The plugins that the tasks of a world ask for, by name."""
     return sorted({plugin_of(task, world) for task in world.tasks})
 
 
@@ -47,21 +27,10 @@ def plugin_of(task: Task, world: World) -> str:
     return task.spec.brokerage or world.federation.plugins.get(task.owner.vo, DEFAULT_PLUGIN)
 
 
-def decide(world: World, plugin: str) -> Decision:
-    """What one plugin decides for its tasks, with the transfers that its placements need."""
-    chosen = _loaded(plugin, world.federation.plugin_options.get(plugin, {}))
+def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:
+    """The decision of one plugin for its tasks. Raises ``brokerage.PluginError`` and whatever it raises."""
+    chosen = brokerages.get(plugin, world.federation.plugin_options.get(plugin, {}))
     return chosen.decide(restricted(world, plugin))
-
-
-_plugins: dict[str, tuple[Mapping[str, Any], brokerage.Brokerage]] = {}
-
-
-def _loaded(name: str, options: Mapping[str, Any]) -> brokerage.Brokerage:
-    """Kept from pass to pass, as long as its options are the same: what it made of a federation serves on."""
-    made = _plugins.get(name)
-    if made is None or made[0] != options:
-        made = _plugins[name] = (options, brokerage.load(name, options))
-    return made[1]
 
 
 def restricted(world: World, plugin: str) -> World:
@@ -73,7 +42,66 @@ def restricted(world: World, plugin: str) -> World:
     return replace(world, tasks=tasks, jobs=tuple(job for job in world.jobs if job.task in ids))
 
 
-def decisions(world: World) -> Iterator[Decision]:
-    """What every plugin in turn decides from a saved world."""
-    for plugin in plugins(world):
-        yield decide(world, plugin)
+def lifted(world: World, brokerages: Brokerages) -> Decision:
+    """End the hour of the pending jobs that a brokerage, asked as if they were defined, would place (B37)."""
+    pending = tuple(
+        replace(job, state=JobState.DEFINED) for job in world.jobs if job.state is JobState.PENDING
+    )
+    placed: set[int] = set()
+    if pending:
+        defined = replace(world, jobs=pending)
+        for plugin in plugins(defined):
+            moves = decide(defined, plugin, brokerages).moves
+            placed.update(id_ for move in moves if move.target in _PLACED for id_ in move.ids)
+    move = Move(
+        kind="job",
+        ids=tuple(sorted(placed)),
+        source=JobState.PENDING,
+        target=JobState.DEFINED,
+        cause="a queue would take it now (B37)",
+        changes={"wake_at": None},
+    )
+    return Decision(step="lift", time=world.time, seed=world.seed, changes=(move,) if placed else ())
+
+
+_PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
+
+
+def _reads(runtime: Runtime, now: Pass) -> World:
+    return runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
+
+
+def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
+    """Each plugin decides on its own tasks; one that fails keeps only these waiting.
+
+    The loop's own world has no pending jobs: only one that was saved whole has anything to lift.
+    """
+    deciding = [
+        Phase(actor=f"broker:{plugin}", decide=partial(decide, plugin=plugin, brokerages=brokerages))
+        for plugin in plugins(world)
+    ]
+    if any(job.state is JobState.PENDING for job in world.jobs):
+        deciding.append(Phase(actor="lift", decide=partial(lifted, brokerages=brokerages)))
+    return deciding
+
+
+def _idle(world: World) -> Iterator[str]:
+    states = Counter(job.state for job in world.jobs)
+    if not states[JobState.DEFINED]:
+        yield "no job is defined, which is what is brokered"
+    wakes = [job.wake_at for job in world.jobs if job.state is JobState.PENDING and job.wake_at is not None]
+    if states[JobState.PENDING]:
+        until = f" until {moment(min(wakes))} at the earliest" if wakes else ""
+        yield f"{counted(states[JobState.PENDING], 'job')} pending{until}: no queue fits (B37)"
+
+
+STEP = Step(
+    name="broker",
+    place=2,
+    summary="Give defined jobs a queue, each plugin for its own tasks.",
+    reads=_reads,
+    phases=_phases,
+    rereads=True,
+    idle=_idle,
+    wakes_on=frozenset({("job", JobState.DEFINED), ("job", JobState.SENT), ("job", JobState.RUNNING)}),
+)

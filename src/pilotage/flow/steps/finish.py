@@ -1,11 +1,31 @@
-"""Tasks whose scouts have all ended go on; those whose jobs have all ended are merged, finished or failed."""
+"""Complete tasks: go on where all scouts have ended; merge, finish or fail where all jobs have."""
 
-from pilotage.flow.step import Pass, take
-from pilotage.store import Store
+from collections.abc import Iterator
+
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.model.states import LIVE_TASKS, JobState
+from pilotage.model.world import World
 from pilotage.tasks import completion, scouting
 
 
-def run(store: Store, now: Pass) -> int:
-    """Complete what can be completed; returns how many records changed."""
-    world = store.snapshots.for_completion(now.time, now.seed, limit=now.batch)
-    return take(store, scouting.conclude(world), "scout") + take(store, completion.complete(world), "finish")
+def _reads(runtime: Runtime, now: Pass) -> World:
+    return runtime.store.snapshots.for_completion(now.time, now.seed, limit=now.batch)
+
+
+def _idle(world: World) -> Iterator[str]:
+    live = sum(task.state in LIVE_TASKS for task in world.tasks)
+    yield f"none of {live} live tasks has all its jobs, or all its scouts, at their end"
+
+
+STEP = Step(
+    name="finish",
+    place=7,
+    summary="Measure scouts, merge outputs, and end tasks whose jobs have ended.",
+    reads=_reads,
+    phases=always(
+        Phase(actor="scout", decide=scouting.conclude), Phase(actor="finish", decide=completion.complete)
+    ),
+    idle=_idle,
+    wakes_on=frozenset({("job", JobState.MERGING), ("job", JobState.FINISHED), ("job", JobState.FAILED)}),
+)

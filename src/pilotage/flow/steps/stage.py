@@ -1,108 +1,80 @@
-"""Files are brought to jobs and from jobs, under transfer shares (D1 to D8)."""
+"""Bring files to jobs and from jobs, under transfer shares (D1 to D8)."""
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import replace
 
-from pilotage import movers
-from pilotage.flow import scratch
-from pilotage.flow.deliveries import Deliveries
-from pilotage.flow.step import Pass, take
+from pilotage.flow.idle_reasons import moment
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.scratch import clear
+from pilotage.flow.step import Pass, Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
-from pilotage.model.sources import Sources
-from pilotage.model.states import TransferState
-from pilotage.model.work import Transfer
+from pilotage.model.states import JobState, TransferState
 from pilotage.model.world import World
-from pilotage.staging import retries, settle, shares
-from pilotage.store import Store
+from pilotage.ports.moving import Delivery, DeliveryFailed, order
+from pilotage.staging import deliveries, retries, settle, shares
 
 
-class Stager:
-    """One pass records what ended, settles what arrived, and starts what has a slot."""
-
-    def __init__(self, store: Store, on_end: Callable[[], None]) -> None:
-        self._store = store
-        self._deliveries = Deliveries(on_end)
-        self._heartbeat = 0.0
-
-    def run(self, now: Pass) -> int:
-        """Take one pass; returns how many records changed."""
-        changed = self._record_ends(now)
-        world = self._store.snapshots.for_staging(now.time, now.seed, limit=now.batch)
-        changed += take(self._store, retries.abandoned(world), "stage")
-        changed += self._settle(world)
-        decision = shares.start(world)
-        if decision.changes:
-            committed = self._store.commit(decision, "stage")
-            changed += self._start(world, decision, committed)
-        self._keep_alive(world, now)
-        return changed
-
-    def stop(self) -> None:
-        """Give up what is under way: it is taken up again by whoever runs next."""
-        self._deliveries.stop()
-
-    def _settle(self, world: World) -> int:
-        decision = settle.settle(world)
-        if not decision.changes:
-            return 0
-        committed = self._store.commit(decision, "stage")
-        scratch.clear(world, decision, committed)
-        return sum(len(ids) for ids in committed.accepted)
-
-    def _record_ends(self, now: Pass) -> int:
-        ended = self._deliveries.ended()
-        return take(
-            self._store, Decision(step="deliver", time=now.time, seed=now.seed, changes=ended), "mover"
-        )
-
-    def _keep_alive(self, world: World, now: Pass) -> None:
-        """Heartbeats at a fifth of the time-out; a delivery whose transfer was taken away is given up."""
-        if now.time - self._heartbeat < world.federation.staging.delivery_timeout / 5:
-            return
-        self._heartbeat = now.time
-        touch = self._deliveries.alive(now.time)
-        if touch:
-            decision = Decision(step="deliver", time=now.time, seed=now.seed, changes=(touch,))
-            committed = self._store.commit(decision, "mover")
-            self._deliveries.withdraw_all_but(set(committed.accepted[0]))
-
-    def _start(self, world: World, decision: Decision, committed: Committed) -> int:
-        transfers = {transfer.id: transfer for transfer in world.transfers}
-        starting = [
-            transfers[id_]
-            for change, ids in zip(decision.changes, committed.accepted, strict=True)
-            if isinstance(change, Move) and change.target is TransferState.DELIVERING
-            for id_ in ids
-        ]
-        storages = {storage.name: storage for storage in world.federation.storages}
-        files = {file.name: file for file in world.files}
-        sources = _sources(world, starting)
-        failed: list[Move] = []
-        constants = world.federation.staging
-        for transfer in starting:
-            delivering = replace(transfer, state=TransferState.DELIVERING, since=world.time)
-            try:
-                order = movers.order(delivering, files[transfer.file], storages)
-            except movers.DeliveryFailed as error:
-                failed.append(
-                    retries.after_failure(delivering, str(error), world.time, constants, sources[transfer.id])
-                )
-            else:
-                self._deliveries.start(delivering, order, sources[transfer.id], constants)
-        changes = tuple(failed)
-        take(
-            self._store, Decision(step="deliver", time=world.time, seed=world.seed, changes=changes), "mover"
-        )
-        return len(starting)
+def _reads(runtime: Runtime, now: Pass) -> World:
+    news = runtime.deliveries.news()
+    world = runtime.store.snapshots.for_staging(now.time, now.seed, limit=now.batch)
+    return replace(world, deliveries=news)
 
 
-def _sources(world: World, transfers: list[Transfer]) -> dict[int, tuple[str, ...]]:
-    """The storages that each transfer's file could be read from, best first."""
-    ranking = Sources(world.federation)
-    holders: dict[str, set[str]] = defaultdict(set)
-    for replica in world.replicas:
-        holders[replica.file].add(replica.storage)
-    return {
-        transfer.id: ranking.ranked(holders[transfer.file], transfer.destination) for transfer in transfers
-    }
+def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
+    """Forget what is recorded now, and give up deliveries whose transfers were taken away."""
+    runtime.deliveries.forget(world.deliveries)
+    runtime.deliveries.withdraw_all_but(
+        [transfer for transfer in world.transfers if transfer.state is TransferState.DELIVERING]
+    )
+
+
+def _start(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
+    """Hand the transfers that were given a slot to their movers."""
+    transfers = {transfer.id: transfer for transfer in world.transfers}
+    storages = {storage.name: storage for storage in world.federation.storages}
+    files = {file.name: file for file in world.files}
+    orders: list[Delivery] = []
+    for change, ids in zip(decision.changes, committed.accepted, strict=True):
+        if isinstance(change, Move) and change.target is TransferState.DELIVERING:
+            for transfer in (transfers[id_] for id_ in ids):
+                try:
+                    orders.append(order(transfer, files[transfer.file], storages))
+                except DeliveryFailed as error:
+                    runtime.deliveries.refuse(transfer, str(error))
+    runtime.deliveries.start(orders)
+
+
+def _idle(world: World) -> Iterator[str]:
+    queued = [one for one in world.transfers if one.state is TransferState.QUEUED]
+    delivering = sum(one.state is TransferState.DELIVERING for one in world.transfers)
+    later = [one.wake_at for one in queued if one.wake_at is not None and one.wake_at > world.time]
+    if not queued:
+        yield "no transfer is queued"
+    if later:
+        yield f"of {len(queued)} queued {len(later)} not tried again before {moment(min(later))}"
+    if delivering:
+        yield f"{delivering} delivering"
+
+
+STEP = Step(
+    name="stage",
+    place=4,
+    summary="Bring files to jobs and from jobs, under transfer shares.",
+    reads=_reads,
+    phases=always(
+        Phase(actor="mover", decide=deliveries.observed, act=_observed),
+        Phase(actor="stage", decide=retries.abandoned),
+        Phase(actor="stage", decide=settle.settle, act=clear),
+        Phase(actor="stage", decide=shares.start, act=_start),
+    ),
+    idle=_idle,
+    wakes_on=frozenset(
+        {
+            ("job", JobState.HOLDING),
+            ("transfer", TransferState.QUEUED),
+            ("transfer", TransferState.FINISHING),
+            ("transfer", TransferState.FAILED),
+            ("transfer", TransferState.CANCELLED),
+        }
+    ),
+)

@@ -1,0 +1,23 @@
+"""Brokerage plugins, loaded once for each set of options."""
+
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+from pilotage import brokerage
+
+
+class Brokerages:
+    """Keeps loaded plugins: what one made of a federation serves the next pass too."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._loaded: dict[str, tuple[Mapping[str, Any], brokerage.Brokerage]] = {}
+
+    def get(self, name: str, options: Mapping[str, Any]) -> brokerage.Brokerage:
+        """The plugin of this name with these options. Raises ``brokerage.PluginError``."""
+        with self._lock:
+            known = self._loaded.get(name)
+            if known is None or known[0] != options:
+                known = self._loaded[name] = (options, brokerage.load(name, options))
+            return known[1]

@@ -1,0 +1,73 @@
+"""The runtime: all that lives longer than a pass, and every way to the outside. One for each Pilotage."""
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from pilotage.model.federation import Federation
+from pilotage.ports import Clock, Seeds
+from pilotage.ports.moving import Movers
+from pilotage.store import Store
+
+from .brokerages import Brokerages
+from .deliveries import Deliveries
+from .elements import Elements, Load
+from .step import Pass, Step
+from .wakeups import Wakeups
+from .workers import Workers, WorkersPort
+
+
+def system_seed() -> int:
+    """A seed for a world: it is stored with the decision, so that the decision can be made again."""
+    return secrets.randbits(32)
+
+
+class Runtime:
+    """Store, ports, clock, seeds, workers, caches and wake-ups of one Pilotage.
+
+    ``clock`` tells the time in s since 1970 (UTC). ``server_url`` is where pilots call home. ``load`` makes
+    the adapter of a computing element, ``movers`` the movers, given what to call when they have news.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        steps: Sequence[Step],
+        *,
+        load: Load,
+        movers: Callable[[Callable[[], None]], Movers],
+        clock: Clock = time.time,
+        seeds: Seeds = system_seed,
+        workers: WorkersPort | None = None,
+        server_url: str = "",
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.seeds = seeds
+        self.server_url = server_url
+        self.workers = workers or Workers()
+        self.wakeups = Wakeups(steps)
+        self.brokerages = Brokerages()
+        # Two matches at once would only choose the same jobs; between processes the commit decides.
+        self.matching = threading.Lock()
+        self.elements = Elements(load, self.workers, partial(self.wakeups.wake, "provision"))
+        stage = partial(self.wakeups.wake, "stage")
+        self.deliveries = Deliveries(movers(stage), self.workers, stage)
+        store.listeners.append(self.wakeups.committed)
+
+    def begin(self, batch: int) -> Pass:
+        """A pass that starts now."""
+        return Pass(self.clock(), self.seeds(), batch)
+
+    def save_federation(self, federation: Federation, actor: str) -> int:
+        """Put a federation in force, without a restart; returns the number of its version."""
+        version = self.store.save_federation(federation, actor)
+        self.wakeups.wake_all()
+        return version
+
+    def close(self) -> None:
+        """Give up what is under way at the outside. The store stays open: it is its opener's."""
+        self.deliveries.stop()
+        self.workers.close()

@@ -1,0 +1,181 @@
+"""Workers: calls to the outside on threads of their own, bounded for each place and in time.
+
+A place is whatever may be dead by itself: a computing element, a storage. Its calls wait for each other and
+for nobody else's. A thread that is stuck in a call cannot be ended: it is left behind when the call's time is
+over, and after ``MOST_STUCK`` of them a place is refused until one comes back.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+AT_ONCE = 4
+"""Calls to one place at the same time."""
+
+MOST_WAITING = 10_000
+"""Calls that wait for one place; more are refused."""
+
+MOST_STUCK = 8
+"""Threads left behind at one place before it is refused."""
+
+TIME_LIMIT = 300.0
+"""Seconds that a call may take unless its caller says otherwise."""
+
+LOOK = 0.2
+"""Seconds between two looks for calls whose time is over."""
+
+
+class PlaceBusy(OSError):
+    """A place takes no more calls: too many wait for it, or too many never came back."""
+
+
+class WorkersPort(Protocol):
+    """Runs calls that may block."""
+
+    def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":
+        """Start a call to a place. The future fails with TimeoutError after ``time_limit`` s, with
+        :class:`PlaceBusy` where the place takes no more calls, or with what the function raises."""
+
+    def close(self) -> None:
+        """Start nothing more; calls under way are left to themselves."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that waits, runs, or is stuck. ``ends`` is set when it starts, in monotonic s."""
+
+    function: Callable[[], object]
+    future: "Future[object]"
+    time_limit: float
+    ends: float = 0.0
+
+    def run(self) -> None:
+        try:
+            result = self.function()
+        except BaseException as error:  # an adapter may be anybody's
+            _settle(self.future, error=error)
+        else:
+            _settle(self.future, result)
+
+
+@dataclass(slots=True)
+class _Place:
+    waiting: deque[_Call] = field(default_factory=deque)
+    running: list[_Call] = field(default_factory=list)
+    stuck: list[_Call] = field(default_factory=list)
+
+
+class Workers:
+    """Daemon threads, started as they are needed and ended when their place has nothing to do."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._places: dict[str, _Place] = {}
+        self._watching = False
+        self._closed = threading.Event()
+
+    def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":
+        """See :meth:`WorkersPort.call`."""
+        future: Future[T] = Future()
+        call = _Call(function, future, time_limit)  # type: ignore[arg-type]
+        with self._lock:
+            there = self._places.setdefault(place, _Place())
+            refusal = self._refusal(place, there)
+            if not refusal:
+                there.waiting.append(call)
+                self._start(place, there)
+        if refusal:
+            future.set_exception(PlaceBusy(refusal))
+        return future
+
+    def close(self) -> None:
+        """See :meth:`WorkersPort.close`."""
+        self._closed.set()
+
+    def _refusal(self, place: str, there: _Place) -> str:
+        if self._closed.is_set():
+            return f"{place}: the server is stopping"
+        if len(there.stuck) >= MOST_STUCK:
+            return f"{place} does not answer: {len(there.stuck)} calls never came back"
+        if len(there.waiting) >= MOST_WAITING:
+            return f"{place}: {MOST_WAITING} calls wait already"
+        return ""
+
+    def _start(self, place: str, there: _Place) -> None:
+        """Start what may start. Called with the lock held."""
+        while there.waiting and len(there.running) < AT_ONCE and len(there.stuck) < MOST_STUCK:
+            call = there.waiting.popleft()
+            call.ends = time.monotonic() + call.time_limit
+            there.running.append(call)
+            threading.Thread(target=self._run, args=(place, call), name=f"call-{place}", daemon=True).start()
+        if not self._watching:
+            self._watching = True
+            threading.Thread(target=self._watch, name="calls-watch", daemon=True).start()
+
+    def _run(self, place: str, call: _Call) -> None:
+        call.run()
+        with self._lock:
+            there = self._places[place]
+            (there.running if call in there.running else there.stuck).remove(call)
+            self._start(place, there)
+
+    def _watch(self) -> None:
+        """Give up calls whose time is over, until there are none."""
+        while not self._closed.wait(LOOK):
+            late: list[_Call] = []
+            with self._lock:
+                for place, there in list(self._places.items()):
+                    late += self._give_up(place, there)
+                    if not (there.waiting or there.running or there.stuck):
+                        del self._places[place]
+                idle = not any(there.running or there.waiting for there in self._places.values())
+                self._watching = not idle
+            for call in late:
+                _settle(call.future, error=TimeoutError(f"no answer within {call.time_limit:g} s"))
+            if idle:
+                return
+
+    def _give_up(self, place: str, there: _Place) -> list[_Call]:
+        now = time.monotonic()
+        late = [call for call in there.running if call.ends <= now]
+        for call in late:
+            there.running.remove(call)
+            there.stuck.append(call)
+        if late:
+            log.warning("%s: %d calls gave no answer in time", place, len(late))
+            self._start(place, there)
+        if len(there.stuck) >= MOST_STUCK:
+            late += there.waiting
+            there.waiting.clear()
+        return late
+
+
+class Inline:
+    """Runs every call at once in the caller's thread: for tests and for virtual time."""
+
+    def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":  # noqa: ARG002
+        """See :meth:`WorkersPort.call`; nothing is bounded."""
+        future: Future[T] = Future()
+        _Call(function, future, time_limit).run()  # type: ignore[arg-type]
+        return future
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+def _settle(future: "Future[object]", result: object = None, error: BaseException | None = None) -> None:
+    """Set what became of a call, unless its time was over before."""
+    with suppress(InvalidStateError):
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
