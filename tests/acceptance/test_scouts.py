@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from pilotage.demo.service import free_port
-
 from .house import House, wait_until
 
 PATIENCE = 60.0
@@ -39,7 +37,7 @@ time.sleep(1.2)
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Any:
+def house(tmp_path: Path, free_port: int) -> Any:
     """A running house."""
     for name in ("home", "pilots", "storage"):
         (tmp_path / name).mkdir()
@@ -48,7 +46,7 @@ def house(tmp_path: Path) -> Any:
     house = House(
         tmp_path / "home",
         f"sqlite:///{tmp_path}/store.db",
-        free_port(),
+        free_port,
         federation,
         {"all": (str(federation),)},
     )

@@ -26,6 +26,8 @@ from pilotage.model.work import FileName
 
 from .fake_pilot_server import TOKEN, FakeServer, wait_for
 
+pytestmark = pytest.mark.slow
+
 HANG = "import os, time; open(os.environ['MARK'], 'w').write(str(os.getpid())); time.sleep(60)"
 HELLO: dict[str, Any] = {
     "name": "data/hello.txt",

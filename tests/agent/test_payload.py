@@ -18,6 +18,8 @@ from pilotage.agent.system import now
 
 from .fake_pilot_server import wait_for
 
+pytestmark = pytest.mark.slow
+
 SLEEPER = (
     "import os, time; open('pid', 'w').write(str(os.getpid())); os.rename('pid', 'pid.ready'); time.sleep(60)"
 )

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from .conftest import ALICE, House, Submit
 from .test_access import BODIES, CLOSED, PILOTS, Route
 
+pytestmark = pytest.mark.slow
+
 JOBS = 200
 NUMBERS = st.sampled_from([0, -1, 1, 2**31, 2**63, -(2**63) - 1, 2**80, 0.5, -1e308, 1e308])
 VALUES = st.recursive(

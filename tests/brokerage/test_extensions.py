@@ -204,6 +204,7 @@ def test_choices_stored_before_there_were_orders_are_read() -> None:
     assert from_json(Choice, to_json(ordered)) == ordered
 
 
+@pytest.mark.slow
 @relaxed
 @given(worlds())
 def test_extensions_keep_the_contract_in_every_world(state: World) -> None:

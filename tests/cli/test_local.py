@@ -152,6 +152,7 @@ def test_every_step_can_be_planned_from_a_saved_world(
     assert pilotage("plan", step, "--world", world_file).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_plan_is_the_same_byte_for_byte_in_every_process(world_file: Path) -> None:
     command = [
         sys.executable,

@@ -72,6 +72,7 @@ def run(script: str, directory: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_scripts_run_alone_and_their_tables_join(tmp_path: Path) -> None:
     for job, names in {"one": ["json/decoder.py", "ast.py"], "two": ["abc.py", "broken.py"]}.items():
         for name in names:

@@ -113,6 +113,7 @@ def _keeps_the_contract(state: World) -> None:
     assert violations(load("greenest", {"intensity": table}), state) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plugins")
 def test_both_keep_the_contract_in_every_world() -> None:
     _keeps_the_contract()
@@ -144,6 +145,7 @@ def test_options_that_are_wrong_are_refused_with_their_place(options: dict[str, 
     assert problem in str(refused.value)
 
 
+@pytest.mark.slow
 def test_the_command_line_finds_it_in_the_federation_and_decides_the_same_every_time(
     installed: Path, tmp_path: Path
 ) -> None:

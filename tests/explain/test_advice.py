@@ -76,6 +76,7 @@ def own_refusals(choice: Choice) -> dict[tuple[str, str], Refusal]:
     return {(item.rule, item.name): item for item in choice.refusals if item.asked}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=400)
 @given(
     house=houses,

@@ -294,6 +294,7 @@ def accepted_or_refused_with_a_line(path: Path, kind: type[Federation] | type[Ta
             assert fault.message
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=PLACES, value=STRANGE)
 def test_a_mutated_federation_is_accepted_or_refused_with_a_line(
@@ -304,6 +305,7 @@ def test_a_mutated_federation_is_accepted_or_refused_with_a_line(
     accepted_or_refused_with_a_line(path, Federation)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=PLACES, value=STRANGE)
 def test_a_mutated_task_is_accepted_or_refused_with_a_line(

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,8 @@ from pilotage.model.federation import Federation
 
 from .test_import_cric import ENDPOINT, LINKS, QUEUE, SITES
 from .test_import_gfactory import entry, factory
+
+pytestmark = pytest.mark.slow
 
 XML = factory(
     entry("A"),

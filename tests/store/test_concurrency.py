@@ -7,14 +7,20 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+import pytest
+
 from pilotage.model.states import JobState as J
 from pilotage.store import Store
 from pilotage.testing import NOW
 from pilotage.testing.stores import bring, decision, move, new_jobs, new_task, states
 
+pytestmark = pytest.mark.slow
+
 PROCESS = """
 import sys
 from pilotage.model.decision import Decision, Move
+import pytest
+
 from pilotage.model.states import JobState as J
 from pilotage.store import Store
 
