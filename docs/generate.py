@@ -15,9 +15,9 @@ from pilotage.api import create_app
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
 from pilotage.flow.steps import STEPS
-from pilotage.model import federation, timeouts, work
+from pilotage.model import constants, federation, spec, timeouts
 from pilotage.model.decision import Decision
-from pilotage.model.documents import schema_text, to_document
+from pilotage.model.documents import json_schema, schema_text, to_document
 from pilotage.model.federation import Federation
 from pilotage.model.states import STATES, TRANSITIONS, Kind
 from pilotage.model.work import TaskSpec
@@ -182,7 +182,7 @@ def documents() -> str:
     """Every field of federation and task files with its default."""
     records: list[type] = [
         record
-        for module in (federation, work)
+        for module in (federation, constants, spec)
         for record in vars(module).values()
         if dataclasses.is_dataclass(record)
         and isinstance(record, type)
@@ -198,27 +198,40 @@ def documents() -> str:
 
 def _record(record: Any) -> str:
     hints = get_type_hints(record)
+    described = json_schema(record)["properties"]
     rows = [
-        (f"`{field.name}`", _type(hints[field.name]), _default(field)) for field in dataclasses.fields(record)
+        (
+            f"`{field.name}`",
+            _type(hints[field.name]),
+            _default(field),
+            _first_sentence(described[field.name]["description"]),
+        )
+        for field in dataclasses.fields(record)
     ]
     return f"\n## {record.__name__}\n\n{inspect.getdoc(record)}\n\n" + table(
-        ("field", "type", "default"), rows
+        ("field", "type", "default", "what it is"), rows
     )
 
 
 def _type(hint: Any) -> str:
     text = inspect.formatannotation(hint)
-    for long in ("pilotage.model.federation.", "pilotage.model.work.", "typing.", "collections.abc."):
+    for long in (
+        "pilotage.model.federation.",
+        "pilotage.model.constants.",
+        "pilotage.model.spec.",
+        "typing.",
+        "collections.abc.",
+    ):
         text = text.replace(long, "")
     return f"`{text}`"
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
     if field.default_factory is not dataclasses.MISSING:
-        return "empty"
+        return "its own defaults" if dataclasses.is_dataclass(field.default_factory) else "empty"
     if field.default is dataclasses.MISSING:
         return "**required**"
-    if dataclasses.is_dataclass(field.default) or isinstance(field.default, enum.Enum):
+    if isinstance(field.default, enum.Enum):
         return "its own defaults"
     return f"`{field.default!r}`"
 

@@ -7,11 +7,11 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib import import_module, util
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pilotage.model.federation import Federation
 
@@ -43,6 +43,12 @@ class Carrier(NamedTuple):
     name: str
 
 
+CONSTANTS: dict[str, Any] = {
+    field.name: field.default_factory for field in fields(Federation) if is_dataclass(field.default_factory)
+}
+"""The parts of a federation that hold constants, by name."""
+
+
 def values(rule: Rule) -> Iterator[tuple[str, object]]:
     """The rule's constants by name, with their values as they stand in the code."""
     for name in rule.defaults:
@@ -51,7 +57,7 @@ def values(rule: Rule) -> Iterator[tuple[str, object]]:
             yield constant, getattr(import_module(f"pilotage.{module}"), constant)
         else:
             part, _, field = name.partition(".")
-            yield field, getattr(Federation.__dataclass_fields__[part].default, field)
+            yield field, getattr(CONSTANTS[part](), field)
 
 
 def source(module: str) -> str:

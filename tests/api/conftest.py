@@ -126,7 +126,6 @@ class House:
             requirements="",
             kind="generic",
             owner=owner,
-            submit_pool="default",
             cores=1,
             memory=4000,
             walltime=86400,

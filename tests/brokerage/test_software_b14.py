@@ -12,7 +12,7 @@ from pilotage.testing.choices import only_choice, refusal, refused
 
 PLATFORM = "x86_64-slc6-gcc62-opt"
 ATHENA: dict[str, Any] = {"sw_project": "Athena", "sw_version": "21.0.38", "architecture": PLATFORM}
-TAG = Tag(cmtconfig=PLATFORM, project="Athena", release="21.0.38", tag="VO-atlas-Athena-21.0.38")
+TAG = Tag(cmtconfig=PLATFORM, project="Athena", release="21.0.38")
 IMAGES = Tag(container_name="athena:21.0.38", sources=("/images/athena-21", "docker://hub/athena:21"))
 
 

@@ -55,7 +55,6 @@ PILOT = Pilot(
     requirements=WORLD.task_queues[0].requirements,
     kind="generic",
     owner=ADA,
-    submit_pool="",
     cores=1,
     memory=0,
     walltime=86_400,

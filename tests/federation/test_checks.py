@@ -171,7 +171,6 @@ def test_a_fairshare_policy_that_does_not_parse_is_a_fault_of_its_queue(policy: 
         (replace(TASK, queues=("oslo", "bergen")), ("queues", 1)),
         (replace(TASK, share="atlsa"), ("share",)),
         (replace(TASK, brokerage="lottery"), ("brokerage",)),
-        (replace(TASK, submit_pools=("default", "gold")), ("submit_pools", 1)),
         (replace(TASK, inputs=(InputFile(name="a", size=1, replicas=("oslo-disk", "x")),)), ("inputs", 0, "replicas", 1)),
         (replace(TASK, inputs=(InputPattern(storages=("x",), glob="*"),)), ("inputs", 0, "storages", 0)),
         (replace(TASK, inputs=(INPUT, replace(INPUT, size=2))), ("inputs", 1, "name")),

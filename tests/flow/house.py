@@ -99,7 +99,7 @@ class House:
     def pilot(self, **values: Any) -> int:
         """A pilot in north's queue."""
         base: dict[str, Any] = {"queue": "north-queue", "requirements": "", "kind": "generic", "owner": ALICE}
-        size = {"submit_pool": "default", "cores": 8, "memory": 0.0, "walltime": 86400.0}
+        size = {"cores": 8, "memory": 0.0, "walltime": 86400.0}
         records = (NewPilot(**base | size | values),)
         decision = Decision(
             step="test", time=self.now, seed=1, changes=(Create(records=records, cause="test"),)

@@ -117,7 +117,7 @@ def test_p7_a_private_task_queue_gets_private_pilots_only() -> None:
 
 
 def test_p10_pilots_are_recorded_with_their_task_queue_and_size_and_claim_their_place() -> None:
-    element = ComputingElement(max_pilots=7, pilot_slots=4, pilot_walltime=90_000, submit_pool="batch")
+    element = ComputingElement(max_pilots=7, pilot_slots=4, pilot_walltime=90_000)
     fed = federation([queue(computing_element=element, max_walltime=80_000, min_memory=500)])
     entry = line(90, cores=2, memory=2000)
     decision = director.provision(world(federation=fed, task_queues=(entry,)))
@@ -131,7 +131,7 @@ def test_p10_pilots_are_recorded_with_their_task_queue_and_size_and_claim_their_
         7,
     )
     record = pilots(decision)[0]
-    assert (record.queue, record.requirements, record.submit_pool) == ("Q", entry.requirements, "batch")
+    assert (record.queue, record.requirements) == ("Q", entry.requirements)
     assert (record.cores, record.memory, record.walltime) == (8, 8000, 80_000)
 
 

@@ -98,7 +98,7 @@ def test_new_records_claim_too(store: Store) -> None:
     moved(store, move("pilot", [gone], P.CREATED, P.FAILED))
     pilot = store.queries.pilot(gone)
     assert pilot is not None
-    fields = ("queue", "requirements", "kind", "owner", "submit_pool", "cores", "memory", "walltime")
+    fields = ("queue", "requirements", "kind", "owner", "cores", "memory", "walltime")
     record = NewPilot(**{name: getattr(pilot, name) for name in fields})
     room = claim("pilots_by_queue", ("CERN-q",), (P.CREATED, P.SUBMITTED, P.RUNNING), 3)
     made = decision(

@@ -66,7 +66,6 @@ class Walk:
                 requirements="r",
                 kind="generic",
                 owner=ALICE,
-                submit_pool="p",
                 cores=1,
                 memory=1,
                 walltime=1,

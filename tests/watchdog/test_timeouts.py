@@ -23,7 +23,6 @@ NOW, HOUR, DAY = 10_000_000.0, 3600.0, 86400.0
 LIMITS = {
     S.PENDING: HOUR,
     S.ASSIGNED: 12 * HOUR,
-    S.THROTTLED: 7 * DAY,
     S.ACTIVATED: 2 * DAY,
     S.SENT: HOUR / 2,
     S.STARTING: 2 * DAY,
@@ -59,7 +58,6 @@ def pilot(id_: int = 1, state: PilotState = P.RUNNING, silent: float = 0, **chan
         requirements="",
         kind="generic",
         owner=Identity(name="generic"),
-        submit_pool="default",
         cores=1,
         memory=0,
         walltime=DAY,
@@ -118,7 +116,7 @@ def followed(where: World, decision: Decision) -> dict[int, tuple[JobState, int]
 def test_a_job_stays_until_its_limit_and_not_longer(state: JobState) -> None:
     limit = LIMITS[state]
     assert after(world(job(1, state, limit - 1))) == {1: (state, 1)}
-    unstarted = state in (S.PENDING, S.ASSIGNED, S.THROTTLED, S.ACTIVATED)
+    unstarted = state in (S.PENDING, S.ASSIGNED, S.ACTIVATED)
     assert after(world(job(1, state, limit))) == {1: (S.DEFINED, 1 if unstarted else 2)}
 
 
@@ -296,12 +294,11 @@ def test_every_move_is_legal_whatever_the_world_and_the_order_of_records_is_noth
 def test_what_has_not_started_at_a_queue_that_left_is_brokered_again_at_once() -> None:
     jobs = tuple(
         replace(job(id_, state), queue="gone")
-        for id_, state in enumerate((S.ASSIGNED, S.THROTTLED, S.ACTIVATED, S.RUNNING, S.TRANSFERRING), 1)
+        for id_, state in enumerate((S.ASSIGNED, S.ACTIVATED, S.RUNNING, S.TRANSFERRING), 1)
     )
     assert after(world(*jobs)) == {
         1: (S.DEFINED, 1),
         2: (S.DEFINED, 1),
-        3: (S.DEFINED, 1),
-        4: (S.RUNNING, 1),
-        5: (S.TRANSFERRING, 1),
+        3: (S.RUNNING, 1),
+        4: (S.TRANSFERRING, 1),
     }

@@ -24,7 +24,7 @@ _STYLES = {
     "green": "finished done online",
     "red": "failed offline brokeroff",
     "cyan": "running delivering merging",
-    "yellow": "pending throttled paused test",
+    "yellow": "pending paused test",
     "dim": "cancelled closed",
 }
 _STYLE_OF = {word: style for style, words in _STYLES.items() for word in words.split()}

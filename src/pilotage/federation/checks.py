@@ -297,9 +297,6 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
         yield from queues.lacks(("queues", at), name)
     if spec.brokerage:
         yield from _Known("brokerage plugin", brokerages()).lacks(("brokerage",), spec.brokerage)
-    pools = {queue.computing_element.submit_pool for queue in federation.queues if queue.computing_element}
-    for at, name in enumerate(spec.submit_pools):
-        yield from _Known("submit pool", pools).lacks(("submit_pools", at), name)
     shares = {share.name: share for share in federation.shares}
     yield from _Known("share", shares.keys()).lacks(("share",), spec.share)
     vo = shares[spec.share].vo if spec.share in shares else ""

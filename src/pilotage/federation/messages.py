@@ -87,8 +87,27 @@ def of_setting(details: Any) -> Fault:
     return _fault(None, details, details["loc"], None)
 
 
+_PLANNED = {
+    "submit_pool": "submit pools are",
+    "submit_pools": "submit pools are",
+    "max_jobs": "limits on the jobs of a site are",
+    "max_submitting_jobs": "limits on the jobs of a site are",
+    "stations": "matchmaking brokerage is",
+    "site_requirements": "matchmaking brokerage is",
+    "site_rank": "matchmaking brokerage is",
+    "force_generic": "forcing generic pilots is",
+    "pilot_kinds": "limiting the kinds of pilots of a computing element is",
+}
+"""Fields of the published rules that no policy reads yet."""
+
+
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     """A field that a record does not have, with the nearest that it has."""
+    planned = _PLANNED.get(str(path[-1]))
+    if path[-1] == "kind" and path[0] == "sites":
+        planned = "kinds of sites are"
+    if planned:
+        return Fault(path, f"{planned} not supported yet", "leave it out")
     names = sorted(known)
     near = difflib.get_close_matches(str(path[-1])[:100], names, n=1)
     if near:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .states import Kind, State
+from .types import DESCRIBED
 from .work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 Value = int | float | str | bool | None
@@ -22,66 +23,89 @@ KINDS: Mapping[type, Kind] = {NewTask: "task", NewJob: "job", NewTransfer: "tran
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Capacity that a change takes: records counted under ``key`` in ``states`` must not exceed ``limit``.
+    """Capacity that a change takes: of its records only as many are accepted as still fit."""
 
-    ``counter`` names one of the store's counters (``model.counters.COUNTERS``) and ``key`` a row of it, where
-    None stands for any value. Of a change's records only as many are accepted as still fit.
-    """
+    __pydantic_config__ = DESCRIBED
 
     counter: str
+    """Name of a counter (``model.counters.COUNTERS``)."""
     key: tuple[str | int | None, ...]
+    """A row of it; none stands for any value."""
     states: tuple[State, ...]
+    """States whose records count."""
     limit: int
+    """Most records in these states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Records of one kind that make the same transition.
+    """Records of one kind that make the same transition."""
 
-    ``attempts``, where given, is as long as ``ids``: a record whose attempt differs is handed back, which
-    fences whoever comes back from the dead. ``next_attempt`` adds one to the attempt. ``changes`` sets
-    columns to the same value on every record. ``creates`` holds new records by the id that they rest on:
-    they come into being only if that record's move is accepted. ``choice`` is the index in
-    ``Decision.choices`` of the reason.
-    """
+    __pydantic_config__ = DESCRIBED
 
     kind: Kind
+    """What moves."""
     ids: tuple[int, ...]
+    """Records, in the order in which they take capacity."""
     source: State
+    """The state that they must be in."""
     target: State
+    """The state that they come into."""
     cause: str
+    """Why, for their history."""
     attempts: tuple[int, ...] | None = None
+    """As long as ``ids``: a record whose attempt differs is handed back, which fences whoever comes back
+    from the dead."""
     next_attempt: bool = False
+    """Whether the attempt grows by one."""
     changes: Mapping[str, Value] = field(default_factory=dict)
+    """Columns set to the same value on every record."""
     creates: Mapping[int, tuple[Creation, ...]] = field(default_factory=dict)
+    """New records by the id that they rest on: they come into being only if that record moves."""
     claims: tuple[Claim, ...] = ()
+    """Capacity taken."""
     choice: int | None = None
+    """Index of the reason in ``Decision.choices``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
     """New records that rest on nothing but the capacity they claim."""
 
+    __pydantic_config__ = DESCRIBED
+
     records: tuple[Creation, ...]
+    """What comes into being."""
     cause: str
+    """Why, for their history."""
     claims: tuple[Claim, ...] = ()
+    """Capacity taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
     """Columns set on live records without a transition: heartbeats, references, priorities. No event."""
 
+    __pydantic_config__ = DESCRIBED
+
     kind: Kind
+    """What is touched."""
     ids: tuple[int, ...]
+    """Records."""
     changes: Mapping[str, Value]
+    """Columns set to the same value on every record."""
     attempts: tuple[int, ...] | None = None
+    """As long as ``ids``: a record whose attempt differs is handed back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
     """Replicas that were found missing or altered where they are recorded: they count no more. No event."""
 
+    __pydantic_config__ = DESCRIBED
+
     replicas: tuple[Replica, ...]
+    """Copies that count no more."""
 
 
 Change = Move | Create | Touch | Forget
@@ -104,58 +128,78 @@ class Committed:
 class Ordering:
     """What put candidates in their order instead of their weight: the lowest key first."""
 
+    __pydantic_config__ = DESCRIBED
+
     rule: str
+    """Number of the rule."""
     name: str
+    """Name of the rule."""
     keys: tuple[float, ...]
+    """One for each candidate."""
     unit: str = ""
+    """Unit of the keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Queues that passed every check, best first, with each factor of their weight by rule number.
+    """Queues that passed every check, best first."""
 
-    The best is that of the highest weight, unless there is an ``ordering``.
-    """
+    __pydantic_config__ = DESCRIBED
 
     queues: tuple[str, ...] = ()
+    """Names, best first."""
     weights: tuple[float, ...] = ()
+    """One for each queue."""
     factors: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Each factor of the weights by rule number, one value for each queue."""
     ordering: Ordering | None = None
+    """What put them in order instead of their weight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A field of the task and how a need comes of it: ``need = (fixed + each * value) * factor``.
+    """A field of the task and how a need comes of it: ``need = (fixed + each * value) * factor``."""
 
-    ``each`` is None where it differs by queue; the need there tells it. Of ``each * value`` less than
-    ``least`` counts as that much.
-    """
+    __pydantic_config__ = DESCRIBED
 
     field: str
+    """Name of the task's field."""
     value: int | float
+    """What the task has there."""
     fixed: float = 0.0
+    """Added to ``each * value``."""
     each: float | None = None
+    """Factor on the value; none where it differs by queue, and the need there tells it."""
     factor: float = 1.0
+    """Factor on the sum."""
     least: float = 0.0
+    """Least that ``each * value`` counts as."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One check and all the queues it refuses: what was needed and what each of them has.
+    """One check and all the queues that it refuses."""
 
-    ``have`` is as long as ``queues``; a ``need`` that differs by queue is a tuple of that length too.
-    ``asked`` are the fields that the user could change where no queue fits, what is best changed first.
-    """
+    __pydantic_config__ = DESCRIBED
 
     rule: str
+    """Number of the rule."""
     name: str
+    """Name of the check."""
     mend: Mend
+    """Who can mend it: the user, an operator, or time."""
     queues: tuple[str, ...]
+    """Queues that it refuses."""
     have: tuple[Value, ...]
+    """What each of them has."""
     need: Value | tuple[Value, ...]
+    """What was needed; a tuple as long as ``queues`` where it differs by queue."""
     unit: str = ""
+    """Unit of need and have."""
     lifted_by: str = ""
+    """What would lift it."""
     asked: tuple[Asked, ...] = ()
+    """Fields of the task that could be changed where no queue fits, easiest first."""
 
     def asking(self, asked: tuple[Asked, ...]) -> "Refusal":
         """The same with these fields: written out, since every choice makes some, and ``replace`` is slow."""
@@ -174,23 +218,28 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Why a group of like jobs of one task went where it went, or nowhere.
+    """Why a group of like jobs of one task went where it went, or nowhere."""
 
-    ``placed`` counts jobs by queue. Every queue considered is a candidate or stands in at least one
-    refusal. ``jobs`` are those placed or made pending; ``left`` counts those that stay DEFINED for the next
-    pass, because nothing but the number of waiting jobs stands in their way. ``waived`` are the checks
-    that candidates would have failed had the task not named its queues (B2).
-    """
+    __pydantic_config__ = DESCRIBED
 
     task: int
+    """The task."""
     job_kind: str
+    """Normal, scout or merge."""
     jobs: tuple[int, ...]
+    """Jobs that were placed or made pending."""
     placed: Mapping[str, int]
+    """How many went to each queue."""
     considered: int
+    """Queues that were looked at: each is a candidate, or stands in at least one refusal."""
     candidates: Candidates
+    """Queues that passed every check."""
     refusals: tuple[Refusal, ...]
+    """Checks that refused queues."""
     left: int = 0
+    """Jobs that stay defined for the next pass: only the number of waiting jobs stands in their way."""
     waived: tuple[Refusal, ...] = ()
+    """Checks that candidates would have failed, had the task not named its queues (B2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,14 +251,22 @@ class DatedChoice(Choice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What one step decided from one world. ``time`` and ``seed`` are the world's."""
+    """What one step decided from one world."""
+
+    __pydantic_config__ = DESCRIBED
 
     step: str
+    """Name of the step."""
     time: float
+    """The world's."""
     seed: int
+    """The world's."""
     changes: tuple[Change, ...] = ()
+    """What changes, in the order in which it is applied."""
     choices: tuple[Choice, ...] = ()
+    """The reasons of moves."""
     notes: Mapping[str, Any] = field(default_factory=dict)
+    """How the decision came about, for people."""
 
     @property
     def moves(self) -> Sequence[Move]:

@@ -4,65 +4,92 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from .work import Cores, Megabytes, Name, NonNegative, Seconds
+from .constants import (
+    BrokerageConstants,
+    DirectorConstants,
+    LoopConstants,
+    ScoutConstants,
+    StagingConstants,
+    TimeoutConstants,
+)
+from .types import CLOSED, Cores, Megabytes, Name, NonNegative, Number, Positive, Seconds, Slots
+
+__all__ = [
+    "Blacklisting",
+    "BrokerageConstants",
+    "ComputingElement",
+    "DirectorConstants",
+    "Federation",
+    "GlobalShare",
+    "Hardware",
+    "Link",
+    "LoopConstants",
+    "Queue",
+    "QueueStatus",
+    "ScoutConstants",
+    "Site",
+    "StagingConstants",
+    "Storage",
+    "Tag",
+    "TimeoutConstants",
+]
 
 QueueStatus = Literal["online", "standby", "offline", "brokeroff", "paused", "test"]
 Blacklisting = Literal["read_lan", "write_lan", "read_wan", "write_wan"]
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Positive = Annotated[int, Field(ge=1, le=10**9)]
-Number = Annotated[int, Field(ge=0, le=10**9)]
-Slots = Annotated[int, Field(ge=1, le=100_000)]
-Day = Annotated[float, Field(gt=0, le=86_400)]
-"""At most a day, in s: what happens once in so long at least."""
-
-_CLOSED = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A place with queues and storages. A nucleus gathers the outputs of tasks."""
+    """A place with queues and storages: a batch system and its disks (M1)."""
 
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     name: Name
+    """What queues, storages and links call it."""
     nucleus: bool = False
-    kind: Literal["native", "forwarding"] = "native"
-    max_jobs: Number | None = None
-    max_submitting_jobs: Number | None = None
+    """Whether it may gather the outputs of tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """Where files lie: any URL that a mover can open. Space in GB; tape does not count as available (B33)."""
+    """Where files lie."""
 
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     name: Name
+    """What queues and files' replicas call it."""
     site: Name
+    """The site where it is."""
     url: Annotated[str, Field(pattern=r"^[a-z][a-z0-9+]*://")]
+    """Any URL that a mover can open; names of files are paths below it."""
     free: NonNegative = 1_000_000
+    """Free space in GB (B18)."""
     tape: bool = False
+    """Whether it is tape, which does not count as available (B33)."""
     blacklisted: tuple[Blacklisting, ...] = ()
+    """What may not be done here now: reading or writing, locally (lan) or from other sites (wan) (B19)."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the mover for this kind of URL, credentials among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputingElement:
-    """How pilots reach a queue. ``max_pilots`` bounds how many live there at once, waiting or running.
+    """How pilots reach a queue."""
 
-    ``pilot_slots`` is the number of payloads one pilot runs side by side; its options belong to its kind.
-    """
-
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     kind: Name = "process"
-    submit_pool: Name = "default"
+    """The adapter for its batch system."""
     max_pilots: Positive = 10
+    """Most pilots that live there at once, waiting or running."""
     pilot_slots: Slots = 1
+    """Payloads that one pilot runs side by side."""
     pilot_walltime: Seconds = 172_800
+    """s that a pilot asks for."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the adapter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,246 +100,177 @@ class Hardware:
     attribute that is left out has nothing that could be asked for.
     """
 
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     type: Literal["cpu", "gpu"]
+    """Processors or accelerators."""
     arch: tuple[str, ...] = ()
+    """Architectures, such as ``x86_64``."""
     vendor: tuple[str, ...] = ()
+    """Makers, such as ``intel``."""
     instr: tuple[str, ...] = ()
+    """Instruction sets of processors, such as ``avx2``."""
     model: tuple[str, ...] = ()
+    """Models of accelerators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
-    """A release or container image that a queue offers; ``sources`` are the image's full paths (B14)."""
+    """A release or container image that a queue offers (B14)."""
 
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     cmtconfig: str = ""
+    """Platform of the release."""
     container_name: str = ""
+    """Name of the container image."""
     project: str = ""
+    """Project of the release."""
     release: str = ""
+    """Version of the release."""
     sources: tuple[str, ...] = ()
-    tag: str = ""
+    """Full paths of the container image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A queue of a site. 0 or none is no limit, except ``cores``, where 0 takes any.
+    """A queue of a site. 0 or none is no limit, except ``cores``, where 0 takes any."""
 
-    Where ``vos`` are named, only tasks of these may use it (F1).
-    Memory and ``max_workdir`` in MB, walltimes in s, ``core_power`` in HS23 per core, ``max_disk_io`` in
-    kB/s per core. ``releases`` holds ``ANY``, which skips all of B14; ``AUTO``, which goes by the fields
-    below it; or the releases there are, as ``version`` or ``project-version``. ``event_service`` is the kind
-    of jobs taken: ``std`` no event service, ``es`` nothing else, ``eshigh`` that of priority 800 (B23).
-    """
-
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     name: Name
+    """What tasks call it."""
     site: Name
+    """The site where it is."""
     storage: Name
+    """The storage from which its jobs read and to which they write."""
     status: QueueStatus = "online"
+    """What it takes now: ``standby`` counts as online (B4); a paused queue keeps its jobs."""
     parent: str = ""
+    """The unified queue of which it is a pseudo-queue (B2)."""
     cores: Cores = 1
+    """Cores of a slot; 0 takes any number (B13)."""
     core_power: Annotated[float, Field(gt=0, le=1e9)] = 10.0
+    """HS23 per core (B21)."""
     min_memory: Megabytes = 0
+    """MB that a job must ask for, for the whole slot (B15)."""
     max_memory: Megabytes = 0
+    """MB that a job may have, for the whole slot (B15)."""
     max_workdir: Megabytes = 0
+    """MB of work directory of a slot (B17)."""
     min_walltime: Seconds = 0
+    """s that a job must take (B21)."""
     max_walltime: Seconds = 0
+    """s that a job may take (B20, B21)."""
     max_disk_io: NonNegative | None = None
+    """kB/s of disk I/O per core that its nodes bear (B12)."""
     direct_access: bool = False
+    """Whether payloads can read inputs from the storage without a copy (B16)."""
     connectivity: Annotated[str, Field(pattern=r"^(full|http|none)(#(IPv4|IPv6)?)?$")] = "full"
+    """What payloads can reach, and the IP stack (B22)."""
     fairshare_policy: str = ""
+    """Comma list of ``type=``, ``group=``, ``gshare=``, ``priority<op>n`` with ``:n%``; 0 refuses (B10)."""
     event_service: Literal["std", "es", "eshigh", "all"] = "all"
+    """``std`` takes no event service, ``es`` nothing else, ``eshigh`` only that of priority 800 (B23)."""
     transferring_limit: Number | None = None
+    """Most transferring jobs; none: the federation's (B24)."""
     disable_reassign: bool = False
+    """Whether its jobs are exempt from time-outs (T)."""
     pledged_cpu: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
+    """Pledged power in HS23; -1 is an opportunistic queue, which takes no urgent work (B8)."""
     num_slots: Number | None = None
+    """Slots that it counts as having, whatever runs (B30)."""
     vos: tuple[Name, ...] = ()
+    """VOs whose tasks may use it; none named: all (F1)."""
     releases: tuple[str, ...] = ("ANY",)
+    """``ANY`` offers every software; ``AUTO`` goes by the fields below; else releases, as ``version`` or
+    ``project-version`` (B14)."""
     cmtconfigs: tuple[str, ...] = ()
+    """Platforms that it runs (B14)."""
     containers: tuple[str, ...] = ()
+    """Container images or the beginnings of their names; ``any`` and ``/cvmfs`` are all (B14)."""
     cvmfs: tuple[str, ...] = ()
+    """Tags of the software repositories mounted (B14)."""
     architectures: tuple[Hardware, ...] = ()
+    """Processors and accelerators of its nodes (B14)."""
     tags: tuple[Tag, ...] = ()
+    """Releases and images installed (B14)."""
     computing_element: ComputingElement | None = None
+    """How pilots are submitted to it; none: they come by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """From one site to another: closeness 0 (best) to 11, -1 blocked; throughputs in MB/s by window."""
+    """The way from one site to another (B5, B35)."""
 
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     source: Name
+    """The site from which files come."""
     destination: Name
+    """The site to which they go."""
     closeness: Annotated[float, Field(ge=-1, le=11)] | None = None
+    """0 (best) to 11; -1 is blocked (B5)."""
     throughput_1h: NonNegative | None = None
+    """MB/s over the last hour."""
     throughput_1d: NonNegative | None = None
+    """MB/s over the last day."""
     throughput_1w: NonNegative | None = None
+    """MB/s over the last week."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalShare:
-    """A share of the federation: ``target``, against those of its siblings, is its part of its parent's.
+    """A share of the federation.
 
     Shares without parent are siblings, whatever their VO: they divide the federation.
     """
 
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     name: Name
+    """What tasks call it."""
     vo: str = ""
+    """The VO whose tasks may use it; empty: all."""
     parent: str = ""
+    """The share of which it is a part."""
     target: NonNegative = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerageConstants:
-    """The production brokerage's published constants, lower case; sizes in GB, rates in kB/s.
-
-    ``nqueue_limit_site_by_share`` is ``nqueue_limit_site`` for single global shares, by name.
-    """
-
-    __pydantic_config__ = _CLOSED
-
-    nqueued_sat_cap: Positive = 150
-    nqueued_nuc_cap_for_jobs: Positive = 10_000
-    io_intensity_cutoff: NonNegative = 200
-    size_cutoff_to_move_input: NonNegative = 10
-    num_cutoff_to_move_input: Positive = 100
-    max_diskio_default: NonNegative | None = None
-    storage_min_free: NonNegative = 200
-    transferring_limit: Positive = 2000
-    memory_compensation: Annotated[float, Field(gt=0, le=1000)] = 0.9
-    nw_threshold: NonNegative = 1.7
-    nw_weight_multiplier: NonNegative = 1
-    nqueue_limit_site: Positive = 20
-    nqueue_limit_site_by_share: Mapping[str, Positive] = field(default_factory=dict)
-    max_candidates: Positive = 10
-    pending_time: Seconds = 3600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagingConstants:
-    """Transfer shares (D1 to D8): base priorities are 1..100, slots are counts, times in s."""
-
-    __pydantic_config__ = _CLOSED
-
-    share_by: Literal["none", "user", "vo", "group", "role"] = "vo"
-    base_priorities: Mapping[str, Annotated[int, Field(ge=1, le=100)]] = field(default_factory=dict)
-    default_priority: Annotated[int, Field(ge=1, le=100)] = 50
-    delivery_slots: Slots = 40
-    max_emergency: Annotated[int, Field(ge=0, le=100_000)] = 5
-    sub_shares: bool = True
-    max_attempts: Positive = 5
-    retry_delay: Seconds = 10
-    delivery_timeout: Seconds = 600
-    ageing_timeout: Seconds = 3600
-    ageing_period: Annotated[float, Field(ge=0.001, le=1e10)] = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectorConstants:
-    """The director's constants (P2 to P4, P7); ``lowest_cpu_boost`` in s, ``max_cpu`` in s (12.5 d).
-
-    A queue whose last pilots all failed before they called home is left alone for ``failing_pause`` s, twice
-    as long each time, an hour at most; then one pilot tries (P6).
-    """
-
-    __pydantic_config__ = _CLOSED
-
-    pilots_per_iteration: Annotated[int, Field(ge=1, le=100_000)] = 40
-    lowest_cpu_boost: Annotated[float, Field(ge=0, le=1e9)] = 7200
-    max_cpu: Annotated[float, Field(ge=0, le=1e9)] = 1_080_000
-    extra_pilot_fraction: Annotated[float, Field(ge=0, le=1000)] = 0.2
-    extra_pilots: Annotated[int, Field(ge=0, le=1_000_000)] = 4
-    max_pilot_waiting_hours: NonNegative = 6
-    private_pilot_fraction: Fraction = 0.5
-    failing_pause: Seconds = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeoutConstants:
-    """How long a job may stay in a state, in s, and how long a pilot may be silent (rules T).
-
-    Jobs of priority 800 and above are held to the ``_high`` limits where these are shorter, to those of
-    activated and starting jobs only where a queue's last start is older than ``last_start``.
-    """
-
-    __pydantic_config__ = _CLOSED
-
-    pending: Seconds = 3600
-    defined: Seconds = 4 * 3600
-    assigned: Seconds = 12 * 3600
-    throttled: Seconds = 7 * 86400
-    activated: Seconds = 2 * 86400
-    sent: Seconds = 1800
-    starting: Seconds = 2 * 86400
-    running: Seconds = 21 * 86400
-    holding: Seconds = 2 * 86400
-    transferring: Seconds = 6 * 86400
-    heartbeat: Seconds = 7200
-    pilot_created: Seconds = 300
-    last_start: Seconds = 2 * 3600
-    activated_high: Seconds = 4 * 3600
-    starting_high: Seconds = 4 * 3600
-    holding_high: Seconds = 3 * 3600
-    transferring_high: Seconds = 2 * 86400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoutConstants:
-    """How scouts are judged: the fraction that must end well; estimates are ``margin`` times the most seen.
-
-    That of a job's memory is rounded up to whole ``memory_step`` MB, so that like tasks share task
-    queues (P1).
-    """
-
-    __pydantic_config__ = _CLOSED
-
-    success: Fraction = 0.5
-    margin: Annotated[float, Field(ge=1, le=1000)] = 1.2
-    memory_step: Positive = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopConstants:
-    """How often the loops look, in s, and how much one pass takes."""
-
-    __pydantic_config__ = _CLOSED
-
-    period: Day = 5.0
-    batch: Annotated[int, Field(ge=1, le=1_000_000)] = 5000
-    heartbeat: Day = 60.0
-    pilot_idle: Annotated[float, Field(ge=0, le=86_400)] = 30.0
+    """Its part of its parent's share, against the targets of its siblings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Federation:
-    """All that is declared about a federation, with every constant of every policy.
+    """All that is declared about a federation, with every constant of every policy."""
 
-    ``plugins`` names the brokerage plugin of a VO where it is not ``production``; ``plugin_options`` are the
-    options of plugins by name. ``container_sources`` has the full paths of container images by their name:
-    the ``ALL`` entry of what is published of software (B14).
-    """
-
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     name: Name
+    """The instance's name, which its files at storages carry: it cannot change once it is in force."""
     sites: Annotated[tuple[Site, ...], Field(min_length=1)]
+    """Every site."""
     storages: Annotated[tuple[Storage, ...], Field(min_length=1)]
+    """Every storage."""
     queues: Annotated[tuple[Queue, ...], Field(min_length=1)]
+    """Every queue."""
     links: tuple[Link, ...] = ()
+    """What is known of the ways between sites."""
     shares: tuple[GlobalShare, ...] = (GlobalShare(name="default"),)
+    """The global shares."""
     plugins: Mapping[str, str] = field(default_factory=dict)
+    """The brokerage plugin by VO, where it is not ``production``."""
     plugin_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Options by brokerage plugin."""
     container_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    brokerage: BrokerageConstants = BrokerageConstants()
-    staging: StagingConstants = StagingConstants()
-    director: DirectorConstants = DirectorConstants()
-    timeouts: TimeoutConstants = TimeoutConstants()
-    scouting: ScoutConstants = ScoutConstants()
-    loops: LoopConstants = LoopConstants()
+    """Full paths of container images by name: the ``ALL`` entry of what is published of software (B14)."""
+    brokerage: BrokerageConstants = field(default_factory=BrokerageConstants)
+    """Constants of the production brokerage."""
+    staging: StagingConstants = field(default_factory=StagingConstants)
+    """Constants of transfer shares."""
+    director: DirectorConstants = field(default_factory=DirectorConstants)
+    """Constants of the director."""
+    timeouts: TimeoutConstants = field(default_factory=TimeoutConstants)
+    """Time-outs."""
+    scouting: ScoutConstants = field(default_factory=ScoutConstants)
+    """Constants of scouting."""
+    loops: LoopConstants = field(default_factory=LoopConstants)
+    """Constants of the loops."""

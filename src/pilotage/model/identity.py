@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from .types import DESCRIBED
+
 Role = Literal["user", "pilot", "operator"]
 
 
@@ -10,17 +12,29 @@ Role = Literal["user", "pilot", "operator"]
 class Identity:
     """The owner of work: what shares, private pilots and permissions are decided by."""
 
+    __pydantic_config__ = DESCRIBED
+
     name: str
+    """Name of the user."""
     vo: str = ""
+    """Virtual organisation."""
     group: str = ""
+    """Group in the VO."""
     vo_role: str = ""
+    """Role in the VO."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
     """What a bearer token stands for. A pilot's is bound to one pilot and reaches nothing else (P9)."""
 
+    __pydantic_config__ = DESCRIBED
+
     role: Role
+    """What it may do."""
     identity: Identity
+    """Whose it is."""
     pilot: int | None = None
+    """The pilot that it is bound to."""
     expires: float | None = None
+    """When it ends, in s since 1970; none: never."""

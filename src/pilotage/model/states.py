@@ -29,7 +29,6 @@ class JobState(StrEnum):
     PENDING = "pending"
     DEFINED = "defined"
     ASSIGNED = "assigned"
-    THROTTLED = "throttled"
     ACTIVATED = "activated"
     SENT = "sent"
     STARTING = "starting"
@@ -82,7 +81,7 @@ T, J, X, P = TaskState, JobState, TransferState, PilotState
 _LIVE_TASKS = (T.REGISTERED, T.SCOUTING, T.RUNNING, T.MERGING)
 _LIVE_JOBS = tuple(s for s in J if s not in (J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED))
 _AT_A_PILOT = (J.SENT, J.STARTING, J.RUNNING)
-_UNSTARTED = (J.ASSIGNED, J.THROTTLED, J.ACTIVATED)
+_UNSTARTED = (J.ASSIGNED, J.ACTIVATED)
 
 
 def _rows(
@@ -111,8 +110,6 @@ _TABLE: list[Transition] = [
     *_rows("job", [J.DEFINED], [J.ASSIGNED], "brokered; inputs must be moved"),
     *_rows("job", [J.DEFINED], [J.ACTIVATED], "brokered; inputs are there"),
     *_rows("job", [J.ASSIGNED], [J.ACTIVATED], "inputs arrived"),
-    *_rows("job", [J.ASSIGNED, J.ACTIVATED], [J.THROTTLED], "the site takes no more (M8)"),
-    *_rows("job", [J.THROTTLED], [J.ASSIGNED, J.ACTIVATED], "the site takes more again"),
     *_rows("job", [*_UNSTARTED, J.SENT], [J.DEFINED], "not started in time; brokered again"),
     *_rows("job", [J.ACTIVATED], [J.SENT], "matched to a pilot"),
     *_rows("job", [J.SENT], [J.STARTING], "its pilot prepares it"),

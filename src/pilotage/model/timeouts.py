@@ -70,7 +70,6 @@ RULES: tuple[Rule, ...] = (
     _job(J.PENDING, "rebroker", "no queue fitted (B37)"),
     _job(J.DEFINED, "none", "waits for the brokerage"),
     _job(J.ASSIGNED, "rebroker", "its inputs did not arrive"),
-    _job(J.THROTTLED, "rebroker", "its site took no more"),
     _job(J.ACTIVATED, "rebroker", "no pilot took it", "activated_high", idle_only=True),
     _job(J.SENT, "retake", "its pilot never said that it has it"),
     _job(J.STARTING, "retry", "its payload did not begin", "starting_high", idle_only=True),

@@ -1,205 +1,106 @@
 """What is worked on: tasks, jobs, files, transfers and pilots, as they stand and as they come into being."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
-
-from pydantic import ConfigDict, Field
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from .identity import Identity
+from .spec import MOST_JOBS, InputFile, InputPattern, JobKind, MergeSpec, TaskSpec
 from .states import JobState, PilotState, TaskState, TransferState
+from .types import (
+    CLOSED,
+    DESCRIBED,
+    Checksum,
+    Cores,
+    Count,
+    FileName,
+    FileSize,
+    Megabytes,
+    Name,
+    NonNegative,
+    OutputName,
+    Seconds,
+)
 
-JobKind = Literal["normal", "scout", "merge"]
+__all__ = [
+    "CPU_SEGMENTS",
+    "MOST_JOBS",
+    "Checksum",
+    "Cores",
+    "Count",
+    "Direction",
+    "File",
+    "FileName",
+    "FileSize",
+    "InputFile",
+    "InputPattern",
+    "Job",
+    "JobKind",
+    "Measured",
+    "Megabytes",
+    "MergeSpec",
+    "Name",
+    "NewJob",
+    "NewPilot",
+    "NewTask",
+    "NewTransfer",
+    "NonNegative",
+    "OutputName",
+    "Pilot",
+    "PilotKind",
+    "Replica",
+    "Requirements",
+    "Seconds",
+    "Task",
+    "TaskSpec",
+    "Transfer",
+]
+
 Direction = Literal["download", "upload"]
 PilotKind = Literal["generic", "private"]
-
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@+-]*$")]
-FileName = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=500,
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*$",
-    ),
-]
-OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
-Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Cores = Annotated[int, Field(ge=0, le=1_000_000)]
-FileSize = Annotated[int, Field(ge=0, le=10**15)]
-"""Bytes of one file, so few that no sum of sizes leaves 64 bits."""
-
-Megabytes = Annotated[float, Field(ge=0, le=1e9)]
-Seconds = Annotated[float, Field(ge=0, le=1e10)]
-NonNegative = Annotated[float, Field(ge=0, le=1e12)]
-Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|sha256:[0-9a-f]{64}|)$")]
-
-MOST_JOBS = 100_000
-"""Jobs of one task, which come into being together."""
 
 CPU_SEGMENTS = (600, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 1080000)
 """CPU time is rounded up to one of these, in seconds, so that like jobs share a task queue (P1)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InputFile:
-    """A file that a task reads: bytes, checksum, and the storages that hold it under its name."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    name: FileName
-    size: FileSize
-    checksum: Checksum = ""
-    replicas: tuple[Name, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputPattern:
-    """All files that match ``glob`` on the named storages; sizes and checksums are read when submitted."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    storages: Annotated[tuple[Name, ...], Field(min_length=1)]
-    glob: Annotated[str, Field(min_length=1)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeSpec:
-    """The job that makes one output of many: it reads every output of the task's other jobs."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    command: Annotated[tuple[str, ...], Field(min_length=1)]
-    outputs: Annotated[tuple[OutputName, ...], Field(min_length=1)]
-    ram: Megabytes | None = None
-    walltime: Seconds | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSpec:
-    """What a user asks for. Times in s, memory and disk in MB; ``ram`` is per core unless ``ram_unit`` is MB.
-
-    ``cpu_time`` is in HS23 seconds an event, ``out_disk`` in MB an event, ``cpu_efficiency`` a fraction,
-    ``io_intensity`` and ``disk_io`` in kB/s. ``walltime`` is used as given where ``cpu_time`` is 0 (B21). A
-    ``t1_weight`` of -1 keeps normal jobs at the nucleus (B25). ``architecture`` is
-    ``platform@base#arch-vendor-instr&vendor-model``, every part optional (B14). ``min_events`` above 0 makes
-    the number of a job's events dynamic, from there to ``events_per_job``. Without a ``command`` the payload
-    is empty and succeeds at once. ``scouts`` is the number of jobs that run first, to measure what the others
-    need; 0 is none, and so it is where there is no command, or there are no more jobs than twice as many.
-    """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    name: Name
-    share: Name = "default"
-    priority: Annotated[int, Field(ge=1, le=100_000)] = 500
-    transfer_priority: Annotated[int, Field(ge=1, le=100)] = 50
-    nucleus: str = ""
-    t1_weight: Literal[-1, 0] = 0
-    brokerage: str = ""
-    queues: tuple[Name, ...] = ()
-
-    command: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    payload_files: Mapping[OutputName, str] = field(default_factory=dict)
-    inputs: tuple[InputFile | InputPattern, ...] = ()
-    outputs: tuple[OutputName, ...] = ()
-    merge: MergeSpec | None = None
-    files_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
-    jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] = 1
-    events_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
-    max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    scouts: Annotated[int, Field(ge=0, le=1000)] = 10
-
-    cores: Cores = 1
-    max_cores: Cores = 0
-    ram: Megabytes = 0
-    ram_unit: Literal["MBPerCore", "MB"] = "MBPerCore"
-    base_ram: Megabytes = 0
-    cpu_time: NonNegative = 0
-    cpu_efficiency: Annotated[float, Field(gt=0, le=1)] = 0.9
-    base_time: Seconds = 0
-    walltime: Seconds = 0
-    work_disk: Megabytes = 0
-    out_disk: Megabytes = 0
-    io_intensity: NonNegative = 0
-    disk_io: NonNegative = 0
-    direct_access_only: bool = False
-    ip_connectivity: str = ""
-    architecture: str = ""
-    sw_project: str = ""
-    sw_version: str = ""
-    nightlies: bool = False
-    container_name: str = ""
-    only_tags: bool = False
-    event_service: bool = False
-    min_events: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
-    processing_type: str = ""
-    working_group: str = ""
-    workflow: str = ""
-    private_pilots: bool = False
-    submit_pools: tuple[Name, ...] = ()
-
-    def for_job(self, kind: JobKind) -> "TaskSpec":
-        """The same, with what a merge job asks for where the job is one."""
-        if kind != "merge" or self.merge is None:
-            return self
-        merge = self.merge
-        return replace(
-            self,
-            command=merge.command,
-            outputs=merge.outputs,
-            cores=1,
-            ram=self.ram if merge.ram is None else merge.ram,
-            walltime=self.walltime if merge.walltime is None else merge.walltime,
-            cpu_time=self.cpu_time if merge.walltime is None else 0,
-            event_service=False,
-            min_events=0,
-        )
-
-    @property
-    def least_events(self) -> int:
-        """The smallest number of events that a job may have."""
-        return self.min_events or self.events_per_job
-
-    @property
-    def memory(self) -> float:
-        """MB that a job may use, all its cores together."""
-        return self.base_ram + self.ram * self.ram_units
-
-    @property
-    def ram_units(self) -> int:
-        """How many times a job needs ``ram``: once for each core, unless it is given for all of them."""
-        return 1 if self.ram_unit == "MB" else max(1, self.cores)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
     """A task about to be, its input patterns already resolved to files."""
 
+    __pydantic_config__ = DESCRIBED
+
     spec: TaskSpec
+    """What is asked for."""
     owner: Identity
+    """Who asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a task's scouts needed, with a margin, in units of ``TaskSpec``; ``memory`` is for a whole job.
+    """What a task's scouts needed, with a margin; none where no scout reported it.
 
-    ``base_time`` is the time that CPU time does not explain. None where no scout reported it: then what was
-    asked for stands. ``finished`` scouts were measured; others of the task's jobs do the work of those that
-    ``failed``, so these do not count as failed jobs of the task.
+    Where there is none, what was asked for stands. Other jobs of the task do the work of scouts that
+    failed, so these do not count as its failed jobs.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = CLOSED
 
     finished: int
+    """Scouts that finished and were measured."""
     failed: int = 0
+    """Scouts that failed."""
     cpu_time: float | None = None
+    """HS23 seconds an event."""
     base_time: float | None = None
+    """s that CPU time does not explain."""
     walltime: float | None = None
+    """s."""
     memory: float | None = None
+    """MB of a whole job."""
     work_disk: float | None = None
+    """MB."""
     out_disk: float | None = None
+    """MB an event."""
 
     def replaced(self, spec: TaskSpec) -> TaskSpec:
         """The same with every estimate that was measured in place of the one asked for."""
@@ -213,16 +114,26 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task as it stands: ``spec`` is what was asked for, ``measured`` what its scouts needed."""
+    """A task as it stands."""
+
+    __pydantic_config__ = DESCRIBED
 
     id: int
+    """Its number."""
     spec: TaskSpec
+    """What was asked for."""
     owner: Identity
+    """Who asked."""
     state: TaskState
+    """Where it is in its life."""
     created: float
+    """When it was submitted, in s since 1970."""
     since: float
+    """When it came into its state, in s since 1970."""
     error: str = ""
+    """Why it failed or was cancelled."""
     measured: Measured | None = None
+    """What its scouts needed; none without scouts, or before they ended."""
 
     def expected(self, kind: JobKind) -> TaskSpec:
         """What its jobs of a kind ask for, with measured estimates where there are any.
@@ -247,15 +158,24 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """What the jobs of one task queue have in common (P1): ``cpu_time`` in s of one core, memory in MB."""
+    """What the jobs of one task queue have in common (P1)."""
+
+    __pydantic_config__ = DESCRIBED
 
     vo: str
+    """VO of the owner."""
     group: str
+    """Group of the owner."""
     owner: str
+    """Name of the owner."""
     cores: int
+    """Cores of a job."""
     memory: float
+    """MB of a job."""
     cpu_time: float
+    """s on one core, rounded up to a segment."""
     private: bool = False
+    """Whether only the owner's pilots run them (P7)."""
 
     @classmethod
     def of(cls, spec: TaskSpec, owner: Identity) -> "Requirements":
@@ -297,129 +217,214 @@ class Requirements:
 class NewJob:
     """A job about to be."""
 
+    __pydantic_config__ = DESCRIBED
+
     task: int
+    """The task that it belongs to."""
     kind: JobKind
+    """Normal, scout or merge."""
     share: str
+    """Its global share."""
     priority: int
+    """Higher ones go first."""
     requirements: str
+    """Its task queue within a queue, as ``Requirements.text``."""
     inputs: tuple[str, ...] = ()
+    """Logical names of the files that it reads."""
     events: int = 1
+    """Events that it works on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job as it stands. ``since`` is the time of its last transition; ``queue`` is empty until brokered."""
+    """A job as it stands."""
+
+    __pydantic_config__ = DESCRIBED
 
     id: int
+    """Its number."""
     task: int
+    """The task that it belongs to."""
     kind: JobKind
+    """Normal, scout or merge."""
     share: str
+    """Its global share."""
     priority: int
+    """Higher ones go first."""
     requirements: str
+    """Its task queue within a queue, as ``Requirements.text``."""
     state: JobState
+    """Where it is in its life."""
     attempt: int
+    """The attempt under way, from 1: it fences pilots that come back from the dead."""
     since: float
+    """When it came into its state, in s since 1970."""
     created: float
+    """When it was made, in s since 1970."""
     queue: str = ""
+    """Where it was brokered to; empty before."""
     pilot: int | None = None
+    """The pilot that has it; none before it was matched."""
     inputs: tuple[str, ...] = ()
+    """Logical names of the files that it reads."""
     events: int = 1
+    """Events that it works on."""
     wake_at: float | None = None
+    """When a pending job is brokered again, in s since 1970 (B37)."""
     error: str = ""
+    """Why its last attempt failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A file by its logical name. ``job`` is the job that made it, None for an input from outside."""
+    """A file by its logical name."""
+
+    __pydantic_config__ = DESCRIBED
 
     name: str
+    """Its logical name."""
     size: int
+    """Bytes."""
     checksum: str
+    """``adler32:`` or ``sha256:`` and the digits; empty where unknown."""
     task: int | None = None
+    """The task that made it; none for an input from outside."""
     job: int | None = None
+    """The job that made it; none for an input from outside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
     """A copy of a file at a storage, under the file's name."""
 
+    __pydantic_config__ = DESCRIBED
+
     file: str
+    """Logical name of the file."""
     storage: str
+    """Where the copy is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTransfer:
-    """A transfer about to be. There is never more than one live transfer of a file to a storage.
+    """A transfer about to be. There is never more than one live transfer of a file to a storage."""
 
-    ``source_path``, where given, is where the bytes lie at ``source`` instead of under the file's name:
-    what a job's attempt left in its scratch area.
-    """
+    __pydantic_config__ = DESCRIBED
 
     file: str
+    """Logical name of the file."""
     source: str
+    """The storage that it is read from."""
     destination: str
+    """The storage that it is written to."""
     direction: Direction
+    """Download to a job, or upload from one."""
     share: str
+    """Its transfer share (D1, D6)."""
     priority: int
+    """Its DTR priority, 1 to 100 (D2)."""
     source_path: str = ""
+    """Path at the source, where it is not the file's name: what an attempt left in its scratch area."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """A transfer (DTR) as it stands: ``priority`` is the DTR priority of D2, ``wake_at`` the next try."""
+    """A transfer (DTR) as it stands."""
+
+    __pydantic_config__ = DESCRIBED
 
     id: int
+    """Its number."""
     file: str
+    """Logical name of the file."""
     source: str
+    """The storage that it is read from."""
     destination: str
+    """The storage that it is written to."""
     direction: Direction
+    """Download to a job, or upload from one."""
     share: str
+    """Its transfer share (D1, D6)."""
     priority: int
+    """Its DTR priority, 1 to 100 (D2)."""
     state: TransferState
+    """Where it is in its life."""
     attempt: int
+    """The attempt under way, from 1."""
     created: float
+    """When it was asked for, in s since 1970."""
     since: float
+    """When it came into its state, in s since 1970."""
     source_path: str = ""
+    """Path at the source, where it is not the file's name: what an attempt left in its scratch area."""
     emergency: bool = False
+    """Whether it has an emergency slot (D5)."""
     wake_at: float | None = None
+    """When it may be tried again, in s since 1970."""
     heartbeat: float | None = None
+    """When its bytes last moved, in s since 1970."""
     error: str = ""
+    """Why its last attempt failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPilot:
-    """A pilot about to be recorded (P10): its task queue is ``queue`` and ``requirements``."""
+    """A pilot about to be recorded (P10)."""
+
+    __pydantic_config__ = DESCRIBED
 
     queue: str
+    """The queue that it is for."""
     requirements: str
+    """The task queue that it is for, as ``Requirements.text``."""
     kind: PilotKind
+    """Whose jobs it runs: anybody's, or its owner's alone (P7)."""
     owner: Identity
-    submit_pool: str
+    """Whom it belongs to."""
     cores: int
+    """Cores for all its payloads."""
     memory: float
+    """MB for all its payloads; 0: no limit."""
     walltime: float
+    """s that it may run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pilot:
-    """A pilot as it stands. ``reference`` is the site's own name for it; ``matched`` counts its jobs."""
+    """A pilot as it stands."""
+
+    __pydantic_config__ = DESCRIBED
 
     id: int
+    """Its number."""
     queue: str
+    """The queue that it is for."""
     requirements: str
+    """The task queue that it is for, as ``Requirements.text``."""
     kind: PilotKind
+    """Whose jobs it runs: anybody's, or its owner's alone (P7)."""
     owner: Identity
-    submit_pool: str
+    """Whom it belongs to."""
     cores: int
+    """Cores for all its payloads."""
     memory: float
+    """MB for all its payloads; 0: no limit."""
     walltime: float
+    """s that it may run."""
     state: PilotState
+    """Where it is in its life."""
     created: float
+    """When it was recorded, in s since 1970."""
     since: float
+    """When it came into its state, in s since 1970."""
     reference: str = ""
+    """The batch system's own name for it; empty before it was submitted."""
     heartbeat: float | None = None
+    """When it last called, in s since 1970."""
     matched: int = 0
+    """Jobs that it was given so far."""
     error: str = ""
+    """Why it failed."""
 
     @property
     def last_heard(self) -> float:

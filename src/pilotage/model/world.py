@@ -3,168 +3,223 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from .federation import Federation
 from .identity import Identity
 from .observations import DeliverySighting, PilotSighting, PilotSubmission
 from .states import JobState
-from .work import (
-    Checksum,
-    Count,
-    File,
-    FileName,
-    FileSize,
-    Job,
-    Megabytes,
-    OutputName,
-    Pilot,
-    PilotKind,
-    Replica,
-    Seconds,
-    Task,
-    Transfer,
-)
+from .types import CLOSED, DESCRIBED, Checksum, Count, FileName, FileSize, Megabytes, OutputName, Seconds
+from .work import File, Job, Pilot, PilotKind, Replica, Task, Transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCount:
     """Jobs at a queue, of a share, in a state."""
 
+    __pydantic_config__ = DESCRIBED
+
     queue: str
+    """The queue."""
     share: str
+    """The global share."""
     state: JobState
+    """The state."""
     jobs: int
+    """How many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCount:
     """Jobs of a task in a state."""
 
+    __pydantic_config__ = DESCRIBED
+
     task: int
+    """The task."""
     state: JobState
+    """The state."""
     jobs: int
+    """How many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkCount:
     """Live transfers between two storages (B6, B7)."""
 
+    __pydantic_config__ = DESCRIBED
+
     source: str
+    """The storage that files are read from."""
     destination: str
+    """The storage that they are written to."""
     files: int
+    """How many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReport:
-    """What was last seen of a queue: points in time, batch workers, mean disk I/O in kB/s per core."""
+    """What was last seen of a queue."""
+
+    __pydantic_config__ = DESCRIBED
 
     queue: str
+    """The queue."""
     last_pilot: float | None = None
+    """When a pilot last called, in s since 1970."""
     last_start: float | None = None
+    """When a payload last started, in s since 1970."""
     batch_workers: int = 0
+    """Pilots that run."""
     disk_io: float | None = None
+    """Mean disk I/O of running jobs in kB/s per core; none: not reported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQueue:
-    """Activated jobs with the same requirements at a queue (P1); ``priority`` is the highest among them."""
+    """Activated jobs with the same requirements at a queue (P1)."""
+
+    __pydantic_config__ = DESCRIBED
 
     queue: str
+    """The queue."""
     requirements: str
+    """What the jobs have in common, as ``Requirements.text``."""
     jobs: int
+    """Jobs that wait for a pilot."""
     priority: int
+    """The highest priority among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchRequest:
-    """What a pilot has to offer: cores, memory in MB, walltime left in s, and the most jobs it would take."""
+    """What a pilot has to offer."""
+
+    __pydantic_config__ = DESCRIBED
 
     pilot: int
+    """The pilot."""
     queue: str
+    """Its queue."""
     kind: PilotKind
+    """Whose jobs it runs."""
     owner: Identity
+    """Whom it belongs to."""
     cores: int
+    """Cores that it has free."""
     memory: float
+    """MB that it has free; 0: no limit."""
     walltime: float
+    """s that it has left."""
     max_jobs: int
+    """Most jobs that it would take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """A file that an attempt left in its scratch area at the queue's storage."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = CLOSED
 
     name: OutputName
+    """Its name in the job's directory."""
     size: FileSize
+    """Bytes."""
     checksum: Checksum
+    """``adler32:`` and the digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a pilot says of one attempt: times in s; the most memory (``max_rss``) and work directory in MB.
+    """What a pilot says of one attempt."""
 
-    ``error`` names the failure. ``max_workdir`` is what the payload added to its directory. ``lost_inputs``
-    are those that are missing at the queue's storage, or have another size or checksum there.
-    """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = CLOSED
 
     job: Count
+    """The job."""
     attempt: Count
+    """The attempt."""
     state: Literal["starting", "running", "done", "failed"]
+    """What became of it."""
     error: Annotated[str, Field(max_length=4000)] = ""
+    """Why it failed."""
     exit_code: Annotated[int, Field(ge=-(2**31), le=2**31 - 1)] | None = None
+    """Exit code of the payload; negative is a signal."""
     cpu_seconds: Seconds = 0
+    """s of CPU time used."""
     wall_seconds: Seconds = 0
+    """s since the payload started."""
     max_rss: Megabytes = 0
+    """Most memory used at a time, in MB."""
     max_workdir: Megabytes = 0
+    """Most that the payload added to its directory, in MB."""
     outputs: tuple[Output, ...] = ()
+    """Files stored in the attempt's scratch area."""
     lost_inputs: tuple[FileName, ...] = ()
+    """Inputs that are missing at the queue's storage, or differ there in size or checksum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUsage:
-    """What the last attempt of a job used: times in s, the most memory and work directory in MB.
+    """What the last attempt of a job used; 0 is not reported."""
 
-    The work directory counts what the payload added, outputs included; 0 is not reported.
-    """
+    __pydantic_config__ = DESCRIBED
 
     job: int
+    """The job."""
     cpu_seconds: float = 0
+    """s of CPU time."""
     wall_seconds: float = 0
+    """s of walltime."""
     max_rss: float = 0
+    """Most memory at a time, in MB."""
     max_workdir: float = 0
+    """Most that the payload added to its directory, outputs included, in MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A step's snapshot holds what that step reads; a saved world holds all of it.
+    """A step's snapshot, which holds what that step reads; a saved world holds all of it."""
 
-    ``tasks`` has every task that a job here belongs to; ``files`` and ``replicas`` have the inputs and
-    outputs of the jobs and the files of the transfers here.
-    """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = CLOSED
 
     time: float
+    """The moment that decisions are made at, in s since 1970."""
     seed: int
+    """What random choices are drawn with."""
     federation: Federation
+    """The federation in force."""
     tasks: tuple[Task, ...] = ()
+    """Every task that a job here belongs to."""
     jobs: tuple[Job, ...] = ()
+    """Jobs."""
     files: tuple[File, ...] = ()
+    """Inputs and outputs of the jobs, and files of the transfers."""
     replicas: tuple[Replica, ...] = ()
+    """Their copies."""
     transfers: tuple[Transfer, ...] = ()
+    """Transfers."""
     pilots: tuple[Pilot, ...] = ()
+    """Pilots."""
     task_queues: tuple[TaskQueue, ...] = ()
+    """Activated jobs by their requirements."""
     job_counts: tuple[JobCount, ...] = ()
+    """Jobs by queue, share and state."""
     task_counts: tuple[TaskCount, ...] = ()
+    """Jobs by task and state."""
     link_counts: tuple[LinkCount, ...] = ()
+    """Live transfers by link."""
     queue_reports: tuple[QueueReport, ...] = ()
+    """What was last seen of queues."""
     usages: tuple[JobUsage, ...] = ()
+    """What jobs used."""
     requests: tuple[MatchRequest, ...] = ()
+    """Pilots that ask for jobs."""
     reports: tuple[Report, ...] = ()
+    """What pilots say of their jobs."""
     submissions: tuple[PilotSubmission, ...] = ()
+    """What became of pilots that were submitted."""
     sightings: tuple[PilotSighting, ...] = ()
+    """What computing elements say of pilots."""
     deliveries: tuple[DeliverySighting, ...] = ()
+    """What movers say of transfers."""

@@ -174,7 +174,6 @@ def _pilot(queue: Queue, want: Want, *, private: bool) -> NewPilot:
         requirements=want.requirements,
         kind="private" if private else "generic",
         owner=owner if private else GENERIC,
-        submit_pool=element.submit_pool,
         cores=wanted.cores * element.pilot_slots,
         memory=max(wanted.memory, queue.min_memory) * element.pilot_slots,
         walltime=pilot_walltime(wanted, queue),

@@ -246,7 +246,6 @@ def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
         "queue": pilot.queue,
         "requirements": pilot.requirements,
         "kind": pilot.kind,
-        "submit_pool": pilot.submit_pool,
         "cores": pilot.cores,
         "memory": pilot.memory,
         "walltime": pilot.walltime,

@@ -20,7 +20,6 @@ pilots = Table(
     Column("kind", String, nullable=False),
     *owner_columns(),
     *life_columns(),
-    text_column("submit_pool"),
     Column("cores", Integer, nullable=False),
     Column("memory", Double, nullable=False),
     Column("walltime", Double, nullable=False),
@@ -36,7 +35,7 @@ _p = pilots.c
 
 PILOT_COLUMNS = (
     *(_p.id, _p.queue, _p.requirements, _p.kind, _p.owner, _p.vo, _p.group, _p.vo_role),
-    *(_p.submit_pool, _p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
+    *(_p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
     *(_p.reference, _p.heartbeat, _p.matched, _p.error),
 )
 _STATES = {str(state): state for state in PilotState}
@@ -50,15 +49,14 @@ def pilot(row: Sequence[Any]) -> Pilot:
         requirements=row[2],
         kind=row[3],
         owner=Identity(name=row[4], vo=row[5], group=row[6], vo_role=row[7]),
-        submit_pool=row[8],
-        cores=row[9],
-        memory=row[10],
-        walltime=row[11],
-        state=_STATES[row[12]],
-        created=row[13],
-        since=row[14],
-        reference=row[15],
-        heartbeat=row[16],
-        matched=row[17],
-        error=row[18],
+        cores=row[8],
+        memory=row[9],
+        walltime=row[10],
+        state=_STATES[row[11]],
+        created=row[12],
+        since=row[13],
+        reference=row[14],
+        heartbeat=row[15],
+        matched=row[16],
+        error=row[17],
     )

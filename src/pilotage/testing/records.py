@@ -85,7 +85,6 @@ def pilot(number: int = 1, state: PilotState = PilotState.RUNNING, **changes: An
         requirements=requirements(),
         kind="generic",
         owner=_GENERIC,
-        submit_pool="default",
         cores=1,
         memory=1000,
         walltime=172_800,

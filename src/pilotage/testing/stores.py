@@ -66,7 +66,7 @@ def new_jobs(store: Store, task: int, count: int = 1, time: float = NOW, **value
 def new_pilot(store: Store, queue: str = "CERN-q", time: float = NOW, **values: Any) -> int:
     """Create a pilot in state CREATED; return its id."""
     base: dict[str, Any] = {"queue": queue, "requirements": "r", "kind": "generic", "owner": ALICE}
-    size = {"submit_pool": "default", "cores": 1, "memory": 2000.0, "walltime": 3600.0}
+    size = {"cores": 1, "memory": 2000.0, "walltime": 3600.0}
     (pilot,) = create(store, NewPilot(**base | size | values), time=time)
     return pilot
 

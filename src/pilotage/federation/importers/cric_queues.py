@@ -270,7 +270,7 @@ def _parts(queue: Record, field: str, value: Any) -> list[dict[str, Any]]:
     """Architectures and tags with the fields that the model knows."""
     known = {
         "architectures": ("type", "arch", "vendor", "instr", "model"),
-        "tags": ("cmtconfig", "container_name", "project", "release", "sources", "tag"),
+        "tags": ("cmtconfig", "container_name", "project", "release", "sources"),
     }[field]
     items = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
     parts = []

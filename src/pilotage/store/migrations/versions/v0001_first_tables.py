@@ -132,7 +132,6 @@ def _pilots() -> None:
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("since", sa.Double(), nullable=False),
         sa.Column("error", sa.String(), server_default="", nullable=False),
-        sa.Column("submit_pool", sa.String(), server_default="", nullable=False),
         sa.Column("cores", sa.Integer(), nullable=False),
         sa.Column("memory", sa.Double(), nullable=False),
         sa.Column("walltime", sa.Double(), nullable=False),

@@ -1,0 +1,177 @@
+"""The constants of every policy, under their published names: parts of the federation document."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .types import CLOSED, Day, Fraction, NonNegative, Positive, Seconds, Slots
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerageConstants:
+    """The production brokerage's published constants, lower case."""
+
+    __pydantic_config__ = CLOSED
+
+    nqueued_sat_cap: Positive = 150
+    """Most files queued on the link from a queue's storage to the nucleus (B6)."""
+    nqueued_nuc_cap_for_jobs: Positive = 10_000
+    """Most files on their way to the nucleus from elsewhere (B7)."""
+    io_intensity_cutoff: NonNegative = 200
+    """kB/s of I/O above which a task's missing input is bounded (B11)."""
+    size_cutoff_to_move_input: NonNegative = 10
+    """GB of missing input that such a task may have at a queue, at most (B11)."""
+    num_cutoff_to_move_input: Positive = 100
+    """Missing input files that such a task may have at a queue, at most (B11)."""
+    max_diskio_default: NonNegative | None = None
+    """kB/s of disk I/O per core that a queue without ``max_disk_io`` bears; none: no limit (B12)."""
+    storage_min_free: NonNegative = 200
+    """GB that the queue's storage must have free (B18)."""
+    transferring_limit: Positive = 2000
+    """Most transferring jobs of a queue that declares no limit of its own (B24)."""
+    memory_compensation: Annotated[float, Field(gt=0, le=1000)] = 0.9
+    """Fraction of the memory asked for that a queue must have (B15)."""
+    nw_threshold: NonNegative = 1.7
+    """Least network weight of a queue for urgent tasks (B27)."""
+    nw_weight_multiplier: NonNegative = 1
+    """Factor on ``nw_threshold`` (B27)."""
+    nqueue_limit_site: Positive = 20
+    """Jobs of a global share that a queue may always have waiting, whatever runs there (B36)."""
+    nqueue_limit_site_by_share: Mapping[str, Positive] = field(default_factory=dict)
+    """The same for single global shares, by name (B36)."""
+    max_candidates: Positive = 10
+    """Queues that remain candidates, the best by weight (B37)."""
+    pending_time: Seconds = 3600
+    """s until a job that no queue takes is brokered again (B37)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagingConstants:
+    """Constants of transfer shares (D1 to D8)."""
+
+    __pydantic_config__ = CLOSED
+
+    share_by: Literal["none", "user", "vo", "group", "role"] = "vo"
+    """The part of the submitter's identity that a transfer's share goes by; ``none`` is one share (D1)."""
+    base_priorities: Mapping[str, Annotated[int, Field(ge=1, le=100)]] = field(default_factory=dict)
+    """Base priorities of shares by name, 1 to 100 (D2)."""
+    default_priority: Annotated[int, Field(ge=1, le=100)] = 50
+    """Base priority of every other share, 1 to 100 (D2)."""
+    delivery_slots: Slots = 40
+    """Transfers that are delivered at the same time (D8)."""
+    max_emergency: Annotated[int, Field(ge=0, le=100_000)] = 5
+    """Emergency slots at the same time, at most one a share (D5)."""
+    sub_shares: bool = True
+    """Whether downloads and uploads are shares of their own (D6)."""
+    max_attempts: Positive = 5
+    """Attempts of a transfer before it fails."""
+    retry_delay: Seconds = 10
+    """s before a second attempt from the same source; twice as long before each further one."""
+    delivery_timeout: Seconds = 600
+    """s without progress after which a delivery is given up."""
+    ageing_timeout: Seconds = 3600
+    """s that a transfer waits before its priority grows (D7)."""
+    ageing_period: Annotated[float, Field(ge=0.001, le=1e10)] = 300
+    """s after which the priority of an aged transfer grows by 1 (D7)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectorConstants:
+    """The director's constants (P2 to P7)."""
+
+    __pydantic_config__ = CLOSED
+
+    pilots_per_iteration: Annotated[int, Field(ge=1, le=100_000)] = 40
+    """Pilots per priority and per job are this number over the sums of both (P2)."""
+    lowest_cpu_boost: Annotated[float, Field(ge=0, le=1e9)] = 7200
+    """s of CPU time below which a task queue is boosted no further (P3)."""
+    max_cpu: Annotated[float, Field(ge=0, le=1e9)] = 1_080_000
+    """s of CPU time of the longest task queues, which get no boost: 12.5 days (P3)."""
+    extra_pilot_fraction: Annotated[float, Field(ge=0, le=1000)] = 0.2
+    """Pilots beyond the waiting jobs of a task queue, as a fraction of these (P4)."""
+    extra_pilots: Annotated[int, Field(ge=0, le=1_000_000)] = 4
+    """Pilots beyond those, as a number (P4)."""
+    max_pilot_waiting_hours: NonNegative = 6
+    """Hours that a submitted pilot may wait at its site (P4)."""
+    private_pilot_fraction: Fraction = 0.5
+    """Fraction of private pilots where a queue's work allows both kinds (P7)."""
+    failing_pause: Seconds = 60
+    """s that a queue is left alone whose last pilots failed before they called home; twice as long each
+    time, an hour at most; then one pilot tries (P6)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeoutConstants:
+    """How long jobs and pilots may stay in a state, in s (rules T).
+
+    Jobs of priority 800 and above are held to the ``_high`` limits where these are shorter, to those of
+    activated and starting jobs only where a queue's last start is older than ``last_start``.
+    """
+
+    __pydantic_config__ = CLOSED
+
+    pending: Seconds = 3600
+    """s in state pending, where the brokerage set no time of its own."""
+    defined: Seconds = 4 * 3600
+    """s in state defined: published, without effect, as every pass of the brokerage looks at it."""
+    assigned: Seconds = 12 * 3600
+    """s in state assigned, waiting for inputs."""
+    activated: Seconds = 2 * 86400
+    """s in state activated, waiting for a pilot."""
+    sent: Seconds = 1800
+    """s in state sent, before the pilot says that it has the job."""
+    starting: Seconds = 2 * 86400
+    """s in state starting."""
+    running: Seconds = 21 * 86400
+    """s in state running."""
+    holding: Seconds = 2 * 86400
+    """s in state holding."""
+    transferring: Seconds = 6 * 86400
+    """s in state transferring (``transtimelo``)."""
+    heartbeat: Seconds = 7200
+    """s after which a pilot that does not report is lost, and its jobs with it."""
+    pilot_created: Seconds = 300
+    """s after which a pilot that was never submitted is given up."""
+    last_start: Seconds = 2 * 3600
+    """s without a start at a queue after which its urgent jobs are held to the ``_high`` limits."""
+    activated_high: Seconds = 4 * 3600
+    """s in state activated, at high priority."""
+    starting_high: Seconds = 4 * 3600
+    """s in state starting, at high priority."""
+    holding_high: Seconds = 3 * 3600
+    """s in state holding, at high priority."""
+    transferring_high: Seconds = 2 * 86400
+    """s in state transferring, at high priority (``transtimehi``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoutConstants:
+    """How scouts are judged, and estimates made of what they used."""
+
+    __pydantic_config__ = CLOSED
+
+    success: Fraction = 0.5
+    """Fraction of a task's scouts that must finish."""
+    margin: Annotated[float, Field(ge=1, le=1000)] = 1.2
+    """Factor on the most that any scout used."""
+    memory_step: Positive = 100
+    """MB to a multiple of which estimates of memory are rounded up, so that like tasks share task queues
+    (P1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopConstants:
+    """How often the loops look, and how much one pass takes."""
+
+    __pydantic_config__ = CLOSED
+
+    period: Day = 5.0
+    """s between two passes of a loop that nothing wakes."""
+    batch: Annotated[int, Field(ge=1, le=1_000_000)] = 5000
+    """Most records of one kind that a pass reads."""
+    heartbeat: Day = 60.0
+    """s between two reports of a pilot."""
+    pilot_idle: Annotated[float, Field(ge=0, le=86_400)] = 30.0
+    """s without work after which a pilot ends."""

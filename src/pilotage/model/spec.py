@@ -1,0 +1,204 @@
+"""What a user asks for: tasks, their inputs and their merge jobs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from .types import (
+    CLOSED,
+    Checksum,
+    Cores,
+    FileName,
+    FileSize,
+    Megabytes,
+    Name,
+    NonNegative,
+    OutputName,
+    Seconds,
+)
+
+JobKind = Literal["normal", "scout", "merge"]
+
+MOST_JOBS = 100_000
+"""Most jobs of one task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputFile:
+    """A file that a task reads: bytes, checksum, and the storages that hold it under its name."""
+
+    __pydantic_config__ = CLOSED
+
+    name: FileName
+    """Logical name, and path below each storage's URL."""
+    size: FileSize
+    """Bytes."""
+    checksum: Checksum = ""
+    """``adler32:`` or ``sha256:`` and the digits; empty where unknown."""
+    replicas: tuple[Name, ...] = ()
+    """Storages that hold it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputPattern:
+    """All files that match ``glob`` on the named storages; sizes and checksums are read when submitted."""
+
+    __pydantic_config__ = CLOSED
+
+    storages: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """Storages to look on."""
+    glob: Annotated[str, Field(min_length=1)]
+    """Pattern of paths below their URLs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSpec:
+    """The job that makes one output of many: it reads every output of the task's other jobs."""
+
+    __pydantic_config__ = CLOSED
+
+    command: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The program and its arguments."""
+    outputs: Annotated[tuple[OutputName, ...], Field(min_length=1)]
+    """Names of the files that it leaves in its directory."""
+    ram: Megabytes | None = None
+    """MB that it needs; none: as the other jobs."""
+    walltime: Seconds | None = None
+    """s that it needs; none: as the other jobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """What a user asks for."""
+
+    __pydantic_config__ = CLOSED
+
+    name: Name
+    """What people call it; need not be unique."""
+    share: Name = "default"
+    """The global share that it belongs to."""
+    priority: Annotated[int, Field(ge=1, le=100_000)] = 500
+    """Higher ones go first; from 800 on bound to the nucleus (B8), from 1000 on urgent (B27)."""
+    transfer_priority: Annotated[int, Field(ge=1, le=100)] = 50
+    """Priority of its transfers within their share, 1 to 100 (D2)."""
+    nucleus: str = ""
+    """The site that gathers the outputs; empty: they stay where they are made."""
+    t1_weight: Literal[-1, 0] = 0
+    """-1 keeps normal jobs at the nucleus (B25)."""
+    brokerage: str = ""
+    """The brokerage plugin; empty: that of the submitter's VO."""
+    queues: tuple[Name, ...] = ()
+    """Queues to which it is bound (B2); none: all."""
+
+    command: tuple[str, ...] = ()
+    """The program and its arguments; none: the payload is empty and succeeds at once."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables for the payload."""
+    payload_files: Mapping[OutputName, str] = field(default_factory=dict)
+    """Text files to put into the payload's directory, by name."""
+    inputs: tuple[InputFile | InputPattern, ...] = ()
+    """Files to read, or patterns of them."""
+    outputs: tuple[OutputName, ...] = ()
+    """Names of the files that each job leaves in its directory."""
+    merge: MergeSpec | None = None
+    """The jobs that make one output of many."""
+    files_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+    """Input files that one job reads."""
+    jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] = 1
+    """Jobs to make of a task without inputs."""
+    events_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+    """Events that one job works on."""
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    """Attempts of a job before it fails for good."""
+    scouts: Annotated[int, Field(ge=0, le=1000)] = 10
+    """Jobs that run first, to measure what the others need; 0: none. None either without a command, or with
+    no more jobs than twice as many."""
+
+    cores: Cores = 1
+    """Cores of a job; 0: those of the queue."""
+    max_cores: Cores = 0
+    """Most cores of a queue; 0: no limit (B13)."""
+    ram: Megabytes = 0
+    """MB, per core unless ``ram_unit`` is MB (B15)."""
+    ram_unit: Literal["MBPerCore", "MB"] = "MBPerCore"
+    """What ``ram`` is counted by: each core, or the whole job."""
+    base_ram: Megabytes = 0
+    """MB beyond that, whatever the cores (B15)."""
+    cpu_time: NonNegative = 0
+    """HS23 seconds an event (B21)."""
+    cpu_efficiency: Annotated[float, Field(gt=0, le=1)] = 0.9
+    """Fraction of the time that the processor is used (B21)."""
+    base_time: Seconds = 0
+    """s beyond the time for events (B21)."""
+    walltime: Seconds = 0
+    """s, used as given where ``cpu_time`` is 0 (B21)."""
+    work_disk: Megabytes = 0
+    """MB of the work directory beyond inputs and outputs (B17)."""
+    out_disk: Megabytes = 0
+    """MB of output an event (B17)."""
+    io_intensity: NonNegative = 0
+    """kB/s of I/O, by which the moving of input is bounded (B11)."""
+    disk_io: NonNegative = 0
+    """kB/s of disk I/O (B12)."""
+    direct_access_only: bool = False
+    """Whether inputs can only be read from the storage, without a copy (B16)."""
+    ip_connectivity: str = ""
+    """``full``, ``http`` or ``none``, then ``#IPv4`` or ``#IPv6`` where it must be one (B22)."""
+    architecture: str = ""
+    """``platform@base#arch-vendor-instr&vendor-model``, every part optional (B14)."""
+    sw_project: str = ""
+    """Project of the release that it uses (B14)."""
+    sw_version: str = ""
+    """Version of the release that it uses (B14)."""
+    nightlies: bool = False
+    """Whether the release is a nightly build (B14)."""
+    container_name: str = ""
+    """Container image that it uses (B14)."""
+    only_tags: bool = False
+    """Whether the image must be among a queue's tags (B14)."""
+    event_service: bool = False
+    """Whether it is event service, which only some queues take (B23)."""
+    min_events: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """Fewest events of a job, where their number is dynamic up to ``events_per_job``; 0: it is not."""
+    processing_type: str = ""
+    """Kind of processing, for fair-share policies (B10)."""
+    working_group: str = ""
+    """Working group, for fair-share policies (B10)."""
+    workflow: str = ""
+    """Kind of work, by which its jobs' heartbeat time-out goes (T)."""
+    private_pilots: bool = False
+    """Whether only pilots of the owner run it (P7)."""
+
+    def for_job(self, kind: JobKind) -> "TaskSpec":
+        """The same, with what a merge job asks for where the job is one."""
+        if kind != "merge" or self.merge is None:
+            return self
+        merge = self.merge
+        return replace(
+            self,
+            command=merge.command,
+            outputs=merge.outputs,
+            cores=1,
+            ram=self.ram if merge.ram is None else merge.ram,
+            walltime=self.walltime if merge.walltime is None else merge.walltime,
+            cpu_time=self.cpu_time if merge.walltime is None else 0,
+            event_service=False,
+            min_events=0,
+        )
+
+    @property
+    def least_events(self) -> int:
+        """The smallest number of events that a job may have."""
+        return self.min_events or self.events_per_job
+
+    @property
+    def memory(self) -> float:
+        """MB that a job may use, all its cores together."""
+        return self.base_ram + self.ram * self.ram_units
+
+    @property
+    def ram_units(self) -> int:
+        """How many times a job needs ``ram``: once for each core, unless it is given for all of them."""
+        return 1 if self.ram_unit == "MB" else max(1, self.cores)

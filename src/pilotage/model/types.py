@@ -1,0 +1,38 @@
+"""Types of single values in documents, with their bounds."""
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
+
+CLOSED = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+"""For records that people and programs send: unknown fields are refused."""
+
+DESCRIBED = ConfigDict(use_attribute_docstrings=True)
+"""For every other record in a published schema: its fields' docstrings are their descriptions."""
+
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@+-]*$")]
+FileName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=500,
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*$",
+    ),
+]
+OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
+Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|sha256:[0-9a-f]{64}|)$")]
+
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, Field(ge=1, le=10**9)]
+Number = Annotated[int, Field(ge=0, le=10**9)]
+Slots = Annotated[int, Field(ge=1, le=100_000)]
+Cores = Annotated[int, Field(ge=0, le=1_000_000)]
+FileSize = Annotated[int, Field(ge=0, le=10**15)]
+"""Bytes of one file, so few that no sum of sizes leaves 64 bits."""
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Megabytes = Annotated[float, Field(ge=0, le=1e9)]
+Seconds = Annotated[float, Field(ge=0, le=1e10)]
+NonNegative = Annotated[float, Field(ge=0, le=1e12)]
+Day = Annotated[float, Field(gt=0, le=86_400)]
+"""At most a day, in s: for what happens at least once in so long."""
