@@ -105,7 +105,7 @@ def test_the_faults_of_a_federation_are_told_with_exit_code_2(
     assert document["valid"] is False
     assert document["faults"][0] == {
         "file": str(federation_file),
-        "line": 10,
+        "line": 7,
         "field": "storages[0].site",
         "message": "there is no site 'olso'",
         "remedy": "did you mean oslo?",
