@@ -156,17 +156,17 @@ def test_every_job_ends_once_whatever_dies(seed: int) -> None:
         never_calls=0.05,
         answer_lost=0.03,
         transfer_fails=0.1,
-        outages=(("east", 3 * HOUR, 9 * HOUR), ("north", 12 * HOUR, 14 * HOUR)),
+        outages=(("east", 1 * HOUR, 4 * HOUR), ("north", 5 * HOUR, 6 * HOUR)),
     )
     simulation = Simulation(federation(), behaviour, seed)
-    live(simulation, 18, 21, behaviour, seed)
+    live(simulation, 9, 21, behaviour, seed)
     ended = states(simulation, "jobs")
     assert set(ended) <= {"finished", "failed", "closed"}, ended
     assert unended(simulation) == 0
     finished_twice = rows(
         simulation,
-        "SELECT subject FROM events WHERE kind = 'job' AND target = 'finished' "
-        "GROUP BY subject HAVING count(*) > 1",
+        "SELECT record FROM events WHERE kind = 'job' AND target = 'finished' "
+        "GROUP BY record HAVING count(*) > 1",
     )
     assert finished_twice == []
     simulation.close()

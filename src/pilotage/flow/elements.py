@@ -33,6 +33,7 @@ class Elements:
         self._submissions: dict[int, PilotSubmission] = {}
         self._sightings: dict[int, PilotSighting] = {}
         self._polling: set[str] = set()
+        self._lost: set[str] = set()
 
     def submit(self, queue: Queue, orders: Sequence[PilotOrder]) -> None:
         """Submit pilots to a queue's computing element."""
@@ -63,8 +64,7 @@ class Elements:
 
         def done(future: "Future[Mapping[str, PilotStatus]]") -> None:
             error = future.exception()
-            if error is not None:
-                log.warning("queue %s: its pilots cannot be seen: %r", queue.name, error)
+            self._tell(queue, error)
             with self._lock:
                 self._polling.discard(queue.name)
                 ended = [] if error else _ended(future.result(), by_reference)
@@ -104,6 +104,16 @@ class Elements:
                 self._submissions.pop(submission.pilot, None)
             for sighting in sightings:
                 self._sightings.pop(sighting.pilot, None)
+
+    def _tell(self, queue: Queue, error: BaseException | None) -> None:
+        """Log when a batch system is lost and when it is back, not at every question in between."""
+        with self._lock:
+            was_lost = queue.name in self._lost
+            (self._lost.discard if error is None else self._lost.add)(queue.name)
+        if error is not None and not was_lost:
+            log.warning("queue %s: its pilots cannot be seen: %r", queue.name, error)
+        elif error is None and was_lost:
+            log.info("queue %s: its pilots are seen again", queue.name)
 
     def _adapter(self, queue: Queue) -> ComputingElementPort:
         """The adapter of a queue, made anew when the federation declares it otherwise."""
