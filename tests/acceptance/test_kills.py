@@ -24,6 +24,7 @@ JOBS = 40
 KILLS = 14
 PATIENCE = 240.0
 
+NAME = "kills"
 FEDERATION = """
 name: kills
 sites:
@@ -187,9 +188,9 @@ def _check(house: House, task: int, place: Path, expected: list[str], killed: li
     assert found["state"] == "finished", (found, killed)
     assert found["jobs"] == {"finished": JOBS + 1}
     north = place / "storages" / "north"
-    outputs = Counter(path.name for path in (north / "tasks" / str(task)).rglob("*") if path.is_file())
+    outputs = Counter(path.name for path in (north / "tasks" / NAME / str(task)).rglob("*") if path.is_file())
     assert outputs == {"sums.txt": JOBS, "merged.txt": 1}
-    (merged,) = (north / "tasks" / str(task)).rglob("merged.txt")
+    (merged,) = (north / "tasks" / NAME / str(task)).rglob("merged.txt")
     assert merged.read_text().splitlines() == expected
     assert not (place / "ledger" / "overlaps").exists(), "attempts of one job ran at the same time"
     for job in house.call("GET", f"/tasks/{task}/jobs?limit=1000")["jobs"]:

@@ -1,6 +1,7 @@
 """A store with a small federation of real directories, and the steps taken one pass at a time."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,8 +59,8 @@ def federation(place: Path, **queue: Any) -> Federation:
 class House:
     """Takes steps at a time of its own."""
 
-    def __init__(self, store: Store, place: Path, **queue: Any) -> None:
-        self.store, self.place, self.now = store, place, NOW
+    def __init__(self, store: Store, place: Path, name: str = "flow", **queue: Any) -> None:
+        self.store, self.place, self.name, self.now = store, place, name, NOW
         self.element: ComputingElementPort | None = None
         self.runtime = Runtime(
             store,
@@ -75,7 +76,7 @@ class House:
 
     def federate(self, **queue: Any) -> None:
         """Put a federation in force, with changes to its queue."""
-        self.store.save_federation(federation(self.place, **queue), "test")
+        self.store.save_federation(replace(federation(self.place, **queue), name=self.name), "test")
 
     def submit(self, *specs: Mapping[str, Any], owner: Identity = ALICE) -> SubmissionOutcome:
         """Submit tasks."""
@@ -119,6 +120,10 @@ class House:
         pairs = list(jobs)
         reports = [Report(job=job, attempt=attempt, state=state, error="") for job, attempt in pairs]
         return report.report(self.runtime, pilot, pairs, reports)
+
+    def tell(self, pilot: int, told: Report) -> None:
+        """One report, as the pilot makes it."""
+        report.report(self.runtime, pilot, [], [told])
 
     def states(self, task: int) -> dict[JobState, int]:
         """A task's jobs by state."""

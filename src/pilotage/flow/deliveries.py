@@ -5,15 +5,19 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 
 from pilotage.model.federation import Storage
 from pilotage.model.observations import DeliverySighting
 from pilotage.model.work import InputFile, Transfer
-from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Movers, Started
+from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Movers, ScanLimits, Started
 
 from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
+
+SCAN_GRACE = 5.0
+"""Seconds that a scan may take beyond its limit: a single call to a storage cannot be interrupted."""
 
 Key = tuple[int, int]
 """A transfer and its attempt."""
@@ -89,10 +93,14 @@ class Deliveries:
                     self._moving.pop(key, None)
                 self._workers.call(_place(moving.mover), _cancel(moving.mover, [moving.reference]))
 
-    def scan(self, storage: Storage, glob: str, time_limit: float) -> list[InputFile]:
-        """All files of a storage that match. Raises StorageError, TimeoutError or OSError."""
-        mover = self._movers.for_storage(storage)
-        return self._workers.call(storage.name, lambda: mover.scan(storage, glob), time_limit).result()
+    def scan(self, storage: Storage, glob: str, seconds: float) -> list[InputFile]:
+        """All files of a storage that match. Raises StorageError, LookupError or OSError.
+
+        A storage that hangs holds its caller up for ``SCAN_GRACE`` s more, and nobody else.
+        """
+        mover, limits = self._movers.for_storage(storage), ScanLimits(seconds=seconds)
+        scan = partial(mover.scan, storage, glob, limits)
+        return self._workers.call(storage.name, scan, seconds + SCAN_GRACE).result()
 
     def remove(self, storage: Storage, prefix: str) -> None:
         """Delete a folder of a storage's scratch area, some time; a failure is logged."""

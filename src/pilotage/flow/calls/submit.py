@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from time import monotonic
 
 from pilotage.federation import checks
 from pilotage.federation.faults import field_name
@@ -19,7 +19,7 @@ Fault = tuple[str, str]
 Scan = Callable[[Storage, str], list[InputFile]]
 
 SCAN_TIME = 30.0
-"""Seconds that looking up one pattern of inputs may take."""
+"""Seconds that looking up the patterns of one submission may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,24 @@ def examined(
     return examined_offline(
         specs,
         runtime.store.federation(),
-        partial(runtime.deliveries.scan, time_limit=SCAN_TIME),
+        _scan_within(runtime, SCAN_TIME),
         lambda spec, federation: (
             _faults(spec, federation, owner) or _foreign(runtime.store, spec, federation, owner)
         ),
     )
+
+
+def _scan_within(runtime: Runtime, seconds: float) -> Scan:
+    """Scans that take no longer than this all together: one request keeps its thread no longer."""
+    end = monotonic() + seconds
+
+    def scan(storage: Storage, glob: str) -> list[InputFile]:
+        left = end - monotonic()
+        if left <= 0:
+            raise TimeoutError(f"no time is left of the {seconds:g} s that a submission has")
+        return runtime.deliveries.scan(storage, glob, left)
+
+    return scan
 
 
 def examined_offline(

@@ -1,0 +1,47 @@
+"""Two Pilotages in one process, on the same storages: nothing of one is ever the other's."""
+
+from pathlib import Path
+from time import sleep
+from zlib import adler32
+
+from pilotage.model.states import JobState
+from pilotage.model.world import Output, Report
+from pilotage.store import Store
+
+from .house import House, attempts
+
+
+def run(house: House, text: str) -> str:
+    """Run one job whose output is this text; returns where the output lies below the storage."""
+    task = house.task(command=("write",), outputs=("out",))
+    house.take("broker")
+    pilot = house.pilot()
+    answer = house.match(pilot)
+    ((job, attempt),) = attempts(answer)
+    scratch = house.place / "north" / answer.works[0].jobs[0].scratch
+    scratch.mkdir(parents=True)
+    (scratch / "out").write_text(text)
+    output = Output(name="out", size=len(text), checksum=f"adler32:{adler32(text.encode()):08x}")
+    house.report(pilot, "running", [(job, attempt)])
+    house.tell(pilot, Report(job=job, attempt=attempt, state="done", outputs=(output,)))
+    for _ in range(200):
+        house.take("stage")
+        if house.states(task) == {JobState.FINISHED: 1}:
+            break
+        house.now += 1
+        sleep(0.01)
+    assert house.states(task) == {JobState.FINISHED: 1}
+    (file,) = house.store.queries.outputs(task)
+    return file.name
+
+
+def test_the_same_task_of_two_pilotages_leaves_two_outputs(tmp_path: Path) -> None:
+    stores = [Store.open(f"sqlite:///{tmp_path / name}.db") for name in ("one", "two")]
+    houses = [House(store, tmp_path, name) for store, name in zip(stores, ("one", "two"), strict=True)]
+    names = [run(house, f"made by {house.name}") for house in houses]
+    assert names == ["tasks/one/1/1/out", "tasks/two/1/1/out"]
+    for name, house in zip(names, houses, strict=True):
+        assert (tmp_path / "north" / name).read_text() == f"made by {house.name}"
+    assert list((tmp_path / "north" / ".scratch").rglob("*out*")) == []
+    for store in stores:
+        store.close()
