@@ -5,12 +5,14 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
 from pilotage.api import create_app
+from pilotage.api.connections import LimitedProtocol, allow_connections
 from pilotage.computing.loader import load
 from pilotage.flow.loops import Loops
 from pilotage.flow.runtime import Runtime
@@ -23,6 +25,12 @@ from pilotage.settings import Settings
 from pilotage.store import NoFederation, Store
 
 log = logging.getLogger(__name__)
+
+GRACE = 20.0
+"""Seconds after SIGTERM or SIGINT within which the process has ended."""
+
+REQUEST_GRACE = 5
+"""Seconds of these that requests under way are given."""
 
 LOOPS = tuple(step.name for step in STEPS if step.has_loop)
 
@@ -64,13 +72,19 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
     runtime = runtime_of(store, steps, settings.url)
     loops = Loops(runtime, steps)
     ended = threading.Event()
+
     # Also with the API: its server passes a signal on when it has ended, and that must not be the end of us.
+    def end(*_: object) -> None:
+        if not ended.is_set():
+            ended.set()
+            _end_within_grace()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: ended.set())
+        signal.signal(number, end)
     loops.start()
     try:
         if listener:
-            _serve(runtime, listener)
+            _serve(runtime, listener, end)
         else:
             ended.wait()
     finally:
@@ -78,11 +92,44 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
         runtime.close()
 
 
-def _serve(runtime: Runtime, listener: socket.socket) -> None:
+def _serve(runtime: Runtime, listener: socket.socket, signalled: Callable[[], None]) -> None:
+    LimitedProtocol.limit = allow_connections()
     config = uvicorn.Config(
-        create_app(runtime), log_level="warning", access_log=False, timeout_graceful_shutdown=5
+        create_app(runtime),
+        http=LimitedProtocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=REQUEST_GRACE,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    _Server(config, signalled).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Tells of the first signal: this server takes them all while it runs."""
+
+    def __init__(self, config: uvicorn.Config, signalled: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._signalled = signalled
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._signalled()
+        super().handle_exit(sig, frame)
+
+
+def _end_within_grace() -> None:
+    """End this process after :data:`GRACE`, whatever hangs by then: a storage, a request, a database.
+
+    Nothing is lost: what is not committed was never done, and is done again after the next start.
+    """
+
+    def end() -> None:
+        log.error("still busy %g s after the signal to end; ending now", GRACE)
+        os._exit(1)
+
+    timer = threading.Timer(GRACE, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _known(store: Store) -> Federation | None:

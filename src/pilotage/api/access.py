@@ -4,6 +4,7 @@ Tokens are looked up in the store by their hash; what was found is believed for 
 that report often cost no query. A pilot that was given up meanwhile is found out by the step it calls.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from typing import Annotated
@@ -21,6 +22,12 @@ BELIEVED_FOR = 5.0
 REMEMBERED = 10_000
 """How many tokens are remembered at most; the oldest is forgotten first."""
 
+SEARCHES_AT_ONCE = 4
+"""How many tokens are looked up in the store at once."""
+
+LONGEST_TOKEN = 200
+"""Characters that a token may have; ours have 43."""
+
 _BEARER = HTTPBearer(auto_error=False, description="A token made with `pilotage token`, or a pilot's own.")
 
 
@@ -31,15 +38,18 @@ class Tokens:
         self._store = store
         self._clock = clock
         self._found: dict[bytes, tuple[Credential, float]] = {}
+        # Unknown tokens are never remembered: whoever invents them takes few threads.
+        self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
 
     async def find(self, token: str) -> Credential | None:
-        """What the token stands for, None where it is unknown, revoked or expired."""
+        """Find what a token stands for; None where it is unknown, revoked or expired."""
         key = hashlib.sha256(token.encode()).digest()
         credential, until = self._found.get(key, (None, 0.0))
         now = self._clock()
         if credential is None or now >= until:
             self._found.pop(key, None)
-            credential = await run_in_threadpool(self._store.tokens.find, token)
+            async with self._searches:
+                credential = await run_in_threadpool(self._store.tokens.find, token)
             if credential is not None:
                 self._remember(key, credential, now)
         if credential is None or (credential.expires is not None and credential.expires <= now):
@@ -50,6 +60,13 @@ class Tokens:
         while len(self._found) >= REMEMBERED:
             del self._found[next(iter(self._found))]
         self._found[key] = (credential, now + BELIEVED_FOR)
+
+
+def bearer_of(header: str) -> str | None:
+    """Take the token from an Authorization header; None where it has none."""
+    kind, _, token = header.partition(" ")
+    token = token.strip()
+    return token if kind.lower() == "bearer" and 0 < len(token) <= LONGEST_TOKEN else None
 
 
 class Policy:
@@ -65,7 +82,8 @@ class Policy:
     ) -> Credential:
         """The caller's credential. 401 without a token that is known, 403 for another role."""
         tokens: Tokens = request.app.state.tokens
-        credential = await tokens.find(bearer.credentials) if bearer else None
+        token = bearer_of(f"{bearer.scheme} {bearer.credentials}") if bearer else None
+        credential = await tokens.find(token) if token else None
         if credential is None:
             raise HTTPException(401, "a valid bearer token is needed", headers={"WWW-Authenticate": "Bearer"})
         if credential.role not in self.roles:

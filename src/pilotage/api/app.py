@@ -39,7 +39,7 @@ def create_app(runtime: Runtime) -> FastAPI:
     )
     app.state.runtime = runtime
     app.state.tokens = Tokens(runtime.store, runtime.clock)
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens)
     _answer_faults(app)
     api = APIRouter(prefix=PREFIX)
     api.add_api_route("/health", _health, response_model=Health, tags=["health"])

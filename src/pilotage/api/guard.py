@@ -1,41 +1,124 @@
-"""What surrounds every request: a limit on its size, and an answer whatever happens inside."""
+"""Surround every request: refuse early and cheaply, keep room for pilots, answer whatever happens inside.
 
+The framework reads and parses a body before it looks at the token, and both in the event loop, which is
+everybody's. So the guard asks who calls before it reads, and bounds what it reads before anybody parses it.
+"""
+
+import asyncio
+import contextlib
 import logging
 import secrets
+from collections.abc import Callable
+from typing import Any
 
-from fastapi import HTTPException
+from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .access import Tokens, bearer_of
 
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 16 * 1024 * 1024
-"""Bytes of a request: some ten thousand tasks, or reports."""
+"""Bytes of a request that carries many records: some ten thousand tasks, or reports."""
+
+SMALL_BODY = 64 * 1024
+"""Bytes of any other request."""
+
+MOST_VALUES = 1_000_000
+"""Values in a body, counted by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to parse."""
+
+BODY_TIMEOUT = 60.0
+"""Seconds for a body to arrive."""
+
+DISCARD_TIMEOUT = 5.0
+"""Seconds for which the body of a refused request is still taken from the connection."""
+
+PEOPLE_AT_ONCE = 24
+"""Requests of people that are worked on at once. There are 40 threads: the others are left to pilots."""
+
+LARGE = ("/tasks", "/plan/broker", "/federation", "/pilot/report", "/transfers/priorities")
+"""Routes whose requests carry many records."""
+
+
+class _Refusal(Exception):
+    """Why a request is not let in."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
 
 
 class Guard:
-    """Refuses bodies that are too large with 413. Logs what nobody expected, and answers 500 with its number.
+    """Admits requests to the application below ``prefix``.
 
-    The framework's own limit answers in plain text, which no client of ours understands.
+    A body without a known token is refused unread (401), a large one by its announced or its real size
+    (413), a slow one after a time (408). What nobody expected is logged, and answered with 500 and a number.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, prefix: str, tokens: Callable[[], Tokens]) -> None:
         self._app = app
+        self._prefix = prefix
+        self._tokens = tokens
+        self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        try:
+            body = await self._admitted(Request(scope), receive)
+        except _Refusal as refusal:
+            # Clients that are still sending would never read the answer: a part of the rest is thrown away.
+            await _discard(receive, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
+            headers = {"Connection": "close"} | (
+                {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
+            )
+            answer = JSONResponse({"detail": refusal.detail}, refusal.status, headers)
+            await answer(scope, receive, send)
+            return
+        if self._path(scope).startswith("/pilot/"):
+            await self._serve(scope, body, receive, send, lambda: None)
+        else:
+            await self._people.acquire()
+            await self._serve(scope, body, receive, send, _once(self._people.release))
+
+    def _path(self, scope: Scope) -> str:
+        return str(scope["path"]).removeprefix(self._prefix)
+
+    async def _admitted(self, request: Request, receive: Receive) -> bytes:
+        """Return the whole body. Raises :class:`_Refusal`."""
+        announced = request.headers.get("content-length", "0")
+        if announced == "0" and "transfer-encoding" not in request.headers:
+            return b""
+        token = bearer_of(request.headers.get("authorization", ""))
+        if token is None or await self._tokens().find(token) is None:
+            raise _Refusal(401, "a valid bearer token is needed")
+        path = self._path(request.scope)
+        limit = LARGEST_BODY if path in LARGE else SMALL_BODY
+        if announced.isdecimal() and int(announced) > limit:
+            raise _too_large(limit)
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT):
+                return await _read(receive, limit)
+        except TimeoutError:
+            raise _Refusal(408, f"the request took longer than {BODY_TIMEOUT:g} s to arrive") from None
+
+    async def _serve(
+        self, scope: Scope, body: bytes, receive: Receive, send: Send, release: Callable[[], None]
+    ) -> None:
         started = False
 
         async def sent(message: Message) -> None:
             nonlocal started
             started = started or message["type"] == "http.response.start"
+            release()  # the work is done: a client that reads slowly holds nobody up
             await send(message)
 
         try:
-            await self._app(scope, _limited(receive), sent)
+            await self._app(scope, _again(body, receive), sent)
         except Exception:
             if started:
                 raise
@@ -43,17 +126,58 @@ class Guard:
             log.exception("fault %s: %s %s", fault, scope["method"], scope["path"])
             detail = f"unexpected fault {fault}; the server's log says more"
             await JSONResponse({"detail": detail}, 500)(scope, receive, send)
+        finally:
+            release()
 
 
-def _limited(receive: Receive) -> Receive:
-    size = 0
+def _too_large(limit: int) -> _Refusal:
+    return _Refusal(413, f"the request is larger than {limit} bytes; send it in parts")
 
-    async def limited() -> Message:
-        nonlocal size
+
+async def _read(receive: Receive, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = values = 0
+    while True:
         message = await receive()
-        size += len(message.get("body", b""))
-        if size > LARGEST_BODY:
-            raise HTTPException(413, f"the request is larger than {LARGEST_BODY} bytes; send it in parts")
-        return message
+        if message["type"] == "http.disconnect":
+            return b""
+        part: bytes = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
+        values += part.count(b",")
+        if size > limit:
+            raise _too_large(limit)
+        if values > MOST_VALUES:
+            raise _Refusal(413, f"the request has more than {MOST_VALUES} values; send it in parts")
+        if not message.get("more_body", False):
+            return b"".join(parts)
 
-    return limited
+
+async def _discard(receive: Receive, most: int) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DISCARD_TIMEOUT):
+            while most > 0:
+                message = await receive()
+                most -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Hand out a body that was read already, then what follows it."""
+    left: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Message:
+        return left.pop() if left else await receive()
+
+    return received
+
+
+def _once(call: Callable[[], None]) -> Callable[[], None]:
+    calls = [call]
+
+    def called() -> None:
+        if calls:
+            calls.pop()()
+
+    return called

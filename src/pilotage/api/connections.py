@@ -1,0 +1,123 @@
+"""Bound what a connection may cost before its request is understood.
+
+uvicorn bounds neither the size of a request's head nor the time that a client takes to send it.
+"""
+
+import asyncio
+import resource
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_TIMEOUT = 10.0
+"""Seconds for a request line and its headers to arrive."""
+
+LARGEST_HEAD = 32 * 1024
+"""Bytes of a request line and its headers."""
+
+MOST_CONNECTIONS = 4096
+"""Connections at most; fewer where the system allows fewer open files."""
+
+_OTHER_FILES = 256
+"""Files that the process keeps open besides connections."""
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 with limits on the size and time of a request's head, and on the number of connections.
+
+    At the limit the connection that has waited longest for a request gives way to a new one, so clients that
+    send nothing keep nobody out.
+    """
+
+    limit = MOST_CONNECTIONS
+    head_timeout = HEAD_TIMEOUT
+    largest_head = LARGEST_HEAD
+
+    _timer: asyncio.TimerHandle | None = None
+    _head = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Admit a connection; at the limit, close the one that has been idle longest."""
+        idle: dict[LimitedProtocol, None] = self.app_state.setdefault("idle_connections", {})
+        if len(self.connections) >= self.limit and idle:
+            oldest = next(iter(idle))
+            del idle[oldest]
+            oldest.transport.abort()
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._head_is_here()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived; refuse a head that is still not complete and too large already."""
+        super().data_received(data)
+        if self._timer is not None and not self.transport.is_closing():
+            self._head += len(data)
+            if self._head > self.largest_head:
+                self._refuse(b"431 Request Header Fields Too Large")
+
+    def on_message_begin(self) -> None:
+        """Begin to wait for the rest of a head, also on a connection that was used before."""
+        super().on_message_begin()
+        if self._timer is None:
+            self._wait_for_head()
+
+    def on_headers_complete(self) -> None:
+        """Start the request, unless its head is too large."""
+        self._head_is_here()
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self.largest_head:
+            self._refuse(b"431 Request Header Fields Too Large")
+        elif not self.transport.is_closing():
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Keep a part of the body; drop that of a request that was refused."""
+        if not self.transport.is_closing():
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """End the request's body."""
+        if not self.transport.is_closing():
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request of the connection, if there is none yet."""
+        super().on_response_complete()
+        if self.timeout_keep_alive_task is not None:
+            self._idle()[self] = None
+
+    def _idle(self) -> dict[Any, None]:
+        return self.app_state["idle_connections"]  # type: ignore[no-any-return]
+
+    def _wait_for_head(self) -> None:
+        self._head = 0
+        self._idle()[self] = None
+        self._timer = self.loop.call_later(self.head_timeout, self._refuse, b"408 Request Timeout")
+
+    def _head_is_here(self) -> None:
+        self._idle().pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _refuse(self, status: bytes) -> None:
+        self._head_is_here()
+        if not self.transport.is_closing():
+            self.transport.write(
+                b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            )
+            self.transport.close()
+
+
+def allow_connections() -> int:
+    """Raise the limit of open files if allowed; return the number of connections that there is room for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + _OTHER_FILES
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(1, allowed - _OTHER_FILES)

@@ -1,0 +1,224 @@
+"""Attacks on a real server's connections: without a token nothing is parsed, held or kept from others."""
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from pilotage.api import create_app
+from pilotage.api.connections import LimitedProtocol
+from pilotage.api.guard import LARGEST_BODY, SMALL_BODY
+from pilotage.model.identity import Credential
+
+from .conftest import ALICE, House
+
+
+class Impatient(LimitedProtocol):
+    """Limits that a test reaches at once."""
+
+    limit = 20
+    head_timeout = 1.0
+
+
+class Server:
+    """The application on a loopback port, in a thread."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port: int = self.listener.getsockname()[1]
+        config = uvicorn.Config(create_app(house.runtime), http=Impatient, ws="none", log_config=None)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, args=([self.listener],))
+        self.thread.start()
+
+    def close(self) -> None:
+        """End it."""
+        self.server.should_exit = True
+        self.thread.join()
+
+    def token(self, pilot: int | None = None) -> str:
+        """A new token of Alice's, or of a pilot's."""
+        role = "user" if pilot is None else "pilot"
+        credential = Credential(role=role, identity=ALICE, pilot=pilot)  # type: ignore[arg-type]
+        return self.house.store.tokens.create(credential)
+
+    def connect(self) -> socket.socket:
+        """A connection on which nothing was said yet."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+    def ask(self, method: str, path: str, body: bytes | None = None, token: str = "") -> tuple[int, str]:
+        """Status and text of an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        headers = {"Content-Type": "application/json"}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
+        with contextlib.closing(connection):
+            connection.request(method, f"/api/v1{path}", body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+
+@pytest.fixture
+def server(house: House) -> Iterator[Server]:
+    running = Server(house)
+    yield running
+    running.close()
+
+
+def answer_of(connection: socket.socket) -> bytes:
+    """All that a connection says until it is closed."""
+    parts = []
+    with contextlib.suppress(ConnectionResetError):
+        while part := connection.recv(65536):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def test_a_body_without_a_token_is_refused_unread(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The announced 15 MB never arrive: an answer shows that nobody waited for them."""
+    for token in ("", "Authorization: Bearer guessed\r\n"):
+        with server.connect() as connection:
+            head = f"POST /api/v1/tasks HTTP/1.1\r\nHost: a\r\n{token}Content-Length: 15000000\r\n\r\n"
+            connection.sendall(head.encode() + b"[" + b"[]," * 100_000)
+            assert answer_of(connection).startswith(b"HTTP/1.1 401")
+
+
+def test_bodies_are_bounded_by_route_and_by_the_number_of_values(server: Server) -> None:
+    token = server.token()
+    status, text = server.ask("POST", "/tasks/1/what-if", b" " * (SMALL_BODY + 1), token)
+    assert (status, str(SMALL_BODY) in text) == (413, True)
+    status, text = server.ask("POST", "/tasks", b" " * (LARGEST_BODY + 1), token)
+    assert (status, str(LARGEST_BODY) in text) == (413, True)
+    status, text = server.ask("POST", "/tasks", b'{"tasks":[' + b"[]," * 1_500_000 + b"[]]}", token)
+    assert (status, "more than 1000000 values" in text) == (413, True)
+
+
+@pytest.mark.parametrize("size", [100_000, 1_000_000])
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
+def test_a_head_that_is_too_large_is_refused(server: Server, size: int, end: bytes) -> None:
+    with server.connect() as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(b"GET /api/v1/health HTTP/1.1\r\nX: " + b"x" * size + end)
+        assert answer_of(connection)[:12] in (b"HTTP/1.1 431", b"")
+    assert server.ask("GET", "/health")[0] == 200
+
+
+def test_many_small_headers_are_too_large_together(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(b"GET /api/v1/health HTTP/1.1\r\n" + b"X: yyyyyyyyyyyyyyyy\r\n" * 3000 + b"\r\n")
+        assert answer_of(connection).startswith(b"HTTP/1.1 431")
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /api/v1/health HTTP/1.1\r\nHost: a\r\n"])
+def test_a_connection_whose_head_does_not_come_is_closed(server: Server, start: bytes) -> None:
+    with server.connect() as connection:
+        connection.sendall(start)
+        assert answer_of(connection).startswith(b"HTTP/1.1 408")
+
+
+def test_the_second_request_of_a_connection_has_the_same_time(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(b"GET /api/v1/health HTTP/1.1\r\nHost: a\r\n\r\nGET /api/v1/health HTTP/1.1\r\nHo")
+        answers = answer_of(connection)
+    assert answers.startswith(b"HTTP/1.1 200")
+    assert b"HTTP/1.1 408" in answers
+
+
+def test_half_open_connections_keep_no_pilot_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More connections than there is room for, none of which ever times out: pilots report all the same."""
+    monkeypatch.setattr(Impatient, "head_timeout", 3600.0)
+    number, _ = server.house.pilot()
+    token = server.token(number)
+    with contextlib.ExitStack() as held:
+        for _ in range(3 * Impatient.limit):
+            connection = held.enter_context(server.connect())
+            connection.sendall(b"POST /api/v1/pilot/report HTTP/1.1\r\n")
+        for _ in range(5):
+            status, text = server.ask("POST", "/pilot/report", b'{"holding": [], "reports": []}', token)
+            assert (status, json.loads(text)) == (200, {"stop": []})
+
+
+def test_requests_of_people_that_hang_leave_room_for_pilots(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More hanging requests than the server has threads."""
+    monkeypatch.setattr(Impatient, "limit", 1000)
+    number, _ = server.house.pilot()
+    pilot, person = server.token(number), server.token()
+    go_on = threading.Event()
+    monkeypatch.setattr(type(server.house.store), "federation", lambda _: go_on.wait())
+    hanging = [
+        threading.Thread(target=server.ask, args=("GET", "/federation", None, person)) for _ in range(60)
+    ]
+    for thread in hanging:
+        thread.start()
+    try:
+        status, _ = server.ask("POST", "/pilot/report", b'{"holding": [], "reports": []}', pilot)
+        assert status == 200
+    finally:
+        go_on.set()
+        for thread in hanging:
+            thread.join()
+
+
+HANGING = """
+import signal, sys, threading
+from pathlib import Path
+from pilotage import server
+from pilotage.settings import Settings
+from pilotage.store import Store
+
+server.GRACE = 1.0
+server.REQUEST_GRACE = 1
+Store.federation = lambda self: threading.Event().wait()
+home = Path(sys.argv[1])
+listener = server.listen("127.0.0.1", 0)
+print(listener.getsockname()[1], flush=True)
+settings = Settings(home=home, store=f"sqlite:///{home}/store.db")
+server.run(settings, None, only=sys.argv[2:], listener=listener)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("loops", [["split"], ["finish", "stage"]])
+def test_a_signal_ends_a_server_whose_requests_and_steps_hang(
+    tmp_path: Path, number: signal.Signals, loops: list[str]
+) -> None:
+    """Every read of the federation hangs for ever, in requests as in loops."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HANGING, str(tmp_path), *loops],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONWARNINGS": "ignore"},
+    )
+    try:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        token = tmp_path / "token"
+        until = time.monotonic() + 60
+        while not token.exists():
+            assert time.monotonic() < until, "the server did not start"
+            time.sleep(0.05)
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            request = f"GET /api/v1/federation HTTP/1.1\r\nAuthorization: Bearer {token.read_text()}\r\n\r\n"
+            connection.sendall(request.encode())
+            time.sleep(1)
+            process.send_signal(number)
+            _, said = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert "ending now" in said
+    finally:
+        process.kill()
+        process.wait()
