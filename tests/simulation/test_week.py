@@ -22,8 +22,8 @@ from pilotage.model.federation import (
 )
 from pilotage.model.identity import Identity
 from pilotage.model.work import InputFile, MergeSpec, TaskSpec
-from pilotage.simulation.faults import Behaviour
-from pilotage.simulation.run import Simulation
+from pilotage.simulation.behaviour import Behaviour
+from pilotage.simulation.simulation import Simulation
 
 HOUR, DAY = 3600.0, 86400.0
 NAMES = ("north", "east", "south")

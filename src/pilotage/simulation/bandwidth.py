@@ -8,8 +8,8 @@ from pilotage.model.federation import Federation, Storage
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import SCAN_LIMITS, Abilities, Delivery, DeliveryStatus, ScanLimits, Started
 
+from .behaviour import Behaviour
 from .clock import VirtualClock
-from .faults import Behaviour
 
 LATENCY = 2.0
 """Seconds that any delivery takes besides its bytes."""

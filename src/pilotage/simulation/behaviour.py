@@ -1,4 +1,4 @@
-"""Faults of virtual sites and transfers, drawn from the simulation's own random numbers."""
+"""Behaviour of virtual sites and transfers, faults included."""
 
 from dataclasses import dataclass
 

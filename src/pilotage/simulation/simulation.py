@@ -14,10 +14,10 @@ from pilotage.model.work import TaskSpec
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.store import Store
 
+from .bandwidth import VirtualMovers
+from .behaviour import Behaviour
 from .clock import VirtualClock
-from .computing import VirtualSite
-from .faults import Behaviour
-from .moving import VirtualMovers
+from .sites import VirtualSite
 
 BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""

@@ -16,8 +16,8 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.world import Output, Report
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
+from .behaviour import Behaviour
 from .clock import VirtualClock
-from .faults import Behaviour
 
 P = ParamSpec("P")
 T = TypeVar("T")
