@@ -20,27 +20,13 @@ from pilotage.ports.moving import (
     ScanLimits,
     Started,
 )
+from tests.movers.servers import directory_rig, nginx, rclone
 
 
 def local_rig(place: Path) -> Rig:
     """Two directories."""
     roots = {name: place / name for name in ("north", "south")}
-
-    def put(storage: Storage, path: str, content: bytes) -> None:
-        file = roots[storage.name] / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-
-    def read(storage: Storage, path: str) -> bytes | None:
-        file = roots[storage.name] / path
-        return file.read_bytes() if file.exists() else None
-
-    def names(storage: Storage) -> list[str]:
-        root = roots[storage.name]
-        return sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
-
-    north, south = (Storage(name=name, site=name, url=f"file://{root}") for name, root in roots.items())
-    return Rig(source=north, destination=south, put=put, read=read, names=names)
+    return directory_rig(roots, {name: f"file://{root}" for name, root in roots.items()})
 
 
 def memory_rig() -> Rig:
@@ -69,6 +55,30 @@ def test_streaming_keeps_the_contract_in_memory() -> None:
 
 def test_streaming_keeps_the_contract_with_files(tmp_path: Path) -> None:
     assert violations(Streaming, local_rig(tmp_path)) == []
+
+
+@pytest.fixture
+def roots(tmp_path: Path) -> dict[str, Path]:
+    """Two directories to serve."""
+    made = {name: tmp_path / name for name in ("north", "south")}
+    for root in made.values():
+        root.mkdir(mode=0o777)
+    return made
+
+
+@pytest.mark.parametrize("local", [(), ("north",), ("south",)])
+@pytest.mark.parametrize("kind", ["rclone", "nginx"])
+def test_streaming_keeps_the_contract_with_webdav(
+    roots: dict[str, Path], tmp_path: Path, kind: str, local: tuple[str, ...]
+) -> None:
+    """Between two folders of one server, and between a server and a directory, both ways."""
+    serve = rclone("webdav", tmp_path) if kind == "rclone" else nginx(tmp_path, tmp_path)
+    with serve as address:
+        urls = {
+            name: f"file://{root}" if name in local else f"http://{address}/{name}"
+            for name, root in roots.items()
+        }
+        assert violations(Streaming, directory_rig(roots, urls)) == []
 
 
 class Faulty(Streaming):

@@ -1,6 +1,6 @@
 """The interface to one storage as streams: with it a kind of storage can be copied to and from any other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -29,13 +29,6 @@ class Readable(Protocol):
         """Up to ``size`` bytes; empty at the end."""
 
 
-class Writable(Protocol):
-    """A stream to write bytes to."""
-
-    def write(self, data: bytes, /) -> object:
-        """Write all of it."""
-
-
 class Backend(Protocol):
     """One storage, made with the URL and the options of the federation; a wrong one is a ValueError.
 
@@ -58,11 +51,12 @@ class Backend(Protocol):
     def read(self, path: str) -> AbstractContextManager[Readable]:
         """Open a file to read it from its beginning."""
 
-    def create(self, path: str, part: str) -> AbstractContextManager[Writable]:
-        """Write a file, which appears under its path when the context ends well, replacing what was there.
+    def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:
+        """Write a file of ``size`` bytes, which appears under its path when all chunks are written.
 
-        When the context ends with an exception nothing is left. A storage that needs a temporary name uses
-        ``part``, a name in the same folder that nobody else uses. Missing folders are made.
+        It replaces what was there. Where ``chunks`` raises nothing is left: they end with the check of what
+        was read. A storage that needs a temporary name uses ``part``, a name in the same folder that nobody
+        else uses. Missing folders are made.
         """
 
     def rename(self, source: str, target: str) -> None:

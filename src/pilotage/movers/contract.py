@@ -41,7 +41,14 @@ def violations(make: Callable[[Callable[[], None]], Mover], rig: Rig, patience: 
         checks.append(_scan)
     if trial.mover.abilities.remove:
         checks.append(_remove)
-    return [fault for check in (*checks, _close) for fault in check(trial)]
+    return [fault for check in (*checks, _close) for fault in _told(check, trial)]
+
+
+def _told(check: Callable[["_Trial"], Iterator[str]], trial: "_Trial") -> Iterator[str]:
+    try:
+        yield from check(trial)
+    except Exception as error:  # a mover may be anybody's
+        yield f"{check.__name__.strip('_')}: it raises {error!r}"
 
 
 class _Trial:

@@ -2,11 +2,12 @@
 
 import hashlib
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 
-from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress
+from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError
 
-from .backend import Backend, Entry, Readable, Writable
+from .backend import Backend, Entry, Readable
 
 CHUNK = 1 << 20
 KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
@@ -30,10 +31,10 @@ def copy(source: Backend, target: Backend, delivery: Delivery, progress: Progres
         return _renamed(target, delivery, expected, progress)
     for part in delivery.former_parts:
         _delete(target, part)
-    with source.read(delivery.source.path) as stream, target.create(path, delivery.part) as sink:
-        found = _read(stream, str(delivery.source), expected, progress, sink)
-        progress(found.size)
-    return found
+    with source.read(delivery.source.path) as stream:
+        checked = _Checked(stream, str(delivery.source), expected, progress)
+        target.store(path, delivery.part, checked, expected.size)
+    return checked.found
 
 
 def clear(source: Backend, delivery: Delivery) -> None:
@@ -42,7 +43,8 @@ def clear(source: Backend, delivery: Delivery) -> None:
         return
     _delete(source, delivery.source.path)
     folder = delivery.source.path.rpartition("/")[0]
-    with suppress(FileNotFoundError):
+    # An empty folder is in nobody's way: a storage that cannot list or delete it keeps it.
+    with suppress(OSError, StorageError):
         if next(iter(source.entries(folder)), None) is None:
             source.delete_folder(folder, recursive=False)
 
@@ -76,23 +78,38 @@ class Checksum:
         return f"sha256:{self._sha256.hexdigest()}" if self._sha256 else f"adler32:{self._adler32:08x}"
 
 
-def _read(
-    stream: Readable, where: str, expected: Delivered, progress: Progress, sink: Writable | None = None
-) -> Delivered:
-    """Read a file, writing it to the sink if there is one, and check it. Stops where it is too long."""
-    checksum, size = Checksum(expected.checksum), 0
-    while size <= expected.size and (chunk := stream.read(CHUNK)):
-        checksum.add(chunk)
-        size += len(chunk)
-        if sink is not None:
-            sink.write(chunk)
-        progress(size)
-    if size != expected.size:
-        more = "at least " if size > expected.size else ""
-        raise DeliveryFailed(f"{where} has {more}{size} bytes, must have {expected.size}")
-    if expected.checksum not in ("", str(checksum)):
-        raise DeliveryFailed(f"{where} has checksum {checksum}, must have {expected.checksum}")
-    return Delivered(size=size, checksum=str(checksum))
+class _Checked:
+    """The bytes of a file in chunks, which end with DeliveryFailed unless size and checksum are right.
+
+    Never more bytes are given than there must be. ``found`` is what was read, once that is all.
+    """
+
+    def __init__(self, stream: Readable, where: str, expected: Delivered, progress: Progress) -> None:
+        self._stream, self._where, self._expected, self._progress = stream, where, expected, progress
+        self.found = Delivered(size=0, checksum="")
+
+    def __iter__(self) -> Iterator[bytes]:
+        checksum, size, expected = Checksum(self._expected.checksum), 0, self._expected
+        while chunk := self._stream.read(CHUNK):
+            size += len(chunk)
+            if size > expected.size:
+                break
+            checksum.add(chunk)
+            self._progress(size)
+            yield chunk
+        if size != expected.size:
+            more = "at least " if size > expected.size else ""
+            raise DeliveryFailed(f"{self._where} has {more}{size} bytes, must have {expected.size}")
+        if expected.checksum not in ("", str(checksum)):
+            raise DeliveryFailed(f"{self._where} has checksum {checksum}, must have {expected.checksum}")
+        self._progress(size)
+        self.found = Delivered(size=size, checksum=str(checksum))
+
+    def all(self) -> Delivered:
+        """Read to the end."""
+        for _ in self:
+            pass
+        return self.found
 
 
 def _is_there(target: Backend, path: str, expected: Delivered, progress: Progress) -> bool:
@@ -107,7 +124,7 @@ def _is_there(target: Backend, path: str, expected: Delivered, progress: Progres
         return False
     try:
         with target.read(path) as stream:
-            _read(stream, path, expected, progress)
+            _Checked(stream, path, expected, progress).all()
     except DeliveryFailed:
         return False
     return True
@@ -115,8 +132,7 @@ def _is_there(target: Backend, path: str, expected: Delivered, progress: Progres
 
 def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress: Progress) -> Delivered:
     with storage.read(delivery.source.path) as stream:
-        found = _read(stream, str(delivery.source), expected, progress)
-    progress(found.size)
+        found = _Checked(stream, str(delivery.source), expected, progress).all()
     path = delivery.destination.path
     storage.rename(delivery.source.path, path)
     if storage.entry(path) != Entry("file", found.size):

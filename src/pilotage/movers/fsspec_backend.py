@@ -1,6 +1,6 @@
-"""Storages of the URL schemes that fsspec can open here, without those that follow links."""
+"""Storages of the URL schemes that fsspec can open here, without HTTP and those that follow links."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any
@@ -10,12 +10,6 @@ from .failures import nothing_left
 
 if TYPE_CHECKING:
     import fsspec
-
-CONNECT_TIMEOUT = 30.0
-READ_TIMEOUT = 300.0
-"""Seconds without a byte from an HTTP server before it is given up; a large file may take any time."""
-
-READ_ONLY = frozenset({"http", "https"})
 
 NO_STORAGES = frozenset(
     {
@@ -28,8 +22,10 @@ NO_STORAGES = frozenset(
 FOLLOW_LINKS = frozenset({"dask", "file", "ftp", "jlab", "jupyter", "local", "sftp", "smb", "ssh"})
 """Protocols whose folders may be links that lead out of a storage, which fsspec follows."""
 
+OWN = frozenset({"http", "https"})
+"""Protocols of backends of our own, which fsspec cannot write."""
+
 REQUIREMENTS = {
-    **dict.fromkeys(("http", "https"), "aiohttp"),
     **dict.fromkeys(("arrow_hdfs", "hdfs"), "pyarrow"),
     **dict.fromkeys(("dbfs", "gist", "github", "webhdfs"), "requests"),
 }
@@ -40,7 +36,7 @@ def schemes() -> frozenset[str]:
     """URL schemes that can be opened here."""
     import fsspec
 
-    return frozenset(filter(_is_installed, fsspec.available_protocols())) - NO_STORAGES - FOLLOW_LINKS
+    return frozenset(filter(_is_installed, fsspec.available_protocols())) - NO_STORAGES - FOLLOW_LINKS - OWN
 
 
 def _is_installed(scheme: str) -> bool:
@@ -54,22 +50,17 @@ def _is_installed(scheme: str) -> bool:
 class FsspecBackend:
     """A storage behind one of fsspec's filesystems; ``options`` are that filesystem's own."""
 
+    writable = True
+
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         from fsspec.core import url_to_fs
 
         scheme = url.partition("://")[0]
         if scheme in NO_STORAGES | FOLLOW_LINKS:
             raise ValueError(f"{scheme}:// is not opened by fsspec here: it may lead out of a storage")
-        self.writable = scheme not in READ_ONLY
-        settings = dict(options)
-        if scheme in READ_ONLY:
-            import aiohttp
-
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT)
-            settings["client_kwargs"] = {"timeout": timeout, **settings.get("client_kwargs", {})}
         root: str
         self._filesystem: fsspec.AbstractFileSystem
-        self._filesystem, root = url_to_fs(url, use_listings_cache=False, **settings)
+        self._filesystem, root = url_to_fs(url, use_listings_cache=False, **options)
         self._root = root.rstrip("/")
 
     def entry(self, path: str) -> Entry:
@@ -81,8 +72,7 @@ class FsspecBackend:
         """See :class:`~pilotage.movers.backend.Backend`."""
         self._filesystem.invalidate_cache()
         at = f"{self._at(folder)}/"
-        # A web server lists a folder where its URL ends so; without the slash a file would be read as a list.
-        for info in self._filesystem.ls(at if not self.writable else at.rstrip("/"), detail=True):
+        for info in self._filesystem.ls(at.rstrip("/"), detail=True):
             name = info["name"].rstrip("/").removeprefix(at)
             if "/" not in name:
                 yield name, _entry(info)
@@ -93,8 +83,7 @@ class FsspecBackend:
         with self._filesystem.open(self._at(path), "rb", block_size=0) as stream:
             yield stream
 
-    @contextmanager
-    def create(self, path: str, part: str) -> Iterator[IO[bytes]]:
+    def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`."""
         target = self._at(path)
         folder = target.rpartition("/")[0]
@@ -103,7 +92,8 @@ class FsspecBackend:
         sink = self._filesystem.open(draft, "wb")
         with nothing_left(draft, lambda: self._filesystem.rm_file(draft)):
             with sink:
-                yield sink
+                for chunk in chunks:
+                    sink.write(chunk)
             self._filesystem.mv(draft, target)
 
     def rename(self, source: str, target: str) -> None:

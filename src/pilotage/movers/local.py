@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -67,8 +67,7 @@ class LocalBackend:
                 raise StorageError(f"{path} is not a plain file but a {NAMES[kind]}")
             yield stream
 
-    @contextmanager
-    def create(self, path: str, part: str) -> Iterator[IO[bytes]]:
+    def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`. The file is on the disk before it has its name."""
         with self._parent(path, make=True) as (folder, name):
             with suppress(FileNotFoundError):
@@ -76,7 +75,8 @@ class LocalBackend:
             opened = os.open(part, WRITE, 0o666, dir_fd=folder)
             with nothing_left(part, lambda: os.unlink(part, dir_fd=folder)):
                 with os.fdopen(opened, "wb") as sink:
-                    yield sink
+                    for chunk in chunks:
+                        sink.write(chunk)
                     sink.flush()
                     os.fsync(opened)
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -48,14 +48,14 @@ class Streaming(CopyThreads):
 
     @cached_property
     def abilities(self) -> Abilities:
-        """Every scheme for which there is a backend; fsspec cannot write over plain HTTP."""
+        """Every scheme for which there is a backend."""
         own = {scheme: self._factory(scheme) for scheme in adapters.installed(GROUP)}
         others = fsspec_backend.schemes() - own.keys()
         read_only = {scheme for scheme, factory in own.items() if not factory.writable}
         return Abilities(
             name="streaming",
             reads=others | own.keys(),
-            writes=(others - fsspec_backend.READ_ONLY) | (own.keys() - read_only),
+            writes=others | (own.keys() - read_only),
             scan=True,
             remove=True,
         )

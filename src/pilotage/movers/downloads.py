@@ -1,0 +1,72 @@
+"""Downloads by HTTP that go on where their connection broke."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import requests
+
+MOST_RESUMES = 5
+"""Broken connections in a row, without a byte between them, before a download fails."""
+
+PAUSE = 0.2
+"""Seconds before a broken connection is taken up; twice as long each time."""
+
+Ask = Callable[[Mapping[str, str]], "AbstractContextManager[requests.Response]"]
+"""Requests the file with further headers."""
+
+
+class Download:
+    """The body of a file as a stream. Where it breaks it is asked for again, if the file is the same."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._open = ExitStack()
+        self._offset = self._breaks = 0
+
+    def __enter__(self) -> Self:
+        self._answer = self._open.enter_context(self._ask({}))
+        self._version = _version(self._answer)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def read(self, size: int, /) -> bytes:
+        """Read up to ``size`` bytes; empty at the end."""
+        from urllib3.exceptions import HTTPError
+
+        while True:
+            try:
+                data: bytes = self._answer.raw.read(size)
+            except HTTPError as error:
+                self._resume(error)
+            else:
+                self._offset += len(data)
+                self._breaks = 0 if data else self._breaks
+                return data
+
+    def _resume(self, fault: Exception) -> None:
+        """Ask for the rest of the file. Raises the fault where the server cannot give just that."""
+        self._breaks += 1
+        if not self._version or self._breaks > MOST_RESUMES:
+            raise fault
+        time.sleep(PAUSE * 2**self._breaks)
+        self._open.close()
+        headers = {"Range": f"bytes={self._offset}-", "If-Range": self._version}
+        answer = self._open.enter_context(self._ask(headers))
+        begins = answer.headers.get("Content-Range", "").startswith(f"bytes {self._offset}-")
+        if answer.status_code != HTTPStatus.PARTIAL_CONTENT or not begins:
+            raise fault
+        self._answer = answer
+
+
+def _version(answer: "requests.Response") -> str:
+    """What tells this version of a file from others; empty where nothing does, or without ranges."""
+    tag = str(answer.headers.get("ETag", ""))
+    if answer.headers.get("Accept-Ranges") != "bytes":
+        return ""
+    return str(answer.headers.get("Last-Modified", "")) if tag.startswith("W/") or not tag else tag

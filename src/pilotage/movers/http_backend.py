@@ -1,0 +1,285 @@
+"""Web servers as storages: plain HTTP to read, WebDAV to write, list and clear."""
+
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urljoin, urlsplit
+
+from pilotage.ports.moving import StorageError
+
+from .backend import Entry
+from .downloads import Download
+from .failures import nothing_left
+from .listings import PROPFIND, from_index, from_multistatus
+
+if TYPE_CHECKING:
+    import requests
+
+OPTIONS = {"headers", "client_kwargs", "token_file", "ca_file", "cert_file"}
+TIMEOUTS = (30.0, 300.0)
+"""Seconds to connect, and without a byte, before a server is given up; a large file may take any time."""
+
+CONNECTIONS = 64
+"""Connections that are kept to a server."""
+
+MOST_REDIRECTS = 5
+DISCARD_PAUSES = (0, 0.1, 0.3, 0.6)
+"""Seconds before each of the requests that delete a file after its PUT broke."""
+
+LARGEST_LISTING = 64 << 20
+"""Bytes of a folder's listing; a longer one is refused."""
+
+KNOWN_FOLDERS = 10_000
+"""Folders of a server that are remembered as made."""
+
+GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+NO_WEBDAV = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.NOT_IMPLEMENTED,
+)
+"""Answers of servers that lack a method of WebDAV."""
+
+
+class HttpBackend:
+    """A folder of a web server.
+
+    Options: ``headers`` that go with every request; ``token_file``, a file with a bearer token, read each
+    time; ``ca_file`` with the authorities to trust; ``cert_file``, a client certificate with its key, such as
+    an X.509 proxy. Redirections are followed, but no headers of ours go to another server than the storage's.
+    """
+
+    writable = True
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        if unknown := sorted(set(options) - OPTIONS):
+            raise ValueError(f"http: unknown options {unknown}; known are {sorted(OPTIONS)}")
+        if not urlsplit(url).hostname:
+            raise ValueError(f"{url!r} has no host; give one, as in https://host/path")
+        self._root = url.rstrip("/")
+        self._headers = {**options.get("client_kwargs", {}).get("headers", {}), **options.get("headers", {})}
+        self._token_file = options.get("token_file")
+        self._trust: Any = options.get("ca_file", True)
+        self._certificate = options.get("cert_file")
+        self._lock = threading.Lock()
+        self._session: requests.Session | None = None
+        self._folders: set[str] = set()
+        self._plain = False
+
+    def entry(self, path: str) -> Entry:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        for name, entry in self._propfind(path, depth=0) or ():
+            if not name:
+                return entry
+        with self.request("HEAD", path) as answer:
+            if urlsplit(answer.url).path.endswith("/"):
+                return Entry("folder")
+            size = answer.headers.get("Content-Length", "")
+            return Entry("file", int(size) if size.isdecimal() else None)
+
+    def entries(self, folder: str) -> Iterator[tuple[str, Entry]]:
+        """See :class:`~pilotage.movers.backend.Backend`. Without WebDAV the server's index page is read."""
+        at = f"{folder}/".lstrip("/")
+        if (found := self._propfind(at, depth=1)) is not None:
+            yield from ((name, entry) for name, entry in found if name)
+            return
+        with self.request("GET", at) as answer:
+            if "html" not in answer.headers.get("Content-Type", ""):
+                raise StorageError(f"{answer.url} is no listing: its server has neither WebDAV nor an index")
+            yield from from_index(_text(answer), urlsplit(answer.url).path)
+
+    @contextmanager
+    def read(self, path: str) -> Iterator[Download]:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        with Download(lambda headers: self.request("GET", path, headers=headers)) as download:
+            yield download
+
+    def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        folder = path.rpartition("/")[0]
+        draft = f"{folder}/{part}".lstrip("/")
+        self._make(folder)
+        with nothing_left(draft, lambda: self._discard(draft)), self._remembered():
+            with self.request("PUT", draft, body=_body(chunks, size)):
+                pass
+            self._move(draft, path)
+
+    def rename(self, source: str, target: str) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        self._make(target.rpartition("/")[0])
+        with self._remembered():
+            self._move(source, target)
+
+    def delete(self, path: str) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        with self.request("DELETE", path):
+            pass
+
+    def delete_folder(self, path: str, *, recursive: bool) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`.
+
+        WebDAV cannot delete a folder only if it is empty: that one is kept.
+        """
+        if recursive:
+            with self._lock:
+                self._folders.clear()
+            with self.request("DELETE", f"{path}/"):
+                pass
+
+    @contextmanager
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: "Body | bytes | None" = None,
+        allowed: Collection[int] = (),
+    ) -> Iterator["requests.Response"]:
+        """Make a request and follow its redirections.
+
+        Raises FileNotFoundError, and StorageError for any other failure that is not ``allowed``.
+        """
+        url = origin = self._url(path)
+        for _ in range(MOST_REDIRECTS):
+            own = self._own_headers() if urlsplit(url)[:2] == urlsplit(origin)[:2] else {}
+            with self._open().request(
+                method,
+                url,
+                headers={**own, "Accept-Encoding": "identity", **(headers or {})},
+                data=body,
+                stream=True,
+                allow_redirects=False,
+                timeout=TIMEOUTS,
+                verify=self._trust,
+                cert=self._certificate,
+            ) as answer:
+                if not answer.is_redirect:
+                    _check(answer, f"{method} {url}", allowed)
+                    yield answer
+                    return
+                url = urljoin(url, answer.headers["Location"])
+            if urlsplit(url).scheme not in ("http", "https") or (isinstance(body, Body) and body.started):
+                raise StorageError(f"{method} {origin}: sent on to {url}, which is not followed")
+        raise StorageError(f"{method} {origin}: sent on more than {MOST_REDIRECTS} times")
+
+    def _propfind(self, path: str, *, depth: int) -> list[tuple[str, Entry]] | None:
+        """Names and entries that WebDAV tells of a path; None where the server has no WebDAV."""
+        if self._plain:
+            return None
+        headers = {"Depth": str(depth), "Content-Type": "application/xml"}
+        with self.request("PROPFIND", path, headers=headers, body=PROPFIND, allowed=NO_WEBDAV) as answer:
+            if answer.status_code == HTTPStatus.MULTI_STATUS:
+                return list(from_multistatus(_text(answer), urlsplit(answer.url).path))
+            self._plain = answer.status_code in (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
+            return None
+
+    def _discard(self, draft: str) -> None:
+        """Delete what a broken PUT left: before the server notices, the file is locked or not there."""
+        for number, pause in enumerate(DISCARD_PAUSES, 1):
+            time.sleep(pause)
+            try:
+                self.delete(draft)
+                return
+            except FileNotFoundError:
+                continue
+            except StorageError:
+                if number == len(DISCARD_PAUSES):
+                    raise
+
+    def _move(self, source: str, target: str) -> None:
+        headers = {"Destination": self._url(target), "Overwrite": "T"}
+        with self.request("MOVE", source, headers=headers):
+            pass
+
+    def _make(self, folder: str) -> None:
+        """Make a folder with those above it; those that were made once are taken to be there."""
+        parts = folder.split("/") if folder else []
+        for path in ("/".join(parts[: depth + 1]) for depth in range(len(parts))):
+            with self._lock:
+                if path in self._folders:
+                    continue
+                if len(self._folders) >= KNOWN_FOLDERS:
+                    self._folders.clear()
+            # A server answers 405 where the folder is there, and one that makes folders by itself may refuse.
+            with self.request("MKCOL", f"{path}/", allowed=(*NO_WEBDAV, HTTPStatus.CONFLICT)):
+                pass
+            with self._lock:
+                self._folders.add(path)
+
+    @contextmanager
+    def _remembered(self) -> Iterator[None]:
+        """Forget the folders that were made when writing fails: somebody may have deleted them."""
+        try:
+            yield
+        except Exception:
+            with self._lock:
+                self._folders.clear()
+            raise
+
+    def _own_headers(self) -> dict[str, str]:
+        if self._token_file is None:
+            return self._headers
+        token = Path(self._token_file).expanduser().read_text().strip()
+        return {**self._headers, "Authorization": f"Bearer {token}"}
+
+    def _url(self, path: str) -> str:
+        return f"{self._root}/{quote(path, safe='/:@+=~')}"
+
+    def _open(self) -> "requests.Session":
+        """The session with its connections: with the environment's proxies, without ``.netrc``."""
+        import requests
+        from requests.adapters import HTTPAdapter
+        from urllib3 import Retry
+
+        with self._lock:
+            if self._session is None:
+                # A server may close a kept connection just when it is used again.
+                again = Retry(2, read=1, status=0, redirect=0, allowed_methods=("GET", "HEAD", "PROPFIND"))
+                self._session = requests.Session()
+                self._session.auth = lambda request: request
+                self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+                for scheme in ("http://", "https://"):
+                    self._session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS, max_retries=again))
+            return self._session
+
+
+class Body:
+    """The chunks of a file as the body of a request, with its length."""
+
+    def __init__(self, chunks: Iterable[bytes], size: int) -> None:
+        self._chunks, self._size = chunks, size
+        self.started = False
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.started = True
+        yield from self._chunks
+
+
+def _body(chunks: Iterable[bytes], size: int) -> Body | bytes:
+    """The body of a file; an empty one is read, and so checked, at once: it would be sent without length."""
+    return Body(chunks, size) if size else b"".join(chunks)
+
+
+def _check(answer: "requests.Response", what: str, allowed: Collection[int]) -> None:
+    if answer.status_code in GONE:
+        raise FileNotFoundError(f"{what}: {answer.status_code} {answer.reason}")
+    if not answer.ok and answer.status_code not in allowed:
+        raise StorageError(f"{what}: {answer.status_code} {answer.reason}")
+
+
+def _text(answer: "requests.Response") -> bytes:
+    """The whole body of a listing. Raises StorageError where it is too long."""
+    text: bytes = answer.raw.read(LARGEST_LISTING + 1)
+    if len(text) > LARGEST_LISTING:
+        raise StorageError(f"{answer.url}: its listing is longer than {LARGEST_LISTING >> 20} MiB")
+    return text

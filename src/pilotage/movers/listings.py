@@ -1,0 +1,68 @@
+"""Listings of web servers' folders: WebDAV's multistatus documents, and the index pages of others."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from urllib.parse import unquote, urljoin, urlsplit
+from xml.etree import ElementTree
+
+from pilotage.ports.moving import StorageError
+
+from .backend import Entry
+
+PROPFIND = (
+    b'<?xml version="1.0" encoding="utf-8"?>'
+    b'<propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/></prop></propfind>'
+)
+"""The properties that :func:`from_multistatus` reads."""
+
+
+def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, Entry]]:
+    """Names and entries of a PROPFIND's answer; ``folder`` is the path of its URL, which has an empty name.
+
+    Raises StorageError where the document is none.
+    """
+    if b"<!DOCTYPE" in document or b"<!ENTITY" in document:
+        raise StorageError("a WebDAV answer declares a document type, which is never read")
+    try:
+        root = ElementTree.fromstring(document)
+    except ElementTree.ParseError as error:
+        raise StorageError(f"a WebDAV answer cannot be read: {error}") from None
+    for response in root.iter("{DAV:}response"):
+        name = _below(response.findtext("{DAV:}href", ""), folder)
+        if name is None:
+            continue
+        size = response.findtext(".//{DAV:}getcontentlength", "").strip()
+        if response.find(".//{DAV:}collection") is not None:
+            yield name, Entry("folder")
+        else:
+            yield name, Entry("file", int(size) if size.isdecimal() else None)
+
+
+def from_index(page: bytes, folder: str) -> Iterator[tuple[str, Entry]]:
+    """Names and entries of an index page; the sizes of files are not known from it."""
+    links = _Links()
+    links.feed(page.decode(errors="replace"))
+    for link in sorted(links.found):
+        name = None if "?" in link else _below(urljoin(folder, link), folder)
+        if name:
+            yield name, Entry("folder") if link.endswith("/") else Entry("file")
+
+
+def _below(link: str, folder: str) -> str | None:
+    """The name of what a link leads to, if that is in the folder; empty for the folder itself."""
+    path, at = unquote(urlsplit(link).path).rstrip("/"), unquote(folder).rstrip("/")
+    if path == at:
+        return ""
+    name = path.removeprefix(f"{at}/")
+    return name if name != path and "/" not in name else None
+
+
+class _Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note where a link leads."""
+        if tag == "a":
+            self.found.update(value for name, value in attrs if name == "href" and value)

