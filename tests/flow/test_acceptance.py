@@ -1,5 +1,6 @@
 """What a federation asks of the machines that run it."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,23 @@ def test_an_element_whose_adapter_refuses_it_is_a_fault(
 ) -> None:
     (fault,) = acceptance.faults(of(tmp_path, **element))
     assert fault.path == ("queues", 0, "computing_element", path)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "message"),
+    [
+        ("file:///data", {"auto_mkdir": True}, r"file: unknown options \['auto_mkdir'\]; there are none"),
+        ("https://host", {"headres": {}}, r"http: unknown options \['headres'\]; known are .*'headers'"),
+    ],
+)
+def test_an_option_that_a_storage_does_not_take_is_a_fault(
+    tmp_path: Path, url: str, options: dict[str, Any], message: str
+) -> None:
+    made = of(tmp_path, url)
+    storages = (replace(made.storages[0], options=options), *made.storages[1:])
+    (fault,) = acceptance.faults(replace(made, storages=storages))
+    assert fault.path == ("storages", 0, "options")
+    assert re.search(message, fault.text)
 
 
 def test_what_is_not_installed_here_is_said_and_no_fault(tmp_path: Path) -> None:

@@ -109,8 +109,10 @@ class Deliveries:
             if (error := future.exception()) is not None:
                 log.warning("storage %s: %s is left behind: %s", storage.name, prefix, error)
 
-        mover = self._movers.for_storage(storage)
-        self._workers.call(storage.name, lambda: mover.remove(storage, prefix)).add_done_callback(done)
+        def remove() -> None:
+            self._movers.for_storage(storage).remove(storage, prefix)
+
+        self._workers.call(storage.name, remove).add_done_callback(done)
 
     def stop(self) -> None:
         """Give everything up: whoever runs next takes it up again."""

@@ -18,6 +18,10 @@ class Entry:
     size: int | None = None
 
 
+class OptionError(ValueError):
+    """A backend does not take an option of its storage: which, and what it takes."""
+
+
 class LinkError(StorageError):
     """A part of a path is a link, or something else that is no folder, which is never followed."""
 

@@ -32,11 +32,16 @@ REQUIREMENTS = {
 """The module that a filesystem of fsspec's own needs."""
 
 
-def schemes() -> frozenset[str]:
-    """URL schemes that can be opened here."""
+def known_schemes() -> frozenset[str]:
+    """URL schemes that could be opened, some only with a further package."""
     import fsspec
 
-    return frozenset(filter(_is_installed, fsspec.available_protocols())) - NO_STORAGES - FOLLOW_LINKS - OWN
+    return frozenset(fsspec.available_protocols()) - NO_STORAGES - FOLLOW_LINKS - OWN
+
+
+def schemes() -> frozenset[str]:
+    """URL schemes that can be opened here."""
+    return frozenset(filter(_is_installed, known_schemes()))
 
 
 def _is_installed(scheme: str) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from pilotage.ports.moving import StorageError
 
-from .backend import Entry
+from .backend import Entry, OptionError
 from .downloads import Download
 from .failures import nothing_left
 from .listings import PROPFIND, from_index, from_multistatus
@@ -59,7 +59,7 @@ class HttpBackend:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         if unknown := sorted(set(options) - OPTIONS):
-            raise ValueError(f"http: unknown options {unknown}; known are {sorted(OPTIONS)}")
+            raise OptionError(f"http: unknown options {unknown}; known are {sorted(OPTIONS)}")
         if not urlsplit(url).hostname:
             raise ValueError(f"{url!r} has no host; give one, as in https://host/path")
         self._root = url.rstrip("/")

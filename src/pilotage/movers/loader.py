@@ -8,6 +8,8 @@ from pilotage.model.federation import Storage
 from pilotage.ports import adapters
 from pilotage.ports.moving import Mover
 
+from . import fsspec_backend
+
 log = logging.getLogger(__name__)
 
 GROUP = "pilotage.movers"
@@ -19,6 +21,12 @@ def installed() -> Mapping[str, EntryPoint]:
     return adapters.installed(GROUP)
 
 
+def known_schemes() -> frozenset[str]:
+    """URL schemes that a mover of this machine could read, some only with a further package."""
+    movers = Movers(lambda: None)
+    return movers.schemes | fsspec_backend.known_schemes()
+
+
 class Movers:
     """Every mover that this machine has, each made once; ``on_change`` is called when a delivery has ended.
 
@@ -28,6 +36,11 @@ class Movers:
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         self._movers = sorted(_made(on_change), key=_rank)
+
+    @property
+    def schemes(self) -> frozenset[str]:
+        """URL schemes of the storages that can be read here."""
+        return frozenset().union(*(mover.abilities.reads for mover in self._movers))
 
     def for_delivery(self, source: str, destination: str) -> Mover:
         """The mover for a delivery between two URLs. Raises LookupError where there is none."""

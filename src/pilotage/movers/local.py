@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from pilotage.ports.moving import StorageError
 
-from .backend import Entry, Kind, LinkError
+from .backend import Entry, Kind, LinkError, OptionError
 from .failures import nothing_left
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -35,10 +35,10 @@ class LocalBackend:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         if options:
-            raise ValueError(f"file: unknown options {sorted(options)}; there are none")
+            raise OptionError(f"file: unknown options {sorted(options)}; there are none")
         scheme, _, path = url.partition("://")
         if not path.startswith("/"):
-            raise ValueError(f"{url!r} has no absolute path; give one, as in {scheme}:///data")
+            raise ValueError(f"{url!r} has no path; give an absolute one, as in {scheme}:///data")
         self._root = Path(path)
 
     def entry(self, path: str) -> Entry:

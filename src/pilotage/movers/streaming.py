@@ -38,6 +38,16 @@ class _BackendFactory(Protocol):
     def __call__(self, url: str, options: Mapping[str, Any], /) -> Backend: ...
 
 
+def check(storage: Storage) -> None:
+    """Raise ValueError where a storage's URL or options are wrong, as far as that shows without opening it.
+
+    Only backends are asked: a filesystem of fsspec may connect when it is made.
+    """
+    scheme = storage.url.partition("://")[0]
+    if scheme in adapters.installed(GROUP):
+        adapters.factory(GROUP, scheme)(storage.url, storage.options)
+
+
 class Streaming(CopyThreads):
     """Copies between the backends of ``pilotage.storages``, and fsspec for the schemes that these leave."""
 

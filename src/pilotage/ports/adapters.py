@@ -14,7 +14,7 @@ def installed(group: str) -> Mapping[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=group)}
 
 
-def factory(group: str, name: str) -> Callable[[Any], Any]:
+def factory(group: str, name: str) -> Callable[..., Any]:
     """The class or function that the entry point ``name`` of a group stands for.
 
     Raises AdapterError where there is none, where packages offer several, or where it cannot be imported.

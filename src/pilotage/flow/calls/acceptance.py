@@ -10,18 +10,19 @@ from functools import cache
 from itertools import chain, islice
 from urllib.parse import urlsplit
 
-import fsspec
-
 from pilotage.agent.storage import SCHEMES as PILOTS_READ
 from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
-from pilotage.model.federation import ComputingElement, Federation, Queue
+from pilotage.model.federation import ComputingElement, Federation, Queue, Storage
+from pilotage.movers.backend import OptionError
+from pilotage.movers.loader import Movers, known_schemes
+from pilotage.movers.streaming import check
 
 
 def faults(federation: Federation) -> list[Fault]:
     """What no machine could use: each queue's computing element and each storage's URL is looked at."""
     found = chain(
-        *(_url_faults(at, storage.url) for at, storage in enumerate(federation.storages)),
+        *(_storage_faults(at, storage) for at, storage in enumerate(federation.storages)),
         *(_element_faults(path, element) for path, element in _elements(federation)),
     )
     return list(islice(found, MOST_FAULTS))
@@ -30,13 +31,14 @@ def faults(federation: Federation) -> list[Fault]:
 def lacking(federation: Federation) -> list[Fault]:
     """What this machine could not use as it is, lacking a package: each once, where it stands first."""
     first: dict[str, Fault] = {}
+    there = Movers(lambda: None).schemes
     for at, storage in enumerate(federation.storages):
         scheme = storage.url.partition("://")[0]
-        try:
-            fsspec.get_filesystem_class(scheme)
-        except (ValueError, ImportError) as error:
-            fault = Fault(("storages", at, "url"), f"{scheme}:// cannot be opened here: {error}")
-            first.setdefault(scheme, fault)
+        if scheme not in there:
+            message = (
+                f"no mover that is installed here reads {scheme}://, so its files would stay where they are"
+            )
+            first.setdefault(scheme, Fault(("storages", at, "url"), message))
     for at, queue in enumerate(federation.queues):
         scheme = _scheme(federation, queue)
         if queue.computing_element and scheme not in PILOTS_READ:
@@ -68,21 +70,27 @@ def _kinds() -> Collection[str]:
     return loader.installed()
 
 
-def _url_faults(at: int, url: str) -> Iterator[Fault]:
+@cache
+def _schemes() -> Collection[str]:
+    return known_schemes()
+
+
+def _storage_faults(at: int, storage: Storage) -> Iterator[Fault]:
     path: Path = ("storages", at, "url")
-    scheme, _, place = url.partition("://")
-    try:
-        host = urlsplit(url).hostname
-    except ValueError as error:
-        yield Fault(path, f"{url[:200]!r} is not a URL: {error}")
-        return
-    if "\0" in url:
+    if "\0" in storage.url:
         yield Fault(path, "holds a null character", "leave it out")
-    if scheme in ("file", "local") and not place.startswith("/"):
-        yield Fault(path, f"{url[:200]!r} has no path", "give an absolute one, as in file:///data")
-    if scheme in ("http", "https") and not host:
-        yield Fault(path, f"{url[:200]!r} has no host", "give one, as in https://host/path")
-    yield from _misspelt(path, scheme, fsspec.available_protocols())
+    try:
+        urlsplit(storage.url)
+    except ValueError as error:
+        yield Fault(path, f"{storage.url[:200]!r} is not a URL: {error}")
+        return
+    try:
+        check(storage)
+    except OptionError as error:
+        yield Fault(("storages", at, "options"), str(error))
+    except ValueError as error:
+        yield Fault(path, str(error)[:300])
+    yield from _misspelt(path, storage.url.partition("://")[0], _schemes())
 
 
 def _element_faults(path: Path, element: ComputingElement) -> Iterator[Fault]:

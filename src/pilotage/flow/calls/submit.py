@@ -199,9 +199,16 @@ def _merge(found: dict[str, InputFile], files: Iterable[InputFile]) -> Iterator[
     """Add files to those found, replicas of one file together; yields what contradicts."""
     for file in files:
         known = found.get(file.name)
-        if known and (known.size, known.checksum) != (file.size, file.checksum):
+        if known and not _same(known, file):
             places = ", ".join((*known.replicas, *file.replicas))
             yield f"{file.name} is not the same everywhere: its copies at {places} differ"
             continue
         replicas = {*file.replicas, *(known.replicas if known else ())}
-        found[file.name] = replace(file, replicas=tuple(sorted(replicas)))
+        checksum = file.checksum or (known.checksum if known else "")
+        found[file.name] = replace(file, checksum=checksum, replicas=tuple(sorted(replicas)))
+
+
+def _same(one: InputFile, other: InputFile) -> bool:
+    """Whether two files may be copies: the checksum of a large file is not read when it is found."""
+    alike = one.checksum == other.checksum or not one.checksum or not other.checksum
+    return one.size == other.size and alike

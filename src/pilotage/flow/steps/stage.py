@@ -38,7 +38,7 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
         if isinstance(change, Move) and change.target is TransferState.DELIVERING:
             for transfer in (transfers[id_] for id_ in ids):
                 try:
-                    orders.append(order(transfer, files[transfer.file], storages))
+                    orders.append(order(transfer, files[transfer.file], storages, world.federation.name))
                 except DeliveryFailed as error:
                     runtime.deliveries.refuse(transfer, str(error))
     runtime.deliveries.start(orders)
