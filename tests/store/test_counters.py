@@ -13,9 +13,11 @@ from pilotage.model.decision import Change, Claim, Create, Move, Value
 from pilotage.model.states import TRANSITIONS, Kind, State
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, TaskSpec
 from pilotage.store import Store
-from pilotage.store.counters import counters
+from pilotage.store.counters import counts
 from pilotage.store.events import events
+from pilotage.store.jobs import jobs
 from pilotage.store.records import RECORDS
+from pilotage.store.task_queues import LEVELS
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import decision, new_transfer
 
@@ -124,7 +126,17 @@ def counted(store: Store) -> Iterator[tuple[tuple[Any, ...], int]]:
 
 
 def kept(store: Store) -> dict[tuple[Any, ...], int]:
-    return {tuple(row[:4]): row[4] for row in all_rows(store, select(counters))}
+    sums: Counter[tuple[Any, ...]] = Counter()
+    for *key, count in all_rows(store, select(counts)):
+        sums[tuple(key)] += count
+    return {key: count for key, count in sums.items() if count}
+
+
+def standing(store: Store) -> tuple[dict[tuple[Any, ...], int], dict[tuple[Any, ...], int]]:
+    """Task queues as the commit keeps them, and as a real count of the jobs."""
+    columns = (jobs.c.queue, jobs.c.requirements, jobs.c.priority)
+    real = select(*columns, func.count()).where(jobs.c.state == "activated").group_by(*columns)
+    return tuple({tuple(key): count for *key, count in all_rows(store, query)} for query in (LEVELS, real))  # type: ignore[return-value]
 
 
 def replayed(store: Store) -> dict[tuple[str, int], tuple[str, ...]]:
@@ -149,6 +161,7 @@ def test_counters_and_events_agree_with_the_records(store: Store, seed: int) -> 
         walk.step(NOW + step)
     assert walk.accepted > 100
     assert kept(store) == dict(counted(store))
+    assert standing(store)[0] == standing(store)[1]
     history = replayed(store)
     for kind, table in RECORDS.items():
         assert dict(map(tuple, all_rows(store, select(table.c.id, table.c.state)))) == {

@@ -73,7 +73,7 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "cancel": lambda store: store.snapshots.for_cancel(NOW, 1, 1),
     "payload": lambda store: store.queries.payload_files(1, 1),
 }
-SMALL = {"counters", "queue_reports", "bounds", "federations", "json_each"}
+SMALL = {"counters", "counts", "lines", "levels", "queue_reports", "bounds", "federations", "json_each"}
 """What may be read whole: it does not grow with the work."""
 
 

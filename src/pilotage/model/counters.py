@@ -4,7 +4,6 @@ from .states import Kind
 
 JOBS_BY_QUEUE = "jobs_by_queue"
 JOBS_BY_TASK = "jobs_by_task"
-JOBS_BY_TASK_QUEUE = "jobs_by_task_queue"
 TRANSFERS_BY_SHARE = "transfers_by_share"
 TRANSFERS_BY_LINK = "transfers_by_link"
 PILOTS_BY_QUEUE = "pilots_by_queue"
@@ -12,7 +11,6 @@ PILOTS_BY_QUEUE = "pilots_by_queue"
 COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     JOBS_BY_QUEUE: ("job", ("queue", "share")),
     JOBS_BY_TASK: ("job", ("task",)),
-    JOBS_BY_TASK_QUEUE: ("job", ("queue", "requirements")),
     TRANSFERS_BY_SHARE: ("transfer", ("share",)),
     TRANSFERS_BY_LINK: ("transfer", ("source", "destination")),
     PILOTS_BY_QUEUE: ("pilot", ("queue",)),

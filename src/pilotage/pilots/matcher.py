@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-import numpy as np
-
 from pilotage.model.decision import Change, Decision, Move
 from pilotage.model.federation import Queue
 from pilotage.model.states import LIVE_PILOTS, JobState
@@ -14,7 +12,7 @@ from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
 from .reports import called_home
-from .task_queues import is_open, may_run, randomness, walltime_needed
+from .task_queues import is_open, may_run, turns, walltime_needed
 
 
 @dataclass(slots=True)
@@ -72,7 +70,8 @@ def _take(
     fitting = [line for line in lines if _fits(line.wanted, request, pilot, queue)]
     cores, memory = request.cores, request.memory or inf
     taken: list[Job] = []
-    for index in _order(world, request, fitting):
+    offers = [[job.priority for job in line.offered(request.max_jobs)] for line in fitting]
+    for index in turns(world.seed, request.pilot, offers):
         if len(taken) == request.max_jobs or cores < 1:
             break
         line = fitting[index]
@@ -97,28 +96,6 @@ def _fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queu
         and wanted.memory <= (request.memory or inf)
         and walltime_needed(wanted, queue) <= walltime
     )
-
-
-def _order(world: World, request: MatchRequest, lines: Sequence[_Line]) -> list[int]:
-    """In which order the lines' jobs come up, as the index of the line of each.
-
-    Every line is a stream of arrivals whose next gap is -ln(U) / priority of the job at its head. The
-    stream that is first at any moment is drawn exactly in proportion to priority, and one that has run dry
-    or no longer fits changes nothing for the others, since such gaps have no memory.
-    """
-    offers = [line.offered(request.max_jobs) for line in lines]
-    lengths = [len(jobs) for jobs in offers]
-    priorities = np.array([max(1, job.priority) for jobs in offers for job in jobs], dtype=float)
-    random = randomness(world, "match", str(request.pilot))
-    gaps = random.exponential(size=len(priorities)) / priorities
-    times = (
-        np.concatenate([np.cumsum(part) for part in np.split(gaps, np.cumsum(lengths)[:-1])])
-        if lengths
-        else gaps
-    )
-    owners = np.repeat(np.arange(len(lengths)), lengths)
-    order: list[int] = owners[np.argsort(times, kind="stable")].tolist()
-    return order
 
 
 def _sent(pilot: Pilot, jobs: Sequence[Job]) -> Move:

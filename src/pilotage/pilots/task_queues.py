@@ -1,8 +1,10 @@
 """What a pilot and a task queue have to do with each other (P1, P7, P13)."""
 
+from collections.abc import Sequence
 from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pilotage.model.federation import Queue
 from pilotage.model.identity import Identity
@@ -32,6 +34,37 @@ def walltime_needed(wanted: Requirements, queue: Queue) -> float:
     fits there (B21): then all that the queue gives is enough.
     """
     return min(wanted.cpu_time, queue.max_walltime or inf)
+
+
+def turns(seed: int, pilot: int, offers: Sequence[Sequence[int]]) -> list[int]:
+    """In which order the jobs of task queues come up, as the index of the task queue of each (P13).
+
+    ``offers`` has the priorities of the first jobs of each. Every task queue is a stream of arrivals whose
+    next gap is -ln(U) / priority of the job at its head. The stream that is first at any moment is drawn
+    exactly in proportion to priority, and one that has run dry or no longer fits changes nothing for the
+    others, since such gaps have no memory.
+    """
+    lengths = np.array([len(offer) for offer in offers], dtype=np.int64)
+    owners = np.repeat(np.arange(len(offers)), lengths)
+    gaps = _gaps(seed, pilot, np.array([priority for offer in offers for priority in offer], dtype=float))
+    arrivals = np.cumsum(gaps)
+    starts = np.cumsum(lengths) - lengths
+    filled = lengths > 0
+    before = np.zeros(len(offers))
+    before[filled] = (arrivals - gaps)[starts[filled]]
+    order: list[int] = owners[np.argsort(arrivals - before[owners], kind="stable")].tolist()
+    return order
+
+
+def first_turn(seed: int, pilot: int, heads: NDArray[np.float64]) -> int:
+    """The first of :func:`turns` where every task queue offers one job."""
+    return int(_gaps(seed, pilot, heads).argmin())
+
+
+def _gaps(seed: int, pilot: int, priorities: NDArray[np.float64]) -> NDArray[np.float64]:
+    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, pilot])))
+    gaps: NDArray[np.float64] = random.standard_exponential(len(priorities)) / np.maximum(priorities, 1)
+    return gaps
 
 
 def randomness(world: World, *names: str) -> np.random.Generator:

@@ -32,6 +32,41 @@ def update(connection: Connection, table: Table, columns: Sequence[str], rows: S
         connection.exec_driver_sql(statement, _arrays(rows))
 
 
+def add(connection: Connection, table: Table, keys: Sequence[str], count: str, rows: Sequence[Row]) -> None:
+    """Add to counts: each row has the key and then the difference. A count that comes to 0 is deleted.
+
+    Rows are written in the order of their keys, so that two that do this at once do not wait in a circle.
+    """
+    if not rows:
+        return
+    ordered = sorted(rows, key=lambda row: tuple(row[:-1]))
+    fallen = [row[:-1] for row in ordered if row[-1] < 0]
+    added, dropped = _add(table, tuple(keys), count, connection.dialect.name)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(added, [tuple(row) for row in ordered])
+        if fallen:
+            connection.exec_driver_sql(dropped, [tuple(row) for row in fallen])
+    else:
+        connection.exec_driver_sql(added, _arrays(ordered))
+        if fallen:
+            connection.exec_driver_sql(dropped, _arrays(fallen))
+
+
+@cache
+def _add(table: Table, keys: tuple[str, ...], count: str, dialect: str) -> tuple[str, str]:
+    name = table.name
+    upsert = (
+        f"{_insert(table, (*keys, count), dialect)} ON CONFLICT ({', '.join(keys)})"
+        f" DO UPDATE SET {count} = {name}.{count} + excluded.{count}"
+    )
+    if dialect == "sqlite":
+        where = " AND ".join(f"{key} = ?" for key in keys)
+        return upsert, f"DELETE FROM {name} WHERE {where} AND {count} = 0"
+    where = " AND ".join(f"{name}.{key} = gone.{key}" for key in keys)
+    gone = f"{_unnested(table, keys)} AS gone ({', '.join(keys)})"
+    return upsert, f"DELETE FROM {name} USING {gone} WHERE {where} AND {name}.{count} = 0"
+
+
 @cache
 def _insert(table: Table, columns: tuple[str, ...], dialect: str) -> str:
     names = ", ".join(f'"{name}"' for name in columns)

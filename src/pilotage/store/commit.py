@@ -19,9 +19,9 @@ from pilotage.model.decision import (
     Move,
     Touch,
 )
-from pilotage.model.states import LIVE, LIVE_PILOTS, Kind, is_allowed
+from pilotage.model.states import LIVE, LIVE_PILOTS, JobState, Kind, is_allowed
 
-from .counters import KEY_COLUMNS, Deltas
+from .counters import KEY_COLUMNS, Deltas, LightDeltas
 from .creation import Creator
 from .decisions import decisions
 from .errors import IllegalColumn, IllegalTransition
@@ -63,6 +63,22 @@ def check(decision: Decision) -> None:
             _check_changes(change)
 
 
+def is_light(decision: Decision) -> bool:
+    """Whether a decision only touches records and moves jobs on: then it need not be committed alone.
+
+    It makes nothing, claims nothing, leaves what jobs are counted by, and activates none.
+    """
+    return not decision.choices and all(
+        isinstance(change, Touch) or (isinstance(change, Move) and _is_light_move(change))
+        for change in decision.changes
+    )
+
+
+def _is_light_move(move: Move) -> bool:
+    free = not (move.creates or move.claims or move.changes.keys() & set(KEY_COLUMNS["job"]))
+    return move.kind == "job" and free and move.target is not JobState.ACTIVATED
+
+
 def _check_move(move: Move, choices: int) -> None:
     if not is_allowed(move.kind, move.source, move.target):
         raise IllegalTransition(move.kind, move.source, move.target)
@@ -92,7 +108,10 @@ Result = tuple[tuple[int, ...], tuple[int | None, ...]]
 
 
 class Commit:
-    """One decision being applied in one transaction; ``documents`` are the rows of its choices."""
+    """One decision being applied in one transaction.
+
+    ``documents`` are the rows of its choices; ``light`` says that other commits may run beside this one.
+    """
 
     def __init__(
         self,
@@ -100,13 +119,15 @@ class Commit:
         decision: Decision,
         documents: Sequence[Mapping[str, Any]],
         actor: str,
+        light: bool,
     ) -> None:
         self._connection = connection
         self._decision = decision
         self._documents = documents
         self._actor = actor
         self._records = WorkingSet(connection)
-        self._deltas = Deltas(connection)
+        self._light = light
+        self._deltas = LightDeltas(connection) if light else Deltas(connection)
         self._events = Events(decision.time, actor)
         self._creator = Creator(connection, decision.time, self._deltas, self._events)
         self._last_seen = LastSeen(connection, decision.time)
@@ -118,6 +139,8 @@ class Commit:
     def run(self) -> Committed:
         """Apply the changes in their order; returns what became of each."""
         self._first_document = self._next_document()
+        if not self._light:
+            self._deltas.fold()
         self._records.load(self._decision.changes)
         results = [self._apply(change) for change in self._decision.changes]
         self._records.write()
@@ -173,8 +196,7 @@ class Commit:
         columns = KEY_COLUMNS[move.kind]
         for before, count in Counter(tuple(row[KEYS:]) for row in rows).items():
             after = [move.changes.get(name, value) for name, value in zip(columns, before, strict=True)]
-            self._deltas.add(move.kind, before, move.source, -count)
-            self._deltas.add(move.kind, after, move.target, count)
+            self._deltas.moved(move.kind, before, after, move.source, move.target, count)
             self._last_seen.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
 
     def _touch(self, touch: Touch) -> tuple[int, ...]:

@@ -1,17 +1,37 @@
-"""How many records are in which state, kept by the commit, so that no pass ever counts them."""
+"""How many records are in which state, kept by the commit, so that no pass ever counts them.
+
+On PostgreSQL commits that only move jobs on leave their differences in ``job_deltas``, a row each, so that
+they do not wait for each other at a counter. :data:`counts` reads both; the next commit that runs alone adds
+the differences to the counters.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Integer, String, Table, bindparam, delete, func, literal, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    String,
+    Table,
+    TableClause,
+    column,
+    func,
+    literal,
+    select,
+    text,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
 
-from pilotage.model.counters import COUNTERS
+from pilotage.model.counters import COUNTERS, JOBS_BY_QUEUE, JOBS_BY_TASK
 from pilotage.model.decision import Claim
-from pilotage.model.states import Kind
+from pilotage.model.states import JobState, Kind, State
 
-from .columns import metadata
+from . import bulk
+from .columns import Id, metadata
+from .task_queues import LINE_COLUMNS, write_lines
 
 counters = Table(
     "counters",
@@ -23,15 +43,62 @@ counters = Table(
     Column("count", Integer, nullable=False),
 )
 
+job_deltas = Table(
+    "job_deltas",
+    metadata,
+    Column("queue", String, nullable=False),
+    Column("share", String, nullable=False),
+    Column("task", Id, nullable=False),
+    Column("requirements", String, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("source", String, nullable=False),
+    Column("target", String, nullable=False),
+    Column("count", Integer, nullable=False),
+)
+
+
+class Counts(TableClause):
+    """The counters as they stand, with the differences that have not been added to them."""
+
+    inherit_cache = True
+
+
+counts = Counts("counts", *(column(name, of.type) for name, of in counters.c.items()))
+
+_BRANCHES = " UNION ALL ".join(
+    [
+        "SELECT counter, first, second, state, count FROM counters",
+        *(
+            f"SELECT '{name}', {first}, {second}, {state}, {sign}count FROM job_deltas"
+            for name, first, second in ((JOBS_BY_QUEUE, "queue", "share"), (JOBS_BY_TASK, "task::text", "''"))
+            for state, sign in (("source", "-"), ("target", ""))
+        ),
+    ]
+)
+
+
+@compiles(Counts, "postgresql")
+def _both(_element: Counts, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
+    return f"({_BRANCHES}) AS counts" if asfrom else "counts"
+
+
+@compiles(Counts, "sqlite")
+def _counters(_element: Counts, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
+    return "counters AS counts" if asfrom else "counts"
+
+
 Key = tuple[str, str]
 """The values of a counter's columns as text; the second is empty where it has only one."""
 
-_c = counters.c
-_KEY = (_c.counter, _c.first, _c.second, _c.state)
+_c = counts.c
+_KEY = ("counter", "first", "second", "state")
 
 KEY_COLUMNS: dict[Kind, tuple[str, ...]] = {
     kind: tuple(
-        dict.fromkeys(column for of, columns in COUNTERS.values() if of == kind for column in columns)
+        dict.fromkeys(
+            (*(name for of, columns in COUNTERS.values() if of == kind for name in columns),)
+            + (LINE_COLUMNS if kind == "job" else ())
+        )
     )
     for kind in ("task", "job", "transfer", "pilot")
 }
@@ -45,19 +112,11 @@ _POSITIONS: dict[Kind, list[tuple[str, tuple[int, ...]]]] = {
     ]
     for kind in KEY_COLUMNS
 }
-
-_INSERTS = {
-    name: insert(counters).values({column.name: bindparam(column.name) for column in counters.c})
-    for name, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
-}
-_ADD = {
-    name: insert.on_conflict_do_update(
-        index_elements=list(_KEY), set_={"count": _c.count + insert.excluded.count}
-    )
-    for name, insert in _INSERTS.items()
-}
-_DROP_EMPTY = delete(counters).where(
-    *(column == bindparam(f"the_{column.name}") for column in _KEY), _c.count == 0
+_LINE = tuple(KEY_COLUMNS["job"].index(name) for name in LINE_COLUMNS)
+_FOLDED = text(
+    "WITH gone AS (DELETE FROM job_deltas RETURNING *)"
+    f" SELECT {', '.join(KEY_COLUMNS['job'])}, source, target, SUM(count) FROM gone"
+    f" GROUP BY {', '.join(KEY_COLUMNS['job'])}, source, target"
 )
 
 
@@ -73,13 +132,41 @@ class Deltas:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._deltas: defaultdict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
+        self._lines: Counter[tuple[Any, ...]] = Counter()
+        self._activated: set[str] = set()
         self._sums: dict[tuple[Any, ...], int] = {}
+
+    def fold(self) -> None:
+        """Take over the differences that others left. The caller is alone."""
+        if self._connection.dialect.name != "postgresql":
+            return
+        for *values, source, target, count in self._connection.execute(_FOLDED):
+            self.add("job", values, source, -int(count))
+            self.add("job", values, target, int(count))
 
     def add(self, kind: Kind, values: Sequence[Any], state: str, count: int) -> None:
         """Count records of a kind whose :data:`KEY_COLUMNS` have these values."""
         for name, positions in _POSITIONS[kind]:
             first, second = key([values[position] for position in positions])
             self._deltas[name, first][second, state] += count
+        if kind == "job" and state == JobState.ACTIVATED:
+            line = tuple(values[position] for position in _LINE)
+            self._lines[line] += count
+            if count > 0:
+                self._activated.add(line[0])
+
+    def moved(
+        self,
+        kind: Kind,
+        before: Sequence[Any],
+        after: Sequence[Any],
+        source: State,
+        target: State,
+        count: int,
+    ) -> None:
+        """Count records that moved; their key columns had the values ``before``, and have those ``after``."""
+        self.add(kind, before, str(source), -count)
+        self.add(kind, after, str(target), count)
 
     def room(self, claims: Sequence[Claim], wanted: int) -> int:
         """How many of ``wanted`` records fit all claims."""
@@ -110,18 +197,40 @@ class Deltas:
         return int(self._connection.execute(total).scalar_one())
 
     def write(self) -> None:
-        """Add the differences to the table; a row that comes to nothing is taken out."""
-        changed = sorted(
+        """Add the differences to the tables; a row that comes to nothing is taken out."""
+        changed = [
             (name, first, second, state, count)
             for (name, first), deltas in self._deltas.items()
             for (second, state), count in deltas.items()
             if count
+        ]
+        bulk.add(self._connection, counters, _KEY, "count", changed)
+        write_lines(self._connection, self._lines, self._activated)
+
+
+class LightDeltas(Deltas):
+    """The differences of a commit that only moves jobs on, and is not alone: they are left for later."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._rows: list[tuple[Any, ...]] = []
+
+    def moved(
+        self,
+        kind: Kind,
+        before: Sequence[Any],
+        after: Sequence[Any],
+        source: State,
+        target: State,
+        count: int,
+    ) -> None:
+        """Note jobs that moved; what they are counted by is as it was."""
+        if kind != "job" or list(before) != list(after):
+            raise ValueError("a light commit moves jobs, and leaves alone what they are counted by")
+        self._rows.append((*before, source, target, count))
+
+    def write(self) -> None:
+        """Leave a row for each difference."""
+        bulk.insert(
+            self._connection, job_deltas, (*KEY_COLUMNS["job"], "source", "target", "count"), self._rows
         )
-        if not changed:
-            return
-        names = [column.name for column in _KEY]
-        rows: list[dict[str, Any]] = [dict(zip((*names, "count"), row, strict=True)) for row in changed]
-        self._connection.execute(_ADD[self._connection.dialect.name], rows)
-        fallen = [{f"the_{name}": row[name] for name in names} for row in rows if row["count"] < 0]
-        if fallen:
-            self._connection.execute(_DROP_EMPTY, fallen)

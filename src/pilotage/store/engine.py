@@ -2,9 +2,9 @@
 
 SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL). In memory
 there is one connection, and reads and writes take turns.
-PostgreSQL: a writer holds an advisory lock until it ends, and sees all that was committed before; a reader
-works on one snapshot. Advisory locks belong to one database; where several Pilotages share a database, each
-in a schema of its own, the schema's name is a part of the lock's.
+PostgreSQL: a writer that must be alone holds an advisory lock until it ends; the others lock the rows that they
+change. A reader works on one snapshot. Advisory locks belong to one database; where several Pilotages share a
+database, each in a schema of its own, the schema's name is a part of the lock's.
 """
 
 import contextlib
@@ -34,6 +34,7 @@ BUSY_TIMEOUT = 30.0
 _LOCK = text(
     "SELECT pg_advisory_xact_lock(7236140, hashtext(current_schema())), CAST(pg_current_xact_id() AS text)"
 )
+_NUMBER = text("SELECT CAST(pg_current_xact_id() AS text)")
 _FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
 _PASSING = ("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
 """SQLSTATEs of what passes by itself: serialization, deadlock, lock, shutdown, connection."""
@@ -64,16 +65,17 @@ class Database:
 
         return _retrying()(once)
 
-    def write(self, work: Callable[[Connection], T]) -> T:
-        """Do ``work`` in one transaction, alone, exactly once; from the start again if it has to be.
+    def write(self, work: Callable[[Connection], T], alone: bool = True) -> T:
+        """Do ``work`` in one transaction, exactly once; from the start again if it has to be.
 
-        Where PostgreSQL's answer to a COMMIT was lost, the server is asked what became of it.
+        It is ``alone`` unless it may run beside others, which only PostgreSQL lets it. Where PostgreSQL's
+        answer to a COMMIT was lost, the server is asked what became of it.
         """
         unanswered: list[tuple[str, T]] = []
 
         def once() -> T:
-            with self._turn, self._writers.begin() as connection:
-                transaction = self._lock(connection)
+            with self._turn if alone else contextlib.nullcontext(), self._writers.begin() as connection:
+                transaction = self._begin(connection, alone)
                 if unanswered:
                     earlier, result = unanswered.pop()
                     if connection.execute(_FATE, {"transaction": earlier}).scalar_one() == "committed":
@@ -83,13 +85,19 @@ class Database:
                     unanswered[:] = [(transaction, result)]
             return result
 
+        alone = alone or not self.is_postgresql
         return _retrying()(once)
 
-    def _lock(self, connection: Connection) -> str:
-        """On PostgreSQL, wait to be the only writer; returns the transaction's number."""
+    @property
+    def is_postgresql(self) -> bool:
+        """Whether writers may work side by side."""
+        return self.engine.dialect.name == "postgresql"
+
+    def _begin(self, connection: Connection, alone: bool) -> str:
+        """Wait to be the only writer, where ``alone``; returns the transaction's number on PostgreSQL."""
         if connection.dialect.name == "sqlite":
             return ""
-        return str(connection.execute(_LOCK).one()[1])
+        return str(connection.execute(_LOCK if alone else _NUMBER).one()[-1])
 
 
 def _retrying() -> tenacity.Retrying:

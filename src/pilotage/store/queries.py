@@ -22,7 +22,7 @@ from . import pilots as pilot_rows
 from . import tasks as task_rows
 from . import transfers as transfer_rows
 from .columns import is_state
-from .counters import counters
+from .counters import counts
 from .decisions import dated, decisions
 from .engine import Database
 from .errors import NoFederation
@@ -37,19 +37,20 @@ from .sets import among
 from .tasks import TASK_VIEW, Specs, TaskDetails, TaskView, tasks
 from .transfers import TRANSFER_COLUMNS, transfers
 
-_t, _j, _c, _e, _d = tasks.c, jobs.c, counters.c, events.c, decisions.c
+_t, _j, _c, _e, _d = tasks.c, jobs.c, counts.c, events.c, decisions.c
 
 _TASK_WHOLE = TASK_VIEW.add_columns(_t.measured)
 _COUNTS = (
     select(_c.first, _c.state, func.sum(_c.count))
-    .where(_c.count > 0)
     .group_by(_c.first, _c.state)
+    .having(func.sum(_c.count) > 0)
     .order_by(_c.first, _c.state)
 )
 _BY_SHARE = (
     select(_c.second, _c.state, func.sum(_c.count))
-    .where(_c.counter == JOBS_BY_QUEUE, _c.count > 0)
+    .where(_c.counter == JOBS_BY_QUEUE)
     .group_by(_c.second, _c.state)
+    .having(func.sum(_c.count) > 0)
     .order_by(_c.second, _c.state)
 )
 

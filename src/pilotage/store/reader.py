@@ -9,7 +9,6 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 from pilotage.model.counters import (
     JOBS_BY_QUEUE,
     JOBS_BY_TASK,
-    JOBS_BY_TASK_QUEUE,
     PILOTS_BY_QUEUE,
     TRANSFERS_BY_LINK,
 )
@@ -22,16 +21,17 @@ from . import pilots as pilot_rows
 from . import tasks as task_rows
 from . import transfers as transfer_rows
 from .columns import is_state
-from .counters import counters
+from .counters import counters, counts
 from .files import files, replicas
 from .jobs import JOB_COLUMNS, JOB_STATES, job_inputs, jobs
 from .last_seen import queue_reports
 from .pilots import PILOT_COLUMNS, pilots
 from .sets import among
+from .task_queues import LEVELS, lines
 from .tasks import TASK_COLUMNS, Specs, tasks
 from .transfers import TRANSFER_COLUMNS, transfers
 
-_c, _j = counters.c, jobs.c
+_c, _j = counts.c, jobs.c
 _LIVE_COUNTED = [
     str(state) for state in JobState if state not in ("finished", "failed", "cancelled", "closed")
 ]
@@ -53,39 +53,40 @@ _REPLICAS = (
     .order_by(replicas.c.file, replicas.c.storage)
 )
 _JOB_COUNTS = (
-    select(_c.first, _c.second, _c.state, _c.count)
-    .where(_c.counter == JOBS_BY_QUEUE, _c.state.in_(_LIVE_COUNTED), _c.count > 0)
+    select(_c.first, _c.second, _c.state, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_QUEUE, _c.state.in_(_LIVE_COUNTED))
+    .group_by(_c.first, _c.second, _c.state)
+    .having(func.sum(_c.count) > 0)
     .order_by(_c.first, _c.second, _c.state)
 )
+_k = counters.c
 _LINK_COUNTS = (
-    select(_c.first, _c.second, func.sum(_c.count))
-    .where(_c.counter == TRANSFERS_BY_LINK, _c.state.in_([str(s) for s in LIVE_TRANSFERS]), _c.count > 0)
-    .group_by(_c.first, _c.second)
-    .order_by(_c.first, _c.second)
+    select(_k.first, _k.second, func.sum(_k.count))
+    .where(_k.counter == TRANSFERS_BY_LINK, _k.state.in_([str(s) for s in LIVE_TRANSFERS]), _k.count > 0)
+    .group_by(_k.first, _k.second)
+    .order_by(_k.first, _k.second)
 )
-_TASK_COUNTS = select(_c.first, _c.state, _c.count).where(
-    _c.counter == JOBS_BY_TASK, among(_c.first, "ids"), _c.count > 0
+_TASK_COUNTS = (
+    select(_c.first, _c.state, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_TASK, among(_c.first, "ids"))
+    .group_by(_c.first, _c.state)
+    .having(func.sum(_c.count) > 0)
 )
-_HIGHEST = (
-    select(_j.priority)
-    .where(_j.queue == _c.first, _j.requirements == _c.second, is_state(jobs, JobState.ACTIVATED))
-    .order_by(_j.priority.desc())
-    .limit(1)
-    .scalar_subquery()
+_LEVELS = LEVELS.subquery("levels").c
+_LEVELS_OF = LEVELS.where(among(lines.c.queue, "queues")).subquery("levels").c
+_TASK_QUEUES, _TASK_QUEUES_OF = (
+    select(level.queue, level.requirements, func.sum(level.jobs), func.max(level.priority))
+    .group_by(level.queue, level.requirements)
+    .order_by(level.queue, level.requirements)
+    for level in (_LEVELS, _LEVELS_OF)
 )
-_TASK_QUEUES = (
-    select(_c.first, _c.second, _c.count, _HIGHEST)
-    .where(_c.counter == JOBS_BY_TASK_QUEUE, _c.state == str(JobState.ACTIVATED), _c.count > 0)
-    .order_by(_c.first, _c.second)
-)
-_TASK_QUEUES_OF = _TASK_QUEUES.where(among(_c.first, "queues"))
 _USAGES = (
     select(_j.id, _j.cpu_seconds, _j.wall_seconds, _j.max_rss, _j.max_workdir)
     .where(among(_j.id, "ids"))
     .order_by(_j.id)
 )
-_WORKERS = select(_c.first, _c.count).where(
-    _c.counter == PILOTS_BY_QUEUE, _c.state == str(PilotState.RUNNING), _c.count > 0
+_WORKERS = select(_k.first, _k.count).where(
+    _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
 )
 
 
@@ -207,7 +208,7 @@ class Reader:
     def job_counts(self) -> tuple[JobCount, ...]:
         """Live jobs by queue, share and state."""
         return tuple(
-            JobCount(queue=queue, share=share, state=JOB_STATES[state], jobs=count)
+            JobCount(queue=queue, share=share, state=JOB_STATES[state], jobs=int(count))
             for queue, share, state, count in self.rows(_JOB_COUNTS)
         )
 
@@ -215,7 +216,8 @@ class Reader:
         """Jobs of tasks by state."""
         found = self.rows(_TASK_COUNTS, ids=[str(id_) for id_ in set(ids)])
         counts = [
-            TaskCount(task=int(task), state=JOB_STATES[state], jobs=count) for task, state, count in found
+            TaskCount(task=int(task), state=JOB_STATES[state], jobs=int(count))
+            for task, state, count in found
         ]
         return tuple(sorted(counts, key=lambda count: (count.task, count.state)))
 
@@ -248,6 +250,6 @@ class Reader:
             else self.rows(_TASK_QUEUES_OF, queues=sorted(set(queues)))
         )
         return tuple(
-            TaskQueue(queue=queue, requirements=requirements, jobs=count, priority=priority)
+            TaskQueue(queue=queue, requirements=requirements, jobs=int(count), priority=priority)
             for queue, requirements, count, priority in found
         )

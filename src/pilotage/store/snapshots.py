@@ -27,7 +27,7 @@ from pilotage.model.world import JobCount, MatchRequest, Report, TaskCount, Worl
 
 from . import staging, watching
 from .columns import is_state
-from .counters import counters
+from .counters import counts
 from .engine import Database
 from .federations import Federations
 from .jobs import JOB_COLUMNS, jobs
@@ -44,7 +44,7 @@ LARGEST_ID = 2**63 - 1
 EXAMPLES = 20
 """How many failed jobs of a task are shown for their errors."""
 
-_j, _t, _c = jobs.c, tasks.c, counters.c
+_j, _t, _c = jobs.c, tasks.c, counts.c
 _LIMIT: Any = bindparam("limit", type_=None)
 
 
@@ -91,8 +91,10 @@ _TO_MATCH = (
 _AT_WORK = [str(state) for state in LIVE_JOBS if state != JobState.MERGING]
 _WORKING = (
     select(_c.first)
-    .where(_c.counter == JOBS_BY_TASK, _c.state.in_(_AT_WORK), _c.count > 0)
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_(_AT_WORK))
     .where(_c.first == _t.id.cast(_c.first.type))
+    .group_by(_c.first)
+    .having(func.sum(_c.count) > 0)
 )
 _TO_COMPLETE = (
     select(*TASK_COLUMNS)

@@ -8,7 +8,7 @@ from pilotage.model.decision import Committed, Decision
 from pilotage.model.federation import Federation
 
 from . import schema
-from .commit import Commit, check
+from .commit import Commit, check, is_light
 from .decisions import documents
 from .engine import Database
 from .federations import Federations
@@ -72,7 +72,10 @@ class Store:
         if not decision.changes and not decision.choices:
             return Committed()
         reasons = documents(decision)
-        committed = self.database.write(lambda connection: Commit(connection, decision, reasons, actor).run())
+        light = self.database.is_postgresql and is_light(decision)
+        committed = self.database.write(
+            lambda connection: Commit(connection, decision, reasons, actor, light).run(), alone=not light
+        )
         for listener in self.listeners:
             listener(decision, committed)
         return committed

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, not_, select
+from sqlalchemy import bindparam, func, not_, select
 
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState, TransferState
@@ -12,7 +12,7 @@ from pilotage.model.work import Job, Pilot
 from pilotage.model.world import QueueReport, World
 
 from .columns import is_state
-from .counters import counters
+from .counters import counts
 from .jobs import JOB_COLUMNS, is_urgent, jobs
 from .pilots import pilots
 from .reader import Reader
@@ -55,13 +55,13 @@ _LOST = (
 
 
 _QUEUES = (
-    select(counters.c.first)
+    select(counts.c.first)
     .where(
-        counters.c.counter == JOBS_BY_QUEUE,
-        counters.c.state.in_([str(state) for state in UNSTARTED_JOBS]),
-        counters.c.count > 0,
+        counts.c.counter == JOBS_BY_QUEUE,
+        counts.c.state.in_([str(state) for state in UNSTARTED_JOBS]),
     )
-    .distinct()
+    .group_by(counts.c.first)
+    .having(func.sum(counts.c.count) > 0)
 )
 _STRANDED = {
     state: select(*JOB_COLUMNS)

@@ -1,0 +1,147 @@
+"""The draw over task queues as columns: the claims of :mod:`matcher`, without reading a job (P13)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.model.federation import Queue
+from pilotage.model.identity import Identity
+from pilotage.model.work import Pilot, Requirements
+from pilotage.model.world import MatchRequest
+
+from .task_queues import first_turn, is_open, turns, walltime_needed
+
+
+class Level(NamedTuple):
+    """Jobs of one task queue that have the same priority."""
+
+    requirements: str
+    priority: int
+    jobs: int
+
+
+class Draw(NamedTuple):
+    """A job of a task queue, by its priority, whose turn it is."""
+
+    requirements: str
+    priority: int
+
+
+@dataclass(slots=True)
+class Lines:
+    """The task queues of one queue in the order of their requirements, one a row."""
+
+    names: list[str]
+    levels: list[list[list[int]]]
+    heads: NDArray[np.float64]
+    cores: NDArray[np.int64]
+    memory: NDArray[np.float64]
+    walltime: NDArray[np.float64]
+    private: NDArray[np.bool_]
+    owners: NDArray[np.int64]
+    owner_numbers: Mapping[tuple[str, str, str], int]
+    places: Mapping[str, int]
+
+    def left(self, draw: Draw, jobs: int) -> None:
+        """Count jobs out that have left a task queue."""
+        at = self.places[draw.requirements]
+        levels = self.levels[at]
+        for level in levels:
+            if level[0] == draw.priority:
+                level[1] -= jobs
+        self.levels[at] = levels = [level for level in levels if level[1] > 0]
+        self.heads[at] = _weight(levels)
+
+    def head(self, requirements: str) -> int:
+        """The priority of the job at the head of a task queue; 0 if there is none."""
+        at = self.places.get(requirements)
+        levels = [] if at is None else self.levels[at]
+        return levels[0][0] if levels else 0
+
+
+def lines(queue: Queue, standing: Iterable[Level]) -> Lines:
+    """The task queues of a queue as columns; none where the queue starts nothing."""
+    ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
+    found = {
+        name: [[level.priority, level.jobs] for level in levels if level.jobs > 0]
+        for name, levels in groupby(ordered if is_open(queue) else (), key=lambda level: level.requirements)
+    }
+    names = list(found)
+    wanted = [Requirements.from_text(name) for name in names]
+    keys = [(one.vo, one.group, one.owner) for one in wanted]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return Lines(
+        names=names,
+        levels=list(found.values()),
+        heads=np.array([_weight(levels) for levels in found.values()]),
+        cores=np.array([one.cores for one in wanted], dtype=np.int64),
+        memory=np.array([one.memory for one in wanted]),
+        walltime=np.array([walltime_needed(one, queue) for one in wanted]),
+        private=np.array([one.private for one in wanted], dtype=bool),
+        owners=np.array([numbers[key] for key in keys], dtype=np.int64),
+        owner_numbers=numbers,
+        places={name: place for place, name in enumerate(names)},
+    )
+
+
+def draw(lines: Lines, request: MatchRequest, pilot: Pilot, seed: int) -> list[Draw]:
+    """The jobs that one pilot takes, by the task queue and priority of each, in the order of their turns."""
+    places = np.flatnonzero(_fitting(lines, request, pilot))
+    if not len(places):
+        return []
+    if request.max_jobs == 1:
+        at = int(places[first_turn(seed, request.pilot, lines.heads[places])])
+        return [Draw(lines.names[at], lines.levels[at][0][0])]
+    return _several(lines, request, places.tolist(), seed)
+
+
+def _several(lines: Lines, request: MatchRequest, places: Sequence[int], seed: int) -> list[Draw]:
+    """One job after the other until the pilot has its number, or has no room for what comes up."""
+    offers = [_first(lines.levels[place], request.max_jobs) for place in places]
+    cores, memory = request.cores, request.memory or inf
+    taken = [0] * len(places)
+    drawn: list[Draw] = []
+    for index in turns(seed, request.pilot, offers):
+        if len(drawn) == request.max_jobs or cores < 1:
+            break
+        at = places[index]
+        if lines.cores[at] <= cores and lines.memory[at] <= memory:
+            drawn.append(Draw(lines.names[at], offers[index][taken[index]]))
+            taken[index] += 1
+            cores -= int(lines.cores[at])
+            memory -= float(lines.memory[at])
+    return drawn
+
+
+def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
+    """The priorities of the first jobs of a task queue."""
+    found: list[int] = []
+    for priority, jobs in levels:
+        found += [priority] * min(jobs, count - len(found))
+        if len(found) == count:
+            break
+    return found
+
+
+def _fitting(lines: Lines, request: MatchRequest, pilot: Pilot) -> NDArray[np.bool_]:
+    """The task queues with jobs that the pilot could run at all."""
+    owner: Identity = request.owner
+    walltime = max(request.walltime, pilot.walltime) if pilot.matched == 0 else request.walltime
+    fits = (lines.heads > 0) & (lines.cores <= request.cores) & (lines.walltime <= walltime)
+    if request.memory:
+        fits &= lines.memory <= request.memory
+    if request.kind == "generic":
+        return fits & ~lines.private
+    number = lines.owner_numbers.get((owner.vo, owner.group, owner.name), -1)
+    fits &= lines.owners == number
+    return fits
+
+
+def _weight(levels: Sequence[Sequence[int]]) -> float:
+    """What a task queue is drawn in proportion to; 0 if no job is left."""
+    return float(max(1, levels[0][0])) if levels else 0.0
