@@ -2,7 +2,7 @@
 
 SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL). In memory
 there is one connection, and reads and writes take turns.
-PostgreSQL: a writer that must be alone holds an advisory lock until it ends; the others lock the rows that they
+PostgreSQL: a writer that must be alone holds an advisory lock until it ends; the others lock the rows they
 change. A reader works on one snapshot. Advisory locks belong to one database; where several Pilotages share a
 database, each in a schema of its own, the schema's name is a part of the lock's.
 """
