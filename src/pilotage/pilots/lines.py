@@ -64,12 +64,14 @@ class Lines:
         return levels[0][0] if levels else 0
 
 
-def lines(queue: Queue, standing: Iterable[Level]) -> Lines:
-    """The task queues of a queue as columns; none where the queue starts nothing."""
+def lines(queue: Queue | None, standing: Iterable[Level]) -> Lines:
+    """The task queues of a queue as columns; none where it starts nothing, or is not declared."""
     ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
     found = {
         name: [[level.priority, level.jobs] for level in levels if level.jobs > 0]
-        for name, levels in groupby(ordered if is_open(queue) else (), key=lambda level: level.requirements)
+        for name, levels in groupby(
+            ordered if queue and is_open(queue) else (), key=lambda level: level.requirements
+        )
     }
     names = list(found)
     wanted = [Requirements.from_text(name) for name in names]
@@ -81,7 +83,7 @@ def lines(queue: Queue, standing: Iterable[Level]) -> Lines:
         heads=np.array([_weight(levels) for levels in found.values()]),
         cores=np.array([one.cores for one in wanted], dtype=np.int64),
         memory=np.array([one.memory for one in wanted]),
-        walltime=np.array([walltime_needed(one, queue) for one in wanted]),
+        walltime=np.array([walltime_needed(one, queue) for one in wanted] if queue else []),
         private=np.array([one.private for one in wanted], dtype=bool),
         owners=np.array([numbers[key] for key in keys], dtype=np.int64),
         owner_numbers=numbers,

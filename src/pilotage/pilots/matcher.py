@@ -44,7 +44,7 @@ def match(world: World) -> Decision:
             continue
         queue = queues.get(request.queue)
         jobs = _take(world, request, pilot, queue, lines[request.queue]) if queue else []
-        changes.extend(called_home(world, pilot, len(jobs)))
+        changes.extend(called_home(world.time, pilot, len(jobs)))
         if jobs:
             changes.append(_sent(pilot, jobs))
     return Decision(step="match", time=world.time, seed=world.seed, changes=tuple(changes))

@@ -27,7 +27,7 @@ def receive(world: World, holding: tuple[Attempt, ...]) -> Decision:
     for report in world.reports:
         told.report(report)
     told.miss({*holding, *((report.job, report.attempt) for report in world.reports)})
-    changed: tuple[Change, ...] = (*called_home(world, pilot), *told.moves.gathered(), *told.forgotten())
+    changed: tuple[Change, ...] = (*called_home(world.time, pilot), *told.moves.gathered(), *told.forgotten())
     return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
 
 
@@ -45,9 +45,9 @@ def stops(world: World, holding: tuple[Attempt, ...]) -> list[Attempt]:
     return sorted({*holding, *((report.job, report.attempt) for report in world.reports)} - kept)
 
 
-def called_home(world: World, pilot: Pilot, matched: int = 0) -> tuple[Change, ...]:
-    """A pilot called: it runs, and was alive now. ``matched`` is the number of jobs that it is given."""
-    changes: dict[str, Value] = {"heartbeat": world.time}
+def called_home(time: float, pilot: Pilot, matched: int = 0) -> tuple[Change, ...]:
+    """A pilot called: it runs, and was alive at ``time``. It is given ``matched`` jobs."""
+    changes: dict[str, Value] = {"heartbeat": time}
     if matched:
         changes["matched"] = pilot.matched + matched
     if pilot.state in (PilotState.CREATED, PilotState.SUBMITTED):

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,12 +49,38 @@ class Database:
         if make is None:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
         self.engine, self._readers, self._writers = make(address)
+        self._direct = _without_waiting(address) if self.is_postgresql else None
         self._turn = threading.Lock()
         self._reader_turn = self._turn if _in_memory(address) else contextlib.nullcontext()
 
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
+        if self._direct is not None:
+            self._direct.dispose()
+
+    def run(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
+        """Run one statement of PostgreSQL as a transaction of its own, and do not wait for the disk.
+
+        What it did is consistent, but may be lost with the server within a blink.
+        """
+        if self._direct is None:
+            raise ValueError("only PostgreSQL runs a statement outside of a transaction")
+        direct = self._direct
+
+        def once() -> Sequence[Any]:
+            connection = direct.raw_connection()
+            try:
+                cursor = connection.cursor()
+                cursor.execute(sql, values)
+                return cursor.fetchall()
+            except BaseException:
+                connection.invalidate()
+                raise
+            finally:
+                connection.close()
+
+        return _retrying()(once)
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Do ``work``, which only reads, as of one moment."""
@@ -120,13 +146,14 @@ def _tell(attempt: tenacity.RetryCallState) -> None:
 
 def passes(error: BaseException) -> bool:
     """Whether the same transaction may succeed if it is tried again."""
-    if not isinstance(error, DBAPIError):
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, sqlite3.OperationalError):
+        return cause.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    if not isinstance(error, DBAPIError | psycopg.Error):
         return False
-    if isinstance(error.orig, sqlite3.OperationalError):
-        return error.orig.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    state = getattr(error.orig, "sqlstate", None)
+    state = getattr(cause, "sqlstate", None)
     if state is None:
-        return error.connection_invalidated or _is_unreachable(error.orig)
+        return getattr(error, "connection_invalidated", False) or _is_unreachable(cause)
     return str(state).startswith(_PASSING)
 
 
@@ -147,6 +174,16 @@ def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
     )
     readers = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
     return engine, readers, engine
+
+
+def _without_waiting(url: URL) -> Engine:
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        isolation_level="AUTOCOMMIT",
+        pool_size=16,
+        max_overflow=32,
+        connect_args={"options": "-c jit=off -c synchronous_commit=off", "application_name": "pilotage"},
+    )
 
 
 def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:

@@ -12,6 +12,7 @@ from .commit import Commit, check, is_light
 from .decisions import documents
 from .engine import Database
 from .federations import Federations
+from .matches import Matches
 from .queries import Queries
 from .snapshots import Snapshots
 from .tasks import Specs
@@ -36,6 +37,7 @@ class Store:
         specs = Specs()
         self.snapshots = Snapshots(database, self._federations, specs)
         self.queries = Queries(database, self._federations, specs)
+        self.matches = Matches(database, specs)
         self.tokens = Tokens(database, clock, new_token)
 
     @classmethod
@@ -76,9 +78,13 @@ class Store:
         committed = self.database.write(
             lambda connection: Commit(connection, decision, reasons, actor, light).run(), alone=not light
         )
+        self.tell(decision, committed)
+        return committed
+
+    def tell(self, decision: Decision, committed: Committed) -> None:
+        """Let the listeners know of a commit."""
         for listener in self.listeners:
             listener(decision, committed)
-        return committed
 
     def save_federation(self, federation: Federation, actor: str) -> int:
         """Make this the federation; returns its version. Loops see it at their next pass."""

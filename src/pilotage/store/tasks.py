@@ -92,6 +92,12 @@ class Specs:
             self._keep(read)
         return found
 
+    def known(self, ids: Iterable[int]) -> dict[int, TaskSpec] | None:
+        """The specifications of these tasks without a look into the store; None where one is missing."""
+        with self._lock:
+            found = {id_: self._known.get(id_) for id_ in ids}
+        return {id_: spec for id_, spec in found.items() if spec is not None} if all(found.values()) else None
+
     def _keep(self, read: Mapping[int, TaskSpec]) -> None:
         with self._lock:
             self._known.update(read)

@@ -1,0 +1,199 @@
+"""The matches of one process: what is known of task queues and pilots, kept as long as it holds."""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+
+from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.federation import Federation, Queue
+from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
+from pilotage.model.work import File, Job, Pilot, Requirements, Task
+from pilotage.model.world import MatchRequest
+from pilotage.pilots import lines as policy
+from pilotage.pilots.lines import Draw, Level, Lines
+from pilotage.pilots.reports import called_home
+from pilotage.store import Store
+from pilotage.store.matches import CAUSE, Given, Wanted
+
+from .errors import PilotGone
+
+TRIES = 30
+"""How often a pilot is drawn for anew because others took what it was drawn."""
+
+KNOWN_PILOTS = 10_000
+"""Pilots that are remembered, those that called last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The task queues of a queue, as of an activation there and a version of the federation."""
+
+    number: int
+    version: int
+    federation: Federation
+    queue: Queue | None
+    lines: Lines
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """What a pilot was given, and the federation and queue as they were then."""
+
+    federation: Federation
+    queue: Queue | None
+    jobs: tuple[Job, ...]
+    tasks: tuple[Task, ...]
+    files: tuple[File, ...]
+
+
+class Matching:
+    """Gives jobs to pilots, by what it remembers of task queues; the store refuses what no longer holds.
+
+    Safe to use from many threads. Task queues that were read are never shorter than they are known to be,
+    for the store tells when jobs were activated. One that turns out shorter has a lower claim than the one it
+    was drawn with: it keeps its turn with the ratio of both, else all are drawn for anew. So each is drawn
+    exactly in proportion to the priority that it has (P13), however old the knowledge is.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._known: dict[str, Known] = {}
+        self._pilots: OrderedDict[int, Pilot] = OrderedDict()
+
+    def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
+        """Give a pilot the jobs of the highest claims. Raises :class:`PilotGone`."""
+        pilot = self.pilot(request.pilot, time, seed)
+        known = self._task_queues(request.queue)
+        parts: list[Given] = []
+        kept: list[Draw] = []
+        for number in range(TRIES):
+            left = _left(request, parts)
+            with self._lock:
+                draws = kept or policy.draw(known.lines, left, pilot, seed + number)
+            given = self._give(known, pilot, draws, time, seed)
+            parts.append(given)
+            missing = _missing(draws, given)
+            if given.good and not missing and not kept:
+                break
+            pilot = self.pilot(request.pilot, time, seed, anew=not given.good)
+            known = self._task_queues(request.queue, anew=not given.good or bool(missing))
+            kept = _keeping_their_turn(known.lines, missing if given.good else (), seed + number)
+        return Matched(
+            federation=known.federation,
+            queue=known.queue,
+            jobs=tuple(job for part in parts for job in part.jobs),
+            tasks=tuple({task.id: task for part in parts for task in part.tasks}.values()),
+            files=tuple({file.name: file for part in parts for file in part.files}.values()),
+        )
+
+    def _give(self, known: Known, pilot: Pilot, draws: Sequence[Draw], time: float, seed: int) -> Given:
+        wanted = Wanted(
+            pilot=pilot.id,
+            queue=pilot.queue,
+            heads=_heads(draws),
+            number=known.number,
+            version=known.version,
+            used=pilot.matched > 0,
+            time=time,
+        )
+        given = self._store.matches.give(wanted)
+        if not given.alive:
+            self._pilots.pop(pilot.id, None)
+            raise PilotGone(pilot.id)
+        if given.jobs:
+            with self._lock:
+                for draw, jobs in Counter(Draw(job.requirements, job.priority) for job in given.jobs).items():
+                    known.lines.left(draw, jobs)
+            self._remember(replace(pilot, matched=pilot.matched + len(given.jobs)))
+            self._tell(pilot, given.jobs, time, seed)
+        return given
+
+    def _tell(self, pilot: Pilot, jobs: Sequence[Job], time: float, seed: int) -> None:
+        """Let those who listen to commits know."""
+        ids = tuple(job.id for job in jobs)
+        move = Move(
+            kind="job",
+            ids=ids,
+            source=JobState.ACTIVATED,
+            target=JobState.SENT,
+            cause=CAUSE,
+            changes={"pilot": pilot.id},
+        )
+        decision = Decision(step="match", time=time, seed=seed, changes=(move,))
+        self._store.tell(decision, Committed(accepted=(ids,), created=((),)))
+
+    def _task_queues(self, queue: str, anew: bool = False) -> Known:
+        known = None if anew else self._known.get(queue)
+        if known is None:
+            standing = self._store.matches.standing(queue)
+            federation = self._store.federation()
+            declared = next((one for one in federation.queues if one.name == queue), None)
+            levels = [Level(*level) for level in standing.levels] if declared else []
+            lines = policy.lines(declared, levels)
+            known = Known(standing.number, standing.version, federation, declared, lines)
+            with self._lock:
+                self._known[queue] = known
+        return known
+
+    def pilot(self, pilot: int, time: float, seed: int, anew: bool = False) -> Pilot:
+        """A pilot that calls, and runs from now on. Raises :class:`PilotGone`."""
+        found = None if anew else self._pilots.get(pilot)
+        if found is None:
+            found = self._store.queries.pilot(pilot)
+            if found is None or found.state not in LIVE_PILOTS:
+                raise PilotGone(pilot)
+            if found.state is not PilotState.RUNNING:
+                called = Decision(step="match", time=time, seed=seed, changes=called_home(time, found))
+                self._store.commit(called, f"pilot:{pilot}")
+            self._remember(found)
+        return found
+
+    def _remember(self, pilot: Pilot) -> None:
+        with self._lock:
+            self._pilots[pilot.id] = pilot
+            self._pilots.move_to_end(pilot.id)
+            while len(self._pilots) > KNOWN_PILOTS:
+                self._pilots.popitem(last=False)
+
+
+def _heads(draws: Sequence[Draw]) -> tuple[tuple[str, int, int], ...]:
+    """Draws with how many follow each other of the same task queue and priority."""
+    return tuple((*draw, len(list(like))) for draw, like in groupby(draws))
+
+
+def _missing(draws: Sequence[Draw], given: Given) -> list[Draw]:
+    left = Counter(draws) - Counter(Draw(job.requirements, job.priority) for job in given.jobs)
+    return list(left.elements())
+
+
+def _keeping_their_turn(lines: Lines, missing: Sequence[Draw], seed: int) -> list[Draw]:
+    """Of task queues that turned out to have a lower claim, those that come up all the same."""
+    if not missing:
+        return []
+    chances = np.random.default_rng([seed, len(missing)]).random(len(missing))
+    heads = ((draw, lines.head(draw.requirements)) for draw in missing)
+    return [
+        Draw(draw.requirements, head)
+        for chance, (draw, head) in zip(chances, heads, strict=True)
+        if head and chance * max(1, draw.priority) < max(1, head)
+    ]
+
+
+def _left(request: MatchRequest, parts: Sequence[Given]) -> MatchRequest:
+    """What the pilot has left to offer."""
+    jobs = [job for part in parts for job in part.jobs]
+    if not jobs:
+        return request
+    asked = [Requirements.from_text(job.requirements) for job in jobs]
+    memory = request.memory and max(1e-9, request.memory - sum(one.memory for one in asked))
+    return replace(
+        request,
+        max_jobs=request.max_jobs - len(jobs),
+        cores=request.cores - sum(one.cores for one in asked),
+        memory=memory,
+    )

@@ -1,0 +1,236 @@
+"""The commit of matches: jobs at the head of task queues go to a pilot, in one statement on PostgreSQL.
+
+Task queues were drawn for the pilot from what was known of them. What this rests on is checked here: the
+federation, the commits that activated jobs since, and that the pilot is alive. A job that somebody else takes
+is not waited for. An answer that does not get through loses nothing: the job is given again once its time as
+SENT is over.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from pilotage.model.states import JobState, PilotState
+from pilotage.model.work import File, Job, Task
+
+from . import bulk
+from . import tasks as task_rows
+from .counters import KEY_COLUMNS, Deltas
+from .engine import Database
+from .jobs import JOB_COLUMNS, job
+from .reader import Reader
+from .task_queues import LEVELS, lines
+from .tasks import TASK_COLUMNS, Specs
+
+CAUSE = "matched to a pilot (P13)"
+
+_REPORTED_AFTER = 10.0
+"""Seconds before a queue's last call is written down again: B26 looks at hours."""
+
+_STANDING = """
+SELECT coalesce((SELECT number FROM activations WHERE queue = {queue}), 0) AS number,
+  coalesce((SELECT max(version) FROM federations), 0) AS version"""
+
+_GIVE = f"""
+WITH seen AS MATERIALIZED ({_STANDING.format(queue="%(queue)s")}
+), alive AS MATERIALIZED (
+  SELECT id, matched FROM pilots WHERE id = %(pilot)s AND state = '{PilotState.RUNNING}' FOR NO KEY UPDATE
+), good AS MATERIALIZED (
+  SELECT alive.id FROM alive, seen
+  WHERE seen.number = %(number)s AND seen.version = %(version)s AND (matched > 0) = %(used)s
+), heads AS MATERIALIZED (
+  SELECT job.id, wanted.place FROM good,
+    unnest(%(requirements)s::text[], %(priorities)s::int[], %(counts)s::int[])
+      WITH ORDINALITY AS wanted (requirements, priority, jobs, place),
+    LATERAL (
+      SELECT id FROM jobs
+      WHERE queue = %(queue)s AND jobs.requirements = wanted.requirements
+        AND jobs.priority = wanted.priority AND state = 'activated'
+      ORDER BY id LIMIT wanted.jobs FOR UPDATE SKIP LOCKED
+    ) AS job
+), sent AS (
+  UPDATE jobs SET state = 'sent', since = %(time)s, pilot = %(pilot)s FROM heads WHERE jobs.id = heads.id
+  RETURNING {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)}
+), counted AS (
+  INSERT INTO job_deltas (queue, share, task, requirements, priority, source, target, count)
+  SELECT queue, share, task, requirements, priority, 'activated', 'sent', count(*) FROM sent
+  GROUP BY queue, share, task, requirements, priority
+), told AS (
+  INSERT INTO events (kind, record, task, attempt, source, target, time, cause, actor)
+  SELECT 'job', id, task, attempt, 'activated', 'sent', %(time)s, '{CAUSE}', %(actor)s FROM sent
+), touched AS (
+  UPDATE pilots SET heartbeat = %(time)s, matched = pilots.matched + (SELECT count(*) FROM sent)
+  FROM good WHERE pilots.id = good.id
+), reported AS (
+  UPDATE queue_reports SET last_pilot = %(time)s FROM good
+  WHERE queue = %(queue)s AND coalesce(last_pilot, 0) < %(time)s - {_REPORTED_AFTER}
+)
+SELECT (SELECT count(*) FROM alive), (SELECT count(*) FROM good),
+  {", ".join(f"sent.{column.name}" for column in JOB_COLUMNS)},
+  {", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS)}
+FROM (SELECT 1) AS always
+LEFT JOIN (sent JOIN heads ON heads.id = sent.id JOIN tasks ON tasks.id = sent.task) ON true
+ORDER BY heads.place, sent.id"""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The task queues of a queue: rows of requirements, priority and jobs.
+
+    ``number`` is that of the last activation there, ``version`` that of the federation.
+    """
+
+    number: int
+    version: int
+    levels: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The first jobs of task queues for a pilot: requirements, priority and number of jobs of each.
+
+    They rest on a :class:`Standing`, and on whether the pilot had been given jobs before (``used``).
+    """
+
+    pilot: int
+    queue: str
+    heads: tuple[tuple[str, int, int], ...]
+    number: int
+    version: int
+    used: bool
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The jobs that a pilot was given, as they are now, with their tasks and inputs.
+
+    ``alive`` says whether the pilot runs, ``good`` whether all that the request rests on still holds; where
+    it does not, nothing was given.
+    """
+
+    alive: bool
+    good: bool
+    jobs: tuple[Job, ...] = ()
+    tasks: tuple[Task, ...] = ()
+    files: tuple[File, ...] = ()
+
+
+class Matches:
+    """Reads what stands in line, and gives it away."""
+
+    def __init__(self, database: Database, specs: Specs) -> None:
+        self._database = database
+        self._specs = specs
+
+    def standing(self, queue: str) -> Standing:
+        """Read the task queues of a queue."""
+        sql = _STANDING.format(queue="%s" if self._database.is_postgresql else "?")
+        levels = select(LEVELS.where(lines.c.queue == queue).subquery("levels"))
+
+        def read(connection: Connection) -> Standing:
+            number, version = connection.exec_driver_sql(sql, (queue,)).one()
+            found = (tuple(row[1:]) for row in connection.execute(levels))
+            return Standing(number, version, tuple((name, at, int(jobs)) for name, at, jobs in found))
+
+        return self._database.read(read)
+
+    def give(self, wanted: Wanted) -> Given:
+        """Give a pilot what is still there of what it was drawn; the call is its heartbeat."""
+        if self._database.is_postgresql:
+            rows = self._database.run(_GIVE, _values(wanted))
+            alive, good = bool(rows[0][0]), bool(rows[0][1])
+            found = [tuple(row[2:]) for row in rows if row[2] is not None]
+            return self._given(alive, good, found)
+        alive, good, found = self._database.write(lambda connection: _give(connection, wanted))
+        return self._given(alive, good, found)
+
+    def _given(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> Given:
+        if not rows:
+            return Given(alive, good)
+        places = len(JOB_COLUMNS)
+        records = {row[places]: row[places:] for row in rows}
+
+        def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...]]:
+            reader = Reader(connection, self._specs)
+            jobs = reader.with_inputs(row[:places] for row in rows)
+            return jobs, reader.inputs_of(jobs)
+
+        specs = self._specs.known(records)
+        if specs is None or any(row[_INPUT_COUNT] for row in rows):
+            specs = self._database.read(lambda connection: self._specs.of(connection, records))
+            jobs, files = self._database.read(read)
+        else:
+            jobs, files = tuple(job(row[:places], ()) for row in rows), ()
+        tasks = tuple(task_rows.task(row, specs[id_]) for id_, row in sorted(records.items()))
+        return Given(alive, good, jobs, tasks, files)
+
+
+def _values(wanted: Wanted) -> dict[str, Any]:
+    requirements, priorities, counts = zip(*wanted.heads, strict=True) if wanted.heads else ((), (), ())
+    return {
+        "queue": wanted.queue,
+        "pilot": wanted.pilot,
+        "number": wanted.number,
+        "version": wanted.version,
+        "used": wanted.used,
+        "time": wanted.time,
+        "actor": f"pilot:{wanted.pilot}",
+        "requirements": bulk.array(requirements),
+        "priorities": bulk.array(priorities),
+        "counts": bulk.array(counts),
+    }
+
+
+# SQLite: one writer at a time, so that a few statements do what one does above.
+
+_ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNNING}'"
+_HEAD = f"""
+SELECT {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)},
+  {", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS)}
+FROM jobs JOIN tasks ON tasks.id = jobs.task
+WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = 'activated'
+ORDER BY jobs.id LIMIT ?"""
+_SEND = "UPDATE jobs SET state = 'sent', since = ?, pilot = ? WHERE id = ?"
+_TELL = f"""
+INSERT INTO events (kind, record, task, attempt, source, target, time, cause, actor)
+VALUES ('job', ?, ?, ?, 'activated', 'sent', ?, '{CAUSE}', ?)"""
+_TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ? WHERE id = ?"
+_REPORT = f"""
+UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {_REPORTED_AFTER}"""
+
+_PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
+_INPUT_COUNT = _PLACES["input_count"]
+
+
+def _give(connection: Connection, wanted: Wanted) -> tuple[bool, bool, list[tuple[Any, ...]]]:
+    run = connection.exec_driver_sql
+    seen = run(_STANDING.format(queue="?"), (wanted.queue,)).one()
+    alive = run(_ALIVE, (wanted.pilot,)).one_or_none()
+    if alive is None or tuple(seen) != (wanted.number, wanted.version) or (alive[0] > 0) != wanted.used:
+        return alive is not None, False, []
+    found = [tuple(row) for head in wanted.heads for row in run(_HEAD, (wanted.queue, *head))]
+    if found:
+        ids = [row[_PLACES["id"]] for row in found]
+        run(_SEND, [(wanted.time, wanted.pilot, id_) for id_ in ids])
+        actor = f"pilot:{wanted.pilot}"
+        told = ("id", "task", "attempt")
+        run(_TELL, [(*(row[_PLACES[name]] for name in told), wanted.time, actor) for row in found])
+        deltas = Deltas(connection)
+        for row in found:
+            keys = [row[_PLACES[name]] for name in KEY_COLUMNS["job"]]
+            deltas.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, 1)
+        deltas.write()
+    run(_TOUCH, (wanted.time, len(found), wanted.pilot))
+    run(_REPORT, (wanted.time, wanted.queue, wanted.time))
+    return True, True, [_sent(row, wanted) for row in found]
+
+
+def _sent(row: tuple[Any, ...], wanted: Wanted) -> tuple[Any, ...]:
+    changed = {"state": str(JobState.SENT), "since": wanted.time, "pilot": wanted.pilot}
+    values = list(row)
+    for name, value in changed.items():
+        values[_PLACES[name]] = value
+    return tuple(values)
