@@ -14,7 +14,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest
-from pilotage.pilots import matcher
+from pilotage.pilots import lines, matcher
 from pilotage.testing import ALICE, BOB, NOW, federation, job, pilot, queue, request, requirements, world
 from pilotage.testing.moves import follow
 
@@ -233,3 +233,26 @@ def test_a_pilot_never_goes_without_while_something_fits(jobs: int, cores: int, 
         job(id_, priority=id_, requirements=requirements(memory=id_ % 5)) for id_ in range(1, jobs + 1)
     ]
     assert len(taken(*waiting, asking=request(cores=cores, max_jobs=50), seed=seed)) == min(jobs, cores)
+
+
+@given(crowds(), st.integers(0, 2**32))
+def test_lines_draw_what_the_matcher_takes(
+    crowd: tuple[list[Job], list[MatchRequest], list[Pilot]], seed: int
+) -> None:
+    jobs, requests, pilots = crowd
+    fed = federation([queue("Q"), queue("q2")])
+    for asked, asking in zip(requests, pilots, strict=True):
+        here = world(seed=seed, federation=fed, jobs=tuple(jobs), requests=(asked,), pilots=(asking,))
+        ids = given_to(matcher.match(here)).get(asked.pilot, [])
+        left = Counter((entry.requirements, entry.priority) for entry in jobs if entry.queue == asked.queue)
+        standing = [lines.Level(text, priority, count) for (text, priority), count in left.items()]
+        found = lines.lines(queue(asked.queue), standing)
+        drawn = lines.draw(found, asked, asking, seed)
+        by_id = {entry.id: entry for entry in jobs}
+        assert drawn == [(by_id[id_].requirements, by_id[id_].priority) for id_ in ids]
+        for one in drawn:
+            found.left(one, 1)
+        left.subtract(drawn)
+        for text in {text for text, _ in left}:
+            highest = max((at for (of, at), count in left.items() if of == text and count), default=0)
+            assert found.head(text) == highest

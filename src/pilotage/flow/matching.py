@@ -4,7 +4,6 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import numpy as np
 
@@ -162,8 +161,8 @@ class Matching:
 
 
 def _heads(draws: Sequence[Draw]) -> tuple[tuple[str, int, int], ...]:
-    """Draws with how many follow each other of the same task queue and priority."""
-    return tuple((*draw, len(list(like))) for draw, like in groupby(draws))
+    """Task queues and priorities that were drawn, each once, and how many jobs of each."""
+    return tuple((*draw, jobs) for draw, jobs in Counter(draws).items())
 
 
 def _missing(draws: Sequence[Draw], given: Given) -> list[Draw]:

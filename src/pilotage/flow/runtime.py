@@ -1,7 +1,6 @@
 """The runtime: all that lives longer than a pass, and every way to the outside. One for each Pilotage."""
 
 import secrets
-import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,6 +13,7 @@ from pilotage.store import Store
 from .brokerages import Brokerages
 from .deliveries import Deliveries
 from .elements import Elements, Load
+from .matching import Matching
 from .step import Pass, Step
 from .wakeups import Wakeups
 from .workers import Workers, WorkersPort
@@ -50,8 +50,7 @@ class Runtime:
         self.workers = workers or Workers()
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()
-        # Two matches at once would only choose the same jobs; between processes the commit decides.
-        self.matching = threading.Lock()
+        self.matching = Matching(store)
         self.elements = Elements(load, self.workers, partial(self.wakeups.wake, "provision"))
         stage = partial(self.wakeups.wake, "stage")
         self.deliveries = Deliveries(movers(stage), self.workers, stage)

@@ -66,6 +66,7 @@ class Lines:
 
 def lines(queue: Queue | None, standing: Iterable[Level]) -> Lines:
     """The task queues of a queue as columns; none where it starts nothing, or is not declared."""
+    standing = standing if queue and is_open(queue) else ()
     ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
     found = {
         name: [[level.priority, level.jobs] for level in levels if level.jobs > 0]

@@ -20,7 +20,7 @@ import tenacity
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -50,6 +50,7 @@ class Database:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
         self.engine, self._readers, self._writers = make(address)
         self._direct = _without_waiting(address) if self.is_postgresql else None
+        self._idle: list[PoolProxiedConnection] = []
         self._turn = threading.Lock()
         self._reader_turn = self._turn if _in_memory(address) else contextlib.nullcontext()
 
@@ -57,6 +58,8 @@ class Database:
         """Give all connections back."""
         self.engine.dispose()
         if self._direct is not None:
+            while self._idle:
+                self._idle.pop().close()
             self._direct.dispose()
 
     def run(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
@@ -69,18 +72,18 @@ class Database:
         direct = self._direct
 
         def once() -> Sequence[Any]:
-            connection = direct.raw_connection()
+            connection = self._idle.pop() if self._idle else direct.raw_connection()
             try:
                 cursor = connection.cursor()
                 cursor.execute(sql, values)
-                return cursor.fetchall()
+                rows = cursor.fetchall()
             except BaseException:
                 connection.invalidate()
                 raise
-            finally:
-                connection.close()
+            self._idle.append(connection)
+            return rows
 
-        return _retrying()(once)
+        return _retried(once)
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Do ``work``, which only reads, as of one moment."""
@@ -89,7 +92,7 @@ class Database:
             with self._reader_turn, self._readers.begin() as connection:
                 return work(connection)
 
-        return _retrying()(once)
+        return _retried(once)
 
     def write(self, work: Callable[[Connection], T], alone: bool = True) -> T:
         """Do ``work`` in one transaction, exactly once; from the start again if it has to be.
@@ -112,7 +115,7 @@ class Database:
             return result
 
         alone = alone or not self.is_postgresql
-        return _retrying()(once)
+        return _retried(once)
 
     @property
     def is_postgresql(self) -> bool:
@@ -126,14 +129,20 @@ class Database:
         return str(connection.execute(_LOCK if alone else _NUMBER).one()[-1])
 
 
-def _retrying() -> tenacity.Retrying:
+def _retried(once: Callable[[], T]) -> T:
+    """Do it, again for as long as its faults pass by themselves."""
+    try:
+        return once()
+    except Exception as error:
+        if not passes(error):
+            raise
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(passes),
         wait=tenacity.wait_random_exponential(multiplier=0.02, max=2),
         stop=tenacity.stop_after_delay(RETRY_FOR),
         before_sleep=_tell,
         reraise=True,
-    )
+    )(once)
 
 
 def _tell(attempt: tenacity.RetryCallState) -> None:
@@ -177,12 +186,14 @@ def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
 
 
 def _without_waiting(url: URL) -> Engine:
+    """For single statements: whoever plans them anew each time takes longer for it than for the rest."""
+    options = "-c jit=off -c synchronous_commit=off -c plan_cache_mode=force_generic_plan"
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="AUTOCOMMIT",
         pool_size=16,
         max_overflow=32,
-        connect_args={"options": "-c jit=off -c synchronous_commit=off", "application_name": "pilotage"},
+        connect_args={"options": options, "application_name": "pilotage"},
     )
 
 

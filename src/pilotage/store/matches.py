@@ -36,10 +36,11 @@ SELECT coalesce((SELECT number FROM activations WHERE queue = {queue}), 0) AS nu
 _GIVE = f"""
 WITH seen AS MATERIALIZED ({_STANDING.format(queue="%(queue)s")}
 ), alive AS MATERIALIZED (
-  SELECT id, matched FROM pilots WHERE id = %(pilot)s AND state = '{PilotState.RUNNING}' FOR NO KEY UPDATE
+  SELECT id, matched FROM pilots WHERE id = %(pilot)s::bigint AND coalesce(state, '') = '{PilotState.RUNNING}'
+  FOR NO KEY UPDATE
 ), good AS MATERIALIZED (
   SELECT alive.id FROM alive, seen
-  WHERE seen.number = %(number)s AND seen.version = %(version)s AND (matched > 0) = %(used)s
+  WHERE seen.number = %(number)s::bigint AND seen.version = %(version)s::int AND (matched > 0) = %(used)s
 ), heads AS MATERIALIZED (
   SELECT job.id, wanted.place FROM good,
     unnest(%(requirements)s::text[], %(priorities)s::int[], %(counts)s::int[])
@@ -51,7 +52,8 @@ WITH seen AS MATERIALIZED ({_STANDING.format(queue="%(queue)s")}
       ORDER BY id LIMIT wanted.jobs FOR UPDATE SKIP LOCKED
     ) AS job
 ), sent AS (
-  UPDATE jobs SET state = 'sent', since = %(time)s, pilot = %(pilot)s FROM heads WHERE jobs.id = heads.id
+  UPDATE jobs SET state = 'sent', since = %(time)s, pilot = %(pilot)s::bigint
+  FROM heads WHERE jobs.id = heads.id
   RETURNING {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)}
 ), counted AS (
   INSERT INTO job_deltas (queue, share, task, requirements, priority, source, target, count)

@@ -4,66 +4,32 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Work
-from pilotage.flow.errors import PilotGone
+from pilotage.flow.matching import Matched
 from pilotage.flow.runtime import Runtime
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.paths import scratch_path
-from pilotage.model.states import LIVE_PILOTS, JobState
-from pilotage.model.work import File, Job, JobKind, Pilot, Task
-from pilotage.model.world import MatchRequest, World
-from pilotage.pilots import matcher
-
-PATIENCE = 2.0
-"""Seconds that a pilot waits for its turn; then it is told to ask again, so that reports get through."""
-
-TRIES = 3
+from pilotage.model.work import File, Job, JobKind, Task
+from pilotage.model.world import MatchRequest
 
 
 def match(
     runtime: Runtime, pilot: int, cores: int, memory: float, walltime: float, max_jobs: int
 ) -> MatchAnswer:
     """Hand a pilot what it can run now, nothing if there is nothing. Raises :class:`PilotGone`."""
-    store = runtime.store
-    record = store.queries.pilot(pilot)
-    if record is None or record.state not in LIVE_PILOTS:
-        raise PilotGone(pilot)
-    request = _request(record, cores, memory, walltime, max_jobs)
-    if not runtime.matching.acquire(timeout=PATIENCE):
-        return _answer(store.federation(), ())
-    try:
-        for _ in range(TRIES):
-            world = store.snapshots.for_match(runtime.clock(), runtime.seeds(), (request,))
-            given, handed_back = _commit(runtime, world, pilot)
-            if given or not handed_back:
-                break
-    finally:
-        runtime.matching.release()
-    return _answer(world.federation, _works(world, request.queue, given))
-
-
-def _request(pilot: Pilot, cores: int, memory: float, walltime: float, max_jobs: int) -> MatchRequest:
-    return MatchRequest(
-        pilot=pilot.id,
-        queue=pilot.queue,
-        kind=pilot.kind,
-        owner=pilot.owner,
+    time, seed = runtime.clock(), runtime.seeds()
+    record = runtime.matching.pilot(pilot, time, seed)
+    request = MatchRequest(
+        pilot=record.id,
+        queue=record.queue,
+        kind=record.kind,
+        owner=record.owner,
         cores=cores,
         memory=memory,
         walltime=walltime,
         max_jobs=max_jobs,
     )
-
-
-def _commit(runtime: Runtime, world: World, pilot: int) -> tuple[set[int], int]:
-    decision = matcher.match(world)
-    committed = runtime.store.commit(decision, f"pilot:{pilot}")
-    given = {
-        id_
-        for change, ids in zip(decision.changes, committed.accepted, strict=True)
-        if getattr(change, "target", None) == JobState.SENT
-        for id_ in ids
-    }
-    return given, committed.handed_back
+    matched = runtime.matching.match(request, time, seed)
+    return _answer(matched.federation, _works(matched))
 
 
 def lease(federation: Federation) -> float:
@@ -80,25 +46,17 @@ def _answer(federation: Federation, works: tuple[Work, ...]) -> MatchAnswer:
     )
 
 
-def _works(world: World, queue_name: str, given: set[int]) -> tuple[Work, ...]:
-    if not given:
+def _works(matched: Matched) -> tuple[Work, ...]:
+    if not matched.jobs or matched.queue is None:
         return ()
-    tasks = {task.id: task for task in world.tasks}
-    files = {file.name: file for file in world.files}
-    queue = next(queue for queue in world.federation.queues if queue.name == queue_name)
-    groups: dict[tuple[int, JobKind], list[Job]] = defaultdict(list)
-    for job in world.jobs:
-        if job.id in given:
-            groups[job.task, job.kind].append(job)
+    federation, queue = matched.federation, matched.queue
+    tasks = {task.id: task for task in matched.tasks}
+    files = {file.name: file for file in matched.files}
+    groups: dict[tuple[int, JobKind], list[JobOrder]] = defaultdict(list)
+    for job in matched.jobs:
+        groups[job.task, job.kind].append(_order(federation.name, job, files))
     return tuple(
-        _work(
-            world.federation,
-            tasks[task],
-            kind,
-            queue,
-            [_order(world.federation.name, job, files) for job in jobs],
-        )
-        for (task, kind), jobs in sorted(groups.items())
+        _work(federation, tasks[task], kind, queue, orders) for (task, kind), orders in sorted(groups.items())
     )
 
 

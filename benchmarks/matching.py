@@ -1,0 +1,164 @@
+"""Single matches: pilots ask for one job each, through the flow layer, while 50,000 wait at one queue."""
+
+import multiprocessing
+import shutil
+import tempfile
+import time
+from itertools import count
+from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from threading import Thread
+
+from pilotage.computing.loader import load
+from pilotage.flow.calls.match import match
+from pilotage.flow.runtime import Runtime
+from pilotage.model.decision import Create, Decision, Move
+from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState, PilotState
+from pilotage.model.work import NewJob, NewPilot, NewTask, Requirements, TaskSpec
+from pilotage.movers.loader import Movers
+from pilotage.store import Store
+
+from . import house
+
+JOBS = 50_000
+CLIENTS = 4
+SECONDS = 5.0
+QUEUE = "q"
+OWNER = Identity(name="bench", vo="bench")
+
+Client = tuple[list[float], int]
+"""The seconds that each answer took, and how many answers were empty."""
+
+
+def figures() -> dict[str, float]:
+    """``matches_per_s`` and its kin; the latency is that of one client among four."""
+    found: dict[str, float] = {}
+    for suffix, database, queues in (
+        ("", "postgresql", 200),
+        ("_2000tq", "postgresql", 2000),
+        ("_sqlite", "sqlite", 200),
+    ):
+        rate, p99, _ = measure(database, queues)  # type: ignore[arg-type]
+        found[f"matches_per_s{suffix}"] = rate
+        found[f"matches_p99_ms{suffix}"] = p99 * 1000
+    one, _, _ = measure("postgresql", 200, servers=1)
+    two, _, empty = measure("postgresql", 200, servers=2)
+    return found | {"two_servers_gain": two / one, "two_servers_empty_percent": 100 * empty}
+
+
+def measure(database: house.Database, queues: int, servers: int = 0) -> tuple[float, float, float]:
+    """Matches a second, the 99th percentile of the seconds that one takes, and the part of empty answers.
+
+    Each client is a process of its own, or all are threads of one or two ``servers``.
+    """
+    place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
+    place.chmod(0o755)
+    try:
+        with house.store(database, place) as url:
+            pilots = prepare(url, queues)
+            return _run(url, pilots, servers)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def prepare(url: str, queues: int, jobs: int = JOBS) -> list[int]:
+    """A queue with activated jobs in so many task queues, and the pilots of its clients."""
+    store = Store.open(url)
+    site, storage = Site(name="s", nucleus=True), Storage(name="d", site="s", url="file:///tmp")
+    queue = Queue(name=QUEUE, site="s", storage="d", computing_element=ComputingElement())
+    store.save_federation(Federation(name="b", sites=(site,), storages=(storage,), queues=(queue,)), "bench")
+    specs = [TaskSpec(name=f"t{number}", ram=number + 1) for number in range(queues)]
+    tasks = _made(store, *(NewTask(spec=spec, owner=OWNER) for spec in specs))
+    new = [
+        NewJob(
+            task=task,
+            kind="normal",
+            share="default",
+            priority=100 + number % 700,
+            requirements=Requirements.of(spec, OWNER).text,
+        )
+        for number, (task, spec) in enumerate(zip(tasks, specs, strict=True))
+        for _ in range(jobs // queues)
+    ]
+    ids = _made(store, *new)
+    _moved(store, Move(
+        kind="job", ids=tuple(ids), source=JobState.DEFINED, target=JobState.ACTIVATED, cause="b",
+        changes={"queue": QUEUE},
+    ))  # fmt: skip
+    pilot = NewPilot(
+        queue=QUEUE, requirements="r", kind="generic", owner=OWNER, submit_pool="p",
+        cores=1, memory=0, walltime=1e7,
+    )  # fmt: skip
+    pilots = _made(store, *[pilot] * (CLIENTS * 25))
+    _moved(store, Move(
+        kind="pilot", ids=tuple(pilots), source=PilotState.CREATED, target=PilotState.RUNNING, cause="b",
+    ))  # fmt: skip
+    store.close()
+    return pilots
+
+
+def _made(store: Store, *records: NewTask | NewJob | NewPilot) -> list[int]:
+    change = Create(records=records, cause="b")
+    committed = store.commit(Decision(step="b", time=time.time(), seed=1, changes=(change,)), "bench")
+    return [id_ for id_ in committed.created[0] if id_ is not None]
+
+
+def _moved(store: Store, move: Move) -> None:
+    store.commit(Decision(step="b", time=time.time(), seed=1, changes=(move,)), "bench")
+
+
+def _run(url: str, pilots: list[int], servers: int) -> tuple[float, float, float]:
+    context = multiprocessing.get_context("spawn")
+    processes, threads = (servers, CLIENTS // servers) if servers else (CLIENTS, 1)
+    barrier, answers = context.Barrier(processes), context.SimpleQueue()
+    parts = [pilots[number::processes] for number in range(processes)]
+    running = [context.Process(target=_serve, args=(url, part, threads, barrier, answers)) for part in parts]
+    for process in running:
+        process.start()
+    found: list[Client] = [answers.get() for _ in range(processes * threads)]
+    for process in running:
+        process.join()
+    seconds = sorted(taken for times, _ in found for taken in times)
+    empty = sum(nothing for _, nothing in found)
+    return (len(seconds) - empty) / SECONDS, seconds[int(len(seconds) * 0.99)], empty / len(seconds)
+
+
+def _serve(
+    url: str,
+    pilots: list[int],
+    threads: int,
+    barrier: Barrier,
+    answers: "SimpleQueue[Client]",
+) -> None:
+    """One process: its clients ask one after the other, each for its own pilots in turn."""
+    store = Store.open(url)
+    runtime = Runtime(store, (), load=load, movers=Movers)
+    for pilot in pilots:
+        match(runtime, pilot, 1, 0, 1e6, 1)
+    barrier.wait()
+    clients = [
+        Thread(target=_ask, args=(runtime, pilots[number::threads], answers)) for number in range(threads)
+    ]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    runtime.close()
+    store.close()
+
+
+def _ask(runtime: Runtime, pilots: list[int], answers: "SimpleQueue[Client]") -> None:
+    times: list[float] = []
+    empty = 0
+    end = time.perf_counter() + SECONDS
+    for number in count():
+        begun = time.perf_counter()
+        if begun >= end:
+            break
+        answer = match(runtime, pilots[number % len(pilots)], 1, 0, 1e6, 1)
+        times.append(time.perf_counter() - begun)
+        empty += not answer.works
+    answers.put((times, empty))

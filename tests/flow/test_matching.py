@@ -1,0 +1,133 @@
+"""Matches from memory: exact however old the memory is, and no attempt twice (P13)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from pilotage.flow.errors import PilotGone
+from pilotage.flow.matching import Matching
+from pilotage.model.federation import ComputingElement
+from pilotage.model.states import JobState, PilotState
+from pilotage.model.world import MatchRequest
+from pilotage.store import Store
+from pilotage.testing import NOW, requirements
+from pilotage.testing.stores import FEDERATION, move, moved, new_jobs, new_pilot, new_task, states
+
+QUEUE = "CERN-q"
+J, P = JobState, PilotState
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    store = Store.open(store_url)
+    queues = tuple(replace(queue, computing_element=ComputingElement()) for queue in FEDERATION.queues)
+    store.save_federation(replace(FEDERATION, queues=queues), "tester")
+    yield store
+    store.close()
+
+
+def activated(store: Store, task: int, count: int, memory: int, priority: int) -> list[int]:
+    ids = new_jobs(store, task, count, requirements=requirements(memory=memory), priority=priority)
+    moved(store, move("job", ids, J.DEFINED, J.ACTIVATED, {"queue": QUEUE}))
+    return ids
+
+
+def running(store: Store) -> int:
+    pilot = new_pilot(store)
+    moved(store, move("pilot", [pilot], P.CREATED, P.RUNNING))
+    return pilot
+
+
+def asked(store: Store, pilot: int, max_jobs: int = 1) -> MatchRequest:
+    record = store.queries.pilot(pilot)
+    assert record is not None
+    return MatchRequest(
+        pilot=pilot,
+        queue=QUEUE,
+        kind=record.kind,
+        owner=record.owner,
+        cores=max_jobs,
+        memory=0,
+        walltime=1e6,
+        max_jobs=max_jobs,
+    )
+
+
+def counts(store: Store) -> dict[JobState, int]:
+    (queue,) = (queue for queue in store.queries.queues() if queue.name == QUEUE)
+    return dict(queue.jobs)
+
+
+@pytest.mark.parametrize("max_jobs", [1, 7])
+def test_two_servers_give_every_job_once_and_no_empty_answer_while_work_waits(
+    store: Store, max_jobs: int
+) -> None:
+    task = new_task(store)
+    ids = [id_ for memory in range(6) for id_ in activated(store, task, 20, memory, 100 + memory)]
+    servers = [Matching(store), Matching(store)]
+    pilots = [running(store) for _ in range(4)]
+
+    def ask(number: int) -> list[list[tuple[int, int]]]:
+        answers: list[list[tuple[int, int]]] = []
+        request = asked(store, pilots[number], max_jobs)
+        while not answers or answers[-1]:
+            jobs = servers[number % 2].match(request, NOW, number).jobs
+            answers.append([(job.id, job.attempt) for job in jobs])
+        return answers
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(ask, range(4)))
+    given = [attempt for answers in found for jobs in answers for attempt in jobs]
+    assert sorted(given) == [(id_, 1) for id_ in sorted(ids)]
+    assert set(states(store, task).values()) == {J.SENT}
+    assert counts(store) == {J.SENT: len(ids)}
+    matched = [pilot.matched for pilot in store.queries.pilots(P.RUNNING, None, 10)]
+    assert sum(matched) == len(ids)
+    history = store.queries.events("job", ids[0])
+    assert [event.target for event in history] == [J.DEFINED, J.ACTIVATED, J.SENT]
+    # What was left beside the counters is added to them by the next commit that runs alone.
+    new_jobs(store, task)
+    assert counts(store) == {J.SENT: len(ids)}
+
+
+def test_old_knowledge_keeps_the_proportions(store: Store) -> None:
+    task = new_task(store)
+    pilot = running(store)
+    firsts: Counter[int] = Counter()
+    for number in range(150):
+        (high,) = activated(store, task, 1, 1, 900)
+        others = [*activated(store, task, 1, 1, 300), *activated(store, task, 1, 2, 600)]
+        matching = Matching(store)
+        matching.match(replace(asked(store, pilot), cores=0), NOW, number)
+        # Somebody else takes the head of the first task queue: its claim falls from 900 to 300.
+        moved(store, move("job", [high], J.ACTIVATED, J.CANCELLED))
+        (job,) = matching.match(asked(store, pilot), NOW, number).jobs
+        firsts[job.priority] += 1
+        moved(store, move("job", set(others) - {job.id}, J.ACTIVATED, J.CANCELLED))
+    assert firsts[900] == 0
+    assert firsts[600] / firsts[300] == pytest.approx(2, rel=0.6)
+
+
+def test_jobs_that_come_are_known_at_once_and_a_pilot_that_ends_is_refused(store: Store) -> None:
+    matching, task, pilot = Matching(store), new_task(store), running(store)
+    assert matching.match(asked(store, pilot), NOW, 1).jobs == ()
+    (job,) = activated(store, task, 1, 0, 500)
+    (given,) = matching.match(asked(store, pilot), NOW, 1).jobs
+    assert (given.id, given.state, given.pilot) == (job, J.SENT, pilot)
+    moved(store, move("pilot", [pilot], P.RUNNING, P.FINISHED))
+    activated(store, task, 1, 0, 500)
+    with pytest.raises(PilotGone):
+        matching.match(asked(store, pilot), NOW, 1)
+
+
+def test_a_federation_that_closes_the_queue_counts_at_once(store: Store) -> None:
+    matching, task, pilot = Matching(store), new_task(store), running(store)
+    activated(store, task, 2, 0, 500)
+    assert len(matching.match(asked(store, pilot), NOW, 1).jobs) == 1
+    federation = store.federation()
+    queues = tuple(replace(queue, status="paused") for queue in federation.queues)
+    store.save_federation(replace(federation, queues=queues), "tester")
+    assert matching.match(asked(store, pilot), NOW, 1).jobs == ()
