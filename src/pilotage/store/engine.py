@@ -136,13 +136,20 @@ def _retried(once: Callable[[], T]) -> T:
     except Exception as error:
         if not passes(error):
             raise
+        failed = [error]
+
+    def again() -> T:
+        if failed:
+            raise failed.pop()
+        return once()
+
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(passes),
         wait=tenacity.wait_random_exponential(multiplier=0.02, max=2),
         stop=tenacity.stop_after_delay(RETRY_FOR),
         before_sleep=_tell,
         reraise=True,
-    )(once)
+    )(again)
 
 
 def _tell(attempt: tenacity.RetryCallState) -> None:
