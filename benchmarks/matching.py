@@ -89,7 +89,7 @@ def prepare(url: str, queues: int, jobs: int = JOBS) -> list[int]:
         changes={"queue": QUEUE},
     ))  # fmt: skip
     pilot = NewPilot(
-        queue=QUEUE, requirements="r", kind="generic", owner=OWNER, submit_pool="p",
+        queue=QUEUE, requirements="r", kind="generic", owner=OWNER,
         cores=1, memory=0, walltime=1e7,
     )  # fmt: skip
     pilots = _made(store, *[pilot] * (CLIENTS * 25))
