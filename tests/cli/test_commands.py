@@ -260,8 +260,8 @@ def test_an_error_is_cut_to_one_line_in_the_table_and_whole_with_its_task(
     server.answers["GET /tasks/12"] = failed
     server.answers["GET /tasks/12/jobs"] = {"jobs": [{"queue": "short", "state": "failed"}]}
     lines = pilotage("status").stdout.splitlines()
-    assert len(lines) == 3
-    assert lines[2].rstrip().endswith("xxx...")
+    assert len(lines) == 2
+    assert lines[1].rstrip().endswith("xxx...")
     told = pilotage("status", 12).stdout
     assert f"error: {error}\n" in told
     assert told.endswith("its outputs: pilotage outputs 12\n")
@@ -279,7 +279,7 @@ def test_the_outputs_of_a_task_are_listed_with_size_and_place(pilotage: Pilotage
     server.answers["GET /tasks/12/outputs"] = document
     lines = [line.split() for line in pilotage("outputs", 12).stdout.splitlines()]
     assert lines[0] == ["name", "bytes", "where"]
-    assert lines[2:] == [
+    assert lines[1:] == [
         ["tasks/12/5/out", "10", "file:///data/tasks/12/5/out"],
         ["tasks/12/5/out", "10", "gone"],
         ["tasks/12/6/out", "7", "at", "no", "storage", "any", "more"],
@@ -424,14 +424,69 @@ def test_the_world_is_saved_as_yaml_or_json(pilotage: Pilotage, server: FakeServ
     assert pilotage("world", "--output", tmp_path / "nowhere" / "world.yaml").exit_code == 2
 
 
-def test_narrow_screens_get_the_essential_columns(
+def test_on_narrow_screens_nothing_is_left_out(
     pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pilotage.cli.output.PIPE_WIDTH", 50)
+    monkeypatch.setattr("pilotage.cli.output.width", lambda _=False: 50)
     server.answers["GET /queues"] = {"queues": [QUEUE]}
     lines = pilotage("queues").stdout.splitlines()
     assert lines[0].split() == ["queue", "status", "jobs", "pilots"]
     assert max(map(len, lines)) <= 50
+    told = " ".join(line.strip() for line in lines)
+    assert f"site {QUEUE['site']}" in told
+    assert "memory 4000 MB" in told
+    error = "exit 1: " + "word " * 14
+    server.answers["GET /tasks?limit=50"] = {"tasks": [view("failed", {"failed": 1}, error=error)]}
+    told = " ".join(line.strip() for line in pilotage("status").stdout.splitlines())
+    assert "owner ada (atlas)" in told
+    assert "error exit 1: word word" in told
+
+
+HOSTILE = "\x1b[2Jgone\x07\x9b31m\u202egnp.exe\r"
+ESCAPED = "\\x1b[2Jgone\\x07\\x9b31m\\u202egnp.exe\\x0d"
+
+
+def test_control_characters_in_names_and_errors_are_shown_and_never_sent(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    hostile = {**view("failed", {"failed": 1}, error=HOSTILE), "name": HOSTILE, "owner": HOSTILE}
+    server.answers["GET /tasks?limit=50"] = {"tasks": [hostile]}
+    server.answers["GET /tasks/12"] = hostile
+    server.answers["GET /tasks/12/jobs"] = {"jobs": [{"queue": HOSTILE, "state": "failed"}]}
+    server.answers["GET /tasks/12/explain"] = {"choices": [], "explanations": [], "lines": [HOSTILE]}
+    server.answers["POST /tasks/12/cancel"] = (404, {"detail": HOSTILE})
+    for words in (
+        ["status"],
+        ["status", "12"],
+        ["status", "12", "--watch"],
+        ["explain", "12"],
+        ["cancel", "12"],
+    ):
+        result = pilotage(*words)
+        told = result.stdout + result.stderr
+        assert ESCAPED in told, words
+        assert not set("\x1b\x07\x9b\u202e\r") & set(told), words
+    told = pilotage("status", "--json").stdout
+    assert not set("\x1b\x07\x9b\u202e\r") & set(told)
+    assert json.loads(told) == {"tasks": [hostile]}
+
+
+@pytest.mark.parametrize(
+    ("state", "jobs", "told"),
+    [
+        ("running", {"pending": 3}, "3 jobs wait, no queue takes them now; why: pilotage explain 12"),
+        ("scouting", {"running": 1}, "its scouts go first"),
+        ("running", {"activated": 1}, "1 job waits for a pilot; where: pilotage explain 12"),
+    ],
+)
+def test_a_task_that_waits_says_for_what_and_which_command_tells_why(
+    state: str, jobs: dict[str, int], told: str, pilotage: Pilotage, server: FakeServer
+) -> None:
+    server.answers["GET /tasks/12"] = view(state, jobs)
+    server.answers["GET /tasks/12/jobs"] = {"jobs": []}
+    assert told in pilotage("status", "12").stdout
+    server.answers["GET /tasks/12"] = [view(state, jobs), view("finished", {"finished": 1})]
+    assert told in pilotage("status", "12", "--watch").stdout
 
 
 EXPLAINED = {"choices": [], "explanations": [], "lines": ["task 12: no queue of 2 fits", "  memory"]}

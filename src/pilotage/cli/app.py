@@ -9,6 +9,7 @@ from pilotage.federation.faults import BadFile
 
 from . import deciding, explaining, federations, pilots, queues, server, tasks, tokens, transfers, worlds
 from .errors import Failure
+from .output import echo
 
 EPILOG = (
     "Exit codes: 0 done; 1 what was asked for is not there or failed; 2 bad input or usage; "
@@ -27,12 +28,12 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except BadFile as bad:
             for fault in bad.faults[:MOST_FAULTS]:
-                typer.echo(str(fault), err=True)
+                echo(str(fault), err=True)
             if len(bad.faults) > MOST_FAULTS:
                 typer.echo(f"and {len(bad.faults) - MOST_FAULTS} more faults", err=True)
             raise typer.Exit(2) from None
         except Failure as failure:
-            typer.echo(str(failure), err=True)
+            echo(str(failure), err=True)
             raise typer.Exit(failure.code) from None
 
 

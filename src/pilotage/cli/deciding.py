@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from .errors import BadInput
-from .output import Json, show_json, show_lines, width
+from .output import Json, echo, show_json, show_lines, width
 
 app = typer.Typer()
 
@@ -85,7 +85,7 @@ def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
     with _told(step, world, debug):
         decision = planning.plan(step, saved)
     if json_output:
-        typer.echo(canonical_json(decision))
+        echo(canonical_json(decision))
     else:
         idle = [] if decision.changes else planning.idle_reasons(step, saved)
         show_lines(plans.of_decision(decision, saved, idle, width()))

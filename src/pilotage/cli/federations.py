@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from . import importing
-from .output import Json, document_text, plural, show_json
+from .output import Json, document_text, echo, plural, show_json
 
 app = typer.Typer(
     help="Check a federation's file, load it into the server, show the one in force, or import one.",
@@ -40,13 +40,13 @@ def check(file: File, json_output: Json = False) -> None:
         show_json({"valid": False, "faults": [asdict(fault) for fault in bad.faults]})
         raise typer.Exit(2) from None
     for missing in acceptance.lacking(federation):
-        typer.echo(f"{field_name(missing.path)}: {missing.text}", err=True)
+        echo(f"{field_name(missing.path)}: {missing.text}", err=True)
     if json_output:
         show_json({"valid": True, "faults": []})
     else:
         parts = ("sites", "storages", "queues", "links", "shares")
         held = ", ".join(plural(len(getattr(federation, part)), part[:-1]) for part in parts)
-        typer.echo(f"{file} is sound: {federation.name} with {held}")
+        echo(f"{file} is sound: {federation.name} with {held}")
 
 
 @app.command(epilog="Example: pilotage federation load federation.yaml")
@@ -67,7 +67,7 @@ def load(file: File, json_output: Json = False) -> None:
     if json_output:
         show_json(answer)
     else:
-        typer.echo(f"version {answer['version']} of {federation.name} is in force")
+        echo(f"version {answer['version']} of {federation.name} is in force")
 
 
 @app.command(name="show", epilog="Example: pilotage federation show > federation.yaml")

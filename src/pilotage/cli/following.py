@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
 from .errors import Failure, Unreachable
-from .output import Column, console, counts, table
+from .layout import visible
+from .output import Column, console, counts, echo, plural, table
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -25,14 +24,14 @@ PATIENCE = 600.0
 
 
 def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, Any]]:
-    """The tasks' views when all have ended, in the order given."""
+    """Wait until all tasks have ended; return their views in the order given."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     out = console()
     progress = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[jobs]}"),
+        TextColumn("{task.fields[jobs]}", markup=False),
         TimeElapsedColumn(),
         console=out,
         disable=not (shown and out.is_terminal),
@@ -79,19 +78,39 @@ class _Seen:
         before = self.views.get(task)
         self.views[task] = view
         jobs = counts(view["jobs"])
+        hint = "".join(f"; {line}" for line in waiting(view))
         if self._in_lines and (
             before is None or (before["state"], before["jobs"]) != (view["state"], view["jobs"])
         ):
-            typer.echo(f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}")
+            echo(f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}{hint}")
         if task not in self._bars:
             self._bars[task] = self._progress.add_task("", total=None, jobs="")
         self._progress.update(
             self._bars[task],
-            description=f"task {task} {view['name']} {view['state']}",
+            description=visible(f"task {task} {view['name']} {view['state']}"),
             total=sum(view["jobs"].values()) or None,
             completed=sum(view["jobs"].get(state, 0) for state in ENDED_JOBS),
-            jobs=jobs,
+            jobs=visible(jobs + hint),
         )
+
+
+def waiting(view: dict[str, Any]) -> list[str]:
+    """Say for what a task waits, with the command that tells why; nothing where it does not wait."""
+    jobs: dict[str, int] = view["jobs"]
+    started = any(jobs.get(state) for state in ("sent", "starting", "running"))
+    ready = 0 if started else jobs.get("activated", 0) + jobs.get("throttled", 0)
+    lines = []
+    if view["state"] == "scouting":
+        lines.append("its scouts go first: the other jobs are made when these have shown what they need")
+    if pending := jobs.get("pending", 0):
+        lines.append(f"{_wait(pending)}, no queue takes them now; why: pilotage explain {view['id']}")
+    if ready:
+        lines.append(f"{_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
+    return lines
+
+
+def _wait(jobs: int) -> str:
+    return f"{plural(jobs, 'job')} {'waits' if jobs == 1 else 'wait'}"
 
 
 def keep_showing(
@@ -110,7 +129,7 @@ def keep_showing(
             time.sleep(PERIOD)
     with Live(console=out, auto_refresh=False) as live:
         while True:
-            live.update(table(columns, rows(look()), out.width), refresh=True)
+            live.update(table(columns, rows(look())), refresh=True)
             time.sleep(PERIOD)
 
 

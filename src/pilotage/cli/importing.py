@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .errors import BadInput
-from .output import Column, Json, console, show_json, table
+from .output import Column, Json, echo, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.federation.importers import Imported
@@ -78,25 +78,24 @@ def _show(imported: "Imported", output: Path | None) -> None:
     """The refusals one by one, and the other notes by action and field: on standard error."""
     refusals = imported.refusals
     for refusal in refusals[:MOST_REFUSALS]:
-        typer.echo(f"refused: {refusal}", err=True)
+        echo(f"refused: {refusal}", err=True)
     if len(refusals) > MOST_REFUSALS:
-        typer.echo(f"and {len(refusals) - MOST_REFUSALS} more, which --json tells", err=True)
+        echo(f"and {len(refusals) - MOST_REFUSALS} more, which --json tells", err=True)
     columns = (
         Column("done"),
         Column("field"),
         Column("times", number=True),
-        Column("for example", essential=False),
+        Column("for example"),
     )
-    out = console(stderr=True)
-    made = table(columns, imported.summary(), out.width)
-    if made.row_count:
-        out.print(made)
+    summary = imported.summary()
+    if summary:
+        show(columns, summary, "", stderr=True)
     house = imported.federation
     if house is None:
-        typer.echo(f"nothing remains of {imported.entries} entries", err=True)
+        echo(f"nothing remains of {imported.entries} entries", err=True)
         return
     parts = ("queues", "sites", "storages", "links")
     held = ", ".join(f"{len(getattr(house, part))} {part}" for part in parts)
     where = str(output) if output else "the federation"
     read = f"of {imported.entries} entries, {len(refusals)} refused"
-    typer.echo(f"{where} has {held}, {read}; the notes above are whole with --json", err=True)
+    echo(f"{where} has {held}, {read}; the notes above are whole with --json", err=True)

@@ -1,101 +1,70 @@
-"""What commands print: tables on terminals of any width, plain documents for programs."""
+"""Print tables and lines for people, and plain documents for programs."""
 
 import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .layout import HIDDEN, Column, lay_out, visible
+
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["Column"]
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
-PIPE_WIDTH = 200
-"""Columns of what is no terminal."""
-
-NARROW = 90
-"""Terminals of fewer columns are shown the essential columns only."""
-
-_STYLES = {
-    "green": "finished done online",
-    "red": "failed offline brokeroff",
-    "cyan": "running delivering merging",
-    "yellow": "pending paused test",
-    "dim": "cancelled closed",
-}
-_STYLE_OF = {word: style for style, words in _STYLES.items() for word in words.split()}
-
-
-class Column(NamedTuple):
-    """A column of a table; one that is not ``essential`` is left out on narrow terminals."""
-
-    title: str
-    essential: bool = True
-    number: bool = False
-
 
 def console(stderr: bool = False) -> "Console":
-    """Where people read; what is piped is as wide as it likes, and without colour."""
+    """Return the console that people read; what is piped has no colour."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(
-        file=stream,
-        stderr=stderr,
-        width=None if stream.isatty() else PIPE_WIDTH,
-        highlight=False,
-        soft_wrap=False,
-    )
+    return Console(file=stream, stderr=stderr, highlight=False, markup=False, soft_wrap=True)
 
 
-def table(
-    columns: Sequence[Column], rows: Iterable[Sequence[object]], width: int, title: str = ""
-) -> "Table":
-    """A table for a terminal of this width, states coloured."""
-    from rich import box
-    from rich.table import Table
+def table(columns: Sequence[Column], rows: Iterable[Sequence[object]], stderr: bool = False) -> "Text":
+    """Return a table as wide as the terminal; what is piped has no width."""
     from rich.text import Text
 
-    shown = [at for at, column in enumerate(columns) if column.essential or width >= NARROW]
-    made = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, title=title or None, title_justify="left", pad_edge=False
-    )
-    for at in shown:
-        made.add_column(columns[at].title, justify="right" if columns[at].number else "left", overflow="fold")
-    for row in rows:
-        cells = (str("" if row[at] is None else row[at]) for at in shown)
-        made.add_row(*(Text(cell, style=_STYLE_OF.get(cell, "")) for cell in cells))
-    return made
+    return Text("\n").join(lay_out(columns, rows, width(stderr)))
 
 
-def show(columns: Sequence[Column], rows: Iterable[Sequence[object]], nothing: str) -> None:
+def show(
+    columns: Sequence[Column], rows: Iterable[Sequence[object]], nothing: str, stderr: bool = False
+) -> None:
     """Print a table, or a sentence where it would be empty."""
-    out = console()
-    made = table(columns, rows, out.width)
-    if made.row_count:
-        out.print(made)
-    else:
-        out.print(nothing)
+    found = list(rows)
+    out = console(stderr)
+    out.print(table(columns, found, stderr) if found else nothing)
 
 
-def width() -> int:
-    """Columns of the terminal; 0 where the output is none."""
-    return console().width if sys.stdout.isatty() else 0
+def echo(text: str, err: bool = False) -> None:
+    """Print a line; control characters in it are made visible."""
+    typer.echo(visible(text), err=err)
+
+
+def width(stderr: bool = False) -> int:
+    """Return the columns of the terminal; 0 where the output is none."""
+    stream = sys.stderr if stderr else sys.stdout
+    return console(stderr).width if stream.isatty() else 0
 
 
 def show_lines(lines: Iterable[str]) -> None:
-    """Print lines of text as they are."""
+    """Print lines of text."""
     for line in lines:
-        typer.echo(line)
+        echo(line)
 
 
 def show_json(document: object) -> None:
     """Print a document for programs."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    # JSON escapes some control characters only; this form is the same document to any reader.
+    typer.echo(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def plural(count: int, noun: str) -> str:
@@ -104,7 +73,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def one_line(text: str, most: int = 80) -> str:
-    """The first line of a text, cut short, for a cell of a table."""
+    """Return the first line of a text, cut short, for a cell of a table."""
     first = text.partition("\n")[0].strip()
     return first if first == text and len(first) <= most else f"{first[: most - 3]}..."
 
@@ -115,7 +84,7 @@ def counts(by_state: Mapping[str, int]) -> str:
 
 
 def ago(point: float | None) -> str:
-    """How long ago a point in time was, in the largest unit that fits."""
+    """Return the time since a point in time, in the largest unit that fits."""
     if point is None:
         return ""
     passed = max(0.0, time.time() - point)
@@ -126,7 +95,7 @@ def ago(point: float | None) -> str:
 
 
 def limit_of(value: float, unit: str) -> str:
-    """A limit of a queue, where 0 is none."""
+    """Return a limit of a queue with its unit; 0 is none."""
     return f"{value:g} {unit}" if value else "no limit"
 
 

@@ -8,7 +8,7 @@ import typer
 
 from .configuration import settings, store_name, using_store
 from .errors import BadInput, Failure
-from .output import Json
+from .output import Json, echo
 
 if TYPE_CHECKING:
     from socket import socket
@@ -57,7 +57,7 @@ def up(
     with ExitStack() as held:
         listener = None if no_api else held.enter_context(_listener(known))
         where = "without the API" if no_api else f"at {known.url}"
-        typer.echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
+        echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
         held.enter_context(using_store(known.store))
         server.run(known, read_federation, only=loops, listener=listener)
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .errors import BadInput, Failure
-from .output import Column, Json, ago, console, counts, one_line, show, show_json
+from .layout import visible
+from .output import Column, Json, ago, console, counts, echo, one_line, show, show_json
 
 if TYPE_CHECKING:
     from .client import Client
@@ -64,7 +65,7 @@ def submit(
             raise source.refused(faults)
         if not json_output:
             for task in answer["tasks"]:
-                typer.echo(f"{task['id']} {task['name']}")
+                echo(f"{task['id']} {task['name']}")
         views = following.follow(client, ids, shown=watch and not json_output) if wait or watch else None
     if json_output:
         show_json({**answer, "tasks": views or answer["tasks"]})
@@ -162,24 +163,23 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     if json_output:
         show_json({**view, "jobs_by_queue": by_queue})
         return
-    out = console()
     who = f"{view['owner']} ({view['vo']})" if view["vo"] else view["owner"]
-    out.print(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}", markup=False)
-    out.print(
-        f"of {who}, share {view['share']}, priority {view['priority']}, submitted {ago(view['created'])} ago",
-        markup=False,
-    )
+    echo(f"task {view['id']} {view['name']}: {view['state']} for {ago(view['since'])}")
+    submitted = f"submitted {ago(view['created'])} ago"
+    echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
     if view["error"]:
-        out.print(f"error: {view['error']}", markup=False, style="red", soft_wrap=True)
+        console().print(f"error: {visible(view['error'])}", style="red")
     if view.get("measured"):
-        out.print(_measured(view["measured"]), markup=False)
+        echo(_measured(view["measured"]))
+    for line in following.waiting(view):
+        echo(line)
     if by_queue is None:
-        out.print(f"jobs: {counts(view['jobs'])}", markup=False)
+        echo(f"jobs: {counts(view['jobs'])}")
     else:
         found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
         show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
     if view["state"] in following.ENDED:
-        out.print(f"its outputs: pilotage outputs {view['id']}", markup=False)
+        echo(f"its outputs: pilotage outputs {view['id']}")
 
 
 def _measured(found: Any) -> str:
@@ -225,7 +225,7 @@ def cancel(
                 failures.append(str(failure))
                 continue
             if not json_output:
-                typer.echo(f"task {task} is {views[-1]['state']}")
+                echo(f"task {task} is {views[-1]['state']}")
     if json_output:
         show_json({"tasks": views})
     if failures:

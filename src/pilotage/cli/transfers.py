@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .errors import BadInput, Failure
-from .output import Column, Json, ago, show, show_json
+from .output import Column, Json, ago, echo, show, show_json
 
 if TYPE_CHECKING:
     from .client import Client
@@ -86,7 +86,7 @@ def _prioritise(client: "Client", wanted: list[tuple[int, int]], json_output: bo
     else:
         for id_, priority in wanted:
             if id_ in changed:
-                typer.echo(f"transfer {id_} has priority {priority}")
+                echo(f"transfer {id_} has priority {priority}")
     missing = ", ".join(str(id_) for id_, _ in wanted if id_ not in changed)
     if missing:
         raise Failure(f"not changed, since no such transfer is live: {missing}")

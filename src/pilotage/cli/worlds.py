@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .errors import BadInput
-from .output import Json, console, document_text, plural, show_json
+from .output import Json, console, document_text, echo, plural, show_json
 
 app = typer.Typer()
 
@@ -47,7 +47,7 @@ def world(
     if json_output:
         show_json({"output": str(output), "time": document["time"], "seed": document["seed"]})
     else:
-        typer.echo(f"{output} holds the world of now: {plural(len(document['jobs']), 'job')}", err=True)
+        echo(f"{output} holds the world of now: {plural(len(document['jobs']), 'job')}", err=True)
 
 
 @app.command(epilog="Example: pilotage schema federation > federation.schema.json")
