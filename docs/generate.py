@@ -17,7 +17,7 @@ from pilotage.cli.app import app
 from pilotage.flow.steps import STEPS
 from pilotage.model import constants, federation, spec, timeouts
 from pilotage.model.decision import Decision
-from pilotage.model.documents import json_schema, schema_text, to_document
+from pilotage.model.documents import json_schema, schema_text
 from pilotage.model.federation import Federation
 from pilotage.model.states import STATES, TRANSITIONS, Kind
 from pilotage.model.work import TaskSpec
@@ -90,14 +90,14 @@ def steps() -> str:
 
 def time_outs() -> str:
     """The watchdog's rules with their outcome, and what each outcome means."""
-    constants = to_document(federation.TimeoutConstants())
+    declared = federation.Federation(name="any", sites=(), storages=(), queues=())
     rows = [
         (
             rule.kind,
             rule.state,
             rule.text,
-            f"{rule.clock}: `{rule.limit}` {constants[rule.limit]:g} s",
-            f"`{rule.high}` {constants[rule.high]:g} s" if rule.high else "",
+            f"{rule.clock}: `{rule.limit}` {rule.seconds(declared):g} s",
+            f"`{rule.high}` {rule.seconds_high(declared):g} s" if rule.high else "",
             rule.outcome,
         )
         for rule in timeouts.RULES

@@ -73,7 +73,8 @@ def numbers_in(text: str) -> set[str]:
     found = set(re.findall(r"\b[BDPT]\d+\b", text))
     for letter, first, last in re.findall(r"\b([BDP])(\d+)(?: to |-)(?:[BDP])(\d+)\b", text):
         found |= {f"{letter}{number}" for number in range(int(first), int(last) + 1)}
-    return found | ({"T"} if re.search(r"\brules? T\b", text) else set())
+    found |= {"T"} if re.search(r"\brules? T\b", text) else set()
+    return found | ({"T fast"} if "fast rebrokerage" in text.lower() else set())
 
 
 @cache
@@ -86,6 +87,7 @@ def tests() -> Mapping[str, list[Carrier]]:
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 carried = {number.upper() for number in re.findall(r"_([bdp]\d+)(?=_|$)", node.name)}
+                carried |= numbers_in(node.name.replace("_", " ")) & {"T fast"}
                 carried |= numbers_in(ast.get_docstring(node) or "") | ({"T"} if timeouts else set())
                 for number in carried:
                     found[number].append(Carrier(str(path.relative_to(TESTS)), node.name))
@@ -324,12 +326,22 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "T",
         "What is too long in a state, or whose pilot is silent, moves on: see the [time-outs](timeouts.md).",
-        ("watchdog.timeouts",),
-        settled="What has started is a new attempt, what has not is brokered again.",
+        ("watchdog.timeouts", "model.timeouts"),
+        settled=(
+            "What has started is a new attempt, what has not is brokered again; what a pilot was sent and "
+            "never said is a try. No job brings its outputs out itself, so none needs a heartbeat for that."
+        ),
     ),
     Rule(
         "T fast",
-        "Fast rebrokerage of what waits beyond a queue's thresholds; heartbeat time-outs by workflow.",
+        "Fast rebrokerage moves what waits at a queue beyond all three thresholds, oldest first.",
+        ("model.rebrokerage", "watchdog.timeouts"),
+        (
+            "timeouts.fast_rebro_threshold_nqnr_ratio",
+            "timeouts.fast_rebro_threshold_nqueue_frac",
+            "timeouts.fast_rebro_wait",
+        ),
+        settled="Only of shares with a threshold; a job stays for an hour first, or it would come and go.",
     ),
     Rule(
         "D1",

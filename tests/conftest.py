@@ -25,8 +25,8 @@ with warnings.catch_warnings():
 
 _numbers = count(1)
 
-settings.register_profile("full", print_blob=True)
-settings.register_profile("quick", print_blob=True, max_examples=10)
+settings.register_profile("full", print_blob=True, deadline=None)
+settings.register_profile("quick", print_blob=True, max_examples=10, deadline=None)
 settings.load_profile("full")
 
 

@@ -77,3 +77,18 @@ def test_a_batch_system_that_knows_nothing_ends_no_pilot(house: House, element: 
     element.status = PilotStatus(state="unknown")
     house.take("provision")
     assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}
+
+
+def test_p4_pilots_that_wait_too_long_are_cancelled_at_their_site_and_hold_no_room(
+    house: House, element: FakeElement
+) -> None:
+    house.take("provision")
+    house.take("provision")
+    waiting = [pilot.reference for pilot in pilots(house)]
+    house.now += 6 * 3600
+    house.take("watch")
+    assert {pilot.state for pilot in pilots(house)} == {PilotState.CANCELLED}
+    assert sorted(element.cancelled) == sorted(waiting)
+    house.take("broker")
+    house.take("provision")
+    assert len(element.orders) == 2 * len(waiting)

@@ -151,7 +151,12 @@ def test_a_failed_job_is_tried_again_from_the_start_while_attempts_remain() -> N
 
 @pytest.mark.parametrize(
     "entry",
-    [held(1, S.RUNNING, pilot=2), held(1, S.SENT, attempt=2), held(1, S.CANCELLED), job(1, S.DEFINED)],
+    [
+        held(1, S.RUNNING, pilot=2),
+        held(1, S.SENT, attempt=2, since=NOW),
+        held(1, S.CANCELLED),
+        job(1, S.DEFINED),
+    ],
 )
 def test_reports_of_what_is_not_this_pilots_move_nothing_and_it_is_told_to_stop(entry: Job) -> None:
     where = told(Report(job=1, attempt=1, state="failed"), jobs=(entry,))
@@ -182,19 +187,24 @@ def test_what_a_pilot_started_and_names_no_more_was_lost_there() -> None:
         held(4, S.RUNNING),
         held(5, S.RUNNING),
         held(6, S.STARTING, since=NOW - 1),
+        held(7, S.SENT, since=NOW - 1),
+        held(8, S.SENT, attempt=3),
     )
     where = told(Report(job=5, attempt=1, state="running"), jobs=jobs)
     decision = reports.receive(where, ((4, 1),))
     assert follow(jobs, decision) == {
         1: (S.DEFINED, 2),
         2: (S.FAILED, 3),
-        3: (S.SENT, 1),
+        3: (S.DEFINED, 2),
         4: (S.RUNNING, 1),
         5: (S.RUNNING, 1),
         6: (S.STARTING, 1),
+        7: (S.SENT, 1),
+        8: (S.FAILED, 3),
     }
     assert {move.changes["error"] for move in decision.moves if move.target == S.FAILED} == {
-        "lost by its pilot"
+        "lost by its pilot",
+        "its pilot does not know of it",
     }
 
 

@@ -14,7 +14,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
 from pilotage.model.timeouts import OUTCOMES, RULES
 from pilotage.model.work import Job, Pilot, Task, TaskSpec
-from pilotage.model.world import QueueReport, World
+from pilotage.model.world import JobCount, QueueReport, World
 from pilotage.watchdog import timeouts
 
 S, P = JobState, PilotState
@@ -223,7 +223,7 @@ def test_pilots_that_were_never_submitted_are_given_up() -> None:
     others = (
         replace(created, id=2, since=NOW - 299),
         replace(created, id=3, reference="batch-3"),
-        replace(created, id=4, state=P.SUBMITTED),
+        replace(created, id=4, state=P.SUBMITTED, since=NOW - 6 * HOUR + 1),
     )
     (move,) = timeouts.watch(world(pilots=(created, *others))).moves
     assert (move.ids, move.source, move.target, move.changes["error"]) == (
@@ -243,11 +243,12 @@ def test_like_jobs_move_together() -> None:
 def test_every_rule_names_constants_that_exist_and_an_outcome_that_is_told() -> None:
     constants = {field.name for field in fields(TimeoutConstants)}
     for rule in RULES:
-        assert {rule.limit, rule.high or rule.limit} <= constants
+        assert {rule.limit, rule.high or rule.limit} <= constants | {"max_pilot_waiting_hours"}
         assert rule.outcome in OUTCOMES
         assert rule.text
     named = {rule.limit for rule in RULES} | {rule.high for rule in RULES if rule.high}
-    assert constants - named == {"last_start"}
+    unnamed = {name for name in constants - named if not name.startswith("fast_rebro_")}
+    assert unnamed == {"last_start", "heartbeat_by_workflow"}
 
 
 def test_every_live_state_but_merging_has_a_rule() -> None:
@@ -302,3 +303,75 @@ def test_what_has_not_started_at_a_queue_that_left_is_brokered_again_at_once() -
         3: (S.RUNNING, 1),
         4: (S.TRANSFERRING, 1),
     }
+
+
+def with_timeouts(where: World, **constants: Any) -> World:
+    changed = replace(where.federation, timeouts=TimeoutConstants(**constants))
+    return replace(where, federation=changed)
+
+
+def test_a_job_that_was_only_sent_uses_up_its_attempts_too() -> None:
+    where = world(job(1, S.SENT, HOUR, attempt=2), job(2, S.SENT, attempt=2, pilot=9), attempts=2)
+    assert after(where) == {1: (S.FAILED, 2), 2: (S.FAILED, 2)}
+    errors = {id_: move.changes["error"] for move in timeouts.watch(where).moves for id_ in move.ids}
+    assert errors == {1: "its pilot never said that it has it: sent for 1800 s", 2: "its pilot has ended"}
+
+
+def test_p4_a_pilot_that_waits_too_long_at_its_site_is_cancelled() -> None:
+    late = pilot(1, P.SUBMITTED, heartbeat=None, since=NOW - 6 * HOUR)
+    where = world(pilots=(late, replace(late, id=2, since=late.since + 1)), status="paused")
+    (move,) = timeouts.watch(where).moves
+    assert (move.ids, move.source, move.target) == ((1,), P.SUBMITTED, P.CANCELLED)
+    assert move.changes == {"error": "waited too long at its site", "ended": NOW}
+
+
+@pytest.mark.parametrize(("workflow", "limit"), [("merge", HOUR), ("other", 2 * HOUR), ("long", 9 * HOUR)])
+def test_silence_is_measured_by_workflow(workflow: str, limit: float) -> None:
+    by_workflow = {"merge": HOUR, "long": 9 * HOUR}
+    for silent, state in ((limit - 1, S.RUNNING), (limit, S.DEFINED)):
+        where = with_timeouts(
+            world(job(1, S.RUNNING), pilots=(pilot(silent=silent),)), heartbeat_by_workflow=by_workflow
+        )
+        spec = replace(where.tasks[0].spec, workflow=workflow)
+        where = replace(where, tasks=(replace(where.tasks[0], spec=spec),))
+        assert after(where)[1][0] == state
+        lost = [move for move in timeouts.watch(where).moves if move.kind == "pilot"]
+        assert bool(lost) == (silent >= 9 * HOUR), "its pilot may have jobs of other workflows"
+
+
+def crowded(queued: int, running: int, elsewhere: int = 0, **queue: Any) -> World:
+    """Twenty jobs that wait at q1, and these counts."""
+    jobs = tuple(job(id_, S.ACTIVATED, 2 * HOUR + id_) for id_ in range(1, 11))
+    jobs += tuple(job(id_, S.ASSIGNED, 2 * HOUR + id_) for id_ in range(11, 20))
+    jobs += (job(20, S.ACTIVATED, HOUR - 1), job(21, S.STARTING, DAY))
+    counts = (
+        JobCount(queue="q1", share="default", state=S.ACTIVATED, jobs=queued),
+        JobCount(queue="q1", share="default", state=S.RUNNING, jobs=running),
+        JobCount(queue="q2", share="default", state=S.ASSIGNED, jobs=elsewhere),
+    )
+    return replace(world(*jobs, **queue), job_counts=counts)
+
+
+def moved_fast(where: World, **constants: Any) -> set[int]:
+    constants = {"fast_rebro_threshold_nqueue": {"default": 5}} | constants
+    found = followed(where, timeouts.watch(with_timeouts(where, **constants)))
+    assert all(attempt == 1 for _, attempt in found.values())
+    return {id_ for id_, (state, _) in found.items() if state is S.DEFINED}
+
+
+def test_fast_rebrokerage_moves_the_excess_over_all_three_thresholds_oldest_first() -> None:
+    assert moved_fast(crowded(21, running=1)) == set(range(6, 20)), "6.3 is 0.3 of the share's 21: 14 of 21"
+
+
+def test_fast_rebrokerage_heeds_each_threshold_alone() -> None:
+    assert moved_fast(crowded(21, running=6)) == {17, 18, 19}, "3 x 6 may stay"
+    assert moved_fast(crowded(21, running=0), fast_rebro_threshold_nqueue={"default": 20}) == {19}
+    assert moved_fast(crowded(21, running=0, elsewhere=49)) == set(), "0.3 of 70 is 21"
+
+
+def test_fast_rebrokerage_leaves_alone_what_it_should() -> None:
+    assert moved_fast(crowded(21, running=0), fast_rebro_threshold_nqueue={}) == set()
+    assert moved_fast(crowded(21, running=0), fast_rebro_threshold_nqueue={"other": 1}) == set()
+    for queue in ({"num_slots": 4}, {"status": "paused"}, {"disable_reassign": True}):
+        assert moved_fast(crowded(21, running=0, **queue)) == set()
+    assert 20 not in moved_fast(crowded(1000, running=0)), "it has not waited for an hour"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .types import CLOSED, Day, Fraction, NonNegative, Positive, Seconds, Slots
+from .types import CLOSED, Day, Fraction, NonNegative, Number, Positive, Seconds, Slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +132,8 @@ class TimeoutConstants:
     """s in state transferring (``transtimelo``)."""
     heartbeat: Seconds = 7200
     """s after which a pilot that does not report is lost, and its jobs with it."""
+    heartbeat_by_workflow: Mapping[str, Seconds] = field(default_factory=dict)
+    """The same in s for the jobs of a workflow, by its name (``heartbeat_timeout_<workflow>``)."""
     pilot_created: Seconds = 300
     """s after which a pilot that was never submitted is given up."""
     last_start: Seconds = 2 * 3600
@@ -144,6 +146,14 @@ class TimeoutConstants:
     """s in state holding, at high priority."""
     transferring_high: Seconds = 2 * 86400
     """s in state transferring, at high priority (``transtimehi``)."""
+    fast_rebro_threshold_nqnr_ratio: NonNegative = 3
+    """Queued jobs a running one that a queue may keep of a global share."""
+    fast_rebro_threshold_nqueue_frac: Fraction = 0.3
+    """Fraction of a global share's queued jobs that a queue may keep."""
+    fast_rebro_threshold_nqueue: Mapping[str, Number] = field(default_factory=dict)
+    """Queued jobs that a queue may keep, by global share; of shares not named, nothing moves fast."""
+    fast_rebro_wait: Seconds = 3600
+    """s that a job stays at a queue before fast rebrokerage may move it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,25 @@ class JobMoves:
             again = f"tried again, attempt {job.attempt + 1} of {max_attempts}"
             self.add(job, JobState.FAILED, JobState.DEFINED, cause=again, changes=FRESH, next_attempt=True)
 
+    def retake(
+        self,
+        job: Job,
+        source: JobState,
+        max_attempts: int,
+        cause: str,
+        changes: Mapping[str, Value] | None = None,
+    ) -> None:
+        """Broker the job again as its next attempt, or fail it at its last: it has not started.
+
+        ``changes`` are the columns to set besides; "error" says why in both cases.
+        """
+        changes = {"error": cause, **(changes or {})}
+        if job.attempt < max_attempts:
+            again = {**FRESH, **changes}
+            self.add(job, source, JobState.DEFINED, cause=cause, changes=again, next_attempt=True)
+        else:
+            self.add(job, source, JobState.FAILED, cause=cause, changes=changes)
+
     def gathered(self) -> tuple[Move, ...]:
         """The moves, in an order in which every job's steps follow each other."""
         groups = sorted(

@@ -134,7 +134,7 @@ _TABLE: list[Transition] = [
     *_rows("pilot", [P.CREATED, P.SUBMITTED], [P.RUNNING], "called home"),
     *_rows("pilot", [P.SUBMITTED, P.RUNNING], [P.FINISHED], "ended"),
     *_rows("pilot", [P.CREATED, P.SUBMITTED, P.RUNNING], [P.FAILED], "refused, aborted or lost"),
-    *_rows("pilot", [P.CREATED, P.SUBMITTED, P.RUNNING], [P.CANCELLED], "cancelled by a person"),
+    *_rows("pilot", [P.SUBMITTED], [P.CANCELLED], "waited too long at its site (P4)"),
 ]
 
 TRANSITIONS: dict[tuple[Kind, State | None, State], str] = {row[:3]: row.meaning for row in _TABLE}

@@ -4,18 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from .federation import Federation, TimeoutConstants
+from .constants import TimeoutConstants
+from .federation import Federation
 from .states import JobState, Kind, PilotState
 
 Clock = Literal["state", "silence"]
-Outcome = Literal["none", "rebroker", "retake", "retry", "fail"]
+Outcome = Literal["none", "rebroker", "retake", "retry", "fail", "cancel"]
 
 OUTCOMES: Mapping[Outcome, str] = {
     "none": "nothing: every pass looks at it anyway",
     "rebroker": "brokered again, as the same attempt, for no pilot has it",
-    "retake": "brokered again, as the next attempt: it has not started, but its pilot may still have it",
+    "retake": (
+        "brokered again, as the next attempt, while attempts remain: its pilot may still have it, though it "
+        "has not started"
+    ),
     "retry": "this attempt fails; while attempts remain the job is brokered again, as the next one",
     "fail": "given up, and whatever it held is taken from it",
+    "cancel": "cancelled at its site, and no longer counted as waiting (P4)",
 }
 
 
@@ -23,9 +28,10 @@ OUTCOMES: Mapping[Outcome, str] = {
 class Rule:
     """How long something may stay as it is, and what becomes of it then.
 
-    ``limit`` and ``high`` name constants of ``TimeoutConstants``, in s; ``high`` is the limit of jobs of high
-    priority, where it is shorter. ``clock`` tells what is measured: the time in the state, or the silence
-    of the pilot. ``idle_only`` holds ``high`` to queues that have not started anything for ``last_start``.
+    ``limit`` names a constant of ``TimeoutConstants``, in s, or ``max_pilot_waiting_hours``; ``high`` the
+    constant for jobs of high priority, where it is shorter. ``clock`` tells what is measured: the time in the
+    state, or the silence of the pilot. ``idle_only`` holds ``high`` to queues that have not started anything
+    for ``last_start``.
     """
 
     kind: Kind
@@ -37,13 +43,15 @@ class Rule:
     high: str = ""
     idle_only: bool = False
 
-    def seconds(self, constants: TimeoutConstants) -> float:
+    def seconds(self, federation: Federation) -> float:
         """The limit in s."""
-        return float(getattr(constants, self.limit))
+        if self.limit == "max_pilot_waiting_hours":
+            return federation.director.max_pilot_waiting_hours * 3600
+        return float(getattr(federation.timeouts, self.limit))
 
-    def seconds_high(self, constants: TimeoutConstants) -> float:
+    def seconds_high(self, federation: Federation) -> float:
         """The limit of jobs of high priority in s, where there is one."""
-        return float(getattr(constants, self.high))
+        return float(getattr(federation.timeouts, self.high))
 
 
 J, P = JobState, PilotState
@@ -81,6 +89,13 @@ RULES: tuple[Rule, ...] = (
     _silence("job", J.RUNNING, "retry", "its pilot is silent"),
     _silence("pilot", P.RUNNING, "fail", "lost"),
     Rule(kind="pilot", state=P.CREATED, limit="pilot_created", outcome="fail", text="never submitted"),
+    Rule(
+        kind="pilot",
+        state=P.SUBMITTED,
+        limit="max_pilot_waiting_hours",
+        outcome="cancel",
+        text="waited too long at its site",
+    ),
 )
 """Every time-out. Those of jobs, and of silent pilots, rest while the queue is paused or has
 ``disable_reassign``. That a pilot took its leave is no time-out: what it held is taken from it at once. One
@@ -95,3 +110,18 @@ JOB_RULES = tuple(rule for rule in RULES if rule.kind == "job" and rule.clock ==
 def resting_queues(federation: Federation) -> set[str]:
     """Queues at which no time-out holds: those that are paused, or have ``disable_reassign``."""
     return {queue.name for queue in federation.queues if queue.status == "paused" or queue.disable_reassign}
+
+
+def heartbeat_of(constants: TimeoutConstants, workflow: str) -> float:
+    """s of silence after which a pilot's job of a workflow is taken from it."""
+    return constants.heartbeat_by_workflow.get(workflow, constants.heartbeat)
+
+
+def shortest_heartbeat(constants: TimeoutConstants) -> float:
+    """The shortest of these, in s: pilots stop their payloads well before."""
+    return min((constants.heartbeat, *constants.heartbeat_by_workflow.values()))
+
+
+def longest_heartbeat(constants: TimeoutConstants) -> float:
+    """The longest of these, in s: after so much silence a pilot has no job left that is its own."""
+    return max((constants.heartbeat, *constants.heartbeat_by_workflow.values()))

@@ -18,9 +18,10 @@ _DELIVERED = (JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING, JobStat
 def receive(world: World, holding: tuple[Attempt, ...]) -> Decision:
     """What the reports of one pilot change; the call itself is its heartbeat.
 
-    Reports of attempts that are not this pilot's move nothing: :func:`stops` names them. An attempt that it
-    once said was starting or running, and neither holds nor reports, got lost there and fails; not within a
-    heartbeat of that, for a call that was held up on its way does not know of it yet.
+    Reports of attempts that are not this pilot's move nothing: :func:`stops` names them. An attempt that the
+    pilot neither holds nor reports got lost there: one that started fails, one that was only sent is brokered
+    again as the next attempt; not within a heartbeat of that, for a call that was held up on its way does not
+    know of it yet.
     """
     (pilot,) = world.pilots
     told = _Told(world, pilot)
@@ -111,7 +112,12 @@ class _Told:
         for attempt in sorted(self._jobs.keys() - named):
             job = self._jobs[attempt]
             grown = self._world.time - job.since > self._world.federation.loops.heartbeat
-            if job.state != JobState.SENT and grown:
+            if not grown:
+                continue
+            if job.state is JobState.SENT:
+                most = self._tasks[job.task].spec.max_attempts
+                self.moves.retake(job, job.state, most, "its pilot does not know of it")
+            else:
                 self._fail(job, "lost by its pilot", {})
 
     def _done(self, job: Job, report: Report) -> None:

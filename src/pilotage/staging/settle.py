@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pilotage.model.decision import Creation, Decision, Move, Value
-from pilotage.model.moves import FRESH, JobMoves
+from pilotage.model.moves import JobMoves
 from pilotage.model.paths import base_name, scratch_path
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.transfers import share_of, transfer_priority
@@ -125,12 +125,8 @@ def _stage_in(facts: _Facts, moves: JobMoves) -> None:
 
 def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
     """As the next attempt, though it has not started: what can be brought nowhere must end some time."""
-    cause = "inputs cannot be brought"
-    if job.attempt < facts.tasks[job.task].spec.max_attempts:
-        changes = {**FRESH, "error": error}
-        moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=changes, next_attempt=True)
-    else:
-        moves.add(job, job.state, JobState.FAILED, cause=cause, changes={"error": error})
+    most = facts.tasks[job.task].spec.max_attempts
+    moves.retake(job, job.state, most, "inputs cannot be brought", {"error": error})
 
 
 def _fail(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 from sqlalchemy import bindparam, func, not_, select
 
 from pilotage.model.counters import JOBS_BY_QUEUE
+from pilotage.model.rebrokerage import excess
 from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState, TransferState
-from pilotage.model.timeouts import JOB_RULES, resting_queues
+from pilotage.model.timeouts import JOB_RULES, resting_queues, shortest_heartbeat
 from pilotage.model.work import Job, Pilot
-from pilotage.model.world import QueueReport, World
+from pilotage.model.world import JobCount, QueueReport, World
 
 from .columns import is_state
 from .counters import counts
@@ -45,6 +46,10 @@ _FORGOTTEN = (
     .order_by(_j.since, _j.id)
     .limit(_LIMIT)
 )
+_WAITING_LONGEST = {
+    state: _DUE[state].where(_j.queue == bindparam("queue"), _j.share == bindparam("share"))
+    for state in UNSTARTED_JOBS
+}
 _WITH_JOBS = select(_j.pilot).where(is_state(jobs, *AT_A_PILOT)).distinct()
 _LOST = (
     select(*JOB_COLUMNS)
@@ -79,11 +84,13 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     by_id = {pilot.id: pilot for pilot in (*reader.live_pilots(), *held)}
     known = tuple(by_id[id_] for id_ in sorted(by_id))
     reports = reader.queue_reports()
+    counts = reader.job_counts()
     due = [
         *_late(reader, world, reports, limit),
         *_pending(reader, world, limit),
         *_lost(reader, world, known, limit),
         *_stranded(reader, world, limit),
+        *_too_many(reader, world, counts, limit),
     ]
     found = {job.id: job for job in due}
     jobs_ = tuple(found[id_] for id_ in sorted(found))
@@ -93,6 +100,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
         "pilots": known,
         "transfers": reader.transfers_in(TransferState.DELIVERING),
         "queue_reports": reports,
+        "job_counts": counts,
     }
 
 
@@ -107,11 +115,15 @@ def _late(reader: Reader, world: World, reports: Sequence[QueueReport], limit: i
     }
     found: list[Job] = []
     for rule in _RULES:
-        values = {"before": world.time - rule.seconds(timeouts), "resting": sorted(resting), "limit": limit}
+        values = {
+            "before": world.time - rule.seconds(world.federation),
+            "resting": sorted(resting),
+            "limit": limit,
+        }
         found += reader.jobs(_DUE[rule.state], **values)
         if rule.high:
             spared = resting | starting if rule.idle_only else resting
-            values |= {"before": world.time - rule.seconds_high(timeouts), "resting": sorted(spared)}
+            values |= {"before": world.time - rule.seconds_high(world.federation), "resting": sorted(spared)}
             found += reader.jobs(_URGENTLY_DUE[rule.state], **values)
     return found
 
@@ -124,7 +136,7 @@ def _pending(reader: Reader, world: World, limit: int) -> list[Job]:
 
 def _lost(reader: Reader, world: World, known: Sequence[Pilot], limit: int) -> tuple[Job, ...]:
     """Jobs at pilots that took their leave, or have gone silent."""
-    before = world.time - world.federation.timeouts.heartbeat
+    before = world.time - shortest_heartbeat(world.federation.timeouts)
     lost = sorted(
         pilot.id for pilot in known if pilot.state == PilotState.FINISHED or pilot.last_heard <= before
     )
@@ -138,3 +150,14 @@ def _stranded(reader: Reader, world: World, limit: int) -> list[Job]:
     if not gone:
         return []
     return [job for query in _STRANDED.values() for job in reader.jobs(query, queues=gone, limit=limit)]
+
+
+def _too_many(reader: Reader, world: World, counts: Sequence[JobCount], limit: int) -> list[Job]:
+    """The jobs that have waited longest where fast rebrokerage has something to move."""
+    before = world.time - world.federation.timeouts.fast_rebro_wait
+    found: list[Job] = []
+    for (queue, share), many in excess(world.federation, counts).items():
+        values = {"queue": queue, "share": share, "before": before, "limit": min(many, limit)}
+        for query in _WAITING_LONGEST.values():
+            found += reader.jobs(query, resting=[], **values)
+    return found

@@ -1,10 +1,20 @@
-"""Time-outs (rules T): what has waited too long, or whose pilot has gone silent, moves on."""
+"""Time-outs (rules T): move on what has waited too long, or whose pilot has gone silent."""
+
+from collections import defaultdict
 
 from pilotage.model.decision import Decision, Move, Value
 from pilotage.model.moves import FRESH, JobMoves
 from pilotage.model.priorities import HIGH_PRIORITY
+from pilotage.model.rebrokerage import excess
 from pilotage.model.states import UNSTARTED_JOBS, JobState, PilotState
-from pilotage.model.timeouts import RULES, Outcome, Rule, resting_queues
+from pilotage.model.timeouts import (
+    RULES,
+    Outcome,
+    Rule,
+    heartbeat_of,
+    longest_heartbeat,
+    resting_queues,
+)
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import World
 
@@ -12,7 +22,10 @@ _RULES = {(rule.kind, rule.state, rule.clock): rule for rule in RULES}
 
 
 def watch(world: World) -> Decision:
-    """Everything whose time is over. The world has every pilot that lives or holds a job of it."""
+    """End or broker again what is over its time, and what a queue has too much of (fast rebrokerage).
+
+    The world has every pilot that lives or holds a job of it.
+    """
     watchdog = _Watchdog(world)
     pilots = watchdog.pilots()
     return Decision(step="watch", time=world.time, seed=world.seed, changes=(*pilots, *watchdog.jobs()))
@@ -27,30 +40,51 @@ class _Watchdog:
         self._tasks = {task.id: task for task in world.tasks}
         self._last_start = {report.queue: report.last_start for report in world.queue_reports}
         self._queues = {queue.name for queue in world.federation.queues}
+        self._federation = world.federation
         self._constants = world.federation.timeouts
         self._resting = resting_queues(world.federation)
 
     def pilots(self) -> tuple[Move, ...]:
-        """Pilots that were never submitted, or are lost."""
+        """Pilots that were never submitted, wait too long, or are lost."""
         moves = []
         for rule in RULES:
             ids = tuple(sorted(pilot.id for pilot in self._pilots.values() if self._given_up(pilot, rule)))
             if ids:
-                moves.append(self._failed(ids, rule))
+                moves.append(self._ended(ids, rule))
         return tuple(moves)
 
     def jobs(self) -> tuple[Move, ...]:
         """Jobs that go back to the brokerage, at once or as another attempt."""
         moves = JobMoves()
+        stay: list[Job] = []
         for job in self._world.jobs:
             outcome, cause = self._over(job)
+            changes: dict[str, Value] = {"error": cause, "ended": self._world.time}
             if outcome == "retry":
-                changes: dict[str, Value] = {"error": cause, "ended": self._world.time}
                 moves.fail(job, job.state, self._tasks[job.task].spec.max_attempts, cause, changes)
-            elif outcome in ("rebroker", "retake"):
-                again = outcome == "retake"
-                moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH, next_attempt=again)
+            elif outcome == "retake":
+                moves.retake(job, job.state, self._tasks[job.task].spec.max_attempts, cause)
+            elif outcome == "rebroker":
+                moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH)
+            else:
+                stay.append(job)
+        for job in self._too_many(stay):
+            cause = "more wait here than its queue works off: fast rebrokerage"
+            moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH)
         return moves.gathered()
+
+    def _too_many(self, jobs: list[Job]) -> list[Job]:
+        """The oldest of the jobs that have not started, as many as their queue has too many of."""
+        before = self._world.time - self._constants.fast_rebro_wait
+        waiting: dict[tuple[str, str], list[Job]] = defaultdict(list)
+        for job in sorted(jobs, key=lambda job: (job.since, job.id)):
+            if job.state in UNSTARTED_JOBS and job.since <= before:
+                waiting[job.queue, job.share].append(job)
+        return [
+            job
+            for place, many in excess(self._federation, self._world.job_counts).items()
+            for job in waiting[place][:many]
+        ]
 
     def _over(self, job: Job) -> tuple[Outcome, str]:
         """What becomes of a job, and why; "none" while it may stay."""
@@ -64,8 +98,9 @@ class _Watchdog:
         if held and pilot is None:
             return held.outcome, "its pilot has ended"
         if job.queue not in self._resting:
-            if held and pilot and self._is_silent(pilot, held):
-                return held.outcome, f"{held.text} for longer than {held.seconds(self._constants):g} s"
+            silence = heartbeat_of(self._constants, self._tasks[job.task].spec.workflow)
+            if held and pilot and self._world.time - pilot.last_heard >= silence:
+                return held.outcome, f"{held.text} for longer than {silence:g} s"
             rule = _RULES.get(("job", job.state, "state"))
             if rule and self._world.time - job.since >= self._limit(job, rule):
                 return rule.outcome, f"{rule.text}: {job.state} for {self._limit(job, rule):g} s"
@@ -73,29 +108,29 @@ class _Watchdog:
 
     def _limit(self, job: Job, rule: Rule) -> float:
         """The limit of a job in s: the shorter one at high priority, where the rule has one that holds."""
-        limit = rule.seconds(self._constants)
+        limit = rule.seconds(self._federation)
         if not rule.high or job.priority < HIGH_PRIORITY:
             return limit
         started = self._last_start.get(job.queue)
         idle = started is None or self._world.time - started > self._constants.last_start
-        return min(limit, rule.seconds_high(self._constants)) if idle or not rule.idle_only else limit
+        return min(limit, rule.seconds_high(self._federation)) if idle or not rule.idle_only else limit
 
     def _given_up(self, pilot: Pilot, rule: Rule) -> bool:
         if rule.kind != "pilot" or rule.state != pilot.state:
             return False
         if rule.clock == "silence":
-            return pilot.queue not in self._resting and self._is_silent(pilot, rule)
-        return not pilot.reference and self._world.time - pilot.since >= rule.seconds(self._constants)
+            silent = self._world.time - pilot.last_heard >= longest_heartbeat(self._constants)
+            return silent and pilot.queue not in self._resting
+        if rule.outcome == "fail" and pilot.reference:
+            return False
+        return self._world.time - pilot.since >= rule.seconds(self._federation)
 
-    def _is_silent(self, pilot: Pilot, rule: Rule) -> bool:
-        return self._world.time - pilot.last_heard >= rule.seconds(self._constants)
-
-    def _failed(self, ids: tuple[int, ...], rule: Rule) -> Move:
+    def _ended(self, ids: tuple[int, ...], rule: Rule) -> Move:
         return Move(
             kind="pilot",
             ids=ids,
             source=rule.state,
-            target=PilotState.FAILED,
+            target=PilotState.CANCELLED if rule.outcome == "cancel" else PilotState.FAILED,
             cause=rule.text,
             changes={"error": rule.text, "ended": self._world.time},
         )

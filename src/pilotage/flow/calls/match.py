@@ -8,6 +8,7 @@ from pilotage.flow.matching import Matched
 from pilotage.flow.runtime import Runtime
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.paths import scratch_path
+from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import File, Job, JobKind, Task
 from pilotage.model.world import MatchRequest
 
@@ -34,7 +35,7 @@ def match(
 
 def lease(federation: Federation) -> float:
     """How long a pilot may run on without a report, in s: well below the time after which it is given up."""
-    return federation.timeouts.heartbeat * 0.6
+    return shortest_heartbeat(federation.timeouts) * 0.6
 
 
 def _answer(federation: Federation, works: tuple[Work, ...]) -> MatchAnswer:

@@ -89,6 +89,11 @@ STEP = Step(
     ),
     idle=_idle,
     wakes_on=frozenset(
-        {("job", JobState.ACTIVATED), ("pilot", PilotState.FINISHED), ("pilot", PilotState.FAILED)}
+        {
+            ("job", JobState.ACTIVATED),
+            ("pilot", PilotState.FINISHED),
+            ("pilot", PilotState.FAILED),
+            ("pilot", PilotState.CANCELLED),
+        }
     ),
 )

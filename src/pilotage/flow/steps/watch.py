@@ -1,11 +1,13 @@
 """Move on what has waited too long, or whose pilot has gone silent (rules T)."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.scratch import clear
 from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import LIVE_PILOTS, PilotState
 from pilotage.model.world import World
 from pilotage.watchdog import timeouts
@@ -13,6 +15,21 @@ from pilotage.watchdog import timeouts
 
 def _reads(runtime: Runtime, now: Pass) -> World:
     return runtime.store.snapshots.for_watch(now.time, now.seed, limit=now.batch)
+
+
+def _act(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
+    """Remove what dead attempts left, and end given up pilots at their sites: they may still start there."""
+    clear(runtime, world, decision, committed)
+    queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
+    pilots = {pilot.id: pilot for pilot in world.pilots}
+    ended: dict[str, list[str]] = defaultdict(list)
+    for change, ids in zip(decision.changes, committed.accepted, strict=True):
+        if isinstance(change, Move) and change.kind == "pilot":
+            for pilot in (pilots[id_] for id_ in ids):
+                if pilot.reference and pilot.queue in queues:
+                    ended[pilot.queue].append(pilot.reference)
+    for name, references in ended.items():
+        runtime.elements.cancel(queues[name], references)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -28,7 +45,7 @@ STEP = Step(
     place=8,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
     reads=_reads,
-    phases=always(Phase(actor="watch", decide=timeouts.watch, act=clear)),
+    phases=always(Phase(actor="watch", decide=timeouts.watch, act=_act)),
     idle=_idle,
     wakes_on=frozenset({("pilot", PilotState.FINISHED), ("pilot", PilotState.FAILED)}),
 )
