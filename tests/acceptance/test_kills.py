@@ -47,7 +47,11 @@ QUEUE = """
   - name: {site}-queue
     site: {site}
     storage: {site}-disk
-    computing_element: {{ max_pilots: 2, pilot_slots: 2, options: {{ directory: "{pilots}" }} }}
+    computing_element:
+      max_pilots: 2
+      pilot_slots: 2
+      writable_paths: ["{ledger}"]
+      options: {{ directory: "{pilots}" }}
 """
 
 PAYLOAD = """
@@ -121,7 +125,10 @@ def _house(place: Path, store: str, port: int) -> House:
     for name in ("home", "pilots", "ledger", "storages/north", "storages/east", "storages/west"):
         (place / name).mkdir(parents=True)
     federation = place / "federation.yaml"
-    queues = "".join(QUEUE.format(site=site, pilots=place / "pilots") for site in ("north", "east", "west"))
+    queues = "".join(
+        QUEUE.format(site=site, pilots=place / "pilots", ledger=place / "ledger")
+        for site in ("north", "east", "west")
+    )
     federation.write_text(FEDERATION.format(storages=place / "storages", queues=queues))
     rest = "split,broker,lift,provision,finish,watch"
     parts = {"server": (str(federation), "--only", rest), "loop": ("--no-api", "--only", "stage")}

@@ -25,6 +25,7 @@ from pilotage.model import paths
 from pilotage.model.work import FileName
 
 from .fake_pilot_server import TOKEN, FakeServer, wait_for
+from .processes import outside
 
 pytestmark = pytest.mark.slow
 
@@ -57,9 +58,14 @@ class Site:
         return self.root / "pilot"
 
     @property
+    def shared(self) -> Path:
+        """A folder of the site that payloads may write to."""
+        return self.root / "shared"
+
+    @property
     def mark(self) -> Path:
         """Where a payload leaves its pid, outside its directory."""
-        return self.root / "mark"
+        return self.shared / "mark"
 
     def scratch(self, attempt: str = "1.1") -> Path:
         return self.storage / ".scratch/house" / attempt
@@ -81,6 +87,7 @@ class Site:
             "outputs": [],
             "storage_url": f"file://{self.storage}",
             "storage_options": {},
+            "writable": [str(self.shared)],
             "jobs": [order(first + n, inputs=inputs) for n in range(jobs)],
         } | more
 
@@ -110,13 +117,14 @@ class Site:
     def payload(self) -> psutil.Process:
         """The payload that left its pid."""
         wait_for(lambda: self.mark.exists() and self.mark.read_text(), "a payload runs")
-        return psutil.Process(int(self.mark.read_text()))
+        return outside(int(self.mark.read_text()), MARK=str(self.mark))
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     (tmp_path / "storage/data").mkdir(parents=True)
     (tmp_path / "storage/data/hello.txt").write_text("hello")
+    (tmp_path / "shared").mkdir()
     with FakeServer().serving() as server:
         yield Site(tmp_path, server)
 
@@ -228,7 +236,7 @@ def test_payload_files_stay_in_their_directory(site: Site) -> None:
 
 
 def test_outputs_stay_in_their_directory(site: Site) -> None:
-    site.server.works = [[site.work("touch", "../evil", outputs=["../evil"])]]
+    site.server.works = [[site.work("true", outputs=["../evil"])]]
     site.run()
     assert site.server.last().error.startswith("output '../evil': not a legal file name")
 
@@ -262,7 +270,9 @@ def test_empty_payloads_succeed_in_bulk_without_process_or_directory(site: Site)
 
 def test_payloads_run_side_by_side_and_only_what_is_free_is_asked_for(site: Site) -> None:
     """Each payload waits for the other: neither ends unless both run."""
-    both = sh(f"cd {site.root}; touch $PILOTAGE_JOB; until [ -e 1 -a -e 2 ]; do sleep 0.02; done; sleep 0.3")
+    both = sh(
+        f"cd {site.shared}; touch $PILOTAGE_JOB; until [ -e 1 -a -e 2 ]; do sleep 0.02; done; sleep 0.3"
+    )
     site.server.works = [[site.work(*both, jobs=2, memory=100)]]
     site.run("--slots", "3", "--cores", "3", "--memory", "1000")
     assert [site.server.last(job).state for job in (1, 2)] == ["done", "done"]
@@ -316,6 +326,7 @@ def test_a_hanging_agent_is_fenced_by_its_supervisors(site: Site) -> None:
 def test_without_the_server_payloads_live_no_longer_than_the_lease(tmp_path: Path) -> None:
     server = FakeServer(lease=3, idle=2)
     site = Site(tmp_path, server)
+    site.shared.mkdir()
     with ExitStack() as later:
         with server.serving():
             server.works = [[site.work("python3", "-c", HANG)]]
@@ -331,6 +342,7 @@ def test_without_the_server_payloads_live_no_longer_than_the_lease(tmp_path: Pat
 def test_a_pilot_whose_server_does_not_come_back_ends(tmp_path: Path) -> None:
     server = FakeServer(lease=1)
     site = Site(tmp_path, server)
+    site.shared.mkdir()
     with ExitStack() as later:
         with server.serving():
             server.works = [[site.work("python3", "-c", HANG)]]
@@ -428,7 +440,7 @@ def test_a_payload_that_kills_its_supervisor_gains_nothing(site: Site) -> None:
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(60)
     """
-    site.server.works = [[site.work("python3", "-c", textwrap.dedent(text))]]
+    site.server.works = [[site.work("python3", "-c", textwrap.dedent(text), contained=False)]]
     assert site.run() == 0
     assert site.server.last().error == "supervisor killed; its payload was killed with it"
     assert not psutil.pid_exists(int(site.mark.read_text()))

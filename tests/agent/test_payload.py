@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,8 +16,10 @@ import pytest
 
 from pilotage.agent.payload import Ended, Order, Payload
 from pilotage.agent.system import now
+from pilotage.agent.view import Site, view
 
 from .fake_pilot_server import wait_for
+from .processes import of_environment
 
 pytestmark = pytest.mark.slow
 
@@ -40,9 +43,21 @@ DAEMON = """
 """
 
 
+WAY = ["none"]
+
+
+@pytest.fixture(params=["none", "bubblewrap", "namespaces", "landlock"], autouse=True)
+def way(request: pytest.FixtureRequest) -> str:
+    """All that holds of a payload holds however it is contained."""
+    WAY[0] = request.param
+    return WAY[0]
+
+
 def order(directory: Path, *command: str, **limits: float) -> Order:
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(directory)}
-    return Order(command=command, environment=environment, directory=directory, **limits)  # type: ignore[arg-type]
+    (directory / "tmp").mkdir(exist_ok=True)
+    seen = view(WAY[0], shutil.which("bwrap") or "", directory, Site())
+    return Order(command=command, environment=environment, directory=directory, view=seen, **limits)  # type: ignore[arg-type]
 
 
 def python(text: str) -> tuple[str, ...]:
@@ -72,8 +87,7 @@ def run_and(
 
 
 def is_gone(directory: Path) -> bool:
-    pid = int((directory / "pid.ready").read_text())
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return not of_environment(HOME=str(directory))
 
 
 def test_a_payload_that_ends_well_has_no_error_and_is_measured(tmp_path: Path) -> None:

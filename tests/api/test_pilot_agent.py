@@ -1,8 +1,12 @@
 """A pilot's way through the API: match, report, end."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
+
+from pilotage.model.federation import ComputingElement
 
 from .conftest import House, Submit
 
@@ -34,11 +38,60 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "workdir": 0,
         "outputs": ["out.txt"],
         "storage_options": {},
+        "contained": True,
+        "readable": [],
+        "writable": [],
         "jobs": [
             {"job": job, "attempt": 1, "scratch": f".scratch/small/{job}.1", "inputs": []} for job in jobs
         ],
     }
     assert pilot.post("/pilot/match", json=OFFER).json()["works"] == []
+
+
+def at_north(house: House, **element: Any) -> None:
+    """Put a federation in force whose first queue has this computing element."""
+    known = house.store.federation()
+    queue = replace(known.queues[0], computing_element=ComputingElement(**element))
+    house.store.save_federation(replace(known, queues=(queue, *known.queues[1:])), "test")
+
+
+@pytest.mark.parametrize("told", [{"containment": "landlock-files"}, {"containment": "none"}, {}])
+def test_a_queue_that_insists_on_contained_payloads_refuses_pilots_without(
+    house: House, submit: Submit, told: dict[str, str]
+) -> None:
+    at_north(house, containment="required")
+    (job,) = house.activate(submit())
+    id_, pilot = house.pilot()
+    pilot.post("/pilot/report", json={})
+    answer = pilot.post("/pilot/match", json=OFFER | told)
+    assert answer.status_code == 403
+    assert "queue north-queue insists on contained payloads, and this pilot " in answer.json()["detail"]
+    (refused,) = house.store.queries.pilots(None, None, 10)
+    assert (refused.id, refused.state, refused.heartbeat) == (id_, "failed", None)
+    assert refused.error == answer.json()["detail"]
+    assert house.job(job).state == "activated"
+
+
+@pytest.mark.parametrize(
+    ("element", "shown", "contained"),
+    [
+        ({"containment": "required"}, "namespaces", True),
+        ({"readable_paths": ("/software",), "writable_paths": ("/scratch",)}, "namespaces", True),
+        ({"containment": "off"}, "off", False),
+    ],
+)
+def test_operators_see_how_each_pilot_contains_payloads(
+    house: House, submit: Submit, operator: TestClient, element: dict[str, Any], shown: str, contained: bool
+) -> None:
+    at_north(house, **element)
+    house.activate(submit())
+    _, pilot = house.pilot()
+    (work,) = pilot.post("/pilot/match", json=OFFER | {"containment": "namespaces"}).json()["works"]
+    assert work["contained"] is contained
+    assert work["readable"] == [*element.get("readable_paths", ())]
+    assert work["writable"] == [*element.get("writable_paths", ())]
+    (seen,) = operator.get("/pilots").json()["pilots"]
+    assert seen["containment"] == shown
 
 
 def test_no_more_jobs_are_handed_out_than_asked_for(house: House, submit: Submit) -> None:

@@ -334,12 +334,13 @@ def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: Fak
         "reference": "4711",
         "matched": 3,
         "heartbeat": time.time() - 5,
+        "containment": "bubblewrap",
         "created": time.time() - 90_000,
         "error": "",
     }
     server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot]}
     result = pilotage("pilots", "--state", "running", "--queue", "short", "--limit", 9)
-    assert "7 short running generic 4711 3 5 s 1 d" in " ".join(result.stdout.split())
+    assert "7 short running generic 4711 3 5 s bubblewrap 1 d" in " ".join(result.stdout.split())
 
 
 def test_transfers_are_shown(pilotage: Pilotage, server: FakeServer) -> None:

@@ -146,11 +146,13 @@ def test_what_cannot_be_known_here_is_unknown(element: Process, pilot: str) -> N
 
 
 def test_cancel_kills_the_whole_tree(server: FakeServer, element: Process, tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
+    mark = tmp_path / "shared/mark"
+    mark.parent.mkdir()
     work = {
         "task": 1,
         "command": ["setsid", "python3", "-c", HANG.format(mark=str(mark))],
         "storage_url": f"file://{tmp_path}",
+        "writable": [str(mark.parent)],
         "jobs": [{"job": 1, "attempt": 1, "scratch": ".scratch/here/1.1", "inputs": []}],
     }
     server.works = [[work]]
@@ -159,7 +161,7 @@ def test_cancel_kills_the_whole_tree(server: FakeServer, element: Process, tmp_p
     tree = [process(reference), *process(reference).children(recursive=True)]
     element.cancel([reference])
     assert [member for member in tree if member.is_running()] == []
-    assert len(tree) == 3
+    assert len(tree) >= 3
     assert states(element, reference) == ["ended"]
     assert server.ended == ["pilot stopped by signal 15 (SIGTERM)"]
     element.cancel([reference])

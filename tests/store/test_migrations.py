@@ -14,7 +14,13 @@ from pilotage.store.engine import Database
 from pilotage.store.records import metadata
 
 CATALOGUE = {
-    "sqlite": "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'index')",
+    # Not the text of a table, to which a migration appends: its columns.
+    "sqlite": """
+        SELECT name, sql FROM sqlite_master WHERE type = 'index'
+        UNION ALL SELECT tables.name || '.' || columns.name,
+          printf('%s %s %s %s %s', columns.type, "notnull", dflt_value, pk, cid)
+          FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns WHERE tables.type = 'table'
+    """,
     "postgresql": """
         SELECT tablename || '.' || indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
         UNION ALL SELECT table_name || '.' || column_name,

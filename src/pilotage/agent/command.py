@@ -37,6 +37,7 @@ def parser() -> argparse.ArgumentParser:
         "--directory", type=Path, default=Path(), help="where the jobs' directories are made"
     )
     options.add_argument("--keep", action="store_true", help="keep the jobs' directories")
+    options.add_argument("--hide", action="append", default=[], help="a folder that no payload sees")
     options.add_argument(
         "--token-file", type=Path, help="file to read the token from, instead of standard input"
     )
@@ -81,6 +82,7 @@ def main() -> None:
         slots=options.slots,
         directory=place,
         keep=options.keep,
+        hidden=tuple(options.hide),
     )
     ended_well = False
     try:

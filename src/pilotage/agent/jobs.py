@@ -15,7 +15,9 @@ from . import transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError
 from .client import Client, GivenUpError, Pause, RefusedError, UnreachableError
 from .payload import OVERDUE, Ended, Order, Payload, sweep
+from .proof import Containment
 from .system import now
+from .view import UNCONTAINED, Site, View, view
 from .wire import Output, Pair, Report
 
 log = logging.getLogger(__name__)
@@ -31,7 +33,7 @@ class Resources:
     """A pilot's share of its machine: ``slots`` payloads side by side, ``cores`` and ``memory`` for all.
 
     Memory is in MB (0: no limit), ``walltime`` in s. Jobs' directories are made in ``directory``; ``keep``
-    leaves them there.
+    leaves them there. No payload sees what lies in the folders of ``hidden``.
     """
 
     cores: int = 1
@@ -40,6 +42,7 @@ class Resources:
     slots: int = 1
     directory: Path = Path()
     keep: bool = False
+    hidden: tuple[str, ...] = ()
 
 
 class Pilot(Protocol):
@@ -47,6 +50,8 @@ class Pilot(Protocol):
 
     ending: str
     """Why it ends; empty as long as it does not."""
+    containment: Containment
+    """How payloads are contained."""
 
     @property
     def lease_end(self) -> float:
@@ -182,6 +187,7 @@ class Jobs:
 
     async def _run_payload(self, held: Held) -> Ended:
         work, place = held.attempt.work, self._place(held)
+        seen = await self._in_thread(self._view, held)
         order = Order(
             command=work.command,
             environment=workdir.environment(held.attempt, place),
@@ -190,6 +196,7 @@ class Jobs:
             memory=work.memory_limit,
             workdir=work.workdir,
             keep=self._resources.keep,
+            view=seen,
         )
         held.payload = payload = Payload(order, self._pilot.lease_end)
         self._pilot.say(Report(*held.attempt.pair, "running"))
@@ -200,6 +207,14 @@ class Jobs:
         if not ended.error:
             return ended
         return replace(ended, error=f"{ended.error}\n{workdir.stderr_tail(place)}".strip())
+
+    def _view(self, held: Held) -> View:
+        work, found = held.attempt.work, self._pilot.containment
+        if not work.contained:
+            return UNCONTAINED
+        hidden = (*self._resources.hidden, str(self._resources.directory))
+        site = Site(work.readable, work.writable, hidden)
+        return view(found.way, found.bubblewrap, self._place(held), site)
 
     async def _store(self, held: Held) -> list[Output]:
         attempt, place = held.attempt, self._place(held)

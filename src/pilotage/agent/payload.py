@@ -19,26 +19,30 @@ from pathlib import Path
 from typing import Any
 
 from .system import MEGABYTE, descendants, kill, now
+from .view import UNCONTAINED, View
 
 log = logging.getLogger(__name__)
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before it is killed itself."""
-_MODULES = ("system", "supervisor")
+_MODULES = ("system", "landlock", "namespaces", "containment", "supervisor")
 """Modules that a supervisor consists of, each after those that it imports."""
 _BOOT = """\
 import marshal, os, sys
 def read(size):
     data = b""
     while len(data) < size:
-        data += os.read(0, size - len(data)) or sys.exit("the agent is gone")
+        data += os.read(pipe, size - len(data)) or sys.exit("the agent is gone")
     return data
-sys.modules["agent"] = type(sys)("agent")
+pipe = int(sys.argv[1])
+package = sys.modules["agent"] = type(sys)("agent")
 for name, code in marshal.loads(read(int(read(8)))):
     module = sys.modules["agent." + name] = type(sys)("agent." + name)
     module.__package__ = "agent"
+    setattr(package, name, module)
     exec(code, module.__dict__)
-module.main()
+sys.modules["agent." + sys.argv[2]].main(pipe, sys.argv[3])
 """
+_PYTHON = (sys.executable, "-I", "-S", "-c", _BOOT)
 
 
 @cache
@@ -91,6 +95,7 @@ class Order:
     memory: float = 0
     workdir: float = 0
     keep: bool = False
+    view: View = UNCONTAINED
 
     def document(self, lease_end: float) -> bytes:
         """The order as the supervisor reads it."""
@@ -104,8 +109,21 @@ class Order:
                 "workdir": int(self.workdir * MEGABYTE),
                 "lease_end": lease_end,
                 "keep": self.keep,
+                "containment": self._containment(),
             }
         )
+
+    def _containment(self) -> dict[str, Any]:
+        view = self.view
+        with_program = view.way == "bubblewrap"
+        return {
+            "way": view.way,
+            "binds": tuple((bind.source, bind.target, bind.writable) for bind in view.binds),
+            "links": tuple(view.links),
+            "bubblewrap": view.bubblewrap,
+            "python": _PYTHON if with_program else (),
+            "program": _program() if with_program else b"",
+        }
 
 
 class Payload:
@@ -119,7 +137,7 @@ class Payload:
         self._stop_reason = ""
         self._stop_by = float("inf")
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BOOT, f"supervisor of {order.directory.name}"],
+            [*_PYTHON, "0", "supervisor", order.directory.name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={},
@@ -204,19 +222,27 @@ class Payload:
             max_workdir=round(result["disk"] / MEGABYTE, 3),
         )
 
-    def _error(self, cause: str, value: float, status: int | None) -> str:
+    def _error(self, cause: str, value: Any, status: int | None) -> str:
+        if cause in ("not contained", "not started"):
+            return _start_error(cause, value, self.order)
         order, megabytes = self.order, value / MEGABYTE
         exited = "" if status is None else _exit_error(os.waitstatus_to_exitcode(status))
-        return {
+        told: dict[str, str] = {
             "ended": exited,
             "stopped": self._stop_reason,
-            "not started": f"command {order.command[0]!r} cannot be started: {os.strerror(int(value))}",
             "lease": "stopped by its pilot: no contact with the server for longer than the lease",
             "walltime": f"walltime exceeded: {value:.0f} s of {order.walltime:.0f}",
             "memory": f"memory exceeded: {megabytes:.0f} MB of {order.memory:.0f}",
             "work directory": f"work directory exceeded: {megabytes:.0f} MB of {order.workdir:.0f}",
             "processes": exited or f"left processes behind: {value:.0f}; they were killed",
-        }[cause]
+        }
+        return told[cause]
+
+
+def _start_error(cause: str, value: Any, order: Order) -> str:
+    if cause == "not contained":
+        return f"payload cannot be contained by {order.view.way}: {value}"
+    return f"command {order.command[0]!r} cannot be started: {os.strerror(value)}"
 
 
 def _exit_error(code: int) -> str:

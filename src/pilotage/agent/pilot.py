@@ -11,6 +11,7 @@ from math import inf
 from .attempt import Attempt
 from .client import Client, GivenUpError, Pause, RefusedError, UnreachableError
 from .jobs import Jobs, Resources
+from .proof import Containment, prove
 from .system import now
 from .wire import Offer, Report
 
@@ -35,6 +36,7 @@ class Pilot:
 
     def __init__(self, resources: Resources, client: Client) -> None:
         self.ending = ""
+        self.containment = Containment()
         self._resources, self._client = resources, client
         self._born = self._contact = self._report_at = self._busy_at = now()
         self._jobs = Jobs(self, resources, client)
@@ -49,10 +51,11 @@ class Pilot:
         for number in (signal.SIGTERM, signal.SIGINT):
             reason = f"pilot stopped by signal {number} ({signal.Signals(number).name})"
             asyncio.get_running_loop().add_signal_handler(number, self._end, reason)
+        proof = asyncio.create_task(prove(self._resources.directory, self._resources.hidden))
         try:
             while not self._is_over():
                 self._woken.clear()
-                await self._converse()
+                await self._converse(proof)
                 self._look_at_the_time()
                 await self._rest()
             await self._jobs.drop_all(self.ending)
@@ -131,13 +134,14 @@ class Pilot:
 
     # The conversation with the server
 
-    async def _converse(self) -> None:
+    async def _converse(self, proof: asyncio.Task[Containment]) -> None:
         if now() < self._talk.until:
             return
         try:
             if self._report_at <= now():
                 await self._report()
             if self._has_room() and self._ask.until <= now():
+                self.containment = await proof
                 await self._match()
         except UnreachableError as error:
             log.warning("%s; trying again in %.1f s", error, self._talk.failed())
@@ -185,7 +189,7 @@ class Pilot:
     def _offer(self) -> Offer:
         """The cores, memory (0 where there is no limit to it), time and slots that no attempt takes."""
         cores, memory, slots = self._free()
-        return Offer(cores, memory, round(self._time_left(), 1), slots)
+        return Offer(cores, memory, round(self._time_left(), 1), slots, self.containment.name)
 
     def _free(self) -> tuple[int, float, int]:
         taken = [held.attempt for held in self._jobs.working]

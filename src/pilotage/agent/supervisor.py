@@ -12,7 +12,6 @@ Standard output: :meth:`Supervisor.result` as a Python literal.
 
 from __future__ import annotations
 
-import errno
 import marshal
 import os
 import select
@@ -20,16 +19,8 @@ import signal
 import sys
 import time
 
-from .system import (
-    descendants,
-    die_with_parent,
-    disk_usage,
-    guard,
-    kill,
-    now,
-    proportional,
-    resident,
-)
+from .containment import WITH_INIT, launch
+from .system import Deadline, descendants, disk_usage, guard, kill, now, proportional, resident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +29,8 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 0.5
 LEFT_BEHIND_GRACE = 1.0
+FENCE_DELAY = 1.0
+"""Seconds after the lease's end at which the kernel kills a supervisor that has not acted itself."""
 
 
 class Control:
@@ -62,14 +55,16 @@ class Control:
             data += part
         return data
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a child ends, the agent sends something, or the time is over."""
+    def wait(self, seconds: float, other: int) -> list[int]:
+        """Wait until a child ends, the agent or ``other`` sends something, or the time is over."""
         heard = [self._wake] if self.stopped else [self._wake, self._descriptor]
+        heard += [other] if other >= 0 else []
         ready = select.select(heard, [], [], max(0.0, seconds))[0]
         if self._wake in ready:
             os.read(self._wake, 4096)
         if self._descriptor in ready:
             self._hear()
+        return ready
 
     def _hear(self) -> None:
         data = os.read(self._descriptor, 65536)
@@ -93,7 +88,11 @@ class Supervisor:
         self.status: int | None = None
         self.cpu = 0.0
         self.max_rss = 0
-        self._process = 0
+        self._process, self._heard = 0, -1
+        self._begun, self._rest = False, b""
+        self._failure: tuple[str, float | str] = "", 0
+        self._has_init = self.order["containment"]["way"] in WITH_INIT
+        self._deadline = Deadline()
         self._look_at_disk = 0.0
         self._disk_at_start = self.max_disk = 0
         self._disk_at_start = self._disk_used()
@@ -103,18 +102,20 @@ class Supervisor:
         """Run it to its end. The causes are those of :meth:`result`."""
         if now() >= self.control.lease_end:
             return self.result("lease", 0.0)
-        failure = self._start()
-        if failure:
-            return self.result("not started", failure)
+        if not self._start():
+            self._kill_all()
+            self.status = None
+            return self.result(*self._failure)
         cause, value = self._watch()
         self._kill_all()
         if cause == "ended" and (used := self._disk_used()) > self.order["workdir"] > 0:
             cause, value = "work directory", used
         return self.result(cause, value)
 
-    def result(self, cause: str, value: float) -> dict[str, Any]:
-        """``cause`` is ended, not started (``value`` an errno), stopped, lease, walltime (s), memory (bytes),
-        work directory (bytes) or processes (how many); ``status`` as of wait(2); CPU and wall time in s."""
+    def result(self, cause: str, value: float | str) -> dict[str, Any]:
+        """``cause`` is ended, not started (``value`` an errno), not contained (a text), stopped, lease,
+        walltime (s), memory (bytes), work directory (bytes) or processes (how many); ``status`` as of
+        wait(2); CPU and wall time in s."""
         return {
             "cause": cause,
             "value": value,
@@ -125,52 +126,62 @@ class Supervisor:
             "disk": self.max_disk,
         }
 
-    def _start(self) -> int:
-        """Fork and execute. Returns an errno where that failed, else 0."""
-        heard, told = os.pipe2(os.O_CLOEXEC)
+    def _start(self) -> bool:
+        """Fork and execute. False where that failed."""
+        self._heard, told = os.pipe2(os.O_CLOEXEC)
         supervisor = os.getpid()
         self._process = os.fork()
         if self._process == 0:
-            try:
-                self._become(supervisor)
-            except OSError as error:
-                os.write(told, str(error.errno or errno.EINVAL).encode())
-            except (ValueError, TypeError):
-                os.write(told, str(errno.EINVAL).encode())
-            finally:
-                os._exit(127)
+            launch(self.order, supervisor, told)
         os.close(told)
-        failure = int(os.read(heard, 16) or 0)
-        os.close(heard)
-        return failure
+        while not self._begun and self._heard >= 0:
+            self._listen()
+        return self._begun
 
-    def _become(self, supervisor: int) -> None:
-        os.setsid()
-        die_with_parent(supervisor)
-        signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(number, signal.SIG_DFL)
-        os.chdir(self.order["directory"])
-        create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(os.open("stdout", create, 0o644), 1)
-        os.dup2(os.open("stderr", create, 0o644), 2)
-        command = self.order["command"]
-        os.execvpe(command[0], command, self.order["environment"])
+    def _listen(self) -> None:
+        """Take in what the payload's start, or its init, tells; see :mod:`containment`."""
+        data = os.read(self._heard, 4096)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            word, _, value = line.decode(errors="replace").partition(" ")
+            if word == "started":
+                self._begun = True
+            elif word == "ended":
+                self.status = int(value)
+            else:
+                self._failure = ("not started", int(value)) if word == "error" else ("not contained", value)
+        if not data:
+            os.close(self._heard)
+            self._heard = -1
+            # A payload without an init closes its end by executing its command.
+            self._begun = self._begun or not (self._has_init or self._failure[0])
+
+    def _processes(self) -> list[int]:
+        """The payload's processes, without its init and that one's parent."""
+        found = descendants(os.getpid())
+        if not self._has_init:
+            return found
+        first = descendants(self._process)[:1]
+        return [process for process in found if process not in (self._process, *first)]
 
     def _watch(self) -> tuple[str, float]:
         """Wait until the payload has ended or must end: the cause, and the number that decided."""
         while self.status is None:
-            self.control.wait(min(LOOK_EVERY, self.control.lease_end - now()))
+            self._deadline.set(self.control.lease_end + FENCE_DELAY)
+            self._wait(min(LOOK_EVERY, self.control.lease_end - now()))
             self._reap()
             reason = next(self._reasons_to_kill(), None)
             if self.status is None and reason:
                 return reason
         until = now() + LEFT_BEHIND_GRACE
         while self._reap() and now() < until and not self.control.stopped:
-            self.control.wait(until - now())
-        left = len(descendants(os.getpid()))
+            self._wait(until - now())
+        left = len(self._processes())
         return ("processes", left) if left else ("ended", 0.0)
+
+    def _wait(self, seconds: float) -> None:
+        if self._heard in self.control.wait(seconds, self._heard):
+            self._listen()
 
     def _reasons_to_kill(self) -> Iterator[tuple[str, float]]:
         order, wall, memory = self.order, now() - self.started, self._memory()
@@ -189,7 +200,7 @@ class Supervisor:
 
     def _memory(self) -> int:
         """Bytes of all processes together; pages that they share are counted once where that matters."""
-        processes = descendants(os.getpid())
+        processes = self._processes()
         memory = sum(map(resident, processes))
         if (len(processes) > 1 and memory > self.max_rss) or 0 < self.order["memory"] < memory:
             memory = sum(map(proportional, processes))
@@ -216,10 +227,17 @@ class Supervisor:
             self.cpu += usage.ru_utime + usage.ru_stime
             self.max_rss = max(self.max_rss, usage.ru_maxrss * 1024)
             if process == self._process:
-                self.status = status
+                self._take_last_words()
+                self.status = status if self.status is None else self.status
+
+    def _take_last_words(self) -> None:
+        """Read what an init told before it ended; without a word, its own end counts as the payload's."""
+        while self._has_init and self._heard >= 0:
+            self._listen()
 
     def _kill_all(self) -> None:
         """Return only when nothing is left; a process that forks while it is killed is met again."""
+        self._deadline.clear()
         pause = 0.001
         while self._reap():
             for process in descendants(os.getpid()):
@@ -228,11 +246,11 @@ class Supervisor:
             pause = min(0.1, pause * 1.1)
 
 
-def main() -> None:
+def main(descriptor: int, _name: str) -> None:
     """Take an order, run the payload, tell how it ended; clean up for an agent that is gone."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     guard()
-    control = Control(0)
+    control = Control(descriptor)
     result = repr(Supervisor(control).run())
     try:
         os.write(1, result.encode())

@@ -9,12 +9,32 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import struct
 import time
 
+_SIGEV_SIGNAL, _TIMER_ABSTIME = 0, 1
 MEGABYTE = 1_000_000
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = (
+    1,
+    4,
+    24,
+    36,
+    38,
+)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(name: str, *arguments: object) -> int:
+    """Call a function of the C library. Raises OSError where it fails."""
+    function = getattr(_libc, name)
+    function.restype = ctypes.c_long
+    # Integers are long for the C library's variadic functions; what is shorter is sign-extended all the same.
+    result: int = function(*(ctypes.c_long(one) if isinstance(one, int) else one for one in arguments))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+    return result
 
 
 def now() -> float:
@@ -24,20 +44,44 @@ def now() -> float:
 
 def prctl(option: int, value: int) -> None:
     """Set a property of this process. Raises OSError."""
-    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"prctl({option}): {os.strerror(code)}")
+    call("prctl", option, value, 0, 0, 0)
+
+
+class Deadline:
+    """A moment at which the kernel kills this process, also while it is stopped and cannot act itself."""
+
+    def __init__(self) -> None:
+        self._library = _libc if hasattr(_libc, "timer_create") else ctypes.CDLL("librt.so.1", use_errno=True)
+        event = struct.pack("Qii48x", 0, signal.SIGKILL, _SIGEV_SIGNAL)
+        self._timer = ctypes.c_void_p()
+        if self._library.timer_create(time.CLOCK_BOOTTIME, event, ctypes.byref(self._timer)):
+            raise OSError(ctypes.get_errno(), "timer_create")
+        self._moment = 0.0
+
+    def set(self, moment: float) -> None:
+        """Be killed then, by the clock :func:`now`."""
+        if moment != self._moment:
+            self._arm(max(moment, 1.0))
+            self._moment = moment
+
+    def clear(self) -> None:
+        """Not be killed."""
+        self._arm(0.0)
+
+    def _arm(self, moment: float) -> None:
+        setting = struct.pack("qqqq", 0, 0, int(moment), int(moment % 1 * 1e9))
+        self._library.timer_settime(self._timer, _TIMER_ABSTIME, setting, None)
 
 
 def guard() -> None:
     """Adopt orphaned descendants, and close memory and environment to other processes of the same user."""
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    prctl(_PR_SET_DUMPABLE, 0)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_DUMPABLE, 0)
 
 
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process as soon as its parent dies; exit where that has happened already."""
-    prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(127)
 

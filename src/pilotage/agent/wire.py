@@ -24,12 +24,16 @@ class WireError(ValueError):
 
 @dataclass(frozen=True)
 class Offer:
-    """A request for jobs: free cores, memory in MB (0: no limit) and walltime in s; most jobs to take."""
+    """A request for jobs: free cores, memory in MB (0: no limit) and walltime in s; most jobs to take.
+
+    ``containment`` names the way in which payloads are kept from everything that is not their own.
+    """
 
     cores: int
     memory: float
     walltime: float
     max_jobs: int
+    containment: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,8 @@ class Work:
     """Like jobs of one task. An empty command is a job that has succeeded already.
 
     ``memory`` is the MB that a job is expected to need. Limits on its payload, 0 for none: ``memory_limit``
-    and ``workdir`` (what it adds to its directory) in MB, ``walltime`` in s.
+    and ``workdir`` (what it adds to its directory) in MB, ``walltime`` in s. Where it is ``contained``, it
+    sees its directory, the system, and the paths in ``readable`` and ``writable``.
     """
 
     task: int
@@ -72,6 +77,9 @@ class Work:
     outputs: tuple[str, ...] = ()
     storage_url: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict)
+    contained: bool = True
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
     jobs: tuple[JobOrder, ...] = ()
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from pilotage.agent.wire import MatchAnswer, PayloadFiles, Stops
 from pilotage.flow.calls import match, pilot_end, report
+from pilotage.flow.errors import PilotRefused
 from pilotage.model.work import Count, Megabytes, Seconds
 from pilotage.model.world import Report
 
@@ -25,12 +26,16 @@ Batch = Annotated[int, Field(ge=1, le=10_000)]
 
 
 class Offer(BaseModel, extra="forbid"):
-    """What a pilot has free: cores, memory in MB, walltime left in s, and the most jobs it would take."""
+    """Free cores, memory in MB (0: no limit) and walltime in s of a pilot, and the most jobs it would take.
+
+    ``containment`` is the way in which it contains payloads; empty: unknown.
+    """
 
     cores: Count
     memory: Megabytes
     walltime: Seconds
     max_jobs: Batch
+    containment: Annotated[str, Field(max_length=40, pattern=r"^[a-z-]*$")] = ""
 
 
 class Reports(BaseModel, extra="forbid"):
@@ -48,8 +53,14 @@ class Reason(BaseModel, extra="forbid"):
 
 @router.post("/match", responses=documented(MatchAnswer, 410))
 def post_match(offer: Offer, pilot: PilotId, runtime: TheRuntime) -> Response:
-    """Fetch the jobs of the highest claim among all that fit what is free (P13)."""
-    return answer(match.match(runtime, pilot, offer.cores, offer.memory, offer.walltime, offer.max_jobs))
+    """Fetch the jobs of the highest claim among all that fit what is free (P13).
+
+    403 also where the pilot's queue insists on contained payloads and the pilot cannot contain them.
+    """
+    try:
+        return answer(match.match(runtime, pilot, **offer.model_dump()))
+    except PilotRefused as refused:
+        raise HTTPException(403, str(refused)) from refused
 
 
 @router.post("/report", responses=documented(Stops, 410))

@@ -16,6 +16,7 @@ PILOTS = (
     Column("reference", essential=False),
     Column("jobs", number=True),
     Column("last heard", number=True),
+    Column("containment", essential=False),
     Column("age", essential=False, number=True),
     Column("error", essential=False),
 )
@@ -45,6 +46,7 @@ def pilots(
             pilot["reference"],
             pilot["matched"],
             ago(pilot["heartbeat"]),
+            pilot["containment"],
             ago(pilot["created"]),
             pilot["error"],
         )

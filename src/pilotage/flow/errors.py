@@ -5,5 +5,9 @@ class PilotGone(Exception):
     """This pilot was given up: whatever it still runs must end, its jobs are others' now."""
 
 
+class PilotRefused(Exception):
+    """This pilot may not run at its queue."""
+
+
 class NoSuchTask(Exception):
     """There is no such task."""

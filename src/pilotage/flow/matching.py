@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.decision import Committed, Decision, Move, Touch
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
 from pilotage.model.work import File, Job, Pilot, Requirements, Task
 from pilotage.model.world import MatchRequest
+from pilotage.pilots import containment as containments
 from pilotage.pilots import lines as policy
 from pilotage.pilots.lines import Draw, Level, Lines
 from pilotage.pilots.reports import called_home
 from pilotage.store import Store
 from pilotage.store.matches import CAUSE, Given, Wanted
 
-from .errors import PilotGone
+from .errors import PilotGone, PilotRefused
 
 TRIES = 30
 """How often a pilot is drawn for anew because others took what it was drawn."""
@@ -65,9 +66,10 @@ class Matching:
         self._pilots: OrderedDict[int, Pilot] = OrderedDict()
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
-        """Give a pilot the jobs of the highest claims. Raises :class:`PilotGone`."""
+        """Give a pilot the jobs of the highest claims. Raises :class:`PilotGone`, :class:`PilotRefused`."""
         pilot = self.pilot(request.pilot, time, seed)
         known = self._task_queues(request.queue)
+        self._contain(pilot, known.queue, request.containment, time, seed)
         parts: list[Given] = []
         kept: list[Draw] = []
         for number in range(TRIES):
@@ -89,6 +91,23 @@ class Matching:
             tasks=tuple({task.id: task for part in parts for task in part.tasks}.values()),
             files=tuple({file.name: file for part in parts for file in part.files}.values()),
         )
+
+    def _contain(self, pilot: Pilot, queue: Queue | None, containment: str, time: float, seed: int) -> None:
+        """Note how a pilot contains payloads. Raises :class:`PilotRefused` where that is too little."""
+        reason = containments.refusal(queue, containment)
+        found = containments.in_force(queue, containment)
+        if reason:
+            self._pilots.pop(pilot.id, None)
+            refused = self._store.queries.pilot(pilot.id) or pilot
+            decision = containments.refuse(refused, reason, containment, time, seed)
+            self._store.commit(decision, f"pilot:{pilot.id}")
+            raise PilotRefused(reason)
+        if found not in ("", pilot.containment):
+            touch = Touch(kind="pilot", ids=(pilot.id,), changes={"containment": found})
+            self._store.commit(
+                Decision(step="match", time=time, seed=seed, changes=(touch,)), f"pilot:{pilot.id}"
+            )
+            self._remember(replace(pilot, containment=found))
 
     def _give(self, known: Known, pilot: Pilot, draws: Sequence[Draw], time: float, seed: int) -> Given:
         wanted = Wanted(

@@ -38,6 +38,7 @@ __all__ = [
 
 QueueStatus = Literal["online", "standby", "offline", "brokeroff", "paused", "test"]
 Blacklisting = Literal["read_lan", "write_lan", "read_wan", "write_wan"]
+AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00\n]*$", max_length=4000)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,13 @@ class ComputingElement:
     """Payloads that one pilot runs side by side."""
     pilot_walltime: Seconds = 172_800
     """s that a pilot asks for."""
+    containment: Literal["strongest", "required", "off"] = "strongest"
+    """How payloads are kept from all that is not theirs: in the strongest way of each machine. ``required``
+    refuses pilots whose machine has none; with ``off`` payloads see all that the pilot's user may see."""
+    readable_paths: tuple[AbsolutePath, ...] = ()
+    """Paths that contained payloads may read besides the system: software, conditions data."""
+    writable_paths: tuple[AbsolutePath, ...] = ()
+    """Paths that contained payloads may also write to, shared by all of them."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the adapter."""
 

@@ -425,6 +425,8 @@ class Pilot:
     """Jobs that it was given so far."""
     error: str = ""
     """Why it failed."""
+    containment: str = ""
+    """How it keeps payloads from all that is not theirs; empty: not known yet."""
 
     @property
     def last_heard(self) -> float:

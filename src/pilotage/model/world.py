@@ -113,6 +113,8 @@ class MatchRequest:
     """s that it has left."""
     max_jobs: int
     """Most jobs that it would take."""
+    containment: str = ""
+    """How it contains payloads; empty: it did not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ pilots = Table(
     Column("heartbeat", Double),
     Column("matched", Integer, nullable=False),
     Column("ended", Double),
+    text_column("containment"),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -36,7 +37,7 @@ _p = pilots.c
 PILOT_COLUMNS = (
     *(_p.id, _p.queue, _p.requirements, _p.kind, _p.owner, _p.vo, _p.group, _p.vo_role),
     *(_p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
-    *(_p.reference, _p.heartbeat, _p.matched, _p.error),
+    *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment),
 )
 _STATES = {str(state): state for state in PilotState}
 
@@ -59,4 +60,5 @@ def pilot(row: Sequence[Any]) -> Pilot:
         heartbeat=row[15],
         matched=row[16],
         error=row[17],
+        containment=row[18],
     )

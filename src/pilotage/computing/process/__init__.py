@@ -15,6 +15,7 @@ import platformdirs
 import psutil
 
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
+from pilotage.settings import Settings
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 OPTIONS = {"directory", "environment"}
@@ -76,6 +77,8 @@ def _command(order: PilotOrder, place: Path) -> list[str]:
         "directory": place,
     }
     told = [f"--{name}={value}" for name, value in options.items()]
+    # The pilots of this machine share it with the server: no payload sees their directories, or its token.
+    told += [f"--hide={folder}" for folder in (place.parent, Settings().home)]
     return [sys.executable, "-I", "-m", "pilotage.agent", *told]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Work
 from pilotage.flow.matching import Matched
 from pilotage.flow.runtime import Runtime
-from pilotage.model.federation import Federation, Queue
+from pilotage.model.federation import ComputingElement, Federation, Queue
 from pilotage.model.paths import scratch_path
 from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import File, Job, JobKind, Task
@@ -14,9 +14,18 @@ from pilotage.model.world import MatchRequest
 
 
 def match(
-    runtime: Runtime, pilot: int, cores: int, memory: float, walltime: float, max_jobs: int
+    runtime: Runtime,
+    pilot: int,
+    cores: int,
+    memory: float,
+    walltime: float,
+    max_jobs: int,
+    containment: str = "",
 ) -> MatchAnswer:
-    """Hand a pilot what it can run now, nothing if there is nothing. Raises :class:`PilotGone`."""
+    """Hand a pilot what it can run now, nothing if there is nothing.
+
+    Raises :class:`PilotGone`, and :class:`PilotRefused` where its queue insists on contained payloads.
+    """
     time, seed = runtime.clock(), runtime.seeds()
     record = runtime.matching.pilot(pilot, time, seed)
     request = MatchRequest(
@@ -28,6 +37,7 @@ def match(
         memory=memory,
         walltime=walltime,
         max_jobs=max_jobs,
+        containment=containment,
     )
     matched = runtime.matching.match(request, time, seed)
     return _answer(matched.federation, _works(matched))
@@ -68,6 +78,7 @@ def _order(instance: str, job: Job, files: dict[str, File]) -> JobOrder:
 
 def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]) -> Work:
     spec, asked = task.expected(kind), task.spec.for_job(kind)
+    element = queue.computing_element or ComputingElement()
     storage = next(storage for storage in federation.storages if storage.name == queue.storage)
     return Work(
         task=task.id,
@@ -83,5 +94,8 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         outputs=spec.outputs,
         storage_url=storage.url,
         storage_options=dict(storage.options),
+        contained=element.containment != "off",
+        readable=element.readable_paths,
+        writable=element.writable_paths,
         jobs=tuple(jobs),
     )

@@ -1,0 +1,97 @@
+"""The proof of containment: run a small attack in each way and keep the strongest that it does not break."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import workdir
+from .payload import Order, Payload
+from .system import now
+from .view import Site, view
+
+log = logging.getLogger(__name__)
+WAYS = ("bubblewrap", "namespaces", "landlock")
+"""Strongest first."""
+ONLY_FILES = "landlock-files"
+"""Files are kept apart, but the kernel is too old to keep signals from agent and supervisor."""
+LONGEST = 30.0
+"""Seconds that a proof may take."""
+_ATTACK = """\
+import os, signal, sys
+secret, agent = sys.argv[1], int(sys.argv[2])
+open("out", "w").write("1")
+def attempt(name, act):
+    try:
+        act()
+    except OSError:
+        return
+    print(name)
+attempt("reads", lambda: open(secret).read())
+attempt("writes", lambda: open(secret + ".too", "w"))
+if os.getppid() > 1:
+    attempt("signals", lambda: os.kill(os.getppid(), 0))
+attempt("sent", lambda: os.kill(agent, signal.SIGURG))
+print("tried")
+"""
+
+
+@dataclass(frozen=True)
+class Containment:
+    """The way in which payloads are contained here, its name for people, and the path of bubblewrap."""
+
+    way: str = "none"
+    name: str = "none"
+    bubblewrap: str = ""
+
+
+async def prove(directory: Path, hidden: tuple[str, ...]) -> Containment:
+    """Find the strongest way that holds on this machine."""
+    bubblewrap = shutil.which("bwrap") or ""
+    for way in WAYS:
+        if way == "bubblewrap" and not bubblewrap:
+            continue
+        try:
+            found = await _attack(way, bubblewrap, directory, hidden)
+        except OSError as error:
+            log.warning("payloads cannot be contained by %s: %s", way, error)
+            continue
+        if not found:
+            return Containment(way, way, bubblewrap)
+        if way == "landlock" and found == {"signals"}:
+            return Containment(way, ONLY_FILES, bubblewrap)
+        log.warning("payloads are not contained by %s: an attack %s", way, " and ".join(sorted(found)))
+    return Containment()
+
+
+async def _attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, ...]) -> set[str]:
+    """The attacks that succeed. Raises OSError where no payload runs in this way."""
+    place, secret = directory / ".proof", directory / ".proof-secret"
+    reached = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    # Nobody minds this signal who does not wait for it: the number may be another process's in a namespace.
+    loop.add_signal_handler(signal.SIGURG, reached.set)
+    try:
+        (place / "tmp").mkdir(parents=True, exist_ok=True)
+        secret.write_text("secret")
+        command = (sys.executable, "-I", "-S", "-c", _ATTACK, str(secret), str(os.getpid()))
+        seen = view(way, bubblewrap, place, Site(hidden=(*hidden, str(directory))))
+        order = Order(command, {"PATH": os.defpath}, place, walltime=LONGEST, view=seen)
+        ended = await Payload(order, now() + 2 * LONGEST).ended()
+        told = (place / "stdout").read_text().split() if (place / "stdout").exists() else []
+        if ended.error or "tried" not in told:
+            raise OSError(f"{ended.error} {workdir.stderr_tail(place)}".strip())
+        await asyncio.sleep(0)
+        return set(told) - {"tried", "sent"} | ({"signals"} if reached.is_set() else set())
+    finally:
+        loop.remove_signal_handler(signal.SIGURG)
+        with suppress(OSError):
+            workdir.remove(place)
+            secret.unlink()

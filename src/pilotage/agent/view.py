@@ -1,0 +1,106 @@
+"""The paths that a contained payload sees: the system, an interpreter, its own directory, the site's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/sys", "/nix", "/gnu"),
+    *("/cvmfs", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/run/nscd"),
+)
+"""Programs, libraries, settings and name resolution; what is not there is left out."""
+DEVICES = ("nvidia*", "dri", "kfd", "infiniband")
+"""Devices for computing, below /dev."""
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A path that a payload sees as ``target``."""
+
+    source: str
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """The way in which a payload is contained, and its paths; ``links`` are symbolic links with texts."""
+
+    way: str = "none"
+    bubblewrap: str = ""
+    binds: tuple[Bind, ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+
+
+UNCONTAINED = View()
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a site adds to the view of a payload and takes away from it.
+
+    ``readable`` and ``writable`` are paths that payloads need besides their directory. ``hidden`` are folders
+    that they must not see though they lie below such a path: other jobs' directories, a server's home.
+    """
+
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+
+def view(way: str, bubblewrap: str, directory: Path, site: Site) -> View:
+    """Lay out the paths of a payload that works in ``directory``."""
+    if way == "none":
+        return UNCONTAINED
+    hidden = [os.path.realpath(path) for path in site.hidden]
+    system = [Path(path) for path in SYSTEM]
+    links = [(path, path.readlink()) for path in system if path.is_symlink()]
+    folders = [path for path in system if not path.is_symlink()]
+    binds: list[Bind] = []
+    for path in _outermost([*folders, *_interpreter(), *map(Path, site.readable)]):
+        binds += _shown(path, hidden, links, writable=False)
+    for pattern in DEVICES:
+        binds += [Bind(str(path), str(path), True) for path in sorted(Path("/dev").glob(pattern))]
+    for path in _outermost(map(Path, site.writable)):
+        binds += _shown(path, hidden, links, writable=True)
+    place = str(directory)
+    if not place.startswith("/tmp/") and way != "landlock":
+        binds.append(Bind(f"{place}/tmp", "/tmp", True))
+    binds.append(Bind(place, place, True))
+    texts = {(str(path), str(text)) for path, text in links}
+    return View(way, bubblewrap, tuple(binds), tuple(sorted(texts)))
+
+
+def _interpreter() -> set[Path]:
+    """Folders of the Python that runs this: payloads find it first in their search path."""
+    found = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent}
+    return found - {Path("/")}
+
+
+def _outermost(paths: Iterable[Path]) -> Sequence[Path]:
+    """Existing paths that lie below no other, in order."""
+    found: list[Path] = []
+    for path in sorted({path for path in paths if path.is_absolute() and path.exists()}):
+        if not any(path == other or other in path.parents for other in found):
+            found.append(path)
+    return found
+
+
+def _shown(
+    path: Path, hidden: Sequence[str], links: list[tuple[Path, Path]], *, writable: bool
+) -> Iterator[Bind]:
+    """The path itself, or its parts where hidden folders lie below it."""
+    source = os.path.realpath(path)
+    inside = [one for one in hidden if one.startswith(f"{source.rstrip('/')}/")]
+    if not inside:
+        yield Bind(source, str(path), writable)
+        return
+    for part in sorted(path.iterdir()):
+        if part.is_symlink():
+            links.append((part, part.readlink()))
+        elif os.path.realpath(part) not in inside:
+            yield from _shown(part, inside, links, writable=writable)

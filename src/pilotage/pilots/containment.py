@@ -1,0 +1,40 @@
+"""Refuse pilots that cannot contain payloads at queues that insist on it."""
+
+from pilotage.model.decision import Decision, Move
+from pilotage.model.federation import Queue
+from pilotage.model.states import PilotState
+from pilotage.model.work import Pilot
+
+COMPLETE = frozenset({"bubblewrap", "namespaces", "landlock"})
+"""Ways that keep files and signals from payloads; what a pilot calls otherwise keeps less, or nothing."""
+
+
+def refusal(queue: Queue | None, containment: str) -> str:
+    """Say why a pilot that contains payloads in this way may not run at a queue; empty where it may."""
+    element = queue.computing_element if queue else None
+    if queue is None or element is None or element.containment != "required" or containment in COMPLETE:
+        return ""
+    has = f"has only {containment!r}" if containment else "tells of none"
+    return (
+        f"queue {queue.name} insists on contained payloads, and this pilot {has}: "
+        "install bubblewrap, or allow user namespaces, at its machine"
+    )
+
+
+def in_force(queue: Queue | None, containment: str) -> str:
+    """Name the containment of a pilot's payloads at a queue, which may have switched it off."""
+    element = queue.computing_element if queue else None
+    return "off" if element and element.containment == "off" and containment else containment
+
+
+def refuse(pilot: Pilot, reason: str, containment: str, time: float, seed: int) -> Decision:
+    """End a pilot as if it had never called, so that its queue is left alone for longer and longer (P6)."""
+    ended = Move(
+        kind="pilot",
+        ids=(pilot.id,),
+        source=pilot.state,
+        target=PilotState.FAILED,
+        cause=reason,
+        changes={"error": reason, "ended": time, "heartbeat": None, "containment": containment},
+    )
+    return Decision(step="match", time=time, seed=seed, changes=(ended,))
