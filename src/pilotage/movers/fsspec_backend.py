@@ -1,4 +1,4 @@
-"""Storages of the URL schemes that fsspec can open here, without HTTP and those that follow links."""
+"""Storages of URL schemes that fsspec opens: memory, S3 and other object stores."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,45 +11,29 @@ from .failures import nothing_left
 if TYPE_CHECKING:
     import fsspec
 
-NO_STORAGES = frozenset(
-    {
-        *("async_wrapper", "asyncwrapper", "asynclocal", "blockcache", "cached", "data", "dir", "dvc"),
-        *("filecache", "generic", "git", "libarchive", "pyscript", "reference", "simplecache", "tar", "zip"),
-    }
-)
-"""Protocols of fsspec that read other filesystems or are none."""
-
-FOLLOW_LINKS = frozenset({"dask", "file", "ftp", "jlab", "jupyter", "local", "sftp", "smb", "ssh"})
-"""Protocols whose folders may be links that lead out of a storage, which fsspec follows."""
-
-OWN = frozenset({"http", "https"})
-"""Protocols of backends of our own, which fsspec cannot write."""
-
 REQUIREMENTS = {
-    **dict.fromkeys(("arrow_hdfs", "hdfs"), "pyarrow"),
-    **dict.fromkeys(("dbfs", "gist", "github", "webhdfs"), "requests"),
+    "abfs": "adlfs",
+    "az": "adlfs",
+    "gcs": "gcsfs",
+    "gs": "gcsfs",
+    "hdfs": "pyarrow",
+    "lakefs": "lakefs_spec",
+    "memory": "fsspec",
+    "oci": "ocifs",
+    "oss": "ossfs",
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "webhdfs": "requests",
 }
-"""The module that a filesystem of fsspec's own needs."""
+"""URL schemes, each with the module that its filesystem needs.
 
-
-def known_schemes() -> frozenset[str]:
-    """URL schemes that could be opened, some only with a further package."""
-    import fsspec
-
-    return frozenset(fsspec.available_protocols()) - NO_STORAGES - FOLLOW_LINKS - OWN
+fsspec knows more: filesystems that read others, or whose folders may be links that lead out of a storage.
+"""
 
 
 def schemes() -> frozenset[str]:
-    """URL schemes that can be opened here."""
-    return frozenset(filter(_is_installed, known_schemes()))
-
-
-def _is_installed(scheme: str) -> bool:
-    """Whether a filesystem could be imported, as far as that shows without importing it."""
-    from fsspec.registry import known_implementations
-
-    module = known_implementations.get(scheme, {}).get("class", "fsspec").partition(".")[0]
-    return all(find_spec(name) for name in (module, REQUIREMENTS.get(scheme, "fsspec")))
+    """URL schemes that can be opened here. fsspec is not imported for it: most machines need none of them."""
+    return frozenset(scheme for scheme, module in REQUIREMENTS.items() if find_spec(module))
 
 
 class FsspecBackend:
@@ -61,7 +45,7 @@ class FsspecBackend:
         from fsspec.core import url_to_fs
 
         scheme = url.partition("://")[0]
-        if scheme in NO_STORAGES | FOLLOW_LINKS:
+        if scheme not in REQUIREMENTS:
             raise ValueError(f"{scheme}:// is not opened by fsspec here: it may lead out of a storage")
         root: str
         self._filesystem: fsspec.AbstractFileSystem

@@ -24,7 +24,7 @@ def installed() -> Mapping[str, EntryPoint]:
 def known_schemes() -> frozenset[str]:
     """URL schemes that a mover of this machine could read, some only with a further package."""
     movers = Movers(lambda: None)
-    return movers.schemes | fsspec_backend.known_schemes()
+    return movers.schemes | fsspec_backend.REQUIREMENTS.keys()
 
 
 class Movers:
