@@ -112,25 +112,26 @@ RULES: tuple[Rule, ...] = (
         "Merge jobs go to the queues where their input lies, until they have been skipped for 24 h.",
         (f"{CHECKS}.status", f"{ENGINE}.job_groups"),
         (f"{ENGINE}.job_groups:SKIPPED_AFTER",),
-        "Most bytes decide, then most files. The 24 h begin when the merge job is made.",
+        "Most bytes decide, then most files. The 24 h begin when it is first skipped; offline and test "
+        "queues of that storage are skipped too.",
     ),
     Rule("B4", "The queue is online, unless named.", (f"{CHECKS}.status",), settled="Standby is online."),
     Rule(
         "B5",
-        "The link from the queue to the nucleus is not blocked.",
+        "The link from the queue's storage to the nucleus is not blocked.",
         (f"{CHECKS}.network",),
         settled="Closeness -1 is blocked.",
     ),
     Rule(
         "B6",
-        "Fewer files than the cap wait on the link from the queue to the nucleus.",
+        "No more files than the cap wait on the link from the queue's storage to the nucleus.",
         (f"{CHECKS}.network",),
         ("brokerage.nqueued_sat_cap",),
         "Queues of the nucleus pass.",
     ),
     Rule(
         "B7",
-        "No more files than the cap wait on all links to the nucleus.",
+        "No more files of outputs than the cap are on their way to the nucleus from elsewhere.",
         (f"{CHECKS}.network",),
         ("brokerage.nqueued_nuc_cap_for_jobs",),
         "Queues of the nucleus pass.",
@@ -138,40 +139,44 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B8",
         "Jobs of priority 800 and above, and scouts, go to queues of the nucleus only.",
-        (f"{CHECKS}.nucleus",),
-        ("model.priorities:HIGH_PRIORITY",),
-        "Not to its opportunistic queues (`pledged_cpu: -1`). Without a nucleus it does not apply.",
+        (f"{CHECKS}.nucleus", f"{PRODUCTION}.waivers", f"{PRODUCTION}.cycle"),
+        ("model.priorities:HIGH_PRIORITY", "brokerage.high_priority"),
+        "By the site of the queue's storage; not to opportunistic queues (`pledged_cpu: -1`). With "
+        "`high_priority: prefer` the nucleus weighs 4 times as much, 100 times for scouts, and other sites "
+        "take them too; so it is where no queue of the nucleus could ever take the job.",
     ),
     Rule(
         "B9",
         "For priority 800, scouts, merge jobs and what is merged later: a job started lately, or none waits.",
         (f"{CHECKS}.status",),
         (f"{CHECKS}.status:INACTIVE_AFTER",),
-        "Where no job ever started nothing is known, and the queue passes.",
+        "Never started counts as not started; the activated jobs must have been there as long.",
     ),
     Rule(
         "B10",
         "The queue's fair-share policy gives the work more than 0 %.",
         (f"{CHECKS}.admission", "model.fairshare"),
-        settled="The first entry that matches decides; none passes. Faults are found where the file is read.",
+        settled="The first entry that matches decides; without one the remainder of 100 %. Merge jobs skip "
+        "entries about the priority. Faults are found where the file is read.",
     ),
     Rule(
         "B11",
         "I/O-intensive work moves fewer bytes and fewer files to the queue than the cut-offs.",
-        (f"{CHECKS}.data",),
+        (f"{CHECKS}.data", f"{ENGINE}.job_groups", f"{PRODUCTION}.waivers"),
         (
             "brokerage.io_intensity_cutoff",
             "brokerage.size_cutoff_to_move_input",
             "brokerage.num_cutoff_to_move_input",
         ),
-        "In kB/s, GB and files; intensive is above the cut-off. What waits is lifted by a new replica.",
+        "Over all jobs brokered together, each file once; merge jobs are exempt. Waived where no queue is "
+        "left.",
     ),
     Rule(
         "B12",
         "Where the disk I/O of running jobs is above the queue's limit, tasks above it are refused.",
         (f"{CHECKS}.data",),
         ("brokerage.max_diskio_default",),
-        "No limit by default; a queue that reports nothing refuses nothing.",
+        "Per core. No limit by default; a queue that reports nothing refuses nothing.",
     ),
     Rule(
         "B13",
@@ -183,22 +188,24 @@ RULES: tuple[Rule, ...] = (
         "B14",
         "The queue publishes the software, container and hardware that the task asks for.",
         (f"{CHECKS}.admission", f"{ENGINE}.offers"),
-        settled="Skipped where the queue's `releases` have `ANY`, the default.",
+        settled="Software is skipped where `releases` have `ANY`, the default; hardware is checked where it "
+        "is published. A platform asks for its processor, a base platform for containers.",
     ),
     Rule(
         "B15",
         "The expected memory, 0.9 of what is asked, is within the queue's limits.",
         (f"{CHECKS}.size",),
         ("brokerage.memory_compensation",),
-        "`ram` is per core unless `ram_unit` is MB; a limit of 0 is none.",
+        "`ram` is per core used there, unless `ram_unit` is MB: then without base. A limit of 0 is none.",
     ),
     Rule("B16", "A task that reads only directly goes to queues that can.", (f"{CHECKS}.data",)),
     Rule(
         "B17",
-        "Copied input, output (500 MB at least) and scratch are less than the work directory of a core.",
-        (f"{CHECKS}.size", f"{ENGINE}.task_columns"),
-        (f"{ENGINE}.task_columns:LEAST_OUTPUT",),
-        "In MB. The events are the fewest that a job may have; `max_workdir` is divided by the cores.",
+        "Copied input, output (500 MB at least) and scratch fit the cores' part of the work directory.",
+        (f"{CHECKS}.size", f"{ENGINE}.job_groups"),
+        (f"{ENGINE}.job_groups:LEAST_OUTPUT",),
+        "In MB; the fewest events that a job may have. Of a pseudo-queue the cores of its unified queue "
+        "share the directory. A merge job's output is the sum of its inputs.",
     ),
     Rule(
         "B18",
@@ -210,8 +217,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B19",
         "No storage is blacklisted for what a job has to read or write there.",
-        (f"{CHECKS}.data",),
-        settled="Apart for reading and writing, local and wide area; jobs without inputs or outputs pass.",
+        (f"{CHECKS}.data", f"{ENGINE}.reach", "model.sources"),
+        settled="Apart for reading and writing, local and wide area. An input that can be brought from "
+        "nowhere refuses always, by the rule of staging. At the nucleus: the storage where outputs go.",
     ),
     Rule(
         "B20",
@@ -224,7 +232,8 @@ RULES: tuple[Rule, ...] = (
         "B21",
         "The expected walltime, by CPU time, cores, core power and efficiency, is within the queue's limits.",
         (f"{CHECKS}.walltime",),
-        settled="Without `cpu_time` the task's `walltime` as given. At the most the fewest events count, "
+        settled="Without `cpu_time` the task's `walltime` as given; unknown core power counts as 10. "
+        "At the most the fewest events count, "
         "at the least the most.",
     ),
     Rule(
@@ -235,7 +244,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "B23",
-        "Event service goes to queues that take it; so does a dynamic number of events.",
+        "Event service goes to queues that take it, ordinary work to all but those for nothing else.",
         (f"{CHECKS}.admission",),
         settled="Merge jobs are no event service.",
     ),
@@ -244,6 +253,7 @@ RULES: tuple[Rule, ...] = (
         "No more jobs are transferring than the limit, or than twice as many as run.",
         (f"{CHECKS}.data",),
         ("brokerage.transferring_limit",),
+        "A declared 0 is 0.",
     ),
     Rule("B25", "A `t1_weight` of -1 keeps normal jobs at the nucleus.", (f"{CHECKS}.nucleus",)),
     Rule(
@@ -251,7 +261,7 @@ RULES: tuple[Rule, ...] = (
         "A pilot of the queue was seen in the last 3 h.",
         (f"{CHECKS}.status",),
         (f"{CHECKS}.status:NO_PILOTS_AFTER",),
-        "Queues with a computing element of ours always pass.",
+        "A queue with a computing element passes while pilots can be started there.",
     ),
     Rule(
         "B27",
@@ -269,7 +279,8 @@ RULES: tuple[Rule, ...] = (
         "R, what a queue can run: the most of what runs, batch workers up to 20, and declared slots.",
         (f"{PRODUCTION}.placement",),
         (f"{PRODUCTION}.placement:BOOTSTRAP",),
-        "Starting jobs count where `num_slots` is 0.",
+        "Of the job's own global share, here to B36; workers are running and submitted pilots. Starting jobs "
+        "count where `num_slots` is 0.",
     ),
     Rule(
         "B31",
@@ -293,7 +304,7 @@ RULES: tuple[Rule, ...] = (
         "× network weight: the mean of queued weight, 2 - files/cap, and throughput weight, 1 to 2.",
         (f"{ENGINE}.nuclei",),
         ("brokerage.nqueued_sat_cap",),
-        "1 where there is no nucleus.",
+        "1 where there is no nucleus. Can be switched off by itself.",
     ),
     Rule(
         "B35",
@@ -315,7 +326,7 @@ RULES: tuple[Rule, ...] = (
         "No queue left: pending for an hour. Else the best 10 by weight.",
         (f"{PRODUCTION}.cycle", "flow.steps.broker"),
         ("brokerage.pending_time", "brokerage.max_candidates"),
-        "Ties go by name. The hour ends as soon as a queue would take the job.",
+        "Ties are drawn with the world's seed. The hour ends as soon as a queue would take the job.",
     ),
     Rule(
         "B38",

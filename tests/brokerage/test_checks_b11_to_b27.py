@@ -126,8 +126,39 @@ def test_b17_output_is_at_least_half_a_gigabyte() -> None:
 
 def test_b17_the_work_directory_is_shared_by_the_cores_and_none_is_no_limit() -> None:
     house = federation([queue("EIGHT", cores=8, max_workdir=8000), queue("ANY", cores=0, max_workdir=0)])
-    assert refused(house, "B17", cores=8, work_disk=499) == set()
-    assert refused(house, "B17", cores=8, work_disk=500) == {"EIGHT"}
+    assert refused(house, "B17", cores=8, work_disk=7499) == set()
+    assert refused(house, "B17", cores=8, work_disk=7500) == {"EIGHT"}
+    assert refused(house, "B17", cores=2, work_disk=1499) == set()
+    assert refused(house, "B17", cores=2, work_disk=1500) == {"EIGHT"}
+    assert refused(house, "B17", cores=0, work_disk=7499) == set()
+
+
+def test_b17_a_pseudo_queue_has_its_cores_part_of_its_unified_queues_directory() -> None:
+    house = federation(
+        [
+            queue("ALL", cores=8, max_workdir=8000),
+            queue("ALL-SCORE", cores=1, parent="ALL", max_workdir=8000),
+            queue("ALL-MCORE", cores=8, parent="ALL", max_workdir=8000),
+        ]
+    )
+    assert "ALL-SCORE" not in refused(house, "B17", work_disk=499)
+    assert "ALL-SCORE" in refused(house, "B17", work_disk=500)
+    assert "ALL-MCORE" not in refused(house, "B17", cores=8, work_disk=7499)
+
+
+def test_b17_a_merge_job_leaves_behind_what_it_reads() -> None:
+    house = federation([queue(max_workdir=5000, direct_access=True)])
+    asked = task(merge=MERGE, out_disk=9000)
+    state = world(
+        house,
+        asked,
+        jobs=jobs(asked, kind="merge", inputs=("in",)),
+        files=(File(name="in", size=4999 * 10**6, checksum=""),),
+        replicas=(Replica(file="in", storage="HOME-DISK"),),
+    )
+    assert refused_in(state, "B17") == set()
+    larger = replace(state, files=(File(name="in", size=5000 * 10**6, checksum=""),))
+    assert refused_in(larger, "B17") == {"Q"}
 
 
 def test_b17_input_counts_where_it_is_copied() -> None:

@@ -110,8 +110,8 @@ def test_b5_is_about_the_link_to_the_nucleus_not_from_it() -> None:
     assert refused(house, "B5", nucleus="HOME") == set()
 
 
-@pytest.mark.parametrize(("files", "full"), [(149, False), (150, True), (151, True)])
-def test_b6_as_many_files_as_the_cap_fill_a_link(files: int, full: bool) -> None:
+@pytest.mark.parametrize(("files", "full"), [(149, False), (150, False), (151, True)])
+def test_b6_more_files_than_the_cap_fill_a_link(files: int, full: bool) -> None:
     state = world(TWO_SITES, task(nucleus="HOME"), link_counts=waiting_on_link(files))
     assert refused_in(state, "B6") == ({"FAR"} if full else set())
 
@@ -147,14 +147,28 @@ def test_b8_without_a_nucleus_does_not_apply() -> None:
     assert refused(TWO_SITES, "B8", priority=900) == set()
 
 
-def _inactive(idle: float | None, *, activated: int = 1, kind: JobKind = "normal", **spec: Any) -> World:
+def _inactive(
+    idle: float | None,
+    *,
+    waiting: float | None = 10 * HOUR,
+    activated: int = 1,
+    kind: JobKind = "normal",
+    **spec: Any,
+) -> World:
+    """A queue whose last start was so long ago, and whose activated jobs have waited so long (s)."""
     asked = task(**spec)
     return world(
         federation([queue()]),
         asked,
         jobs=jobs(asked, kind=kind),
         job_counts=jobs_at("Q", activated=activated),
-        queue_reports=(queue_report("Q", last_start=None if idle is None else NOW - idle),),
+        queue_reports=(
+            queue_report(
+                "Q",
+                last_start=None if idle is None else NOW - idle,
+                activated_since=None if waiting is None else NOW - waiting,
+            ),
+        ),
     )
 
 
@@ -162,7 +176,14 @@ def test_b9_no_start_for_two_hours_while_activated_jobs_wait() -> None:
     assert refused_in(_inactive(2 * HOUR, priority=800), "B9") == set()
     assert refused_in(_inactive(2 * HOUR + 1, priority=800), "B9") == {"Q"}
     assert refused_in(_inactive(2 * HOUR + 1, priority=800, activated=0), "B9") == set()
-    assert refused_in(_inactive(None, priority=800), "B9") == set()
+
+
+def test_b9_never_started_is_not_started_but_jobs_that_have_just_come_are_no_sign() -> None:
+    assert refused_in(_inactive(None, priority=800), "B9") == {"Q"}
+    assert refused_in(_inactive(None, waiting=2 * HOUR, priority=800), "B9") == set()
+    assert refused_in(_inactive(9 * HOUR, waiting=60, priority=800), "B9") == set()
+    assert refused_in(_inactive(9 * HOUR, waiting=2 * HOUR + 1, priority=800), "B9") == {"Q"}
+    assert refused_in(_inactive(9 * HOUR, waiting=None, priority=800), "B9") == set()
 
 
 def test_b9_applies_to_high_priority_scouts_merge_jobs_and_what_is_merged_later() -> None:

@@ -15,8 +15,8 @@ MERGE = MergeSpec(command=("merge",), outputs=("all",), walltime=60)
 @pytest.mark.parametrize(
     ("event_service", "priority", "refusing"),
     [
-        (False, 500, {"ES", "ESHIGH"}),
-        (False, 800, {"ES", "ESHIGH"}),
+        (False, 500, {"ES"}),
+        (False, 800, {"ES"}),
         (True, 500, {"STD", "ESHIGH"}),
         (True, 799, {"STD", "ESHIGH"}),
         (True, 800, {"STD"}),
@@ -29,16 +29,15 @@ def test_b23_queues_take_event_service_jobs_always_never_only_or_only_at_high_pr
 
 
 @pytest.mark.parametrize("kind", ["normal", "scout"])
-def test_b23_a_dynamic_number_of_events_is_for_queues_with_event_service(kind: JobKind) -> None:
+def test_b23_a_dynamic_number_of_events_is_no_reason_to_refuse(kind: JobKind) -> None:
     assert refused(HOUSE, "B23", event_service=True, min_events=1, priority=800, kind=kind) == {"STD"}
     house = federation([queue("STD", event_service="std"), queue("ALL")])
-    assert refused(house, "B23", min_events=1, events_per_job=10, kind=kind) == {"STD"}
-    assert refused(house, "B23", events_per_job=10, kind=kind) == set()
+    assert refused(house, "B23", min_events=1, events_per_job=10, kind=kind) == set()
 
 
 def test_b23_merge_jobs_are_no_event_service_jobs() -> None:
     refusing = refused(HOUSE, "B23", kind="merge", event_service=True, min_events=1, merge=MERGE)
-    assert refusing == {"ES", "ESHIGH"}
+    assert refusing == {"ES"}
 
 
 def test_b17_and_b21_count_the_smallest_number_of_events_a_job_may_have() -> None:

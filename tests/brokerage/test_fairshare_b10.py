@@ -7,7 +7,7 @@ import pytest
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.model.fairshare import PolicyError, Work, parse
 from pilotage.model.identity import Identity
-from pilotage.model.work import Task
+from pilotage.model.work import MergeSpec, Task
 from pilotage.testing import federation, queue, task, world
 from pilotage.testing.choices import only_choice, refusal, refusals, refused
 
@@ -55,6 +55,11 @@ from pilotage.testing.choices import only_choice, refusal, refusals, refused
         ("type=evgen:priority>500:0%", Work(type="evgen", priority=500), False),
         ("type=evgen:00%", Work(type="evgen"), True),
         (" type=evgen : 0% , type=any:100%,", Work(type="evgen"), True),
+        ("type=evgen:0", Work(type="evgen"), True),
+        ("group=phys-*:0%", Work(group="phys-higgs"), True),
+        ("group=*higgs:0%", Work(group="phys-higgs"), True),
+        ("group=*higgs:0%", Work(group="phys-susy"), False),
+        ("type=*:0%", Work(), True),
     ],
 )
 def test_b10_each_form_of_the_grammar(policy: str, work: Work, refuses: bool) -> None:
@@ -68,8 +73,28 @@ def test_b10_the_first_entry_that_matches_decides() -> None:
     assert policy.refuses(Work(type="reco"))
 
 
-def test_b10_what_no_entry_matches_passes() -> None:
+def test_b10_work_that_no_entry_matches_has_what_the_entries_leave_of_the_queue() -> None:
     assert not parse("type=evgen:0%,group=phys:0%").refuses(Work(type="reco", group="det"))
+    assert not parse("group=x:20%").refuses(Work(type="reco"))
+    assert parse("type=evgensimul:100%").refuses(Work(type="reco"))
+    assert parse("type=evgen:60%,type=simul:40%").refuses(Work(type="reco"))
+    assert not parse("type=evgen:60%,type=simul:39%").refuses(Work(type="reco"))
+
+
+def test_b10_a_merge_job_ignores_the_priority() -> None:
+    policy = parse("priority<500:0%,type=evgen:100%")
+    assert policy.refuses(Work(type="evgen", priority=100))
+    assert not policy.refuses(Work(type="evgen", priority=100, merge=True))
+    assert policy.refuses(Work(type="reco", priority=100, merge=True))
+    house = federation([queue("HIGH", fairshare_policy="priority<500:0%")])
+    assert refused(house, "B10", priority=100) == {"HIGH"}
+    merge = MergeSpec(command=("merge",), outputs=("all",))
+    assert refused(house, "B10", priority=100, kind="merge", merge=merge) == set()
+
+
+def test_b10_a_fault_names_its_column() -> None:
+    with pytest.raises(PolicyError, match="column 16: 'tipe=any:10%'"):
+        parse("type=evgen:0%, tipe=any:10%")
 
 
 @pytest.mark.parametrize(
@@ -130,5 +155,5 @@ def test_b10_says_which_policy_refused_and_that_an_operator_can_mend_it() -> Non
 
 def test_b10_a_policy_that_was_never_checked_is_an_error_that_names_queue_and_column() -> None:
     house = federation([queue("MC", fairshare_policy="type=any")])
-    with pytest.raises(ValueError, match="queue 'MC': fairshare_policy: 'type=any' has no :n% at its end"):
+    with pytest.raises(ValueError, match="queue 'MC': fairshare_policy: column 1: 'type=any' has no :n%"):
         QueueColumns.of(house)

@@ -107,7 +107,7 @@ def test_tasks_of_a_share_that_is_gone_come_last() -> None:
     assert _tasks(_decided(TWO, (), gone=900, gold=1)) == [2, 1]
 
 
-def test_the_share_whose_turn_it_is_takes_the_room_there_is() -> None:
+def test_shares_have_their_turn_and_room_of_their_own() -> None:
     house = Federation(
         name="test", sites=HOUSE.sites, storages=HOUSE.storages, queues=HOUSE.queues, shares=TWO
     )
@@ -121,8 +121,30 @@ def test_the_share_whose_turn_it_is_takes_the_room_there_is() -> None:
     )
     assert [(choice.task, dict(choice.placed)) for choice in decide(state).choices] == [
         (2, {"Q": 20}),
-        (1, {}),
+        (1, {"Q": 20}),
     ]
+
+
+def test_b36_a_share_that_floods_a_queue_does_not_shut_the_others_out() -> None:
+    house = Federation(
+        name="test", sites=HOUSE.sites, storages=HOUSE.storages, queues=HOUSE.queues, shares=TWO
+    )
+    flooding = tuple(
+        JobCount(queue="Q", share="default", state=state, jobs=jobs)
+        for state, jobs in ((JobState.RUNNING, 50), (JobState.ACTIVATED, 101))
+    )
+    other, flooded = task(1, share="gold"), task(2, share="default")
+    choices = {
+        choice.task: choice for choice in decide(world(house, other, flooded, job_counts=flooding)).choices
+    }
+    assert dict(choices[1].placed) == {"Q": 1}
+    assert dict(choices[2].placed) == {}
+    assert choices[1].candidates.factors["B32"] == (6 / 10,)  # its declared slots, and nothing of the others
+
+
+def test_b36_room_is_claimed_for_the_jobs_own_share() -> None:
+    (move,) = decide(world(HOUSE, task(share="default"))).moves
+    assert move.claims[0].key == ("Q", "default")
 
 
 @st.composite

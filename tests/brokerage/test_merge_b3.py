@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from pilotage.model.states import JobState
 from pilotage.model.work import File, JobKind, MergeSpec, Replica
 from pilotage.model.world import World
@@ -17,6 +19,7 @@ def _merging(
     *placed: tuple[str, int],
     house: Any = HOUSE,
     age: float = 0,
+    skipped: float | None = None,
     kind: JobKind = "merge",
     **spec: Any,
 ) -> World:
@@ -27,7 +30,7 @@ def _merging(
     return world(
         house,
         asked,
-        jobs=(replace(job, created=NOW - age),),
+        jobs=(replace(job, created=NOW - age, skipped_since=None if skipped is None else NOW - skipped),),
         files=tuple(
             File(name=name, size=size, checksum="") for name, (_, size) in zip(names, placed, strict=True)
         ),
@@ -56,8 +59,13 @@ def test_b3_files_without_bytes_count_by_their_number() -> None:
 
 
 def test_b3_it_is_ignored_once_they_were_skipped_for_24_hours() -> None:
-    assert refused_in(_merging(("AWAY", 1), age=24 * HOUR - 1), "B3") == {"NEAR"}
-    assert refused_in(_merging(("AWAY", 1), age=24 * HOUR), "B3") == set()
+    assert refused_in(_merging(("AWAY", 1), skipped=24 * HOUR - 1), "B3") == {"NEAR"}
+    assert refused_in(_merging(("AWAY", 1), skipped=24 * HOUR), "B3") == set()
+
+
+def test_b3_the_24_hours_count_from_the_first_time_it_was_skipped_not_from_its_making() -> None:
+    assert refused_in(_merging(("AWAY", 1), age=100 * HOUR), "B3") == {"NEAR"}
+    assert refused_in(_merging(("AWAY", 1), age=100 * HOUR, skipped=HOUR), "B3") == {"NEAR"}
 
 
 def test_b3_the_queues_that_a_task_names_stand_first() -> None:
@@ -78,12 +86,19 @@ def test_b3_storages_that_no_queue_reads_and_tapes_do_not_count() -> None:
     assert refused_in(_merging(("HOME", 1), ("AWAY", 9), house=taped), "B3") == {"FAR"}
 
 
-def test_b3_pre_assigned_queues_need_not_be_online() -> None:
-    house = federation([queue("NEAR"), queue("FAR", site="AWAY", status="offline")])
-    choice = only_choice(_merging(("AWAY", 1), house=house))
-    assert choice.candidates.queues == ("FAR",)
-    assert [(item.rule, item.queues) for item in choice.waived] == [("B4", ("FAR",))]
-    assert refused_in(_merging(("AWAY", 1), house=house, age=24 * HOUR), "B4") == {"FAR"}
+@pytest.mark.parametrize(
+    ("name", "status", "rule"), [("FAR", "offline", "B4"), ("FAR", "paused", "B4"), ("TEST", "online", "B1")]
+)
+def test_b3_merge_jobs_never_wait_at_a_queue_where_nothing_can_run_or_that_tests(
+    name: str, status: str, rule: str
+) -> None:
+    house = federation([queue("NEAR"), queue(name, site="AWAY", status=status)])
+    state = _merging(("AWAY", 1), house=house)
+    assert refused_in(state, rule) == {name}
+    (move,) = decide(state).moves
+    assert move.target is JobState.PENDING
+    late = only_choice(_merging(("AWAY", 1), house=house, skipped=24 * HOUR))
+    assert late.candidates.queues == ("NEAR",)
 
 
 def test_b3_a_unified_queue_stands_back_for_its_pseudo_queues() -> None:

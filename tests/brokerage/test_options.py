@@ -61,7 +61,7 @@ def test_a_rule_may_be_off_for_one_vo() -> None:
     [
         ("memory_compensation", 0.05, "B15", {"SMALL"}, set()),
         ("storage_min_free", 0.5, "B18", {"FULL"}, set()),
-        ("nqueued_sat_cap", 10, "B6", set(), {"FULL"}),
+        ("nqueued_sat_cap", 9, "B6", set(), {"FULL"}),
         ("nqueued_nuc_cap_for_jobs", 9, "B7", set(), {"FULL"}),
         ("nw_threshold", 1.4, "B27", {"FULL"}, set()),
         ("nw_weight_multiplier", 0.8, "B27", {"FULL"}, set()),
@@ -133,7 +133,7 @@ def test_b36_the_least_limit_is_that_of_the_global_share() -> None:
     state = world(house, gold, other, jobs=jobs(other, 40) + jobs(gold, 40, first=41))
     decision = Production().decide(state)
     assert [move.claims[0].limit for move in decision.moves] == [20, 30]
-    assert [sum(choice.placed.values()) for choice in decision.choices] == [20, 10]
+    assert [sum(choice.placed.values()) for choice in decision.choices] == [20, 30]
     crowded = world(house, gold, other, job_counts=jobs_at("Q", activated=21))
     assert [refusals(choice).get("B36") for choice in _choices(crowded)] == [{"Q"}, None]
 
@@ -148,7 +148,7 @@ def test_b3_off_leaves_merge_jobs_free_and_offline_queues_out() -> None:
         files=(File(name="in", size=1, checksum=""),),
         replicas=(Replica(file="in", storage="AWAY-DISK"),),
     )
-    assert refusals(_choices(state)[0]) == {"B3": {"NEAR"}}
+    assert refusals(_choices(state)[0]) == {"B3": {"NEAR"}, "B4": {"FAR"}}
     assert refusals(_choices(state, off=["B3"])[0]) == {"B4": {"FAR"}}
 
 

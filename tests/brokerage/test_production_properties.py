@@ -146,17 +146,21 @@ def test_every_job_is_placed_pending_or_left(state: World) -> None:
 @given(worlds())
 def test_b36_no_queue_ever_takes_more_than_its_limit(state: World) -> None:
     decision = decide(state)
-    waiting = Counter[tuple[str, JobState]]()
+    waiting = Counter[tuple[str, str, JobState]]()
     for row in state.job_counts:
-        waiting[row.queue, row.state] += row.jobs
+        waiting[row.queue, row.share, row.state] += row.jobs
+    shares = {job.id: job.share for job in state.jobs}
     for move in decision.moves:
         if move.target is not JobState.PENDING:
             (claim,) = move.claims
             name = str(move.changes["queue"])
             assert isinstance(move.target, JobState)
-            waiting[name, move.target] += len(move.ids)
-            assert claim.key == (name, None)
-            assert sum(waiting[name, s] for s in claim.states if isinstance(s, JobState)) <= claim.limit
+            (share,) = {shares[number] for number in move.ids}
+            waiting[name, share, move.target] += len(move.ids)
+            assert claim.key == (name, share)
+            assert (
+                sum(waiting[name, share, s] for s in claim.states if isinstance(s, JobState)) <= claim.limit
+            )
 
 
 @relaxed

@@ -27,7 +27,8 @@ def _capacity(
         job_counts=jobs_at("Q", running=running, starting=starting),
         queue_reports=(queue_report("Q", batch_workers=workers),),
     )
-    return float(capacity(QueueColumns.of(house).during(state))[0])
+    columns = QueueColumns.of(house).during(state)
+    return float(capacity(columns, columns.live.of_share("default"))[0])
 
 
 def test_b30_capacity_is_the_largest_of_its_numbers() -> None:

@@ -175,8 +175,30 @@ def test_b14_accelerators(attributes: dict[str, Any], asked: str, takes: bool) -
 def test_b14_hardware_that_is_asked_for_must_be_published() -> None:
     assert not _takes({"architectures": (X86,)}, architecture="&nvidia")
     assert not _takes({"architectures": (X86,)}, architecture="&*")
-    assert not _takes({}, architecture="#x86_64")
+    assert not _takes({"releases": ("ANY",), "architectures": (X86,)}, architecture="#arm64&nvidia")
+
+
+def test_b14_hardware_that_a_queue_says_nothing_of_is_unknown_and_passes() -> None:
+    assert _takes({}, architecture="#x86_64")
     assert _takes({"releases": ("ANY",)}, architecture="#arm64&nvidia")
+
+
+def test_b14_a_platform_asks_for_its_processor_also_at_any() -> None:
+    arm = Hardware(type="cpu", arch=("aarch64",))
+    for releases in (("AUTO",), ("ANY",)):
+        offer = {"releases": releases, "architectures": (arm,), "cmtconfigs": (PLATFORM,)}
+        assert not _takes(offer, architecture=PLATFORM)
+        assert _takes(offer, architecture="aarch64-el9-gcc13-opt" if releases == ("ANY",) else "")
+    assert _takes({"releases": ("ANY",), "architectures": (X86,)}, architecture=PLATFORM)
+    assert not _takes({"releases": ("ANY",), "architectures": (arm,)}, architecture=f"{PLATFORM}#*-intel")
+
+
+def test_b14_a_base_platform_asks_for_containers() -> None:
+    asked = f"{PLATFORM}@centos7"
+    assert not _takes({"cmtconfigs": (PLATFORM,)}, architecture=asked)
+    assert _takes({"cmtconfigs": (PLATFORM,), "containers": ("any",)}, architecture=asked)
+    assert _takes({"cmtconfigs": (PLATFORM,), "containers": ("/cvmfs",)}, architecture=asked)
+    assert _takes({"releases": ("ANY",)}, architecture=asked)
 
 
 def test_b14_one_of_several_kinds_of_nodes_is_enough() -> None:

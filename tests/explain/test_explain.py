@@ -152,7 +152,9 @@ def test_of_placed_jobs_the_refusals_are_told_in_short_and_of_many_candidates_ho
     house = federation([*fit, queue("TINY", max_memory=100), queue("GONE", status="offline")])
     text = lines(explain(only_choice(world(house, task(ram=1000)))))
     assert text[0] == "task 1, job 1: 1 job placed, 0 left; 14 of 16 queues fit"
-    assert [line.split()[0] for line in text[1:11]] == [f"Q{number:02}" for number in range(10)]
+    shown = [line.split()[0] for line in text[1:11]]
+    assert len(set(shown)) == 10
+    assert set(shown) < {item.name for item in fit}
     assert text[11] == "  and 4 more"
     assert text[-1] == "  refused: status 1 queue, memory 1 queue"
 

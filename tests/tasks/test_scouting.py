@@ -136,7 +136,7 @@ def test_what_no_scout_reported_stays_as_asked() -> None:
         ({"base_ram": 200, "ram": 9, "cores": 4}, 200, 100),
         ({"base_ram": 5000, "ram": 9, "cores": 4}, 600, 0),
         ({"base_ram": 0, "ram": 9, "cores": 0}, 0, 600),
-        ({"base_ram": 100, "ram": 9, "cores": 4, "ram_unit": "MB"}, 100, 500),
+        ({"base_ram": 100, "ram": 9, "cores": 4, "ram_unit": "MB"}, 0, 600),
     ],
 )
 def test_measured_memory_is_that_of_a_whole_job(asked: dict[str, Any], base_ram: float, ram: float) -> None:

@@ -109,7 +109,7 @@ def explain(choice: Choice) -> Explanation:
         decided_by=_decided_by(ranks[0], by_weight) if by_weight else "",
         obstacles=tuple(obstacles),
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
-        waived=tuple(_obstacle(refusal, {}) for refusal in choice.waived),
+        waived=tuple(replace(_obstacle(refusal, {}), action=refusal.lifted_by) for refusal in choice.waived),
         ordering=f"{ordering.rule} {ordering.name}" if ordering else "",
         ids=tuple(choice.jobs),
     )

@@ -56,7 +56,7 @@ def lines(explanation: Explanation, world: str = "", subject: str = "", decision
             text.append("  no single change opens a queue")
     text += [
         f"  {obstacle.rule} {obstacle.name} would have refused {plural(obstacle.queues, 'queue')}, "
-        "but the task names them"
+        f"but {obstacle.action}"
         for obstacle in explanation.waived
     ]
     return text

@@ -45,6 +45,8 @@ class BrokerageConstants:
     """Queues that remain candidates, the best by weight (B37)."""
     pending_time: Seconds = 3600
     """s until a job that no queue takes is brokered again (B37)."""
+    high_priority: Literal["nucleus", "prefer"] = "nucleus"
+    """``nucleus`` keeps scouts and work of priority 800 there; with ``prefer`` it weighs more (B8)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

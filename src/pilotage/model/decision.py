@@ -239,7 +239,8 @@ class Choice:
     left: int = 0
     """Jobs that stay defined for the next pass: only the number of waiting jobs stands in their way."""
     waived: tuple[Refusal, ...] = ()
-    """Checks that candidates would have failed, had the task not named its queues (B2)."""
+    """Refusals that were set aside; ``lifted_by`` says why: the task names its queues (B2), or none would be
+    left (B8, B11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

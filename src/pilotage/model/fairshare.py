@@ -25,12 +25,16 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a policy looks at: processing type, working group, global share and priority."""
+    """Attributes that a policy reads: processing type, working group, global share and priority.
+
+    Of a ``merge`` job the priority is ignored.
+    """
 
     type: str = ""
     group: str = ""
     gshare: str = ""
     priority: int = 0
+    merge: bool = False
 
 
 Condition = Callable[[Work], bool]
@@ -42,6 +46,7 @@ class Entry:
 
     conditions: tuple[Condition, ...]
     percent: int
+    reads_priority: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,34 +57,50 @@ class Policy:
     reads_priority: bool
 
     def refuses(self, work: Work) -> bool:
-        """B10: the first entry that matches decides, 0 refuses; work that none matches passes."""
-        for entry in self.entries:
+        """B10: the first entry that matches decides, 0 refuses; work that none matches has the remainder.
+
+        The remainder is what the entries leave of 100 %. Merge jobs skip entries about the priority.
+        """
+        entries = [entry for entry in self.entries if not (work.merge and entry.reads_priority)]
+        for entry in entries:
             if all(condition(work) for condition in entry.conditions):
                 return entry.percent == 0
-        return False
+        return sum(entry.percent for entry in entries) >= 100
 
 
 def parse(text: str) -> Policy:
     """A policy: a comma list of conditions with ``:n%``, such as ``type=evgensimul:100%,type=any:0%``.
 
     Conditions are ``type=``, ``group=``, ``gshare=`` and ``priority<op>n``; several joined by ``:`` must all
-    hold. Names are anchored regular expressions; ``any`` and ``*`` match all, none given included. The type
-    ``evgensimul`` is evgen or simul, ``test`` every type with "test" in its name, any case. Raises
-    :class:`PolicyError`.
+    hold. Names are anchored regular expressions in which ``*`` stands for any text; ``any`` and ``*`` match
+    all, none given included. The type ``evgensimul`` is evgen or simul, ``test`` every type with "test" in
+    its name, any case. A bare ``0`` is ``0%``. Raises :class:`PolicyError`, which has the column.
     """
-    parts = [part.strip() for part in text.split(",")]
-    entries = tuple(_entry(part) for part in parts if part)
-    return Policy(entries, "priority" in text)
+    entries = []
+    column = 1
+    for part in text.split(","):
+        if stripped := part.strip():
+            try:
+                entries.append(_entry(stripped))
+            except PolicyError as error:
+                at = column + len(part) - len(part.lstrip())
+                raise PolicyError(f"column {at}: {error}") from error
+        column += len(part) + 1
+    return Policy(tuple(entries), any(entry.reads_priority for entry in entries))
 
 
 def _entry(part: str) -> Entry:
     *conditions, share = (word.strip() for word in part.split(":"))
-    match = _PERCENT.fullmatch(share)
+    match = _PERCENT.fullmatch("0%" if share == "0" else share)
     if match is None or not conditions:
         raise PolicyError(f"{part!r} has no :n% at its end")
     if int(match["percent"]) > 100:
         raise PolicyError(f"{part!r} gives more than 100%")
-    return Entry(tuple(_condition(part, word) for word in conditions), int(match["percent"]))
+    return Entry(
+        conditions=tuple(_condition(part, word) for word in conditions),
+        percent=int(match["percent"]),
+        reads_priority=any(_PRIORITY.fullmatch(word) for word in conditions),
+    )
 
 
 def _condition(part: str, word: str) -> Condition:
@@ -105,7 +126,7 @@ def _named(part: str, kind: str, pattern: str) -> Condition:
     if kind == "type" and pattern == "test":
         return lambda work: "test" in work.type.lower()
     try:
-        expression = re.compile(pattern)
+        expression = re.compile(pattern.replace("*", ".*"))
     except (re.error, OverflowError, RecursionError) as error:
         problem = f"{part!r} has the pattern {pattern!r}, which is no regular expression: {error}"
         raise PolicyError(problem) from error

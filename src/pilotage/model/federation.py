@@ -39,6 +39,8 @@ __all__ = [
 QueueStatus = Literal["online", "standby", "offline", "brokeroff", "paused", "test"]
 Blacklisting = Literal["read_lan", "write_lan", "read_wan", "write_wan"]
 AbsolutePath = Annotated[str, Field(pattern=r"^/[^\x00\n]*$", max_length=4000)]
+UNKNOWN_CORE_POWER = 10.0
+"""HS23 per core of queues that do not declare it (B21)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +160,8 @@ class Queue:
     """The unified queue of which it is a pseudo-queue (B2)."""
     cores: Cores = 1
     """Cores of a slot; 0 takes any number (B13)."""
-    core_power: Annotated[float, Field(gt=0, le=1e9)] = 10.0
-    """HS23 per core (B21)."""
+    core_power: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    """HS23 per core; none is unknown, and counts as 10 (B21)."""
     min_memory: Megabytes = 0
     """MB that a job must ask for, for the whole slot (B15)."""
     max_memory: Megabytes = 0
@@ -179,7 +181,7 @@ class Queue:
     fairshare_policy: str = ""
     """Comma list of ``type=``, ``group=``, ``gshare=``, ``priority<op>n`` with ``:n%``; 0 refuses (B10)."""
     event_service: Literal["std", "es", "eshigh", "all"] = "all"
-    """``std`` takes no event service, ``es`` nothing else, ``eshigh`` only that of priority 800 (B23)."""
+    """``std`` takes no event service, ``es`` nothing else, ``eshigh`` of it only priority 800 (B23)."""
     transferring_limit: Number | None = None
     """Most transferring jobs; none: the federation's (B24)."""
     disable_reassign: bool = False

@@ -87,3 +87,14 @@ class Sources:
         throughput = throughput_of(link) if link else None
         away = storage.site != target.site
         return (storage.tape, away, -(throughput or 0.0), closeness_of(link), name)
+
+
+def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:
+    """Storages of a nucleus that outputs go to: on disk, and used by queues of the site if any is (B19).
+
+    In the order in which they are taken, by name; scratch space and tape stand beside them and get none.
+    """
+    used = {queue.storage for queue in federation.queues if queue.site == site}
+    disks = [storage for storage in federation.storages if storage.site == site and not storage.tape]
+    own = [storage for storage in disks if storage.name in used] or disks
+    return tuple(sorted(own, key=lambda storage: storage.name))

@@ -196,7 +196,17 @@ class TaskSpec:
     @property
     def memory(self) -> float:
         """MB that a job may use, all its cores together."""
-        return self.base_ram + self.ram * self.ram_units
+        return self.fixed_memory + self.memory_per_core * max(1, self.cores)
+
+    @property
+    def fixed_memory(self) -> float:
+        """MB that a job may use however many cores it has: the whole of it where ``ram`` is for the job."""
+        return self.ram if self.ram_unit == "MB" else self.base_ram
+
+    @property
+    def memory_per_core(self) -> float:
+        """MB that a job may use for each of its cores."""
+        return 0.0 if self.ram_unit == "MB" else self.ram
 
     @property
     def ram_units(self) -> int:

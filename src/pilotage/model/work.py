@@ -107,7 +107,7 @@ class Measured:
         names = ("cpu_time", "base_time", "walltime", "work_disk", "out_disk")
         found = {name: value for name in names if (value := getattr(self, name)) is not None}
         if self.memory is not None:
-            base = min(spec.base_ram, self.memory)
+            base = 0.0 if spec.ram_unit == "MB" else min(spec.base_ram, self.memory)
             found |= {"base_ram": base, "ram": (self.memory - base) / spec.ram_units}
         return replace(spec, **found)
 
@@ -273,6 +273,8 @@ class Job:
     """When a pending job is brokered again, in s since 1970 (B37)."""
     error: str = ""
     """Why its last attempt failed."""
+    skipped_since: float | None = None
+    """When a merge job was first skipped where its input lies, in s since 1970; none: never (B3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,8 @@ class LinkCount:
     """The storage that they are written to."""
     files: int
     """How many."""
+    uploads: int | None = None
+    """How many of them bring outputs (B7); none: not known, all count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +72,15 @@ class QueueReport:
     last_start: float | None = None
     """When a payload last started, in s since 1970."""
     batch_workers: int = 0
-    """Pilots that run."""
+    """Pilots running and submitted (B30)."""
     disk_io: float | None = None
-    """Mean disk I/O of running jobs in kB/s per core; none: not reported."""
+    """Mean disk I/O of running jobs in kB/s per core; none: not reported (B12)."""
+    activated_since: float | None = None
+    """When the oldest activated job became that, in s since 1970; none: not known (B9)."""
+    pilots_possible: bool | None = None
+    """Whether this system can start pilots there now; none: not known (B26)."""
+    pilots_problem: str = ""
+    """Why it cannot (B26)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pilotage.model.decision import Creation, Decision, Move, Value
 from pilotage.model.moves import JobMoves
 from pilotage.model.paths import base_name, scratch_path
+from pilotage.model.sources import outputs_at
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.transfers import share_of, transfer_priority
 from pilotage.model.work import File, Job, NewTransfer, Replica, Task, Transfer
@@ -167,19 +168,16 @@ def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
 
 
 def destination_of(world: World, task: Task, queue: str) -> str:
-    """Where a task's outputs go: by name the first storage of its nucleus that takes wide area writes.
+    """The storage that a task's outputs go to: the first of its nucleus' own that takes wide area writes.
 
-    The queue's own storage where the queue is at the nucleus, or there is no nucleus or none that does.
+    The queue's own storage where that is at the nucleus, or there is no nucleus or none that does.
     """
     home = next(candidate for candidate in world.federation.queues if candidate.name == queue)
-    if task.spec.nucleus in ("", home.site):
+    sites = {storage.name: storage.site for storage in world.federation.storages}
+    if task.spec.nucleus in ("", sites[home.storage]):
         return home.storage
-    writable = (
-        storage.name
-        for storage in world.federation.storages
-        if storage.site == task.spec.nucleus and "write_wan" not in storage.blacklisted
-    )
-    return min(writable, default=home.storage)
+    own = outputs_at(world.federation, task.spec.nucleus)
+    return next((item.name for item in own if "write_wan" not in item.blacklisted), home.storage)
 
 
 def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:

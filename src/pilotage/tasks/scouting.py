@@ -7,7 +7,7 @@ from math import ceil
 
 from pilotage.model.decision import Decision, Move
 from pilotage.model.documents import to_json
-from pilotage.model.federation import ScoutConstants
+from pilotage.model.federation import UNKNOWN_CORE_POWER, ScoutConstants
 from pilotage.model.states import LIVE_JOBS, JobState, TaskState
 from pilotage.model.work import Job, Measured, Task
 from pilotage.model.world import JobUsage, World
@@ -116,7 +116,7 @@ class Evidence:
         return cls(
             usages={usage.job: usage for usage in world.usages},
             outputs=outputs,
-            powers={queue.name: queue.core_power for queue in world.federation.queues},
+            powers={q.name: q.core_power or UNKNOWN_CORE_POWER for q in world.federation.queues},
             constants=world.federation.scouting,
         )
 

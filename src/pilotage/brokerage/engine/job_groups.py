@@ -1,11 +1,11 @@
 """Groups of like jobs: of one task, kind and priority, with inputs of the same sizes at the same storages."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pilotage.model.states import JobState
-from pilotage.model.work import Job, JobKind, Task, TaskSpec
+from pilotage.model.work import JobKind, Task, TaskSpec
 from pilotage.model.world import World
 
 from . import global_shares
@@ -13,7 +13,12 @@ from .options import Options, VoPolicy
 from .queue_columns import QueueColumns
 
 SKIPPED_AFTER = 24 * 3600.0
-"""Seconds after which merge jobs that are still to be brokered may go anywhere (B3)."""
+"""Seconds since a merge job was first skipped at its input, after which it may go anywhere (B3)."""
+
+LEAST_OUTPUT = 500.0
+"""MB of output that B17 assumes at least (0.5 GB)."""
+
+MEGABYTE = 1e6
 
 Placed = tuple[tuple[int, ...], int, int]
 """Storage codes that hold some files, how many files, and their bytes."""
@@ -25,7 +30,8 @@ class Group:
 
     ``inputs`` are the input files of one job by where they lie. ``spec`` is what these jobs ask for,
     ``policy`` what holds for the task's VO. ``home`` has the codes of the storages whose queues merge jobs
-    are pre-assigned to (B3); it is empty for all others.
+    are pre-assigned to (B3); it is empty for all others. ``together`` are the input files of all jobs that
+    are brokered together, each once, of I/O-intensive work only (B11).
     """
 
     task: Task
@@ -37,6 +43,14 @@ class Group:
     inputs: tuple[Placed, ...]
     home: tuple[int, ...]
     jobs: tuple[int, ...]
+    together: tuple[Placed, ...] = ()
+
+    @property
+    def output_size(self) -> float:
+        """MB that a job leaves behind: of a merge job as much as it reads, else 0.5 GB at least (B17)."""
+        if self.kind == "merge":
+            return sum(total for _, _, total in self.inputs) / MEGABYTE
+        return max(LEAST_OUTPUT, self.spec.out_disk * self.spec.least_events)
 
 
 class _Key(NamedTuple):
@@ -54,16 +68,17 @@ _EVERYONE = Options()
 
 
 def groups_of(world: World, queues: QueueColumns, options: Options = _EVERYONE) -> list[Group]:
-    """The world's DEFINED jobs in groups: by share (see ``shares.order``), priority, then age.
+    """The world's DEFINED jobs in groups: by share (see :mod:`global_shares`), priority, then age.
 
     Raises ValueError for a job without task.
     """
     tasks = {task.id: task for task in world.tasks}
     turn = global_shares.order(world.federation.shares, world.job_counts)
     policies = options.policies(world.federation.brokerage)
+    locate = _Locator(world, queues)
     specs: dict[tuple[int, JobKind], TaskSpec] = {}
     groups = []
-    for key, jobs in _members(world, queues).items():
+    for key, jobs in _members(world, locate).items():
         if key.task not in tasks:
             raise ValueError(f"job {min(jobs)} belongs to task {key.task}, which this world does not hold")
         task = tasks[key.task]
@@ -84,17 +99,40 @@ def groups_of(world: World, queues: QueueColumns, options: Options = _EVERYONE) 
                 jobs=tuple(sorted(jobs)),
             )
         )
+    groups = _with_files_together(groups, world, locate)
     last = len(turn)
     return sorted(groups, key=lambda group: (turn.get(group.share, last), -group.priority, group.jobs[0]))
 
 
-def _members(world: World, queues: QueueColumns) -> dict[_Key, list[int]]:
-    locate = _Locator(world, queues)
+def _with_files_together(groups: list[Group], world: World, locate: "_Locator") -> list[Group]:
+    """The same, with all files that an I/O-intensive task's jobs read; merge jobs are exempt (B11)."""
+    intensive = {
+        (group.task.id, group.kind)
+        for group in groups
+        if group.kind != "merge" and group.spec.io_intensity > group.policy.constants.io_intensity_cutoff
+    }
+    if not intensive:
+        return groups
+    names: dict[tuple[int, JobKind], set[str]] = {}
+    for job in world.jobs:
+        if job.state is JobState.DEFINED and (job.task, job.kind) in intensive:
+            names.setdefault((job.task, job.kind), set()).update(job.inputs)
+    files = {key: locate.files(sorted(found)) for key, found in names.items()}
+    return [
+        replace(group, together=files[group.task.id, group.kind])
+        if (group.task.id, group.kind) in files
+        else group
+        for group in groups
+    ]
+
+
+def _members(world: World, locate: "_Locator") -> dict[_Key, list[int]]:
     members: dict[_Key, list[int]] = {}
     for job in world.jobs:
         if job.state is JobState.DEFINED:
-            inputs = locate(job) if job.inputs else ()
-            old = job.kind == "merge" and world.time - job.created >= SKIPPED_AFTER
+            inputs = locate.files(job.inputs) if job.inputs else ()
+            skipped = job.skipped_since
+            old = job.kind == "merge" and skipped is not None and world.time - skipped >= SKIPPED_AFTER
             key = _Key(job.task, job.kind, job.share, job.priority, inputs, old)
             members.setdefault(key, []).append(job.id)
     return members
@@ -113,7 +151,7 @@ def _home(inputs: tuple[Placed, ...], queues: QueueColumns) -> tuple[int, ...]:
 
 
 class _Locator:
-    """Finds the storages that hold the input files of a job."""
+    """Finds the storages that hold files."""
 
     def __init__(self, world: World, queues: QueueColumns) -> None:
         self._sizes = {file.name: file.size for file in world.files}
@@ -125,8 +163,9 @@ class _Locator:
             file: tuple(sorted(codes)) for file, codes in holders.items()
         }
 
-    def __call__(self, job: Job) -> tuple[Placed, ...]:
-        return _by_holders((self._holders.get(name, ()), self._sizes.get(name, 0)) for name in job.inputs)
+    def files(self, names: Iterable[str]) -> tuple[Placed, ...]:
+        """These files, put together by the storages that hold them."""
+        return _by_holders((self._holders.get(name, ()), self._sizes.get(name, 0)) for name in names)
 
 
 def _by_holders(files: Iterable[tuple[tuple[int, ...], int]]) -> tuple[Placed, ...]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pilotage.model.sources import outputs_at
+
 from .link_weights import UNKNOWN_WEIGHT
 from .queue_columns import Column, Mask, QueueColumns
 
@@ -17,9 +19,10 @@ class LinkTable:
     """One row for each of some nuclei, one column for each queue: shapes (N, Q).
 
     Without a nucleus every queue is ``here`` and weighs 1, which makes the nucleus rules not applicable.
-    Of shape (N, 1): ``exists`` where there is a nucleus, ``closed`` where none of its storages may be written
-    from afar, ``arriving`` the files that wait on all links to it. ``files`` wait on the queue's own link;
-    ``weight`` is B34's.
+    Every link is that of the queue's storage, wherever the queue stands. Of shape (N, 1): ``exists`` where
+    there is a nucleus, ``closed`` where no storage that takes its outputs may be written from afar,
+    ``arriving`` the files of outputs on their way to it from elsewhere. ``files`` wait on the queue's own
+    link; ``weight`` is B34's.
     """
 
     exists: Mask
@@ -52,7 +55,7 @@ class LinkTable:
         return table
 
     def _fill(self, row: int, nucleus: int, cap: int, queues: QueueColumns) -> None:
-        here = queues.site == nucleus
+        here = queues.storage_site == nucleus
         files = np.zeros(len(queues.sites))
         for source, count in queues.live.link_files.get(nucleus, {}).items():
             files[source] = count
@@ -62,14 +65,15 @@ class LinkTable:
         if links is not None:
             blocked[links.sources] = links.blocked
             throughput[links.sources] = links.throughput
-        queued = 2 - files / cap
+        queued = np.maximum(2 - files / cap, 0)
         self.here[row] = here
-        self.blocked[row] = blocked[queues.site] & ~here
-        self.files[row] = files[queues.site]
-        self.arriving[row] = files.sum()
-        self.weight[row] = np.where(here, NUCLEUS_WEIGHT, (0.5 * (queued + throughput))[queues.site])
+        self.blocked[row] = blocked[queues.storage_site] & ~here
+        self.files[row] = files[queues.storage_site]
+        self.arriving[row] = queues.live.arriving.get(nucleus, 0)
+        self.weight[row] = np.where(here, NUCLEUS_WEIGHT, (0.5 * (queued + throughput))[queues.storage_site])
 
 
 def _closed(nucleus: str, queues: QueueColumns) -> bool:
-    own = queues.storage_sites == queues.sites.get(nucleus, -1)
-    return bool(own.any() and queues.storage_blacklists["write_wan"][own].all())
+    """Whether all storages that outputs go to at the nucleus are closed (B19), but for scratch and tape."""
+    own = outputs_at(queues.federation, nucleus)
+    return bool(own) and all("write_wan" in storage.blacklisted for storage in own)

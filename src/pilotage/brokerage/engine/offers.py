@@ -15,6 +15,9 @@ from pilotage.model.work import TaskSpec
 ANY, AUTO = "ANY", "AUTO"
 EVERYTHING = frozenset({"", "any"})
 EXCLUSIVE = "excl"
+PROCESSORS = frozenset({"x86_64", "aarch64", "arm64", "i686", "ppc64le", "riscv64"})
+"""Architectures that the first part of a software platform may name."""
+
 MOST_ANSWERS = 10_000
 """Distinct requests whose answers are kept, a byte for each description of queues."""
 
@@ -34,13 +37,17 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A container image by its name or path; empty where a task asks for none."""
+    """A container image by its name or path; empty where a task asks for none.
+
+    ``base_platform``, where given, is the system inside of containers that the queue has to run.
+    """
 
     name: str
     only_tags: bool
+    base_platform: str = ""
 
     def __str__(self) -> str:
-        return self.name
+        return self.name or (f"containers for @{self.base_platform}" if self.base_platform else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +79,28 @@ def request_of(spec: TaskSpec, asked: Architecture) -> Request:
     release = Release(spec.sw_project, spec.sw_version, asked.platform, spec.nightlies)
     return (
         _NO_RELEASE if spec.container_name else release,
-        Container(spec.container_name, spec.only_tags),
-        Machine(asked.cpu, asked.gpu),
+        Container(spec.container_name, spec.only_tags, "" if spec.container_name else asked.base_platform),
+        Machine(processor_of(asked), asked.gpu),
     )
 
 
+def processor_of(asked: Architecture) -> tuple[tuple[str, str], ...] | None:
+    """The processor asked for: a platform such as ``x86_64-el9-gcc13-opt`` implies its architecture."""
+    implied = asked.platform.partition("-")[0]
+    if implied not in PROCESSORS or "arch" in dict(asked.cpu or ()):
+        return asked.cpu
+    return (("arch", implied), *(asked.cpu or ()))
+
+
 class SoftwareOffer:
-    """Software and hardware of queues of one description; ``is_checked`` is false for ANY (B14)."""
+    """Software and hardware of queues of one description (B14).
+
+    ``is_checked`` is false for ANY, which skips software but not hardware.
+    """
 
     def __init__(self, queue: Queue, sources: Mapping[str, tuple[str, ...]]) -> None:
         self.is_checked = ANY not in queue.releases
+        self.has_hardware_listed = bool(queue.architectures)
         self._is_published = AUTO in queue.releases
         self._listed = frozenset(queue.releases) - {AUTO}
         self._platforms = frozenset(queue.cmtconfigs)
@@ -115,7 +134,7 @@ class SoftwareOffer:
     def has_container(self, asked: Container) -> bool:
         """The image as a tag; else any image, or one whose name or full path begins as the queue lists."""
         if not asked.name:
-            return True
+            return not asked.base_platform or self._runs_containers
         if asked.only_tags:
             return asked.name in self._images
         paths = (asked.name, *self._sources.get(asked.name, ()))
@@ -135,7 +154,8 @@ class SoftwareOffer:
     def _has_kind(self, kind: str, asked: tuple[tuple[str, str], ...] | None) -> bool:
         there = self._hardware[kind]
         if not there:
-            return asked is None
+            # A queue that lists its hardware has no accelerators that it does not list.
+            return kind == "cpu" or asked is None or not self.has_hardware_listed
         return any(_serves(item, dict(asked or ())) for item in there)
 
 
@@ -148,6 +168,8 @@ def _serves(item: Hardware, asked: Mapping[str, str]) -> bool:
         value = asked.get(attribute)
         if value is None and EXCLUSIVE in values:
             return False
+        if attribute == "arch" and not values:
+            continue  # not published, which is unknown: a platform that implies it keeps nobody out
         if value is not None and value not in values and EVERYTHING.isdisjoint(values):
             return False
     return True
@@ -167,7 +189,12 @@ class Offers:
         self._code = np.array(codes, dtype=np.intp)
         self._kinds = [SoftwareOffer(queue, federation.container_sources) for _, queue in first.values()]
         self._answers = lru_cache(maxsize=MOST_ANSWERS)(self._answer)
-        self.are_checked = any(kind.is_checked for kind in self._kinds)
+        self._software = any(kind.is_checked for kind in self._kinds)
+        self._listed = any(kind.has_hardware_listed for kind in self._kinds)
+
+    def is_checked(self, aspect: Aspect) -> bool:
+        """Whether any queue could lack this."""
+        return self._listed if aspect == "hardware" else self._software
 
     def without(self, aspect: Aspect, requests: Sequence[Asked]) -> NDArray[np.bool_]:
         """(T, Q) where the queue does not offer what the request (T) asks for, and is checked."""
@@ -180,7 +207,10 @@ class Offers:
 
     def _answer(self, aspect: Aspect, asked: Any) -> NDArray[np.bool_]:
         has = _HAS[aspect]
-        return np.array([kind.is_checked and not has(kind, asked) for kind in self._kinds], dtype=bool)
+        always = aspect == "hardware"
+        return np.array(
+            [(always or kind.is_checked) and not has(kind, asked) for kind in self._kinds], dtype=bool
+        )
 
 
 def _description(queue: Queue) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from pilotage.model.fairshare import Policy, PolicyError, parse
 from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
-from pilotage.model.world import LinkCount, World
+from pilotage.model.world import JobCount, LinkCount, QueueReport, World
 
 from .link_weights import IncomingLinks, incoming_links
 from .offers import Offers
@@ -36,17 +36,30 @@ _COUNTED = (
 class LiveColumns:
     """Columns that change from cycle to cycle: jobs by state, reports, files under way between sites.
 
-    Points in time are NaN where nothing was ever seen, as is ``disk_io``. ``link_files`` counts live
-    transfers by destination site, then source site, both as codes.
+    ``by_share`` has the jobs of each global share. Points in time are NaN where nothing was ever seen, as is
+    ``disk_io``. ``link_files`` counts live transfers by destination site, then source site, both as codes;
+    ``arriving`` those of outputs that come from other sites. ``no_pilots`` marks queues where this system
+    knows that it can start none, with ``pilots_problem``.
     """
 
     time: float
     jobs: Mapping[JobState, Column]
+    by_share: Mapping[str, Mapping[JobState, Column]]
     batch_workers: Column
     last_pilot: Column
     last_start: Column
+    activated_since: Column
     disk_io: Column
+    no_pilots: Mask
+    pilots_problem: Column
     link_files: Mapping[int, Mapping[int, int]]
+    arriving: Mapping[int, int]
+
+    def of_share(self, share: str) -> Mapping[JobState, Column]:
+        """Jobs of one global share at each queue, by state (B30 to B36)."""
+        if share in self.by_share:
+            return self.by_share[share]
+        return {state: np.zeros_like(counted) for state, counted in self.jobs.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +69,10 @@ class QueueColumns:
     ``site`` and ``storage`` are codes into ``sites`` and ``storages``, ``connectivity_code`` into
     ``connectivity_kinds``, ``vo_code`` into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``;
     ``read_storages`` has the codes of storages that any queue reads. The blacklists have a mask for each
-    operation, by queue (of its own storage) and by storage. Limits are as declared: 0 is none;
-    ``max_disk_io`` and ``transferring_limit`` are NaN where a constant stands in their place.
+    operation, by queue (of its own storage) and by storage. ``storage_site`` is the site of the queue's
+    storage, wherever the queue itself stands; ``slot_cores`` are the cores that share its work directory.
+    Limits are as declared: 0 is none; ``max_disk_io`` and ``transferring_limit`` are NaN where a constant
+    stands in their place, ``core_power`` where it is unknown.
     """
 
     federation: Federation
@@ -75,11 +90,13 @@ class QueueColumns:
     site: Codes
     site_names: Column
     storage: Codes
+    storage_site: Codes
     test: Mask
     unified: Mask
     status: Column
     online: Mask
     cores: Column
+    slot_cores: Column
     core_power: Column
     min_memory: Column
     max_memory: Column
@@ -119,6 +136,7 @@ class QueueColumns:
         codes = {name: code for code, name in enumerate(sorted(storages))}
         ordered = [storages[name] for name in sorted(storages)]
         storage = np.array([codes[queue.storage] for queue in queues], dtype=np.intp)
+        storage_sites = np.array([sites[item.site] for item in ordered], dtype=np.intp)
         blacklists = {operation: _blacklist(ordered, operation) for operation in OPERATIONS}
         index = {queue.name: position for position, queue in enumerate(queues)}
         return cls(
@@ -126,7 +144,7 @@ class QueueColumns:
             index=index,
             sites=sites,
             storages=codes,
-            storage_sites=np.array([sites[item.site] for item in ordered], dtype=np.intp),
+            storage_sites=storage_sites,
             storage_tape=np.array([item.tape for item in ordered], dtype=bool),
             storage_blacklists=blacklists,
             read_storages=frozenset(storage.tolist()),
@@ -135,17 +153,10 @@ class QueueColumns:
             children=_children(queues),
             site=np.array([sites[queue.site] for queue in queues], dtype=np.intp),
             storage=storage,
+            storage_site=storage_sites[storage],
             storage_free=np.array([item.free for item in ordered], dtype=float)[storage],
             blacklists={operation: mask[storage] for operation, mask in blacklists.items()},
-            live=LiveColumns(
-                time=0.0,
-                jobs={state: np.zeros(len(queues)) for state in _COUNTED},
-                batch_workers=np.zeros(len(queues)),
-                last_pilot=np.full(len(queues), np.nan),
-                last_start=np.full(len(queues), np.nan),
-                disk_io=np.full(len(queues), np.nan),
-                link_files={},
-            ),
+            live=_nothing_lives(len(queues)),
             offers=Offers(queues, federation),
             **_attributes(queues),
             **_fairshares(queues),
@@ -157,23 +168,48 @@ class QueueColumns:
 
     def during(self, world: World) -> "QueueColumns":
         """The same queues as the world's counts and reports show them."""
-        jobs = {state: [0.0] * len(self) for state in _COUNTED}
-        for row in world.job_counts:
-            place, counted = self.index.get(row.queue), jobs.get(row.state)
-            if place is not None and counted is not None:
-                counted[place] += row.jobs
+        by_share = self._jobs_by_share(world.job_counts)
+        totals = {
+            state: np.sum([counted[state] for counted in by_share.values()], axis=0) for state in _COUNTED
+        }
         reports = {report.queue: report for report in world.queue_reports}
-        seen = [reports.get(name) for name in self.names]
+        seen = [reports.get(name) or QueueReport(queue=name) for name in self.names]
         live = LiveColumns(
             time=world.time,
-            jobs={state: np.array(counted) for state, counted in jobs.items()},
-            batch_workers=np.array([report.batch_workers if report else 0 for report in seen], dtype=float),
-            last_pilot=_known(report.last_pilot if report else None for report in seen),
-            last_start=_known(report.last_start if report else None for report in seen),
-            disk_io=_known(report.disk_io if report else None for report in seen),
+            jobs=totals if by_share else _nothing_lives(len(self)).jobs,
+            by_share=by_share,
+            batch_workers=np.array([report.batch_workers for report in seen], dtype=float),
+            last_pilot=_known(report.last_pilot for report in seen),
+            last_start=_known(report.last_start for report in seen),
+            activated_since=_known(report.activated_since for report in seen),
+            disk_io=_known(report.disk_io for report in seen),
+            no_pilots=np.array([report.pilots_possible is False for report in seen], dtype=bool),
+            pilots_problem=np.array([report.pilots_problem for report in seen], dtype=object),
             link_files=self._files_by_link(world.link_counts),
+            arriving=self._arriving(world.link_counts),
         )
         return replace(self, live=live)
+
+    def _jobs_by_share(self, counts: Iterable[JobCount]) -> dict[str, dict[JobState, Column]]:
+        found: dict[str, dict[JobState, Column]] = {}
+        for row in counts:
+            place = self.index.get(row.queue)
+            if place is not None and row.state in _COUNTED:
+                if row.share not in found:
+                    found[row.share] = {state: np.zeros(len(self)) for state in _COUNTED}
+                found[row.share][row.state][place] += row.jobs
+        return found
+
+    def _arriving(self, counts: Iterable[LinkCount]) -> dict[int, int]:
+        """Files of outputs that other sites send to a site (B7); where it is not known, all files."""
+        sites = self.storage_sites.tolist()
+        found: dict[int, int] = {}
+        for row in counts:
+            if row.source in self.storages and row.destination in self.storages:
+                source, site = sites[self.storages[row.source]], sites[self.storages[row.destination]]
+                if source != site:
+                    found[site] = found.get(site, 0) + (row.files if row.uploads is None else row.uploads)
+        return found
 
     def _files_by_link(self, counts: Iterable[LinkCount]) -> dict[int, dict[int, int]]:
         sites = self.storage_sites.tolist()
@@ -184,6 +220,24 @@ class QueueColumns:
                 arriving = files.setdefault(sites[self.storages[row.destination]], {})
                 arriving[source] = arriving.get(source, 0) + row.files
         return files
+
+
+def _nothing_lives(queues: int) -> LiveColumns:
+    unknown = np.full(queues, np.nan)
+    return LiveColumns(
+        time=0.0,
+        jobs={state: np.zeros(queues) for state in _COUNTED},
+        by_share={},
+        batch_workers=np.zeros(queues),
+        last_pilot=unknown,
+        last_start=unknown,
+        activated_since=unknown,
+        disk_io=unknown,
+        no_pilots=np.zeros(queues, dtype=bool),
+        pilots_problem=np.full(queues, "", dtype=object),
+        link_files={},
+        arriving={},
+    )
 
 
 def _attributes(queues: list[Queue]) -> dict[str, Any]:
@@ -197,6 +251,7 @@ def _attributes(queues: list[Queue]) -> dict[str, Any]:
         return np.array(list(values), dtype=object)
 
     parents = {queue.parent for queue in queues}
+    cores = {queue.name: queue.cores for queue in queues}
     kinds = tuple(sorted({queue.connectivity for queue in queues}))
     vo_kinds = tuple(sorted({queue.vos for queue in queues}))
     vo_codes = {vos: code for code, vos in enumerate(vo_kinds)}
@@ -208,7 +263,8 @@ def _attributes(queues: list[Queue]) -> dict[str, Any]:
         "status": labels(queue.status for queue in queues),
         "online": mask(queue.status in ("online", "standby") for queue in queues),
         "cores": column(queue.cores for queue in queues),
-        "core_power": column(queue.core_power for queue in queues),
+        "slot_cores": column(max(1, cores.get(queue.parent, queue.cores)) for queue in queues),
+        "core_power": _known(queue.core_power for queue in queues),
         "min_memory": column(queue.min_memory for queue in queues),
         "max_memory": column(queue.max_memory for queue in queues),
         "max_workdir": column(queue.max_workdir for queue in queues),
@@ -223,7 +279,7 @@ def _attributes(queues: list[Queue]) -> dict[str, Any]:
         "vos": labels(", ".join(queue.vos) for queue in queues),
         "vo_kinds": vo_kinds,
         "vo_code": np.array([vo_codes[queue.vos] for queue in queues], dtype=np.intp),
-        "transferring_limit": column(queue.transferring_limit or np.nan for queue in queues),
+        "transferring_limit": _known(queue.transferring_limit for queue in queues),
         "opportunistic": mask(queue.pledged_cpu == -1 for queue in queues),
         "num_slots": column(-1 if queue.num_slots is None else queue.num_slots for queue in queues),
         "own_pilots": mask(queue.computing_element is not None for queue in queues),

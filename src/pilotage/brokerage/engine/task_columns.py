@@ -17,8 +17,6 @@ from .options import VoPolicy
 from .queue_columns import Codes, Column, Mask, QueueColumns
 
 URGENT_PRIORITY = 1000
-LEAST_OUTPUT = 500.0
-"""MB of output that B17 assumes at least (0.5 GB)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +85,18 @@ class TaskColumns:
 
     ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
     (of shape (P, Q); row 0 is no pre-assignment), ``policy``, ``work``, ``release``, ``container`` and
-    ``machine`` codes into the tables of these. What :meth:`distinct` returns has only the columns asked for,
+    ``machine`` codes into the tables of these. ``together`` is the row of ``input_table`` for all jobs that
+    are brokered together, of I/O-intensive work only (B11). ``named`` is whether the task names its queues.
+    Memory in MB: ``base_memory`` for a job, ``core_memory`` for each of its cores. ``cpu_work`` is in HS23
+    seconds of all cores. What :meth:`distinct` returns has only the columns asked for,
     so that a check cannot read what it does not declare.
     """
 
     nucleus: Column
     inputs: Column
+    together: Column
     preassignment: Column
+    named: Column
     gathered: Column
     policy: Column
     work: Column
@@ -108,14 +111,15 @@ class TaskColumns:
     urgent: Column
     cores: Column
     max_cores: Column
-    memory: Column
+    base_memory: Column
+    core_memory: Column
+    prefers_nucleus: Column
     fixed_disk: Column
     walltime_known: Column
     walltime: Column
     cpu_work: Column
     most_cpu_work: Column
     base_time: Column
-    io_intensity: Column
     disk_io: Column
     direct_only: Column
     ip_connectivity: Column
@@ -123,7 +127,6 @@ class TaskColumns:
     outputs: Column
     t1_weight: Column
     event_service: Column
-    dynamic: Column
 
     def __init__(
         self,
@@ -152,7 +155,7 @@ class TaskColumns:
         coded = {
             "policy": _codes(group.policy for group in groups),
             "nucleus": _codes((g.spec.nucleus, g.policy.constants.nqueued_sat_cap) for g in groups),
-            "inputs": _codes(group.inputs for group in groups),
+            "inputs": _codes([*(group.together for group in groups), *(group.inputs for group in groups)]),
             "preassignment": _codes([((), ()), *((group.spec.queues, group.home) for group in groups)]),
             "work": _codes(_works(groups, queues)),
             "release": _codes(request[0] for request in requests),
@@ -160,6 +163,7 @@ class TaskColumns:
             "machine": _codes(request[2] for request in requests),
         }
         rows = {name: codes[-len(groups) :].reshape(-1, 1) for name, (_, codes) in coded.items()}
+        rows["together"] = coded["inputs"][1][: len(groups)].reshape(-1, 1)
         values = {name: found for name, (found, _) in coded.items()}
         tables = Tables(
             links=LinkTable.of(values["nucleus"], queues),
@@ -212,6 +216,13 @@ class TaskColumns:
             self._codes[name] = np.unique(self._columns[name][:, 0], return_inverse=True)[1]
         return self._codes[name]
 
+    def cores_at(self, queues: QueueColumns) -> Column:
+        """Cores that a job uses at each queue, where the task says 0 those of the queue: (T, 1) or (T, Q)."""
+        if (self.cores > 0).all():
+            return self.cores
+        used: Column = np.where(self.cores > 0, self.cores, np.maximum(queues.cores, 1))
+        return used
+
     def missing_files(self, queues: QueueColumns) -> Column:
         """Input files of one job that are not at the queue's storage: (T, Q)."""
         return self.input_table.missing_files[self.inputs[:, 0]].take(queues.storage, axis=1)
@@ -223,7 +234,6 @@ class TaskColumns:
 
 def _attributes(groups: Sequence[Group]) -> dict[str, Column]:
     specs = [group.spec for group in groups]
-    cores = [max(1, spec.cores) for spec in specs]
     return {
         "high": _column([group.priority >= HIGH_PRIORITY for group in groups], bool),
         "scout": _column([group.kind == "scout" for group in groups], bool),
@@ -236,36 +246,29 @@ def _attributes(groups: Sequence[Group]) -> dict[str, Column]:
         ),
         "cores": _column([spec.cores for spec in specs], float),
         "max_cores": _column([spec.max_cores for spec in specs], float),
-        "memory": _column([spec.memory for spec in specs], float),
-        "fixed_disk": _column(
-            [max(LEAST_OUTPUT, spec.out_disk * spec.least_events) + spec.work_disk for spec in specs], float
+        "base_memory": _column([spec.fixed_memory for spec in specs], float),
+        "core_memory": _column([spec.memory_per_core for spec in specs], float),
+        "prefers_nucleus": _column(
+            [group.policy.constants.high_priority == "prefer" for group in groups], bool
         ),
+        "fixed_disk": _column([group.output_size + group.spec.work_disk for group in groups], float),
         "walltime_known": _column([spec.cpu_time > 0 or spec.walltime > 0 for spec in specs], bool),
         "walltime": _column([0 if spec.cpu_time > 0 else spec.walltime for spec in specs], float),
         "cpu_work": _column(
-            [
-                spec.cpu_time * spec.least_events / (count * spec.cpu_efficiency)
-                for spec, count in zip(specs, cores, strict=True)
-            ],
-            float,
+            [spec.cpu_time * spec.least_events / spec.cpu_efficiency for spec in specs], float
         ),
         "most_cpu_work": _column(
-            [
-                spec.cpu_time * spec.events_per_job / (count * spec.cpu_efficiency)
-                for spec, count in zip(specs, cores, strict=True)
-            ],
-            float,
+            [spec.cpu_time * spec.events_per_job / spec.cpu_efficiency for spec in specs], float
         ),
         "base_time": _column([spec.base_time if spec.cpu_time > 0 else 0 for spec in specs], float),
-        "io_intensity": _column([spec.io_intensity for spec in specs], float),
         "disk_io": _column([spec.disk_io for spec in specs], float),
         "direct_only": _column([spec.direct_access_only for spec in specs], bool),
         "ip_connectivity": _column([spec.ip_connectivity for spec in specs], object),
         "vo": _column([group.task.owner.vo for group in groups], object),
         "outputs": _column([bool(spec.outputs) for spec in specs], bool),
+        "named": _column([bool(group.spec.queues) for group in groups], bool),
         "gathered": _column([bool(group.home) for group in groups], bool),
         "event_service": _column([spec.event_service for spec in specs], bool),
-        "dynamic": _column([spec.min_events > 0 for spec in specs], bool),
         "t1_weight": _column([spec.t1_weight for spec in specs], float),
     }
 
@@ -291,7 +294,8 @@ def _works(groups: Sequence[Group], queues: QueueColumns) -> list[Work]:
             type=group.spec.processing_type,
             group=group.spec.working_group or group.task.owner.group,
             gshare=group.share,
-            priority=group.priority if reads_priority else 0,
+            priority=group.priority if reads_priority and group.kind != "merge" else 0,
+            merge=reads_priority and group.kind == "merge",
         )
         for group in groups
     ]

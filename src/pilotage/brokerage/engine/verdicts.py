@@ -134,6 +134,9 @@ class Reasons:
 def _refusal(
     label: Label, queues: tuple[str, ...], have: tuple[Value, ...], need: Value | tuple[Value, ...]
 ) -> Refusal:
+    if isinstance(need, tuple) and need.count(need[0]) == len(need):
+        # So that it does not show which other tasks were examined together with this one.
+        need = need[0]
     return Refusal(
         rule=label.rule,
         name=label.name,

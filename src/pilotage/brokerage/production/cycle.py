@@ -1,14 +1,16 @@
 """The production brokerage: which queue each group of like jobs goes to, and why (B1 to B38)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from pilotage.brokerage.engine.drafts import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.options import Options
-from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
-from pilotage.brokerage.engine.task_columns import TaskColumns
-from pilotage.brokerage.engine.verdicts import Reasons, examine
+from pilotage.brokerage.engine.queue_columns import Column, QueueColumns
+from pilotage.brokerage.engine.verdicts import Examination, Reasons, examine
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.decision import Candidates, Choice, Claim, Decision, Refusal
 from pilotage.model.federation import Federation
@@ -18,13 +20,17 @@ from pilotage.model.world import World
 from .checks import CHECKS, Check
 from .checks.status import waived_status
 from .extensions import CandidateOrder, Extensions, Factor
-from .placement import Ledger, Limit, Standing
+from .placement import Ledgers, Limit, Standing
+from .waivers import Examined, Examiner
 
 BLOCK = 1 << 18
 """Pairs of task and queue examined at once: what fits a processor's cache."""
 
-OPTIONAL_RULES = frozenset(check.rule for check in CHECKS) - {"B2"}
+OPTIONAL_RULES = (frozenset(check.rule for check in CHECKS) - {"B2"}) | {"B34"}
 """What may be switched off: not the choice of queues by the task (B2), nor B36, which bounds what waits."""
+
+PREFERRED, PREFERRED_BY_SCOUTS = 4.0, 100.0
+"""Weight of the nucleus for work of high priority and for scouts that only prefer it (B8)."""
 
 _NEAR_STATES = tuple(state for state in QUEUED_JOBS if state is not JobState.ASSIGNED)
 
@@ -80,10 +86,11 @@ class _Cycle:
         self._time = world.time
         self._queues = queues
         self._extensions = extensions
-        self._checks = (*CHECKS, *extensions.checks)
-        self._ledger = Ledger(queues, extensions.order)
-        self._asks = {(check.rule, check.name): check.asks for check in self._checks if check.asks}
+        checks = (*CHECKS, *extensions.checks)
+        self._ledgers = Ledgers(world, queues, extensions.order)
+        self._asks = {(check.rule, check.name): check.asks for check in checks if check.asks}
         self._reasons = Reasons(queues)
+        self._examiner = Examiner(checks, queues, self._reasons)
         self._draft = DecisionDraft(world, queues)
 
     def decision(self) -> Decision:
@@ -91,43 +98,36 @@ class _Cycle:
         return self._draft.decision()
 
     def decide(self, groups: Sequence[Group]) -> None:
-        """Examines the groups together, then places one after another, as each changes the counts."""
-        tasks = TaskColumns.of(groups, self._queues)
-        examination = examine(self._checks, tasks, self._queues, self._reasons)
-        waived = examine((waived_status,), tasks, self._queues, self._reasons)
-        willing = examination.willing
-        factors = self._extensions.weigh(tasks, self._queues)
-        for row, group in enumerate(groups):
-            refusals, set_aside = tuple(examination.refusals[row]), tuple(waived.refusals[row])
-            if not willing[row].any():
-                refusals = self._asking(group, refusals)
-            own = {rule: values[row] for rule, values in factors.items()}
-            self._decide(group, tasks, row, willing[row], own, refusals, set_aside)
+        """Examine the groups together, then place one after another, as each changes the counts."""
+        weighed: dict[int, dict[str, Column]] = {}
+        named: dict[int, Examination] = {}
+        for one in self._examiner.examine(groups):
+            tasks = one.tasks
+            if id(tasks) not in weighed:
+                weighed[id(tasks)] = self._extensions.weigh(tasks, self._queues)
+                named[id(tasks)] = examine((waived_status,), tasks, self._queues, self._reasons)
+            factors = {rule: values[one.row] for rule, values in weighed[id(tasks)].items()}
+            waived = (*named[id(tasks)].refusals[one.row], *one.waived)
+            self._decide(replace(one, waived=waived), _preferring(one) | factors)
 
     def _asking(self, group: Group, refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
-        """The same, with the fields of these jobs' task that the needs come of: what to ask for instead."""
+        """The same, with the task fields behind each need: what these jobs could ask for instead."""
         asks = self._asks
         return tuple(
             refusal.asking(ask(group)) if (ask := asks.get((refusal.rule, refusal.name))) else refusal
             for refusal in refusals
         )
 
-    def _decide(
-        self,
-        group: Group,
-        tasks: TaskColumns,
-        row: int,
-        willing: Mask,
-        factors: Mapping[str, Column],
-        refusals: tuple[Refusal, ...],
-        waived: tuple[Refusal, ...],
-    ) -> None:
+    def _decide(self, one: Examined, factors: Mapping[str, Column]) -> None:
         """Move the jobs of one group, and add the choice that explains it."""
-        local, limit = self._ledger.local(tasks, row), self._ledger.limit(group)
-        crowded, full = self._ledger.crowded_reasons(local, limit, self._reasons)
+        group, tasks, row, willing = one.group, one.tasks, one.row, one.willing
+        refusals = tuple(one.refusals) if willing.any() else self._asking(group, one.refusals)
+        ledger = self._ledgers.of(group.share)
+        local, limit = ledger.local(tasks, row), ledger.limit(group)
+        crowded, full = ledger.crowded_reasons(local, limit, self._reasons)
         fits = willing & ~crowded.refused[0]
-        standing = self._ledger.rank(group, tasks, row, local, fits, factors)
-        placed = self._ledger.place(group, standing)
+        standing = ledger.rank(group, tasks, row, local, fits, factors)
+        placed = ledger.place(group, standing)
         moved = self._place(group, placed, limit) if willing.any() else self._suspend(group)
         self._draft.explain(
             Choice(
@@ -139,7 +139,7 @@ class _Cycle:
                 candidates=_candidates(standing, self._queues),
                 refusals=refusals + full,
                 left=len(group.jobs) - len(moved),
-                waived=waived,
+                waived=one.waived,
             )
         )
 
@@ -149,7 +149,7 @@ class _Cycle:
         for queue, local, jobs in placed:
             claim = Claim(
                 counter=JOBS_BY_QUEUE,
-                key=(str(self._queues.names[queue]), None),
+                key=(str(self._queues.names[queue]), group.share),
                 states=_NEAR_STATES if local else QUEUED_JOBS,
                 limit=int(limit.jobs[queue]),
             )
@@ -161,6 +161,16 @@ class _Cycle:
     def _suspend(self, group: Group) -> tuple[int, ...]:
         until = self._time + group.policy.constants.pending_time
         return self._draft.suspend(group, "no queue fits (B37)", until)
+
+
+def _preferring(one: Examined) -> dict[str, Column]:
+    """The factor of scouts and work of high priority that prefer their nucleus (B8), by rule."""
+    group, nucleus = one.group, int(one.tasks.nucleus[one.row, 0])
+    scout = group.kind == "scout"
+    prefers = one.tasks.prefers_nucleus[one.row, 0] and (scout or one.tasks.high[one.row, 0])
+    if not prefers or not group.spec.nucleus or "B8" in group.policy.off:
+        return {}
+    return {"B8": np.where(one.tasks.links.here[nucleus], PREFERRED_BY_SCOUTS if scout else PREFERRED, 1.0)}
 
 
 def _candidates(standing: Standing, queues: QueueColumns) -> Candidates:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+from numpy.random import default_rng
 
 from pilotage.brokerage.engine.check import Label, Verdict
 from pilotage.brokerage.engine.job_groups import Group
@@ -13,6 +14,7 @@ from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Reasons
 from pilotage.model.decision import Ordering, Refusal
 from pilotage.model.states import JobState
+from pilotage.model.world import World
 
 from .extensions import CandidateOrder, Ranking, keys_of
 
@@ -22,12 +24,15 @@ CROWDED = Label(
 )
 
 
-def capacity(queues: QueueColumns) -> Column:
-    """B30: R, the largest of what runs, what batch workers promise, and the declared slots."""
-    running = queues.live.jobs[JobState.RUNNING]
+def capacity(queues: QueueColumns, jobs: Mapping[JobState, Column]) -> Column:
+    """B30: R, the largest of what runs, what batch workers promise, and the declared slots.
+
+    ``jobs`` are those of one global share; workers, running and submitted, serve all shares.
+    """
+    running = jobs[JobState.RUNNING]
     workers = queues.live.batch_workers
     promised = np.where((running < BOOTSTRAP) & (workers > running), np.minimum(workers, BOOTSTRAP), 0)
-    dynamic = np.where(queues.num_slots == 0, queues.live.jobs[JobState.STARTING], 0)
+    dynamic = np.where(queues.num_slots == 0, jobs[JobState.STARTING], 0)
     slots: Column = np.maximum.reduce([running, promised, queues.num_slots, dynamic])
     return slots
 
@@ -120,14 +125,51 @@ class Limit:
         self.lasting: tuple[Verdict, tuple[Refusal, ...]] | None = None
 
 
-class Ledger:
-    """Counts of jobs that wait at each queue in this cycle, those placed in it included (B38)."""
+class Ledgers:
+    """The ledger of each global share: a share that floods a queue does not shut the others out."""
 
-    def __init__(self, queues: QueueColumns, order: CandidateOrder | None = None) -> None:
-        jobs = queues.live.jobs
+    def __init__(self, world: World, queues: QueueColumns, order: CandidateOrder | None = None) -> None:
         self._queues = queues
         self._order = order
-        self.slots = capacity(queues)
+        self._ties = Ties(world.seed, len(queues))
+        self._of: dict[str, Ledger] = {}
+
+    def of(self, share: str) -> "Ledger":
+        """Its ledger for this cycle."""
+        if share not in self._of:
+            self._of[share] = Ledger(self._queues, share, self._ties, self._order)
+        return self._of[share]
+
+
+class Ties:
+    """Draws the order of queues that weigh the same, anew for each group, with the world's seed (B37)."""
+
+    def __init__(self, seed: int, queues: int) -> None:
+        self._random = default_rng(seed)
+        self._order = self._random.permutation(queues)
+        self._shift = 0
+
+    def draw(self) -> None:
+        """Draw for the next group."""
+        self._shift = int(self._random.integers(len(self._order)))
+
+    def of(self, queues: Codes) -> Column:
+        """The place of each of these queues among equals."""
+        places: Column = (self._order[queues] + self._shift) % len(self._order)
+        return places
+
+
+class Ledger:
+    """Counts of a share's jobs that wait at each queue in this cycle, those placed in it included (B38)."""
+
+    def __init__(
+        self, queues: QueueColumns, share: str, ties: Ties, order: CandidateOrder | None = None
+    ) -> None:
+        jobs = queues.live.of_share(share)
+        self._queues = queues
+        self._ties = ties
+        self._order = order
+        self.slots = capacity(queues, jobs)
         self._limits: dict[int, Limit] = {}
         self._assigned = jobs[JobState.ASSIGNED].copy()
         self._activated = jobs[JobState.ACTIVATED].copy()
@@ -179,10 +221,11 @@ class Ledger:
         fits: Mask,
         further: Mapping[str, Column],
     ) -> Standing:
-        """The queues that fit, by weight or as they are ordered; ties by name.
+        """The queues that fit, by weight or as they are ordered; ties are drawn (B37).
 
-        ``further`` are the factors (Q,) that an organisation added, by rule.
+        ``further`` are other factors (Q,) by rule.
         """
+        self._ties.draw()
         chosen = fits.nonzero()[0]
         if not len(chosen):
             return NOWHERE
@@ -192,9 +235,10 @@ class Ledger:
         factors = {
             "B32": initial_weight(self.slots[chosen], waiting, assigned, self._activated[chosen]),
             "B33": data_weight(tasks, row, self._queues.storage[chosen]),
-            "B34": tasks.links.weight[int(tasks.nucleus[row, 0])][chosen],
-            **{rule: values[chosen] for rule, values in further.items()},
         }
+        if "B34" not in group.policy.off:
+            factors["B34"] = tasks.links.weight[int(tasks.nucleus[row, 0])][chosen]
+        factors |= {rule: values[chosen] for rule, values in further.items()}
         weights = reduce(np.multiply, factors.values())
         order, ordering = self._in_order(group, chosen, weights, factors)
         best = chosen[order]
@@ -211,12 +255,12 @@ class Ledger:
         self, group: Group, chosen: Codes, weights: Column, factors: Mapping[str, Column]
     ) -> tuple[Codes, Ordering | None]:
         if self._order is None:
-            return np.argsort(-weights, kind="stable"), None
+            return np.lexsort((self._ties.of(chosen), -weights)), None
         ranking = Ranking(
             group=group, queues=self._queues, candidates=chosen, weights=weights, factors=factors
         )
         keys = keys_of(self._order, ranking)
-        order = np.lexsort((-weights, keys))
+        order = np.lexsort((self._ties.of(chosen), -weights, keys))
         ordering = Ordering(
             rule=self._order.rule,
             name=self._order.name,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from pilotage.model.federation import Queue
+from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
 
 from .assembly import Draft, record
 from .cric_documents import Document, Record, records
@@ -185,10 +185,10 @@ def _said(
 def _limits(queue: Record) -> dict[str, Any]:
     no_limit = "no limit is known"
     cores = int(_said(queue, ("corecount",), CORES, 1, "1 core"))
-    power = Queue.__dataclass_fields__["core_power"].default
+    assumed = f"{UNKNOWN_CORE_POWER:g} HS23 per core"
     return {
         "cores": cores,
-        "core_power": _said(queue, ("corepower",), CORE_POWER, 0, f"{power:g} HS23 per core") or power,
+        "core_power": _said(queue, ("corepower",), CORE_POWER, 0, assumed) or None,
         "min_memory": _said(queue, ("minrss",), MEMORY, 0),
         "max_memory": _said(queue, ("maxrss", "maxmemory", "memory"), MEMORY, 0, no_limit),
         "max_workdir": _said(queue, ("maxwdir",), DISK, 0, no_limit),

@@ -12,7 +12,7 @@ from pilotage.brokerage.engine.task_columns import TaskColumns
 
 @check("B10", "zero share", "operator", reads=("work",), lifted_by="the fairshare_policy gives a share")
 def zero_share(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The first entry of the queue's ``fairshare_policy`` that matches gives more than 0; none passes."""
+    """The queue's ``fairshare_policy`` gives more than 0; work that no entry matches has the remainder."""
     kinds = queues.fairshare_kinds
     if not any(policy.entries for policy in kinds):
         return NEVER
@@ -36,34 +36,28 @@ def container(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B14", "hardware", "user", reads=("machine",), lifted_by="ask for hardware that is offered")
 def hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The queue has the CPU and GPU, and none kept for tasks that ask for it, unless it takes ANY release."""
+    """The queue has the CPU and GPU, and none kept for tasks that ask for it; unpublished is unknown."""
     return _offered("hardware", tasks.tables.machines, tasks.machine, queues)
 
 
 @check("B23", "event service", "user", reads=("event_service", "high"), lifted_by="change event_service")
 def event_service(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """``std`` takes no event service, ``es`` nothing else, ``eshigh`` that of priority 800 only."""
+    """``std`` takes no event service, ``es`` nothing else, ``eshigh`` only that of priority 800."""
     taken = queues.event_service
     if (taken == "all").all():
         return NEVER
-    other = np.where(taken == "std", tasks.event_service, ~tasks.event_service & (taken != "all"))
-    low = (taken == "eshigh") & ~tasks.high
-    return Verdict(other | low, np.where(tasks.event_service, "event service", "std"), taken)
-
-
-@check("B23", "dynamic events", "user", reads=("dynamic",), lifted_by="leave out min_events")
-def dynamic_events(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """A dynamic number of events needs a queue that takes event service, which hands events out."""
-    return Verdict(tasks.dynamic & (queues.event_service == "std"), "dynamic events", queues.event_service)
+    ordinary = ~tasks.event_service & (taken == "es")
+    service = tasks.event_service & ((taken == "std") | ((taken == "eshigh") & ~tasks.high))
+    return Verdict(ordinary | service, np.where(tasks.event_service, "event service", "std"), taken)
 
 
 def _offered(aspect: Aspect, requests: Sequence[Asked], codes: Column, queues: QueueColumns) -> Verdict:
     """Evaluated once for each distinct description of queues and distinct request of tasks."""
-    if not queues.offers.are_checked:
+    if not queues.offers.is_checked(aspect):
         return NEVER
     asked = [requests[code] for code in codes[:, 0].tolist()]
     need = np.array([str(request) for request in asked], dtype=object).reshape(-1, 1)
     return Verdict(queues.offers.without(aspect, asked), need, queues.offers.texts(aspect))
 
 
-CHECKS: tuple[Check, ...] = (zero_share, software, container, hardware, event_service, dynamic_events)
+CHECKS: tuple[Check, ...] = (zero_share, software, container, hardware, event_service)

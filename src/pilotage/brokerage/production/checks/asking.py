@@ -1,12 +1,19 @@
 """Task fields behind each check's need, easiest to change first."""
 
 from pilotage.brokerage.engine.check import MEGABYTE
-from pilotage.brokerage.engine.job_groups import Group
-from pilotage.brokerage.engine.task_columns import LEAST_OUTPUT
+from pilotage.brokerage.engine.job_groups import LEAST_OUTPUT, Group
 from pilotage.model.decision import Asked
+from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.work import Measured
 
 _NOTHING = Measured(finished=0)
+
+
+def nucleus(group: Group) -> tuple[Asked, ...]:
+    """No scouts, or a priority below 800; a scout of such a priority would need both."""
+    if group.kind == "scout":
+        return () if group.priority >= HIGH_PRIORITY else (Asked(field="scouts", value=group.spec.scouts),)
+    return (Asked(field="priority", value=group.priority),)
 
 
 def cores(group: Group) -> tuple[Asked, ...]:
@@ -24,17 +31,16 @@ def memory(group: Group) -> tuple[Asked, ...]:
     if _measured(group).memory is not None:
         return ()
     spec, factor = group.spec, float(group.policy.constants.memory_compensation)
-    ram = "merge.ram" if group.kind == "merge" and group.task.spec.merge else "ram"
-    per_core = spec.ram * spec.ram_units
+    name = "merge.ram" if group.kind == "merge" and group.task.spec.merge else "ram"
+    base = 0.0 if spec.ram_unit == "MB" else float(spec.base_ram)
+    by_queue = spec.cores == 0 and spec.ram_unit != "MB"
+    each = None if by_queue else float(spec.ram_units)
+    ram = Asked(field=name, value=float(spec.ram), fixed=base, each=each, factor=factor)
+    if base == 0 or by_queue:
+        return (ram,)
     return (
-        Asked(
-            field=ram,
-            value=float(spec.ram),
-            fixed=float(spec.base_ram),
-            each=float(spec.ram_units),
-            factor=factor,
-        ),
-        Asked(field="base_ram", value=float(spec.base_ram), fixed=float(per_core), each=1.0, factor=factor),
+        ram,
+        Asked(field="base_ram", value=base, fixed=spec.ram * spec.ram_units, each=1.0, factor=factor),
     )
 
 
@@ -42,10 +48,10 @@ def work_directory(group: Group) -> tuple[Asked, ...]:
     """Output and scratch of a job; the output counts as 0.5 GB at least."""
     spec, found = group.spec, _measured(group)
     size = sum(total for _, _, total in group.inputs) / MEGABYTE
-    own = spec.out_disk * spec.least_events
-    events, output = spec.work_disk + size, max(LEAST_OUTPUT, own)
-    asked = [] if found.work_disk is not None else [_asked("work_disk", float(spec.work_disk), size + output)]
-    if own > LEAST_OUTPUT:
+    own, events = spec.out_disk * spec.least_events, spec.work_disk + size
+    beside = size + group.output_size
+    asked = [] if found.work_disk is not None else [_asked("work_disk", float(spec.work_disk), beside)]
+    if own > LEAST_OUTPUT and group.kind != "merge":
         asked.append(_asked(*_events(group), events, LEAST_OUTPUT))
         if found.out_disk is None:
             asked.append(_asked("out_disk", float(spec.out_disk), events, LEAST_OUTPUT))

@@ -11,15 +11,15 @@ GIGABYTE = 1e9
 _OPEN = "the storage is opened again"
 
 
-@check(
-    "B11", "input to move", "wait", reads=("io_intensity", "inputs"), unit="GB", lifted_by="a replica arrives"
-)
+@check("B11", "input to move", "wait", reads=("together",), unit="GB", lifted_by="a replica arrives")
 def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """I/O-intensive work moves less than ``size_cutoff_to_move_input`` to the queue."""
+    """I/O-intensive work that is brokered together moves less than ``size_cutoff_to_move_input``."""
     cutoff = tasks.constant("size_cutoff_to_move_input")
-    intensive = tasks.io_intensity > tasks.constant("io_intensity_cutoff")
-    missing = tasks.input_table.missing_size[tasks.inputs[:, 0]] / GIGABYTE
-    refused = intensive & (missing >= cutoff) & _has_inputs(tasks)
+    missing = tasks.input_table.missing_size[tasks.together[:, 0]] / GIGABYTE
+    has_files = tasks.input_table.files[tasks.together[:, 0]] > 0
+    refused = (missing >= cutoff) & has_files
+    if not refused.any():
+        return NEVER
     return Verdict(refused.take(queues.storage, axis=1), cutoff, missing.take(queues.storage, axis=1))
 
 
@@ -27,27 +27,34 @@ def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "B11",
     "files to move",
     "wait",
-    reads=("io_intensity", "inputs"),
+    reads=("together",),
     unit="files",
     lifted_by="a replica arrives",
 )
 def files_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """I/O-intensive work moves fewer files than ``num_cutoff_to_move_input`` to the queue."""
+    """I/O-intensive work that is brokered together moves fewer files than ``num_cutoff_to_move_input``."""
     cutoff = tasks.constant("num_cutoff_to_move_input")
-    intensive = tasks.io_intensity > tasks.constant("io_intensity_cutoff")
-    missing = tasks.input_table.missing_files[tasks.inputs[:, 0]]
-    refused = intensive & (missing >= cutoff)
+    missing = tasks.input_table.missing_files[tasks.together[:, 0]]
+    refused = missing >= cutoff
     if not refused.any():
         return NEVER
     return Verdict(refused.take(queues.storage, axis=1), cutoff, missing.take(queues.storage, axis=1))
 
 
-@check("B12", "disk I/O", "wait", reads=("disk_io",), unit="kB/s", lifted_by="the queue's disk I/O falls")
+@check(
+    "B12",
+    "disk I/O",
+    "wait",
+    reads=("disk_io", "cores"),
+    unit="kB/s per core",
+    lifted_by="the queue's disk I/O falls",
+)
 def disk_io(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Refuse tasks above the queue's limit while its running jobs exceed it."""
     own = queues.max_disk_io
     limit = np.where(np.isnan(own), tasks.constant("max_diskio_default"), own)
-    return Verdict((queues.live.disk_io > limit) & (tasks.disk_io > limit), tasks.disk_io, limit)
+    need = tasks.disk_io / tasks.cores_at(queues)
+    return Verdict((queues.live.disk_io > limit) & (need > limit), need, limit)
 
 
 @check("B16", "direct access", "user", reads=("direct_only",), lifted_by="allow copies of the input")

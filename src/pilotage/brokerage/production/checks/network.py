@@ -16,18 +16,18 @@ def _row(table: Column, tasks: TaskColumns) -> Column:
 
 @check("B5", "link blocked", "operator", reads=("nucleus",), lifted_by="the link is opened")
 def link_blocked(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The link from the queue to the nucleus is blocked: its closeness is -1."""
+    """The link from the queue's storage to the nucleus is blocked: its closeness is -1."""
     del queues
     return Verdict(_row(tasks.links.blocked, tasks), "open link to the nucleus", "blocked")
 
 
 @check("B6", "link full", "wait", reads=("nucleus",), unit="files", lifted_by="transfers on the link drain")
 def link_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Files queued on the link reach ``nqueued_sat_cap``."""
+    """More than ``nqueued_sat_cap`` files are queued on the link of the queue's storage."""
     del queues
     cap = tasks.constant("nqueued_sat_cap")
     files = _row(tasks.links.files, tasks)
-    return Verdict(~_row(tasks.links.here, tasks) & (files >= cap), cap, files)
+    return Verdict(~_row(tasks.links.here, tasks) & (files > cap), cap, files)
 
 
 @check(
@@ -39,7 +39,7 @@ def link_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="transfers to the nucleus drain",
 )
 def nucleus_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Files queued to the nucleus from everywhere are more than ``nqueued_nuc_cap_for_jobs``."""
+    """Outputs on their way to the nucleus from elsewhere are more than ``nqueued_nuc_cap_for_jobs``."""
     del queues
     cap = tasks.constant("nqueued_nuc_cap_for_jobs")
     files = _row(tasks.links.arriving, tasks)

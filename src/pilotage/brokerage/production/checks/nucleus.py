@@ -1,23 +1,32 @@
 """Work that is kept at its nucleus: B8, B25. Without a nucleus neither applies."""
 
+import numpy as np
+
 from pilotage.brokerage.engine.check import Check, Verdict, check
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
+
+from . import asking
 
 
 @check(
     "B8",
     "nucleus only",
     "user",
-    reads=("nucleus", "high", "scout"),
+    reads=("nucleus", "high", "scout", "prefers_nucleus"),
     lifted_by="ask for a priority below 800, and for no scouts",
+    asks=asking.nucleus,
 )
 def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Priority 800 and scouts run at the nucleus, and not on its opportunistic queues."""
+    """Priority 800 and scouts run at the nucleus, and not on opportunistic queues.
+
+    Where the nucleus is only preferred (``high_priority: prefer``), other sites take them too.
+    """
     nucleus = tasks.nucleus[:, 0]
-    away = ~tasks.links.here[nucleus] | queues.opportunistic
-    refused = tasks.links.exists[nucleus] & (tasks.high | tasks.scout) & away
-    return Verdict(refused, "a pledged queue of the nucleus", queues.site_names)
+    away = ~tasks.links.here[nucleus] & ~tasks.prefers_nucleus
+    kept = tasks.links.exists[nucleus] & (tasks.high | tasks.scout)
+    need = np.where(tasks.prefers_nucleus, "a pledged queue", "a pledged queue of the nucleus")
+    return Verdict(kept & (away | queues.opportunistic), need, queues.site_names)
 
 
 @check(

@@ -8,6 +8,7 @@ from pilotage.brokerage.engine.task_columns import TaskColumns
 
 from . import asking
 
+_MEMORY = ("base_memory", "core_memory", "cores")
 _LESS_DISK = "use less disk in each job"
 _LESS = "use less memory in each job"
 _MORE = "give each job work that uses more memory"
@@ -28,45 +29,45 @@ def most_cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict((tasks.max_cores > 0) & (queues.cores > tasks.max_cores), tasks.max_cores, queues.cores)
 
 
-@check("B15", "memory", "user", reads=("memory",), unit="MB", lifted_by=_LESS, asks=asking.memory)
+@check("B15", "memory", "user", reads=_MEMORY, unit="MB", lifted_by=_LESS, asks=asking.memory)
 def memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The expected memory, 0.9 of what is asked, is no more than the queue's ``max_memory``."""
-    need = tasks.memory * tasks.constant("memory_compensation")
+    """The expected memory, 0.9 of what is asked, is no more than the queue's ``max_memory`` for a slot."""
+    need = _memory(tasks, queues)
     return Verdict((queues.max_memory > 0) & (need > queues.max_memory), need, queues.max_memory)
 
 
-@check("B15", "least memory", "user", reads=("memory",), unit="MB", lifted_by=_MORE, asks=asking.memory)
+@check("B15", "least memory", "user", reads=_MEMORY, unit="MB", lifted_by=_MORE, asks=asking.memory)
 def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The expected memory is no less than the queue's ``min_memory``."""
+    """The expected memory, where any is asked for, is no less than the queue's ``min_memory``."""
     if not queues.min_memory.any():
         return NEVER
-    need = tasks.memory * tasks.constant("memory_compensation")
-    return Verdict(need < queues.min_memory, need, queues.min_memory)
+    need = _memory(tasks, queues)
+    return Verdict((need > 0) & (need < queues.min_memory), need, queues.min_memory)
 
 
 @check(
     "B17",
     "work directory",
     "user",
-    reads=("fixed_disk", "inputs"),
+    reads=("fixed_disk", "inputs", "cores"),
     unit="MB",
     lifted_by=_LESS_DISK,
     asks=asking.work_directory,
 )
 def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Output and scratch of a job are less than the work directory that a core of the queue has.
+    """Output and scratch of a job are less than its cores' part of the work directory.
 
     So it is where there is no input to copy: the job has none, or the queue reads it directly.
     """
     applies = (_input(tasks) == 0) | queues.direct_access
-    return _less_than_a_core_has(tasks.fixed_disk, applies, queues)
+    return _within_its_part(tasks.fixed_disk, applies, tasks, queues)
 
 
 @check(
     "B17",
     "work directory for input",
     "user",
-    reads=("fixed_disk", "inputs"),
+    reads=("fixed_disk", "inputs", "cores"),
     unit="MB",
     lifted_by=_LESS_DISK,
     asks=asking.work_directory,
@@ -74,7 +75,7 @@ def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def work_directory_for_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Copied input takes space too, besides output and scratch."""
     size = _input(tasks)
-    return _less_than_a_core_has(tasks.fixed_disk + size, (size > 0) & ~queues.direct_access, queues)
+    return _within_its_part(tasks.fixed_disk + size, (size > 0) & ~queues.direct_access, tasks, queues)
 
 
 def _input(tasks: TaskColumns) -> Column:
@@ -82,10 +83,18 @@ def _input(tasks: TaskColumns) -> Column:
     return megabytes
 
 
-def _less_than_a_core_has(need: Column, applies: Mask, queues: QueueColumns) -> Verdict:
-    have = queues.max_workdir / np.maximum(queues.cores, 1)
-    limit = np.where(have > 0, have, np.inf)
-    return Verdict(applies & (need >= limit), need, have)
+def _memory(tasks: TaskColumns, queues: QueueColumns) -> Column:
+    """MB that a job is expected to use with the cores that it has at each queue."""
+    asked = tasks.base_memory + tasks.core_memory * tasks.cores_at(queues)
+    need: Column = asked * tasks.constant("memory_compensation")
+    return need
+
+
+def _within_its_part(need: Column, applies: Mask, tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """A pseudo-queue's slots share the directory of its unified queue, each core its part of it."""
+    have = queues.max_workdir * np.minimum(tasks.cores_at(queues) / queues.slot_cores, 1)
+    refused = applies & (queues.max_workdir > 0) & (need >= have)
+    return Verdict(refused, need, have) if refused.any() else NEVER
 
 
 CHECKS: tuple[Check, ...] = (

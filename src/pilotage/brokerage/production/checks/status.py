@@ -1,5 +1,7 @@
 """Queues that are considered, and signs that they are alive: B1 to B4, B9, B26."""
 
+import numpy as np
+
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
@@ -7,13 +9,13 @@ from pilotage.model.states import JobState
 
 INACTIVE_AFTER = 2 * 3600.0
 NO_PILOTS_AFTER = 3 * 3600.0
-_A_DAY = "24 hours pass since the merge job was made"
+_A_DAY = "24 hours pass since it was first skipped there"
 
 
-@check("B1", "test queue", "user", reads=("preassignment",), lifted_by="name the queue in the task")
+@check("B1", "test queue", "user", reads=("named",), lifted_by="name the queue in the task")
 def test_queue(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """All queues, less those with "test" in the name, unless the task names its queues."""
-    return Verdict((tasks.preassignment == 0) & queues.test, "no test queue", queues.names)
+    return Verdict(~tasks.named & queues.test, "no test queue", queues.names)
 
 
 @check(
@@ -46,17 +48,17 @@ def unified(_: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(queues.unified[None, :], "a pseudo-queue", "unified")
 
 
-@check("B4", "status", "operator", reads=("preassignment",), lifted_by="the queue is set online")
+@check("B4", "status", "operator", reads=("named",), lifted_by="the queue is set online")
 def status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Online or standby, unless the task names the queue."""
-    return Verdict((tasks.preassignment == 0) & ~queues.online, "online", queues.status)
+    """Online or standby, unless the task names the queue; merging where the input lies is no naming (B3)."""
+    return Verdict(~tasks.named & ~queues.online, "online", queues.status)
 
 
-@check("B4", "status", "operator", reads=("preassignment",), lifted_by="the queue is set online")
+@check("B4", "status", "operator", reads=("preassignment", "named"), lifted_by="the task names them")
 def waived_status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Queues that B4 would refuse had the task not named them: shown with the choice, refusing nothing."""
     named = tasks.preassigned[tasks.preassignment[:, 0]]
-    return Verdict(named & ~queues.online, "online", queues.status)
+    return Verdict(tasks.named & named & ~queues.online, "online", queues.status)
 
 
 @check(
@@ -64,14 +66,16 @@ def waived_status(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "inactive",
     "wait",
     reads=("high", "scout", "merge", "premerged"),
-    unit="s since last start",
+    unit="s without a start",
     lifted_by="a job starts there",
 )
 def inactive(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """No job started for 2 h while activated jobs wait; where none ever started is unknown."""
+    """Activated jobs have been there for 2 h and none started in that time; never started counts as that."""
     applies = tasks.high | tasks.scout | tasks.merge | tasks.premerged
-    idle = queues.live.time - queues.live.last_start
-    waiting = queues.live.jobs[JobState.ACTIVATED] > 0
+    live = queues.live
+    since = np.where(np.isnan(live.activated_since), np.nan, np.fmax(live.last_start, live.activated_since))
+    idle = live.time - since
+    waiting = live.jobs[JobState.ACTIVATED] > 0
     return Verdict(applies & waiting & (idle > INACTIVE_AFTER), INACTIVE_AFTER, idle)
 
 
@@ -83,4 +87,20 @@ def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(refused[None, :], NO_PILOTS_AFTER, silent)
 
 
-CHECKS: tuple[Check, ...] = (test_queue, preassignment, merge_at_the_input, unified, status, inactive, pilots)
+@check("B26", "own pilots", "operator", lifted_by="pilots can be started there again")
+def own_pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Pilots are started from here, and cannot be now: no adapter, a pause, or all have failed lately."""
+    refused = queues.own_pilots & queues.live.no_pilots
+    return Verdict(refused[None, :], "pilots that can be started", queues.live.pilots_problem)
+
+
+CHECKS: tuple[Check, ...] = (
+    test_queue,
+    preassignment,
+    merge_at_the_input,
+    unified,
+    status,
+    inactive,
+    pilots,
+    own_pilots,
+)

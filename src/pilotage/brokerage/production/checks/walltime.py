@@ -1,8 +1,11 @@
 """Limits on how long jobs may run: B20, B21."""
 
+import numpy as np
+
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
-from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
+from pilotage.model.federation import UNKNOWN_CORE_POWER
 
 from . import asking
 
@@ -39,22 +42,41 @@ def unknown_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "B21",
     "walltime",
     "user",
-    reads=("cpu_work", "base_time", "walltime"),
+    reads=("cpu_work", "base_time", "walltime", "cores"),
     unit="s",
     lifted_by="give each job less to do",
     asks=asking.walltime,
 )
 def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected walltime, by the queue's core power, is no more than ``max_walltime``."""
-    need = tasks.cpu_work / queues.core_power + (tasks.base_time + tasks.walltime)
-    return Verdict((queues.max_walltime > 0) & (need > queues.max_walltime), need, queues.max_walltime)
+    refused, need = _too_long(tasks, queues)
+    known = ~np.isnan(queues.core_power) | (tasks.cpu_work == 0)
+    return Verdict(refused & known, need, queues.max_walltime)
+
+
+@check(
+    "B21",
+    "walltime, core power unknown",
+    "user",
+    reads=("cpu_work", "base_time", "walltime", "cores"),
+    unit="s",
+    lifted_by="give each job less to do",
+    asks=asking.walltime,
+)
+def walltime_at_unknown_power(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The same where nobody declared the core power: it counts as 10 HS23, and the refusal says so."""
+    unknown = np.isnan(queues.core_power)
+    if not unknown.any():
+        return NEVER
+    refused, need = _too_long(tasks, queues)
+    return Verdict(refused & unknown & (tasks.cpu_work > 0), need, queues.max_walltime)
 
 
 @check(
     "B21",
     "least walltime",
     "user",
-    reads=("most_cpu_work", "base_time", "walltime", "walltime_known"),
+    reads=("most_cpu_work", "base_time", "walltime", "walltime_known", "cores"),
     unit="s",
     lifted_by="give each job more to do",
     asks=asking.most_walltime,
@@ -63,8 +85,20 @@ def least_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected walltime, where it is known, of the most events is no less than ``min_walltime``."""
     if not queues.min_walltime.any():
         return NEVER
-    need = tasks.most_cpu_work / queues.core_power + (tasks.base_time + tasks.walltime)
+    need = _expected(tasks.most_cpu_work, tasks, queues)
     return Verdict(tasks.walltime_known & (need < queues.min_walltime), need, queues.min_walltime)
+
+
+def _too_long(tasks: TaskColumns, queues: QueueColumns) -> tuple[Mask, Column]:
+    need = _expected(tasks.cpu_work, tasks, queues)
+    return (queues.max_walltime > 0) & (need > queues.max_walltime), need
+
+
+def _expected(work: Column, tasks: TaskColumns, queues: QueueColumns) -> Column:
+    """Seconds that this work (HS23 seconds) takes with the cores that the job uses at each queue."""
+    power = np.where(np.isnan(queues.core_power), UNKNOWN_CORE_POWER, queues.core_power)
+    need: Column = work / (power * tasks.cores_at(queues)) + (tasks.base_time + tasks.walltime)
+    return need
 
 
 def _short(queues: QueueColumns) -> Mask:
@@ -72,4 +106,10 @@ def _short(queues: QueueColumns) -> Mask:
     return short
 
 
-CHECKS: tuple[Check, ...] = (long_enough, unknown_walltime, walltime, least_walltime)
+CHECKS: tuple[Check, ...] = (
+    long_enough,
+    unknown_walltime,
+    walltime,
+    walltime_at_unknown_power,
+    least_walltime,
+)

@@ -1,0 +1,254 @@
+"""Rules as they are settled where the published texts leave them open or their practice differs."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pilotage.brokerage.production import Production
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines
+from pilotage.model.decision import Choice
+from pilotage.model.federation import Federation, Link, Storage
+from pilotage.model.work import File, JobKind, MergeSpec, Replica
+from pilotage.model.world import LinkCount, World
+from pilotage.testing import federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
+from pilotage.testing.choices import only_choice, refusal, refused, refused_in
+
+MERGE = MergeSpec(command=("merge",), outputs=("all",))
+BLOCKED = Link(source="AWAY", destination="HOME", closeness=-1)
+REMOTE = [
+    queue("NEAR"),
+    queue("FAR", site="AWAY"),
+    queue("FAR-AT-HOME", site="AWAY", storage="HOME-DISK"),
+    queue("NEAR-BUT-AWAY", site="HOME", storage="AWAY-DISK"),
+]
+
+
+def test_b5_b6_b8_b34_the_link_is_that_of_the_queues_storage() -> None:
+    house = federation(REMOTE, links=[BLOCKED])
+    assert refused(house, "B5", nucleus="HOME") == {"FAR", "NEAR-BUT-AWAY"}
+    open_house = federation(REMOTE)
+    full = world(open_house, task(nucleus="HOME"), link_counts=waiting_on_link(151))
+    assert refused_in(full, "B6") == {"FAR", "NEAR-BUT-AWAY"}
+    assert refused(open_house, "B8", nucleus="HOME", priority=800) == {"FAR", "NEAR-BUT-AWAY"}
+    found = only_choice(world(open_house, task(nucleus="HOME"))).candidates
+    weights = dict(zip(found.queues, found.factors["B34"], strict=True))
+    assert weights["FAR-AT-HOME"] == weights["NEAR"] == 2.5
+    assert weights["NEAR-BUT-AWAY"] == weights["FAR"] == pytest.approx(0.5 * (2 + 1.3))
+
+
+def test_b7_only_outputs_on_their_way_from_elsewhere_fill_a_nucleus() -> None:
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY")])
+
+    def full(*counts: LinkCount) -> set[str]:
+        return refused_in(world(house, task(nucleus="HOME"), link_counts=counts), "B7")
+
+    link = LinkCount(source="AWAY-DISK", destination="HOME-DISK", files=20_000)
+    assert full(replace(link, uploads=10_000)) == set()
+    assert full(replace(link, uploads=10_001)) == {"FAR"}
+    assert full(replace(link, source="HOME-DISK", uploads=20_000)) == set()
+
+
+def _nucleus(*, first: dict[str, Any], prefer: bool = False, **spec: Any) -> Choice:
+    constants = {"high_priority": "prefer"} if prefer else {}
+    house = federation(
+        [
+            queue("NEAR", **first),
+            queue("FAR", site="AWAY"),
+            queue("CHANCE", site="AWAY", pledged_cpu=-1),
+        ],
+        constants=constants,
+    )
+    asked = task(nucleus="HOME", walltime=60, **spec)
+    return only_choice(world(house, asked))
+
+
+def test_b8_high_priority_prefer_refuses_opportunistic_queues_and_weighs_the_nucleus_four_times() -> None:
+    choice = _nucleus(first={}, prefer=True, priority=800)
+    assert set(choice.candidates.queues) == {"NEAR", "FAR"}
+    assert refusal(choice, "B8").queues == ("CHANCE",)
+    assert dict(zip(choice.candidates.queues, choice.candidates.factors["B8"], strict=True)) == {
+        "NEAR": 4.0,
+        "FAR": 1.0,
+    }
+    assert "B8" not in _nucleus(first={}, prefer=True, priority=799).candidates.factors
+
+
+def test_b8_prefer_weighs_the_nucleus_a_hundred_times_for_scouts() -> None:
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY")], constants={"high_priority": "prefer"})
+    asked = task(nucleus="HOME", walltime=60)
+    choice = only_choice(world(house, asked, jobs=jobs(asked, kind="scout")))
+    assert choice.candidates.queues == ("NEAR", "FAR")
+    assert choice.candidates.factors["B8"] == (100.0, 1.0)
+
+
+def test_b8_yields_where_no_queue_of_the_nucleus_could_ever_take_the_job_and_says_so() -> None:
+    choice = _nucleus(first={"max_memory": 1000}, priority=800, ram=2000)
+    assert choice.candidates.queues == ("FAR",)
+    (waived,) = choice.waived
+    assert (waived.rule, waived.queues) == ("B8", ("FAR",))
+    assert waived.lifted_by == "no queue of the nucleus could ever take the jobs"
+    assert lines(explain(choice))[-1].endswith(
+        "1 queue, but no queue of the nucleus could ever take the jobs"
+    )
+
+
+def test_b8_holds_while_waiting_could_open_the_nucleus() -> None:
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"free": 1}})
+    choice = only_choice(world(house, task(nucleus="HOME", priority=800, walltime=60)))
+    assert (choice.candidates.queues, choice.waived) == ((), ())
+
+
+def _reading(house: Federation, count: int, sizes: dict[str, int], **spec: Any) -> World:
+    """Jobs of one task, each with a file of its own at AWAY."""
+    asked = task(io_intensity=500, **spec)
+    made = [
+        replace(job, inputs=(name,))
+        for job, name in zip(jobs(asked, count), (f"f{number}" for number in range(count)), strict=True)
+    ]
+    return world(
+        house,
+        asked,
+        jobs=tuple(made),
+        files=tuple(File(name=f"f{number}", size=sizes["each"], checksum="") for number in range(count)),
+        replicas=tuple(Replica(file=f"f{number}", storage="AWAY-DISK") for number in range(count)),
+    )
+
+
+TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
+
+
+def test_b11_counts_the_input_of_all_jobs_that_are_brokered_together() -> None:
+    gigabyte = 10**9
+    assert refused_in(_reading(TWO_SITES, 9, {"each": gigabyte}), "B11") == set()
+    assert refused_in(_reading(TWO_SITES, 10, {"each": gigabyte}), "B11") == {"NEAR"}
+    assert refused_in(_reading(TWO_SITES, 99, {"each": 1}), "B11") == set()
+    assert refused_in(_reading(TWO_SITES, 100, {"each": 1}), "B11") == {"NEAR"}
+
+
+def test_b11_a_file_that_many_jobs_read_is_moved_once() -> None:
+    state = _reading(TWO_SITES, 10, {"each": 10**9})
+    shared = tuple(replace(job, inputs=("f0",)) for job in state.jobs)
+    assert refused_in(replace(state, jobs=shared), "B11") == set()
+
+
+def test_b11_is_waived_where_it_would_leave_no_queue_and_says_so() -> None:
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY", status="offline")])
+    choice = only_choice(_reading(house, 20, {"each": 10**9}))
+    assert choice.candidates.queues == ("NEAR",)
+    assert {(item.rule, item.queues, item.lifted_by) for item in choice.waived} == {
+        ("B11", ("NEAR",), "no queue would be left")
+    }
+    assert any("B11 input to move would have refused 1 queue" in line for line in lines(explain(choice)))
+
+
+def test_b11_merge_jobs_are_exempt() -> None:
+    state = _reading(TWO_SITES, 20, {"each": 10**9}, merge=MERGE)
+    merging = tuple(replace(job, kind="merge") for job in state.jobs)
+    assert refused_in(replace(state, jobs=merging), "B11") == set()
+
+
+def test_b12_compares_the_disk_io_of_one_core() -> None:
+    house = federation([queue(cores=8, max_disk_io=100)])
+    reports = (queue_report("Q", disk_io=101),)
+
+    def at(**spec: Any) -> set[str]:
+        return refused_in(world(house, task(**spec), queue_reports=reports), "B12")
+
+    assert at(cores=8, disk_io=800) == set()
+    assert at(cores=8, disk_io=801) == {"Q"}
+    assert at(cores=0, disk_io=800) == set()
+
+
+def test_b12_a_queue_that_reports_nothing_refuses_nothing() -> None:
+    house = federation([queue(max_disk_io=100)])
+    assert refused_in(world(house, task(disk_io=500), queue_reports=(queue_report("Q"),)), "B12") == set()
+
+
+def test_b15_memory_is_for_the_cores_that_the_job_uses_at_the_queue() -> None:
+    house = federation(
+        [queue("ONE", max_memory=2000), queue("EIGHT", cores=8, max_memory=8000), queue("ANY", cores=0)]
+    )
+    assert refused(house, "B15", cores=0, ram=1000) == set()
+    assert refused(house, "B15", cores=0, ram=2000) == {"EIGHT"}
+    assert refused(house, "B15", cores=0, ram=1000, base_ram=900) == {"EIGHT"}
+
+
+def test_b15_memory_in_mb_is_neither_scaled_by_cores_nor_has_a_base() -> None:
+    house = federation([queue("EIGHT", cores=8, max_memory=9000)])
+    assert refused(house, "B15", cores=8, ram=10_000, ram_unit="MB", base_ram=5000) == set()
+    assert refused(house, "B15", cores=8, ram=10_001, ram_unit="MB") == {"EIGHT"}
+
+
+def test_b15_work_that_asks_for_no_memory_passes_a_minimum() -> None:
+    house = federation([queue("HIGH", min_memory=4000)])
+    assert refused(house, "B15") == set()
+    assert refused(house, "B15", ram=1000) == {"HIGH"}
+
+
+@pytest.mark.parametrize(
+    ("disk", "other", "closed"),
+    [((), (), False), (("write_wan",), (), True), ((), ("write_wan",), False)],
+)
+def test_b19_at_the_nucleus_the_storage_counts_where_outputs_really_go(
+    disk: tuple[str, ...], other: tuple[str, ...], closed: bool
+) -> None:
+    """Not scratch space or tape that stand beside it."""
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"blacklisted": disk}})
+    beside = (
+        Storage(name="A-SCRATCH", site="HOME", url="file:///scratch", blacklisted=other),  # type: ignore[arg-type]
+        Storage(name="A-TAPE", site="HOME", url="file:///tape", tape=True),
+    )
+    house = replace(house, storages=(*beside, *house.storages))
+    assert refused(house, "B19", nucleus="HOME", outputs=("out",)) == ({"FAR"} if closed else set())
+
+
+def test_b21_the_cores_are_those_that_the_job_uses_at_the_queue() -> None:
+    house = federation(
+        [
+            queue("ONE", core_power=10, max_walltime=100),
+            queue("EIGHT", cores=8, core_power=10, max_walltime=100),
+        ]
+    )
+    assert refused(house, "B21", cores=0, cpu_time=8000, cpu_efficiency=1.0) == {"ONE"}
+    assert refused(house, "B21", cores=0, cpu_time=8001, cpu_efficiency=1.0) == {"ONE", "EIGHT"}
+
+
+def test_b21_an_unknown_core_power_counts_as_10_and_is_shown_as_unknown() -> None:
+    house = federation([queue("DARK", max_walltime=100), queue("KNOWN", core_power=10, max_walltime=100)])
+    choice = only_choice(world(house, task(cpu_time=1001, cpu_efficiency=1.0)))
+    assert {item.name: item.queues for item in choice.refusals if item.rule == "B21"} == {
+        "walltime": ("KNOWN",),
+        "walltime, core power unknown": ("DARK",),
+    }
+    assert refused(house, "B21", cpu_time=1000, cpu_efficiency=1.0) == set()
+
+
+def test_b24_a_declared_limit_of_0_is_0() -> None:
+    house = federation([queue("NONE", transferring_limit=0), queue("UNDEFINED")])
+    counts = jobs_at("NONE", transferring=1) + jobs_at("UNDEFINED", transferring=2000)
+    assert refused_in(world(house, task(), job_counts=counts), "B24") == {"NONE"}
+
+
+@pytest.mark.parametrize(("possible", "refusing"), [(None, set()), (True, set()), (False, {"Q"})])
+def test_b26_a_queue_of_our_own_passes_while_pilots_can_be_started(
+    possible: bool | None, refusing: set[str]
+) -> None:
+    problem = "" if possible in (None, True) else "no adapter for kind slurm is installed"
+    reports = (queue_report("Q", pilots_possible=possible, pilots_problem=problem),)
+    choice = only_choice(world(federation([queue()]), task(), queue_reports=reports))
+    found = {name for item in choice.refusals if item.rule == "B26" for name in item.queues}
+    assert found == refusing
+    if refusing:
+        assert refusal(choice, "B26").have == (problem,)
+
+
+@pytest.mark.parametrize("kind", ["normal", "scout"])
+def test_b34_can_be_switched_off_by_itself(kind: JobKind) -> None:
+    asked = task(nucleus="HOME", walltime=60)
+    state = world(TWO_SITES, asked, jobs=jobs(asked, kind=kind))
+    (choice,) = Production({"off": ["B34"]}).decide(state).choices
+    assert "B34" not in choice.candidates.factors
+    weights = dict(zip(choice.candidates.queues, choice.candidates.weights, strict=True))
+    assert set(weights.values()) == {0.1}
