@@ -90,11 +90,10 @@ class Sources:
 
 
 def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:
-    """Storages of a nucleus that outputs go to: on disk, and used by queues of the site if any is (B19).
+    """Storages of a nucleus that may take outputs, in the order in which they are tried: by name (B19).
 
-    In the order in which they are taken, by name; scratch space and tape stand beside them and get none.
+    Neither tape nor scratch space, which is known by its name as in the published system.
     """
-    used = {queue.storage for queue in federation.queues if queue.site == site}
-    disks = [storage for storage in federation.storages if storage.site == site and not storage.tape]
-    own = [storage for storage in disks if storage.name in used] or disks
-    return tuple(sorted(own, key=lambda storage: storage.name))
+    own = [storage for storage in federation.storages if storage.site == site and not storage.tape]
+    kept = [storage for storage in own if "scratch" not in storage.name.lower()]
+    return tuple(sorted(kept, key=lambda storage: storage.name))
