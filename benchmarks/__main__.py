@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ("brokerage", "matching", "cycle", "lifecycle", "memory")
+MODULES = ("brokerage", "matching", "passes", "cycle", "lifecycle", "memory")
 RESULT = Path("build/bench.json")
 
 

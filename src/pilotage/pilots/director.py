@@ -2,15 +2,17 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from math import ceil, inf
+
+from numpy.random import Generator
 
 from pilotage.model.counters import PILOTS_BY_QUEUE
 from pilotage.model.decision import Claim, Create, Decision
 from pilotage.model.federation import ComputingElement, DirectorConstants, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.states import LIVE_PILOTS, PilotState
-from pilotage.model.work import NewPilot, Requirements
+from pilotage.model.work import NewPilot, Pilot, Requirements
 from pilotage.model.world import TaskQueue, World
 
 from .task_queues import is_open, randomness, walltime_needed
@@ -44,6 +46,9 @@ class Want:
         return max(0, min(self.target, self.bound - self.waiting))
 
 
+_FIELDS = tuple(field.name for field in fields(Want))
+
+
 def provision(world: World) -> Decision:
     """Pilots for the task queues that wait, written down before anything is submitted (P10).
 
@@ -63,11 +68,15 @@ def provision(world: World) -> Decision:
         wants[want.queue].append(want)
     changes: list[Create] = []
     notes: list[dict[str, object]] = []
+    random = randomness(world, "private")
+    present: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in world.pilots:
+        present[pilot.queue].append(pilot)
     for name, asked in wants.items():
-        for want, pilots in zip(asked, _shared(world, served[name], asked), strict=True):
-            notes.append({**asdict(want), "submitted": pilots})
+        for want, pilots in zip(asked, _shared(world, served[name], asked, present[name]), strict=True):
+            notes.append({field: getattr(want, field) for field in _FIELDS} | {"submitted": pilots})
             if pilots:
-                changes.append(_create(world, served[name], want, pilots))
+                changes.append(_create(world, served[name], want, pilots, random))
     return Decision(
         step="provision",
         time=world.time,
@@ -83,12 +92,15 @@ def _wants(world: World, busy: Sequence[TaskQueue], served: dict[str, Queue]) ->
     priorities = sum(entry.priority for entry in busy)
     jobs = sum(entry.jobs for entry in busy)
     waiting = _waiting(world)
-    wants = []
+    means = []
     for entry in busy:
         share = constants.pilots_per_iteration * (entry.priority / priorities + entry.jobs / jobs)
         cpu_time = max(Requirements.from_text(entry.requirements).cpu_time, constants.lowest_cpu_boost)
-        mean = share * constants.max_cpu / cpu_time
-        random = randomness(world, "provision", entry.queue, entry.requirements)
+        means.append(share * constants.max_cpu / cpu_time)
+    # One draw for all, which stand in a stable order: a generator for each takes longer than all the rest.
+    targets = randomness(world, "provision").poisson(means).tolist()
+    wants = []
+    for entry, mean, target in zip(busy, means, targets, strict=True):
         wants.append(
             Want(
                 queue=entry.queue,
@@ -96,7 +108,7 @@ def _wants(world: World, busy: Sequence[TaskQueue], served: dict[str, Queue]) ->
                 jobs=entry.jobs,
                 priority=entry.priority,
                 mean=mean,
-                target=int(random.poisson(mean)),
+                target=target,
                 bound=_bound(entry.jobs, _element(served[entry.queue]), constants),
                 waiting=waiting[entry.queue, entry.requirements],
             )
@@ -120,12 +132,12 @@ def _bound(jobs: int, element: ComputingElement, constants: DirectorConstants) -
     return int((1 + constants.extra_pilot_fraction) * pilots_worth) + constants.extra_pilots
 
 
-def _shared(world: World, queue: Queue, asked: Sequence[Want]) -> list[int]:
+def _shared(world: World, queue: Queue, asked: Sequence[Want], present: Sequence[Pilot]) -> list[int]:
     """The pilots of each task queue of one queue, in all no more than there is room for.
 
     None takes part with more than the whole room, so that one with many jobs leaves the others a chance.
     """
-    room = _room(world, queue)
+    room = _room(world, queue, present)
     wanted = [min(want.wanted, room) for want in asked]
     if sum(wanted) <= room:
         return wanted
@@ -133,9 +145,8 @@ def _shared(world: World, queue: Queue, asked: Sequence[Want]) -> list[int]:
     return [int(pilots) for pilots in drawn]
 
 
-def _room(world: World, queue: Queue) -> int:
+def _room(world: World, queue: Queue, here: Sequence[Pilot]) -> int:
     """How many pilots a queue may be given now: up to ``max_pilots``, fewer where they fail there (P6)."""
-    here = [pilot for pilot in world.pilots if pilot.queue == queue.name]
     live = sum(1 for pilot in here if pilot.state in LIVE_PILOTS)
     room = max(0, _element(queue).max_pilots - live)
     well = max((pilot.created for pilot in here if pilot.heartbeat is not None), default=-inf)
@@ -152,12 +163,11 @@ def _room(world: World, queue: Queue) -> int:
     return min(room, 1) if over and not tried else 0
 
 
-def _create(world: World, queue: Queue, want: Want, pilots: int) -> Create:
+def _create(world: World, queue: Queue, want: Want, pilots: int, random: Generator) -> Create:
     """New pilots of one task queue; of each number a fraction is private, all where the work is (P7)."""
     element = _element(queue)
     wanted = Requirements.from_text(want.requirements)
     fraction = 1.0 if wanted.private else world.federation.director.private_pilot_fraction
-    random = randomness(world, "private", want.queue, want.requirements)
     private = int(random.binomial(pilots, fraction))
     records = (_pilot(queue, want, private=True),) * private
     records += (_pilot(queue, want, private=False),) * (pilots - private)

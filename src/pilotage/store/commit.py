@@ -144,6 +144,7 @@ class Commit:
         self._records.load(self._decision.changes)
         results = [self._apply(change) for change in self._decision.changes]
         self._records.write()
+        self._creator.write()
         self._events.write(self._connection)
         self._save_documents()
         self._revoke_tokens()

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.decision import KINDS, Creation
@@ -29,6 +29,8 @@ WITHOUT_NUMBER = 0
 
 _ORDER: tuple[type, ...] = (NewTask, File, Replica, NewJob, NewTransfer, NewPilot)
 """What others refer to comes first."""
+
+_FILE_COLUMNS = ("name", "size", "checksum", "task", "job")
 
 _UPSERTS = {
     name: upsert(files) for name, upsert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
@@ -55,7 +57,7 @@ N = TypeVar("N", NewTask, NewJob, NewTransfer, NewPilot)
 
 
 class Creator:
-    """Writes the new records of one commit."""
+    """Numbers the new records of one commit, and writes those that have numbers once at its end."""
 
     def __init__(self, connection: Connection, time: float, deltas: Deltas, events: Events) -> None:
         self._connection = connection
@@ -63,6 +65,17 @@ class Creator:
         self._deltas = deltas
         self._events = events
         self._next: dict[Kind, int] = {}
+        self._rows: dict[Kind, list[tuple[Any, ...]]] = defaultdict(list)
+        self._columns: dict[Kind, tuple[str, ...]] = {}
+        self._inputs: list[tuple[int, int, str]] = []
+        self._under_way: set[tuple[str, str]] = set()
+
+    def write(self) -> None:
+        """Write what was gathered, what others refer to first."""
+        for kind in ("task", "job", "transfer", "pilot"):
+            if self._rows[kind]:
+                bulk.insert(self._connection, RECORDS[kind], self._columns[kind], self._rows[kind])
+        bulk.insert(self._connection, job_inputs, ("job", "position", "file"), self._inputs)
 
     def create(self, records: Sequence[Creation], cause: str) -> list[int | None]:
         """Create records; returns their ids in their order, None where one was there already."""
@@ -86,18 +99,22 @@ class Creator:
             return self._transfers(records, cause)
         ids = self._insert(type_, [_ROWS[type_](record) for record in records], cause)
         if type_ is NewJob:
-            self._inputs(ids, records)
+            self._inputs += [
+                (id_, position, file)
+                for id_, job in zip(ids, records, strict=True)
+                for position, file in enumerate(job.inputs)
+            ]
         return ids
 
     def _insert(self, type_: type, rows: list[dict[str, Any]], cause: str) -> range:
-        """Number the rows in their order, write them in their first state, and count them."""
+        """Number the rows in their order, keep them in their first state to be written, and count them."""
         kind = KINDS[type_]
         state = FIRST[kind]
         ids = self._numbers(kind, len(rows))
         for id_, row in zip(ids, rows, strict=True):
             row.update(id=id_, state=str(state), attempt=1, created=self._time, since=self._time)
-        names = tuple(rows[0])
-        bulk.insert(self._connection, RECORDS[kind], names, [tuple(map(row.get, names)) for row in rows])
+        names = self._columns.setdefault(kind, tuple(rows[0]))
+        self._rows[kind] += [tuple(map(row.get, names)) for row in rows]
         for id_, row in zip(ids, rows, strict=True):
             task = id_ if kind == "task" else row.get("task")
             self._events.add(kind, id_, task, 1, None, state, cause)
@@ -115,14 +132,6 @@ class Creator:
         self._next[kind] += count
         return range(first, first + count)
 
-    def _inputs(self, ids: range, jobs: Sequence[NewJob]) -> None:
-        rows = [
-            (id_, position, file)
-            for id_, job in zip(ids, jobs, strict=True)
-            for position, file in enumerate(job.inputs)
-        ]
-        bulk.insert(self._connection, job_inputs, ("job", "position", "file"), rows)
-
     def _files(self, given: Sequence[File]) -> list[int | None]:
         names = list({file.name for file in given})
         rows = self._connection.execute(_KNOWN_FILES, {"names": names})
@@ -135,9 +144,13 @@ class Creator:
             created.append(WITHOUT_NUMBER if last is None else None)
             if last is None or replaces(file, last):
                 known[file.name] = changed[file.name] = file
-        if changed:
+        new = [_file_row(file) for name, file in changed.items() if name not in before]
+        bulk.insert(
+            self._connection, files, _FILE_COLUMNS, [tuple(map(row.get, _FILE_COLUMNS)) for row in new]
+        )
+        if changed.keys() & before:
             save = _SAVE_FILES[self._connection.dialect.name]
-            self._connection.execute(save, [_file_row(file) for file in changed.values()])
+            self._connection.execute(save, [_file_row(changed[name]) for name in changed.keys() & before])
             # What lies under these names now are other bytes, until they are delivered anew.
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
         return created
@@ -153,8 +166,7 @@ class Creator:
         new = dict.fromkeys(
             pair for replica in given if (pair := (replica.file, replica.storage)) not in known
         )
-        if new:
-            self._connection.execute(insert(replicas), [{"file": f, "storage": s} for f, s in new])
+        bulk.insert(self._connection, replicas, ("file", "storage"), list(new))
         return [
             WITHOUT_NUMBER if new.pop((replica.file, replica.storage), 0) is None else None
             for replica in given
@@ -163,7 +175,10 @@ class Creator:
     def _transfers(self, given: Sequence[NewTransfer], cause: str) -> list[int | None]:
         """Create transfers, but of a file to a storage to which one is on its way already."""
         names = list({transfer.file for transfer in given})
-        under_way = {tuple(row) for row in self._connection.execute(_LIVE_TRANSFERS, {"names": names})}
+        under_way = self._under_way
+        under_way |= {
+            (file, place) for file, place in self._connection.execute(_LIVE_TRANSFERS, {"names": names})
+        }
         new: list[dict[str, Any]] = []
         places: list[int | None] = []
         for transfer in given:

@@ -1,0 +1,131 @@
+"""Passes over much that waits: the director over 10,000 task queues, staging over 100,000 transfers."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pilotage.model.decision import Create, Creation, Decision, Move
+from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState
+from pilotage.model.work import File, NewJob, NewTask, NewTransfer, Requirements, TaskSpec
+from pilotage.pilots import director
+from pilotage.staging import shares
+from pilotage.store import Store
+
+from . import house
+
+TASK_QUEUES, QUEUES = 10_000, 500
+TRANSFERS, SHARES = 100_000, 1_000
+ROUNDS = 3
+OWNER = Identity(name="bench", vo="bench")
+
+
+def figures() -> dict[str, float]:
+    """``director_10k_s`` and ``staging_pass_100k_s`` with the database's name: the best of some rounds."""
+    found: dict[str, float] = {}
+    databases: tuple[house.Database, ...] = ("sqlite", "postgresql")
+    for database in databases:
+        for name, measure in (("director_10k_s", director_seconds), ("staging_pass_100k_s", staging_seconds)):
+            found[f"{name}_{database}"] = _measured(database, measure)
+    return found
+
+
+def _measured(database: house.Database, measure: Callable[[Store], float]) -> float:
+    place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
+    place.chmod(0o755)
+    try:
+        with house.store(database, place) as url:
+            store = Store.open(url)
+            try:
+                store.save_federation(_federation(), "bench")
+                return measure(store)
+            finally:
+                store.close()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def director_seconds(store: Store) -> float:
+    """Snapshot, policy and commit over all task queues, one job each; pilots of earlier rounds are there."""
+    (task,) = _made(store, NewTask(spec=TaskSpec(name="t"), owner=OWNER))
+    asked = [Requirements.of(TaskSpec(name="t", ram=n // QUEUES + 1), OWNER).text for n in range(TASK_QUEUES)]
+    jobs = [
+        NewJob(task=task, kind="normal", share="default", priority=500, requirements=text) for text in asked
+    ]
+    ids = _made(store, *jobs)
+    for number in range(QUEUES):
+        move = Move(
+            kind="job",
+            ids=tuple(ids[number::QUEUES]),
+            source=JobState.DEFINED,
+            target=JobState.ACTIVATED,
+            cause="b",
+            changes={"queue": f"q{number:03}"},
+        )
+        store.commit(Decision(step="b", time=time.time(), seed=1, changes=(move,)), "bench")
+
+    def once() -> None:
+        world = store.snapshots.for_director(time.time(), 1)
+        if len(world.task_queues) != TASK_QUEUES:
+            raise RuntimeError(f"{len(world.task_queues)} task queues: this figure would mean nothing")
+        store.commit(director.provision(world), "bench")
+
+    return _best(once)
+
+
+def staging_seconds(store: Store) -> float:
+    """Snapshot and policy over all queued transfers."""
+    files = [File(name=f"f{number}", size=1, checksum="") for number in range(TRANSFERS)]
+    _made(store, *files)
+    _made(
+        store,
+        *(
+            NewTransfer(
+                file=file.name,
+                source="disk-0",
+                destination="disk-1",
+                direction="download",
+                share=f"share-{number % SHARES:04}",
+                priority=1 + number // SHARES % 100,
+            )
+            for number, file in enumerate(files)
+        ),
+    )
+
+    def once() -> None:
+        world = store.snapshots.for_staging(time.time(), 1, limit=5000)
+        if not shares.start(world).moves:
+            raise RuntimeError("nothing starts: this figure would mean nothing")
+
+    return _best(once)
+
+
+def _best(once: Callable[[], None]) -> float:
+    seconds = []
+    for _ in range(ROUNDS):
+        begun = time.perf_counter()
+        once()
+        seconds.append(time.perf_counter() - begun)
+    return min(seconds)
+
+
+def _made(store: Store, *records: Creation) -> list[int]:
+    change = Create(records=records, cause="b")
+    committed = store.commit(Decision(step="b", time=time.time(), seed=1, changes=(change,)), "bench")
+    return [id_ for id_ in committed.created[0] if id_ is not None]
+
+
+def _federation() -> Federation:
+    element = ComputingElement(max_pilots=1000)
+    return Federation(
+        name="passes",
+        sites=(Site(name="s", nucleus=True),),
+        storages=tuple(Storage(name=f"disk-{n}", site="s", url=f"file:///disk-{n}") for n in range(2)),
+        queues=tuple(
+            Queue(name=f"q{n:03}", site="s", storage="disk-0", computing_element=element)
+            for n in range(QUEUES)
+        ),
+    )
