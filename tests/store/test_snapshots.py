@@ -266,9 +266,11 @@ def test_staging_takes_a_limited_number_of_each_share_and_direction_that_are_due
     )
     moved(house, move("transfer", [waiting], X.QUEUED, X.DELIVERING))
     moved(house, move("transfer", [waiting], X.DELIVERING, X.QUEUED, {"wake_at": NOW + 5}))
-    oldest = made[0]
     world = house.snapshots.for_staging(NOW, 1, 3)
-    assert ids(world.transfers) == [oldest, *made[3:], upload, other]
+    assert ids(world.transfers) == [*made[3:], upload, other]
+    # Long past their time-out, all have gained up to the highest priority: the oldest go first.
+    aged = house.snapshots.for_staging(NOW + 7200, 1, 3)
+    assert ids(aged.transfers) == [*made, upload, other, waiting]
     assert waiting in ids(house.snapshots.for_staging(NOW + 5, 1, 3).transfers)
 
 

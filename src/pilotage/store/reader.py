@@ -97,6 +97,11 @@ class Reader:
         self._connection = connection
         self._specs = specs
 
+    @property
+    def dialect(self) -> str:
+        """The name of the database's kind."""
+        return self._connection.dialect.name
+
     def rows(self, query: Any, **values: Any) -> Sequence[Any]:
         """The rows of any query."""
         return self._connection.execute(query, values).all()

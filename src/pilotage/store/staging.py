@@ -1,9 +1,12 @@
 """The world of staging: transfers by share, and the jobs that those which ended concern."""
 
+import json
+from collections import Counter
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import bindparam, or_, select, text
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.states import JobState, TransferState
@@ -22,9 +25,6 @@ from .transfers import TRANSFER_COLUMNS, transfers
 FAILED_LATELY = 86400.0
 """How long a transfer that failed is looked at for jobs that wait for it, in s."""
 
-OLDEST = 10
-"""One part in so many of a share is filled by those that wait longest, so that ageing reaches them (D7)."""
-
 _x, _j = transfers.c, jobs.c
 _LIMIT: Any = bindparam("limit", type_=None)
 _X, _J = TransferState, JobState
@@ -34,16 +34,46 @@ _SHARES = (
     .where(counters.c.counter == TRANSFERS_BY_SHARE, counters.c.state == str(_X.QUEUED), counters.c.count > 0)
     .order_by(counters.c.first)
 )
-_QUEUED = (
-    select(*TRANSFER_COLUMNS)
-    .where(
-        _x.share == bindparam("share"), _x.direction == bindparam("direction"), is_state(transfers, _X.QUEUED)
-    )
-    .where(or_(_x.wake_at.is_(None), _x.wake_at <= bindparam("time")))
-    .limit(_LIMIT)
-)
-_FIRST_QUEUED = _QUEUED.order_by(_x.priority.desc(), _x.id)
-_OLDEST_QUEUED = _QUEUED.order_by(_x.since, _x.id)
+_DIRECTIONS = ("download", "upload")
+_COLUMNS = ", ".join(f"x.{column.name}" for column in TRANSFER_COLUMNS)
+_DUE = "x.state = 'queued' AND (x.wake_at IS NULL OR x.wake_at <= :time)"
+_HEAD = f"""
+    FROM transfers AS x WHERE x.share = place.share AND x.direction = place.direction AND {_DUE}
+    ORDER BY x.priority DESC, x.id LIMIT :each"""
+_PLACES = {
+    "sqlite": """(
+    SELECT value ->> 0 AS share, value ->> 1 AS direction, value ->> 2 AS highest FROM json_each(:places)
+  ) AS place""",
+    "postgresql": """(
+    SELECT value ->> 0 AS share, value ->> 1 AS direction, (value ->> 2)::int AS highest
+    FROM json_array_elements(CAST(:places AS json)) AS value
+  ) AS place""",
+}
+_FIRST = {
+    "sqlite": f"""
+  SELECT {_COLUMNS} FROM {_PLACES["sqlite"]} CROSS JOIN transfers AS x ON x.id IN (SELECT x.id {_HEAD})
+  ORDER BY x.priority DESC, x.id""",
+    "postgresql": f"""
+  SELECT {_COLUMNS} FROM {_PLACES["postgresql"]} CROSS JOIN LATERAL (SELECT x.* {_HEAD}) AS x
+  ORDER BY x.priority DESC, x.id""",
+}
+_GAIN = {
+    "sqlite": "min(x.priority + CAST((:before - x.since) / :period AS INTEGER), place.highest)",
+    "postgresql": "least(x.priority + floor((:before - x.since) / :period), place.highest)",
+}
+_AGED = {
+    dialect: text(f"""
+  SELECT {_COLUMNS} FROM (
+    SELECT x.*, row_number() OVER (
+      PARTITION BY x.share, x.direction ORDER BY {gain} DESC, x.created, x.id
+    ) AS turn
+    FROM {_PLACES[dialect]}
+    CROSS JOIN transfers AS x
+    WHERE x.share = place.share AND x.direction = place.direction AND x.since <= :before AND {_DUE}
+  ) AS x WHERE turn <= :each""")
+    for dialect, gain in _GAIN.items()
+}
+_FIRST_QUEUED = {dialect: text(query) for dialect, query in _FIRST.items()}
 
 _READERS = (
     select(_j.id)
@@ -115,17 +145,39 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
 
 
 def _queued(reader: Reader, world: World, limit: int) -> list[Transfer]:
-    """Of each share, downloads and uploads apart, those that go first and those that wait longest."""
-    found: list[Transfer] = []
-    for (share,) in reader.rows(_SHARES):
-        for direction in ("download", "upload"):
-            values = {"share": share, "direction": direction, "time": world.time}
-            first = reader.rows(_FIRST_QUEUED, limit=limit, **values)
-            found += map(transfer_rows.transfer, first)
-            if len(first) == limit:
-                oldest = reader.rows(_OLDEST_QUEUED, limit=max(1, limit // OLDEST), **values)
-                found += map(transfer_rows.transfer, oldest)
-    return found
+    """Of each share, downloads and uploads apart, as many as could start now: those that go first (D3, D7).
+
+    Every share that is active is entitled to a slot, and so a share to no more than the others leave.
+    """
+    slots = world.federation.staging.delivery_slots
+    places = [(share, direction) for (share,) in reader.rows(_SHARES) for direction in _DIRECTIONS]
+    each = min(2, limit)
+    first = _first(reader, world, places, each)
+    active = len({transfer.share for transfer in first})
+    if 0 < active < slots:
+        each = min(slots - active + 2, limit)
+        first = _first(reader, world, places, each)
+    read = Counter((transfer.share, transfer.direction) for transfer in first)
+    highest = {(one.share, one.direction): one.priority for one in reversed(first)}
+    more = [(*place, highest[place]) for place, count in read.items() if count == each]
+    return [*first, *_aged(reader, world, more, each)]
+
+
+def _first(reader: Reader, world: World, places: Sequence[tuple[str, str]], each: int) -> list[Transfer]:
+    """The first of each share and direction by priority, then age."""
+    values = {"places": json.dumps(places), "time": world.time, "each": each}
+    return [*map(transfer_rows.transfer, reader.rows(_FIRST_QUEUED[reader.dialect], **values))]
+
+
+def _aged(reader: Reader, world: World, more: Sequence[tuple[str, str, int]], each: int) -> list[Transfer]:
+    """Of shares of which not all were read, the first among those that gain by their age (D7)."""
+    constants = world.federation.staging
+    before = world.time - constants.ageing_timeout
+    if not more:
+        return []
+    values = {"places": json.dumps(more), "time": world.time, "each": each, "before": before}
+    rows = reader.rows(_AGED[reader.dialect], period=constants.ageing_period, **values)
+    return [*map(transfer_rows.transfer, rows)]
 
 
 def _failed(reader: Reader, world: World, limit: int) -> list[Transfer]:
