@@ -411,7 +411,8 @@ def test_completion_sees_what_is_to_be_merged_though_scouts_failed(house: Store)
     moved(house, move("job", [good], J.HOLDING, J.MERGING), move("job", [bad], J.DEFINED, J.FAILED))
     files(house, f"tasks/test/{task}/{good}/x", task=task, job=good)
     text = to_json(Measured(finished=1, failed=1)).decode()
-    moved(house, move("task", [task], T.SCOUTING, T.RUNNING, {"measured": text}))
+    moved(house, move("task", [task], T.SCOUTING, T.SPLITTING, {"measured": text}))
+    moved(house, move("task", [task], T.SPLITTING, T.RUNNING))
     assert [file.job for file in house.snapshots.for_completion(NOW, 1, 10).files] == [good]
     (worse,) = new_jobs(house, task)
     moved(house, move("job", [worse], J.DEFINED, J.FAILED))
@@ -425,7 +426,7 @@ def test_what_was_measured_is_seen_at_once_by_all_who_knew_the_task_before(house
     assert before.measured is None
     moved(house, move("task", [task], T.REGISTERED, T.SCOUTING))
     measured = Measured(finished=3, failed=1, memory=400, cpu_time=0.1)
-    moved(house, move("task", [task], T.SCOUTING, T.RUNNING, {"measured": to_json(measured).decode()}))
+    moved(house, move("task", [task], T.SCOUTING, T.SPLITTING, {"measured": to_json(measured).decode()}))
     after = house.snapshots.for_broker(NOW, 1, 10).tasks[0]
     assert after.measured == measured
     assert after.spec == before.spec

@@ -13,7 +13,7 @@ from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import Queue, ScoutConstants
 from pilotage.model.states import LIVE_JOBS, JobState, TaskState, is_allowed
 from pilotage.model.work import File, InputFile, Job, Measured, MergeSpec, NewJob, Requirements, Task
-from pilotage.model.world import JobUsage, World
+from pilotage.model.world import JobUsage, TaskCount, World
 from pilotage.tasks import completion, scouting, splitting
 from pilotage.testing import ALICE, job, jobs_of, task, world
 
@@ -53,12 +53,26 @@ def concluded(where: World) -> Move:
 
 def measured(where: World) -> Measured:
     move = concluded(where)
-    assert move.target == T.RUNNING
+    assert move.target == T.SPLITTING
     return from_json(Measured, str(move.changes["measured"]))
 
 
 def new_jobs(move: Move) -> list[NewJob]:
-    return [record for record in move.creates[1] if isinstance(record, NewJob)]
+    return [record for record in move.creates.get(1, ()) if isinstance(record, NewJob)]
+
+
+def other_jobs(where: World) -> list[NewJob]:
+    """All that are made after the scouts: for those that failed, and then part by part."""
+    made = new_jobs(concluded(where))
+    task = replace(where.tasks[0], state=T.SPLITTING, measured=measured(where))
+    while task.state is T.SPLITTING:
+        count = TaskCount(task=1, state=S.DEFINED, jobs=len(where.jobs) + len(made))
+        (move,) = splitting.split(world(tasks=(task,), task_counts=(count,))).moves
+        assert is_allowed("task", move.source, move.target)
+        made += new_jobs(move)
+        task = replace(task, state=T(move.target))
+    assert task.state is T.RUNNING
+    return made
 
 
 @pytest.mark.parametrize("state", [state for state in LIVE_JOBS if state != S.MERGING])
@@ -73,15 +87,16 @@ def test_only_tasks_that_are_scouting_are_concluded(state: TaskState) -> None:
     assert scouting.conclude(world(tasks=(other,), jobs=(scout(1),))).changes == ()
 
 
-def test_when_all_scouts_have_ended_well_the_other_jobs_are_made_in_the_same_move() -> None:
+def test_when_all_scouts_have_ended_well_the_other_jobs_are_made_next() -> None:
     names = [f"in-{number}" for number in range(9)]
     files = tuple(InputFile(name=name, size=1, replicas=("HOME-DISK",)) for name in names)
     asked = scouting_task(jobs=1, inputs=files, events_per_job=5)
     jobs = tuple(scout(id_, inputs=(names[id_ - 1],), events=5) for id_ in (1, 2, 3, 4))
-    move = concluded(world(tasks=(asked,), jobs=jobs, usages=tuple(usage(id_) for id_ in (1, 2, 3, 4))))
-    assert (move.source, move.target) == (T.SCOUTING, T.RUNNING)
-    assert [new.inputs for new in new_jobs(move)] == [(name,) for name in names[4:]]
-    assert {(new.kind, new.events) for new in new_jobs(move)} == {("normal", 5)}
+    where = world(tasks=(asked,), jobs=jobs, usages=tuple(usage(id_) for id_ in (1, 2, 3, 4)))
+    move = concluded(where)
+    assert (move.source, move.target, move.creates[1]) == (T.SCOUTING, T.SPLITTING, ())
+    assert [new.inputs for new in other_jobs(where)] == [(name,) for name in names[4:]]
+    assert {(new.kind, new.events) for new in other_jobs(where)} == {("normal", 5)}
 
 
 def test_the_other_jobs_ask_for_what_was_measured() -> None:
@@ -92,8 +107,8 @@ def test_the_other_jobs_ask_for_what_was_measured() -> None:
     )
     wanted = Requirements.of(replace(asked, measured=measured(where)).expected("normal"), ALICE)
     assert (wanted.memory, wanted.cpu_time) == (600, 7200)
-    assert {new.requirements for new in new_jobs(concluded(where))} == {wanted.text}
-    assert {new.priority for new in new_jobs(concluded(where))} == {700}
+    assert {new.requirements for new in other_jobs(where)} == {wanted.text}
+    assert {new.priority for new in other_jobs(where)} == {700}
 
 
 def test_estimates_are_the_most_that_a_scout_needed_with_a_margin() -> None:
@@ -152,9 +167,7 @@ def test_the_work_of_scouts_that_failed_is_given_to_new_jobs() -> None:
         for id_, state in enumerate((S.FINISHED, S.FAILED, S.FAILED, S.FINISHED), start=1)
     )
     where = world(tasks=(scouting_task(jobs=1, inputs=files),), jobs=jobs)
-    assert [new.inputs for new in new_jobs(concluded(where))] == [
-        (name,) for name in (names[1], names[2], *names[4:])
-    ]
+    assert [new.inputs for new in other_jobs(where)] == [(name,) for name in (names[1], names[2], *names[4:])]
     assert (measured(where).finished, measured(where).failed) == (2, 2)
 
 
@@ -169,7 +182,7 @@ def test_a_task_of_which_fewer_than_half_of_the_scouts_end_well_fails_and_says_w
     }
 
 
-@pytest.mark.parametrize(("success", "target"), [(0.0, T.RUNNING), (0.25, T.RUNNING), (0.26, T.FAILED)])
+@pytest.mark.parametrize(("success", "target"), [(0.0, T.SPLITTING), (0.25, T.SPLITTING), (0.26, T.FAILED)])
 def test_how_many_must_end_well_is_the_federations(success: float, target: TaskState) -> None:
     jobs = (scout(1), *(scout(id_, S.FAILED) for id_ in (2, 3, 4)))
     where = world(tasks=(scouting_task(),), jobs=jobs)
@@ -284,12 +297,12 @@ def test_every_input_is_read_by_one_job_and_no_scout_needed_more_than_the_estima
     (asked,) = where.tasks
     well = [entry for entry in where.jobs if entry.state == S.FINISHED]
     decision = scouting.conclude(where)
-    assert (decision.moves[-1].target == T.RUNNING) == (2 * len(well) >= len(where.jobs))
-    if decision.moves[-1].target != T.RUNNING:
+    assert (decision.moves[-1].target == T.SPLITTING) == (2 * len(well) >= len(where.jobs))
+    if decision.moves[-1].target != T.SPLITTING:
         return
     plain = replace(asked, state=T.REGISTERED, spec=replace(asked.spec, scouts=0))
     (split,) = splitting.split(world(tasks=(plain,))).moves
-    rest = new_jobs(concluded(where))
+    rest = other_jobs(where)
     assert sorted([*(new.inputs for new in rest), *(entry.inputs for entry in well)]) == sorted(
         new.inputs for new in new_jobs(split)
     )

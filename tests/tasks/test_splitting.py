@@ -1,5 +1,6 @@
 """A registered task is split into jobs."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -8,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.model.documents import to_json
-from pilotage.model.states import TaskState, is_allowed
+from pilotage.model.states import JobState, TaskState, is_allowed
 from pilotage.model.work import InputFile, InputPattern, NewJob, Requirements, Task
+from pilotage.model.world import TaskCount
+from pilotage.store import Store
 from pilotage.tasks import splitting
 from pilotage.testing import ALICE, task, world
+from pilotage.testing.stores import new_task
 
 T = TaskState
 
@@ -61,7 +65,7 @@ def test_many_tasks_are_split_in_one_move() -> None:
 def test_of_a_task_with_scouts_only_these_are_made_from_its_first_inputs() -> None:
     asked = task(1, T.REGISTERED, inputs=inputs(*"gfedcba"), scouts=3, command=("work",), ram=50)
     plain = task(2, T.REGISTERED)
-    scouts, others = splitting.split(world(tasks=(plain, asked))).moves
+    others, scouts = splitting.split(world(tasks=(plain, asked))).moves
     assert (scouts.ids, scouts.source, scouts.target) == ((1,), T.REGISTERED, T.SCOUTING)
     assert is_allowed("task", scouts.source, scouts.target)
     made = [job for job in scouts.creates[1] if isinstance(job, NewJob)]
@@ -125,3 +129,49 @@ def test_every_input_is_read_by_exactly_one_job(names: set[str], size: int) -> N
     assert to_json(splitting.split(replace(where, tasks=(task(2, T.REGISTERED), mirrored)))) == to_json(
         splitting.split(where)
     )
+
+
+def parts(*tasks: Task) -> list[list[tuple[int, int]]]:
+    """How many jobs of which task each pass makes, until all are there; each is a pass of its own second."""
+    known = {entry.id: entry for entry in tasks}
+    made: Counter[int] = Counter()
+    passes = []
+    while any(entry.state in (T.REGISTERED, T.SPLITTING) for entry in known.values()):
+        counts = tuple(TaskCount(task=id_, state=JobState.DEFINED, jobs=jobs) for id_, jobs in made.items())
+        moves = splitting.split(world(tasks=tuple(known.values()), task_counts=counts)).moves
+        passes.append([(id_, len(move.creates[id_])) for move in moves for id_ in move.ids])
+        for move in moves:
+            assert is_allowed("task", move.source, move.target)
+            assert move.attempts == tuple(known[id_].attempt for id_ in move.ids)
+            for id_ in move.ids:
+                made[id_] += len(move.creates[id_])
+                since, attempt = 1e12 + len(passes), known[id_].attempt + 1
+                known[id_] = replace(known[id_], state=T(move.target), since=since, attempt=attempt)
+    assert made == {entry.id: entry.spec.jobs for entry in tasks}
+    return passes
+
+
+def test_a_large_task_is_split_part_by_part() -> None:
+    assert parts(task(1, T.REGISTERED, jobs=5000)) == [[(1, 1000)]] * 5
+
+
+def test_no_pass_makes_more_than_a_part_and_every_task_has_its_turn() -> None:
+    large = [task(id_, T.REGISTERED, jobs=1000) for id_ in range(1, 201)]
+    passes = parts(*large, task(201, T.REGISTERED, jobs=1))
+    assert all(sum(jobs for _, jobs in made) <= splitting.SLICE for made in passes)
+    first = next(number for number, made in enumerate(passes) if (201, 1) in made)
+    assert first == 20, "after one turn of each, and not after all of their jobs"
+    assert {id_ for made in passes[:20] for id_, _ in made} == set(range(1, 201))
+
+
+def test_a_part_that_another_pass_made_is_not_made_again(store: Store) -> None:
+    store.save_federation(world().federation, "test")
+    number = new_task(store, jobs=1500)
+    before = store.snapshots.for_split(1.0, 1, 10)
+    for _ in range(2):
+        store.commit(splitting.split(before), "split")
+    (view,) = store.queries.tasks(None, None, 10, None)
+    assert (view.id, view.state, sum(view.jobs.values())) == (number, T.SPLITTING, 1000)
+    store.commit(splitting.split(store.snapshots.for_split(2.0, 1, 10)), "split")
+    (view,) = store.queries.tasks(None, None, 10, None)
+    assert (view.state, sum(view.jobs.values())) == (T.RUNNING, 1500)

@@ -12,10 +12,14 @@ Kind = Literal["task", "job", "transfer", "pilot"]
 
 
 class TaskState(StrEnum):
-    """A task is split into jobs, scouts first; runs, is merged where it asks for it, and ends."""
+    """A task is split into jobs, scouts first; runs, is merged where it asks for it, and ends.
+
+    A large one is split part by part; its first jobs are brokered meanwhile.
+    """
 
     REGISTERED = "registered"
     SCOUTING = "scouting"
+    SPLITTING = "splitting"
     RUNNING = "running"
     MERGING = "merging"
     FINISHED = "finished"
@@ -78,7 +82,7 @@ class Transition(NamedTuple):
 
 T, J, X, P = TaskState, JobState, TransferState, PilotState
 
-_LIVE_TASKS = (T.REGISTERED, T.SCOUTING, T.RUNNING, T.MERGING)
+_LIVE_TASKS = (T.REGISTERED, T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING)
 _LIVE_JOBS = tuple(s for s in J if s not in (J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED))
 _AT_A_PILOT = (J.SENT, J.STARTING, J.RUNNING)
 _UNSTARTED = (J.ASSIGNED, J.ACTIVATED)
@@ -93,8 +97,9 @@ def _rows(
 _TABLE: list[Transition] = [
     *_rows("task", [None], [T.REGISTERED], "accepted"),
     *_rows("task", [T.REGISTERED], [T.SCOUTING], "split; its scouts are made"),
-    *_rows("task", [T.REGISTERED], [T.RUNNING], "split into jobs"),
-    *_rows("task", [T.SCOUTING], [T.RUNNING], "its scouts are measured; the other jobs are made"),
+    *_rows("task", [T.REGISTERED, T.SPLITTING], [T.SPLITTING], "some of its jobs are made"),
+    *_rows("task", [T.SCOUTING], [T.SPLITTING], "its scouts are measured"),
+    *_rows("task", [T.REGISTERED, T.SPLITTING], [T.RUNNING], "all of its jobs are made"),
     *_rows("task", [T.RUNNING], [T.MERGING], "every job's output is there"),
     *_rows("task", [T.RUNNING, T.MERGING], [T.FINISHED], "every job finished"),
     *_rows(

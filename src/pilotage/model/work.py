@@ -134,6 +134,8 @@ class Task:
     """Why it failed or was cancelled."""
     measured: Measured | None = None
     """What its scouts needed; none without scouts, or before they ended."""
+    attempt: int = 1
+    """Grows with each part of its jobs that is made: no part is made twice."""
 
     def expected(self, kind: JobKind) -> TaskSpec:
         """What its jobs of a kind ask for, with measured estimates where there are any.

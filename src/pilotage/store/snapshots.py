@@ -75,7 +75,12 @@ def _oldest_of_each(state: JobState) -> Select[Any]:
     return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
 
 
-_TO_SPLIT = select(*TASK_COLUMNS).where(is_state(tasks, TaskState.REGISTERED)).order_by(_t.id).limit(_LIMIT)
+_TO_SPLIT = (
+    select(*TASK_COLUMNS)
+    .where(is_state(tasks, TaskState.REGISTERED, TaskState.SPLITTING))
+    .order_by(_t.since, _t.id)
+    .limit(_LIMIT)
+)
 _TASKS_TO_BROKER = {state: _tasks_with_jobs(state) for state in (JobState.DEFINED, JobState.PENDING)}
 _TO_BROKER = {state: _oldest_of_each(state) for state in _TASKS_TO_BROKER}
 _TO_MATCH = (
@@ -133,8 +138,13 @@ class Snapshots:
         return self._database.read(work)
 
     def for_split(self, time: float, seed: int, limit: int) -> World:
-        """Tasks that were registered, the oldest first."""
-        return self._world(time, seed, lambda reader, _: {"tasks": reader.tasks_from(_TO_SPLIT, limit=limit)})
+        """Tasks that are not split, or not all of them; those that waited longest first, and their jobs."""
+
+        def read(reader: Reader, _: World) -> dict[str, Any]:
+            found = reader.tasks_from(_TO_SPLIT, limit=limit)
+            return {"tasks": found, "task_counts": reader.task_counts(task.id for task in found)}
+
+        return self._world(time, seed, read)
 
     def for_broker(self, time: float, seed: int, limit: int, state: JobState = JobState.DEFINED) -> World:
         """Jobs to be brokered, by priority, then age; their inputs; what is where already.

@@ -35,7 +35,7 @@ _t = tasks.c
 
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
-    *(_t.state, _t.created, _t.since, _t.error, _t.measured),
+    *(_t.state, _t.created, _t.since, _t.error, _t.measured, _t.attempt),
 )
 _STATES = {str(state): state for state in TaskState}
 _SPECS = select(_t.id, _t.spec).where(among(_t.id, "ids"))
@@ -107,7 +107,7 @@ class Specs:
 
 def task(row: Sequence[Any], spec: TaskSpec) -> Task:
     """From a row of :data:`TASK_COLUMNS`."""
-    id_, owner, vo, group, vo_role, state, created, since, error, measured = row
+    id_, owner, vo, group, vo_role, state, created, since, error, measured, attempt = row
     return Task(
         id=id_,
         spec=spec,
@@ -117,6 +117,7 @@ def task(row: Sequence[Any], spec: TaskSpec) -> Task:
         since=since,
         error=error,
         measured=measurement(measured),
+        attempt=attempt,
     )
 
 

@@ -1,4 +1,4 @@
-"""Scouts have ended: what they needed replaces the task's estimates, and the other jobs are made."""
+"""Measuring of scouts: what they needed replaces the task's estimates before the other jobs are made."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from pilotage.model.states import LIVE_JOBS, JobState, TaskState
 from pilotage.model.work import Job, Measured, Task
 from pilotage.model.world import JobUsage, World
 
-from .splitting import remaining
+from .splitting import again
 
 _WELL = (JobState.MERGING, JobState.FINISHED)
 _AT_WORK = tuple(state for state in LIVE_JOBS if state not in _WELL)
@@ -22,7 +22,7 @@ _MEGABYTE = 1e6
 def conclude(world: World) -> Decision:
     """What becomes of every task of which no scout is at work any more.
 
-    Where enough of them ended well, the task runs: its other jobs are made, with requirements from what was
+    Where enough of them ended well, the task is split further: its other jobs get requirements from what was
     measured, and the inputs of scouts that failed are given to new jobs. Else it fails, with the reason.
     """
     scouts: dict[int, list[Job]] = defaultdict(list)
@@ -85,12 +85,12 @@ def _measured(task: Task, scouts: Sequence[Job], evidence: "Evidence") -> Move:
     finished = [job for job in scouts if job.state in _WELL]
     failed = [job for job in scouts if job.state not in _WELL]
     measured = measure(task, finished, len(failed), evidence)
-    jobs = remaining(replace(task, measured=measured), len(scouts), [job.inputs for job in failed])
+    jobs = again(replace(task, measured=measured), [job.inputs for job in failed])
     return Move(
         kind="task",
         ids=(task.id,),
         source=TaskState.SCOUTING,
-        target=TaskState.RUNNING,
+        target=TaskState.SPLITTING,
         cause=f"measured by {len(finished)} of {len(scouts)} scouts",
         changes={"measured": to_json(measured).decode()},
         creates={task.id: jobs},

@@ -1,61 +1,121 @@
-"""A registered task is split into jobs, scouts first."""
+"""Splitting of tasks into jobs, scouts first, in parts that hold the writer for a moment only."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pilotage.model.decision import Decision, Move
 from pilotage.model.states import TaskState
 from pilotage.model.work import InputFile, JobKind, NewJob, Requirements, Task, TaskSpec
 from pilotage.model.world import World
 
+SLICE = 1000
+"""Most jobs that one pass makes: it holds the only writer for well under 100 ms."""
+
+TURN = 100
+"""Jobs that one task is given at least in a pass, so that a pass looks at no more than ten large ones."""
+
 
 def split(world: World) -> Decision:
-    """Jobs for every registered task: a job for each ``files_per_job`` inputs by name, else ``jobs`` jobs.
+    """Make the next jobs of tasks, those that waited longest first, ``SLICE`` of them at most.
 
-    Of a task with scouts only these are made, from the first of its inputs. A task whose inputs nobody
-    holds fails and says which; the others are split in one move, and those with scouts in another.
+    There is a job for each ``files_per_job`` inputs by name, else there are ``jobs`` jobs. Of a task with
+    scouts only these are made at first, from the first of its inputs. A task whose inputs nobody holds fails
+    and says which.
     """
+    made: Counter[int] = Counter()
+    for count in world.task_counts:
+        made[count.task] += count.jobs
     tasks = sorted(
-        (task for task in world.tasks if task.state == TaskState.REGISTERED), key=lambda task: task.id
+        (task for task in world.tasks if task.state in (TaskState.REGISTERED, TaskState.SPLITTING)),
+        key=lambda task: (task.since, task.id),
     )
-    faults = {task.id: _fault(task) for task in tasks}
-    made = {task.id: _first_jobs(task) for task in tasks if not faults[task.id]}
-    moves = [
-        Move(
-            kind="task",
-            ids=(id_,),
-            source=TaskState.REGISTERED,
-            target=TaskState.FAILED,
-            cause="cannot be split",
-            changes={"error": fault},
-        )
-        for id_, fault in faults.items()
-        if fault
-    ]
-    scouting = {id_: jobs for id_, jobs in made.items() if jobs[0].kind == "scout"}
-    whole = {id_: jobs for id_, jobs in made.items() if id_ not in scouting}
-    moves += _split(scouting, TaskState.SCOUTING, "split; its scouts are made")
-    moves += _split(whole, TaskState.RUNNING, "split into jobs")
-    return Decision(step="split", time=world.time, seed=world.seed, changes=tuple(moves))
+    failed: list[Move] = []
+    parts: list[_Part] = []
+    left = SLICE
+    for task in tasks:
+        if left <= 0:
+            break
+        if fault := _fault(task):
+            failed.append(_cannot(task, fault))
+            continue
+        part = _part(task, made[task.id], min(left, max(TURN, SLICE // len(tasks))))
+        left -= len(part.jobs)
+        parts.append(part)
+    changes = (*failed, *_moves(parts))
+    return Decision(step="split", time=world.time, seed=world.seed, changes=changes)
 
 
-def remaining(task: Task, scouts: int, again: Iterable[tuple[str, ...]]) -> tuple[NewJob, ...]:
-    """The jobs of a task that has had its scouts: for the inputs of ``again``, and all after the scouts'."""
-    return _jobs(task, "normal", (*again, *_chunks(task.spec)[scouts:]))
+def every_job(task: Task) -> tuple[NewJob, ...]:
+    """All jobs that a task would be split into, its scouts first; none where it cannot be split."""
+    if _fault(task):
+        return ()
+    chunks, scouts = _chunks(task.spec), _scouts(task.spec)
+    return (*_jobs(task, "scout", chunks[:scouts]), *_jobs(task, "normal", chunks[scouts:]))
 
 
-def _split(jobs: Mapping[int, tuple[NewJob, ...]], target: TaskState, cause: str) -> list[Move]:
-    if not jobs:
-        return []
+def again(task: Task, inputs: Iterable[tuple[str, ...]]) -> tuple[NewJob, ...]:
+    """Jobs for inputs whose scouts failed."""
+    return _jobs(task, "normal", tuple(inputs))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The next jobs of a task, and the state that it is in once they are made."""
+
+    task: Task
+    jobs: tuple[NewJob, ...]
+    target: TaskState
+
+
+def _part(task: Task, made: int, most: int) -> _Part:
+    """The next jobs of a task that has so many; scouts that failed were replaced by as many besides."""
+    chunks = _chunks(task.spec)
+    scouts = _scouts(task.spec) if task.measured is None else 0
+    if scouts:
+        return _Part(task, _jobs(task, "scout", chunks[:scouts]), TaskState.SCOUTING)
+    done = made - (task.measured.failed if task.measured else 0)
+    jobs = _jobs(task, "normal", chunks[done : done + most])
+    whole = done + len(jobs) >= len(chunks)
+    return _Part(task, jobs, TaskState.RUNNING if whole else TaskState.SPLITTING)
+
+
+_CAUSES = {
+    TaskState.SCOUTING: "split; its scouts are made",
+    TaskState.SPLITTING: "split in part",
+    TaskState.RUNNING: "split into jobs",
+}
+
+
+def _moves(parts: Sequence[_Part]) -> list[Move]:
+    """One move for all tasks that make the same transition; a part that another pass made is handed back."""
+    alike: dict[tuple[TaskState, TaskState], list[_Part]] = defaultdict(list)
+    for part in sorted(parts, key=lambda part: part.task.id):
+        alike[part.task.state, part.target].append(part)
     return [
         Move(
             kind="task",
-            ids=tuple(jobs),
-            source=TaskState.REGISTERED,
+            ids=tuple(part.task.id for part in same),
+            attempts=tuple(part.task.attempt for part in same),
+            next_attempt=True,
+            source=source,
             target=target,
-            cause=cause,
-            creates=jobs,
+            cause=_CAUSES[target],
+            creates={part.task.id: part.jobs for part in same},
         )
+        for (source, target), same in sorted(alike.items(), key=lambda item: item[0])
     ]
+
+
+def _cannot(task: Task, fault: str) -> Move:
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=task.state,
+        target=TaskState.FAILED,
+        cause="cannot be split",
+        changes={"error": fault},
+    )
 
 
 def _fault(task: Task) -> str:
@@ -73,12 +133,10 @@ def _fault(task: Task) -> str:
     return ""
 
 
-def _first_jobs(task: Task) -> tuple[NewJob, ...]:
-    """Its scouts, or all of its jobs: an empty payload shows nothing, and few jobs are not worth the wait."""
-    chunks, scouts = _chunks(task.spec), task.spec.scouts
-    if scouts and task.spec.command and len(chunks) > 2 * scouts:
-        return _jobs(task, "scout", chunks[:scouts])
-    return _jobs(task, "normal", chunks)
+def _scouts(spec: TaskSpec) -> int:
+    """How many scouts it has: an empty payload shows nothing, and few jobs are not worth the wait."""
+    jobs = -(-len(spec.inputs) // spec.files_per_job) if spec.inputs else spec.jobs
+    return spec.scouts if spec.command and jobs > 2 * spec.scouts else 0
 
 
 def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:

@@ -89,13 +89,7 @@ def split_up(world: World) -> World:
     }
     if not registered:
         return world
-    decision = splitting.split(replace(world, tasks=tuple(registered.values())))
-    made = [
-        job
-        for move in decision.moves
-        for id_, records in move.creates.items()
-        for job in _all(registered[id_], [record for record in records if isinstance(record, NewJob)])[:limit]
-    ]
+    made = [job for task in registered.values() for job in splitting.every_job(task)[:limit]]
     jobs = tuple(_defined(number, job, world.time) for number, job in enumerate(made, 1))
     inputs = [
         file for task in registered.values() for file in task.spec.inputs if isinstance(file, InputFile)
@@ -114,13 +108,6 @@ def split_up(world: World) -> World:
 def _of_at_most(limit: int, task: Task) -> Task:
     most = max(limit, 2 * task.spec.scouts + 1)
     return replace(task, spec=replace(task.spec, jobs=min(task.spec.jobs, most)))
-
-
-def _all(task: Task, first: list[NewJob]) -> list[NewJob]:
-    """Scouts, and the jobs that are made once these have ended well."""
-    if first[0].kind != "scout":
-        return first
-    return [*first, *splitting.remaining(task, len(first), ())]
 
 
 def _defined(number: int, job: NewJob, time: float) -> Job:

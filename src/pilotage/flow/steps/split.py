@@ -1,4 +1,4 @@
-"""Split registered tasks into jobs."""
+"""Split tasks into jobs, part by part."""
 
 from collections.abc import Iterator
 
@@ -10,20 +10,20 @@ from pilotage.tasks import splitting
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_split(now.time, now.seed, limit=now.batch)
+    return runtime.store.snapshots.for_split(now.time, now.seed, limit=min(now.batch, splitting.SLICE))
 
 
 def _idle(world: World) -> Iterator[str]:
-    if not any(task.state is TaskState.REGISTERED for task in world.tasks):
-        yield "no task is registered"
+    if not any(task.state in (TaskState.REGISTERED, TaskState.SPLITTING) for task in world.tasks):
+        yield "no task is registered, or split in part"
 
 
 STEP = Step(
     name="split",
     place=1,
-    summary="Split registered tasks into jobs, scouts first.",
+    summary="Split tasks into jobs, scouts first, large ones part by part.",
     reads=_reads,
     phases=always(Phase(actor="split", decide=splitting.split)),
     idle=_idle,
-    wakes_on=frozenset({("task", TaskState.REGISTERED)}),
+    wakes_on=frozenset({("task", TaskState.REGISTERED), ("task", TaskState.SPLITTING)}),
 )
