@@ -73,6 +73,8 @@ class QueueReport:
     """When a payload last started, in s since 1970."""
     batch_workers: int = 0
     """Pilots running and submitted (B30)."""
+    running_pilots: int = 0
+    """Pilots that have called home and not ended."""
     disk_io: float | None = None
     """Mean disk I/O of running jobs in kB/s per core; none: not reported (B12)."""
     activated_since: float | None = None

@@ -88,6 +88,9 @@ _USAGES = (
 _WORKERS = select(_k.first, _k.count).where(
     _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
 )
+_RUNNING_PILOTS = select(_c.first, _c.count).where(
+    _c.counter == PILOTS_BY_QUEUE, _c.state == str(PilotState.RUNNING), _c.count > 0
+)
 
 
 class Reader:
@@ -236,6 +239,7 @@ class Reader:
     def queue_reports(self) -> tuple[QueueReport, ...]:
         """What was last seen of queues; batch workers are the pilots that run there."""
         workers = dict(tuple(row) for row in self.rows(_WORKERS))
+        running = dict(tuple(row) for row in self.rows(_RUNNING_PILOTS))
         seen = {queue: (pilot, start) for queue, pilot, start in self.rows(select(queue_reports))}
         return tuple(
             QueueReport(
@@ -243,6 +247,7 @@ class Reader:
                 last_pilot=seen.get(queue, (None, None))[0],
                 last_start=seen.get(queue, (None, None))[1],
                 batch_workers=workers.get(queue, 0),
+                running_pilots=running.get(queue, 0),
             )
             for queue in sorted({*workers, *seen})
         )

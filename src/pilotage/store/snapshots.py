@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, func, literal, select
 
 from pilotage.model.counters import JOBS_BY_TASK
+from pilotage.model.idle_slots import idle_slots
 from pilotage.model.states import (
     AT_A_PILOT,
     LIVE_JOBS,
@@ -81,7 +82,8 @@ _TO_SPLIT = (
     .order_by(_t.since, _t.id)
     .limit(_LIMIT)
 )
-_TASKS_TO_BROKER = {state: _tasks_with_jobs(state) for state in (JobState.DEFINED, JobState.PENDING)}
+_BROKERED = (JobState.DEFINED, JobState.PENDING, JobState.ACTIVATED)
+_TASKS_TO_BROKER = {state: _tasks_with_jobs(state) for state in _BROKERED}
 _TO_BROKER = {state: _oldest_of_each(state) for state in _TASKS_TO_BROKER}
 _TO_MATCH = (
     select(*JOB_COLUMNS)
@@ -157,6 +159,21 @@ class Snapshots:
             waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[state], limit=limit)]
             each = max(1, limit // max(1, len(waiting)))
             rows = reader.rows(_TO_BROKER[state], tasks=waiting, skip=each - 1, limit=limit)
+            found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
+            return _to_broker(reader, found)
+
+        return self._world(time, seed, read)
+
+    def for_rebinding(self, time: float, seed: int, limit: int) -> World:
+        """Activated jobs and what they would be brokered by, where any pilot is idle; else counts alone."""
+
+        def read(reader: Reader, world: World) -> dict[str, Any]:
+            counts, reports = reader.job_counts(), reader.queue_reports()
+            if not idle_slots(world.federation, reports, counts):
+                return {"job_counts": counts, "queue_reports": reports}
+            waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[JobState.ACTIVATED], limit=limit)]
+            each = max(1, limit // max(1, len(waiting)))
+            rows = reader.rows(_TO_BROKER[JobState.ACTIVATED], tasks=waiting, skip=each - 1, limit=limit)
             found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
             return _to_broker(reader, found)
 

@@ -20,7 +20,7 @@ def _idle(world: World) -> Iterator[str]:
 
 STEP = Step(
     name="finish",
-    place=7,
+    place=8,
     summary="Measure scouts, merge outputs, and end tasks whose jobs have ended.",
     reads=_reads,
     phases=always(

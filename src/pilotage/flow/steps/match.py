@@ -20,7 +20,7 @@ def _idle(world: World) -> Iterator[str]:
 
 STEP = Step(
     name="match",
-    place=6,
+    place=7,
     summary="Hand pilots that ask the jobs of the highest claim.",
     phases=always(Phase(actor="match", decide=matcher.match)),
     idle=_idle,

@@ -80,7 +80,7 @@ def _idle(world: World) -> Iterator[str]:
 
 STEP = Step(
     name="provision",
-    place=5,
+    place=6,
     summary="Keep pilots in the sites' queues.",
     reads=_reads,
     phases=always(

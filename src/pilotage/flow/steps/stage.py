@@ -58,7 +58,7 @@ def _idle(world: World) -> Iterator[str]:
 
 STEP = Step(
     name="stage",
-    place=4,
+    place=5,
     summary="Bring files to jobs and from jobs, under transfer shares.",
     reads=_reads,
     phases=always(

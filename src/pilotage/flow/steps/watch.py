@@ -42,7 +42,7 @@ def _idle(world: World) -> Iterator[str]:
 
 STEP = Step(
     name="watch",
-    place=8,
+    place=9,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
     reads=_reads,
     phases=always(Phase(actor="watch", decide=timeouts.watch, act=_act)),

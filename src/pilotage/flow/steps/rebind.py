@@ -1,0 +1,127 @@
+"""Bind waiting jobs to queues whose pilots are idle, where their inputs are there already."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Pass, Phase, Step
+from pilotage.model.decision import Decision, Move
+from pilotage.model.idle_slots import idle_slots
+from pilotage.model.joining import joined
+from pilotage.model.moves import FRESH
+from pilotage.model.states import JobState
+from pilotage.model.work import Job
+from pilotage.model.world import World
+
+from .broker import decide, plugins
+
+PATIENCE = 5.0
+"""Seconds that a job waits for the pilots of its own queue, which may be on their way to ask."""
+
+
+def rebound(world: World, brokerages: Brokerages) -> Decision:
+    """Take waiting jobs from their queues and place them where pilots are idle, each with its choice.
+
+    Each idle queue is offered the jobs that have waited longest and whose inputs lie at its storage, no more
+    than it has idle slots; the brokerage decides as if there were no other queue. A job that it refuses stays
+    where it is.
+    """
+    idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
+    waiting = [
+        job
+        for job in sorted(world.jobs, key=lambda job: (job.since, job.id))
+        if job.state is JobState.ACTIVATED and job.queue not in idle and world.time - job.since >= PATIENCE
+    ]
+    decisions: list[Decision] = []
+    for name, slots in idle.items():
+        offered = _offered(world, waiting, name)[:slots]
+        if offered:
+            placed = _placed(world, offered, name, brokerages)
+            moved = {id_ for decision in placed for move in decision.moves for id_ in move.ids}
+            waiting = [job for job in waiting if job.id not in moved]
+            decisions += placed
+    return joined("rebind", world, decisions)
+
+
+def _offered(world: World, waiting: Sequence[Job], name: str) -> list[Job]:
+    """The jobs that could start at a queue without moving a byte."""
+    storage = next(queue.storage for queue in world.federation.queues if queue.name == name)
+    held = {replica.file for replica in world.replicas if replica.storage == storage}
+    return [job for job in waiting if held.issuperset(job.inputs)]
+
+
+def _placed(world: World, offered: Sequence[Job], name: str, brokerages: Brokerages) -> list[Decision]:
+    """What the brokerages decide of these jobs for one queue, where they place any."""
+    alone = replace(
+        world,
+        federation=replace(
+            world.federation, queues=tuple(q for q in world.federation.queues if q.name == name)
+        ),
+        jobs=tuple(replace(job, state=JobState.DEFINED, queue="") for job in offered),
+    )
+    jobs = {job.id: job for job in offered}
+    decisions = (decide(alone, plugin, brokerages) for plugin in plugins(alone))
+    return [_taken_along(decision, jobs) for decision in decisions if _activating(decision)]
+
+
+def _activating(decision: Decision) -> list[Move]:
+    return [move for move in decision.moves if move.target is JobState.ACTIVATED]
+
+
+def _taken_along(decision: Decision, jobs: dict[int, Job]) -> Decision:
+    """The placements of a decision, each job taken from its queue first; of refusals nothing is kept."""
+    placements = _activating(decision)
+    kept = sorted({move.choice for move in placements if move.choice is not None})
+    numbers = {choice: number for number, choice in enumerate(kept)}
+    by_queue: dict[str, list[int]] = defaultdict(list)
+    for move in placements:
+        for id_ in move.ids:
+            by_queue[jobs[id_].queue].append(id_)
+    leaving = tuple(
+        Move(
+            kind="job",
+            ids=tuple(sorted(ids)),
+            attempts=tuple(jobs[id_].attempt for id_ in sorted(ids)),
+            source=JobState.ACTIVATED,
+            target=JobState.DEFINED,
+            cause=f"waits at {queue} while pilots are idle elsewhere",
+            changes=FRESH,
+        )
+        for queue, ids in sorted(by_queue.items())
+    )
+    placing = tuple(
+        replace(move, choice=None if move.choice is None else numbers[move.choice]) for move in placements
+    )
+    choices = tuple(decision.choices[choice] for choice in kept)
+    return replace(decision, changes=(*leaving, *placing), choices=choices)
+
+
+def _reads(runtime: Runtime, now: Pass) -> World:
+    return runtime.store.snapshots.for_rebinding(now.time, now.seed, limit=now.batch)
+
+
+def _phases(_: World, brokerages: Brokerages) -> Sequence[Phase]:
+    return (Phase(actor="rebind", decide=partial(rebound, brokerages=brokerages)),)
+
+
+def _idle(world: World) -> Iterator[str]:
+    idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
+    if not idle:
+        yield "no running pilot has a free slot that nothing waits for"
+    elif not any(job.state is JobState.ACTIVATED and job.queue not in idle for job in world.jobs):
+        yield f"no job waits elsewhere; idle slots: {', '.join(f'{q} {n}' for q, n in idle.items())}"
+    else:
+        yield "no waiting job has its inputs at, and is accepted by, a queue with idle pilots"
+
+
+STEP = Step(
+    name="rebind",
+    place=4,
+    summary="Bind waiting jobs to queues whose pilots are idle.",
+    reads=_reads,
+    phases=_phases,
+    idle=_idle,
+)

@@ -1,0 +1,34 @@
+"""Several decisions from one world as one."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from .decision import Change, Choice, Decision, Move
+from .world import World
+
+
+def joined(name: str, world: World, decisions: list[Decision]) -> Decision:
+    """Several decisions from one world as one; the choices that moves point at are counted on."""
+    changes: list[Change] = []
+    choices: list[Choice] = []
+    notes: dict[str, object] = {}
+    for decision in decisions:
+        changes.extend(_shifted(decision.changes, len(choices)))
+        choices.extend(decision.choices)
+        notes.update(decision.notes)
+    return Decision(
+        step=name,
+        time=world.time,
+        seed=world.seed,
+        changes=tuple(changes),
+        choices=tuple(choices),
+        notes=notes,
+    )
+
+
+def _shifted(changes: tuple[Change, ...], by: int) -> Iterator[Change]:
+    for change in changes:
+        if isinstance(change, Move) and change.choice is not None:
+            yield replace(change, choice=change.choice + by)
+        else:
+            yield change

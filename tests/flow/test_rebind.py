@@ -1,0 +1,111 @@
+"""Jobs that wait are bound to queues whose pilots are idle."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pilotage.flow.planning import plan
+from pilotage.model.federation import ComputingElement, Queue
+from pilotage.model.states import JobState
+from pilotage.model.work import InputFile
+
+from .house import House, attempts, federation
+
+J = JobState
+
+
+@pytest.fixture
+def two_queues(house: House) -> House:
+    """North's queue and another one at its site, each with pilots of its own."""
+    declare(house)
+    return house
+
+
+def declare(house: House, **other: Any) -> None:
+    known = federation(house.place)
+    (north,) = known.queues
+    values = {"name": "other-queue", "computing_element": ComputingElement(kind="fake", pilot_slots=4)}
+    queue: Queue = replace(north, **{**values, **other})
+    house.store.save_federation(replace(known, name="flow", queues=(north, queue)), "test")
+
+
+def waiting(house: House, jobs: int, **spec: Any) -> int:
+    """A task whose jobs wait at north's queue since a minute."""
+    declare(house, status="brokeroff")
+    task = house.task(jobs=jobs, **spec)
+    house.take("broker")
+    declare(house)
+    assert house.states(task) == {J.ACTIVATED: jobs}
+    house.now += 60
+    return task
+
+
+def queues(house: House, task: int) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for job in house.store.queries.jobs(task, None, 100):
+        found[job.queue] = found.get(job.queue, 0) + 1
+    return found
+
+
+def idle_pilot(house: House, queue: str = "other-queue") -> int:
+    """A pilot that has asked and was given nothing."""
+    pilot = house.pilot(queue=queue)
+    assert attempts(house.match(pilot)) == []
+    return pilot
+
+
+def test_as_many_jobs_as_there_are_idle_slots_go_to_an_idle_pilot_s_queue(two_queues: House) -> None:
+    task = waiting(two_queues, 12)
+    pilot = idle_pilot(two_queues)
+    assert two_queues.take("rebind") == 8, "four jobs leave one queue and come to another"
+    assert queues(two_queues, task) == {"north-queue": 8, "other-queue": 4}
+    assert len(attempts(two_queues.match(pilot))) == 4
+    assert two_queues.take("rebind") == 0, "its slots are taken"
+
+
+def test_a_job_that_was_bound_again_keeps_its_attempt_and_can_say_why(two_queues: House) -> None:
+    task = waiting(two_queues, 1)
+    pilot = idle_pilot(two_queues)
+    two_queues.take("rebind")
+    assert attempts(two_queues.match(pilot)) == [(1, 1)]
+    newest = two_queues.store.queries.task_choices(task, 10)[0]
+    assert (newest.placed, newest.considered) == ({"other-queue": 1}, 1)
+
+
+def test_nothing_moves_without_an_idle_pilot(two_queues: House) -> None:
+    waiting(two_queues, 3)
+    assert two_queues.take("rebind") == 0
+    two_queues.pilot(queue="other-queue")
+    assert two_queues.take("rebind") == 0, "one that has not called home yet is not idle"
+
+
+def test_a_job_waits_a_little_for_its_own_pilots_first(two_queues: House) -> None:
+    waiting(two_queues, 3)
+    idle_pilot(two_queues)
+    two_queues.now -= 56
+    assert two_queues.take("rebind") == 0
+
+
+def test_what_the_queue_refuses_or_would_have_to_fetch_stays_where_it_is(two_queues: House) -> None:
+    task = waiting(two_queues, 2, ram=4000)
+    idle_pilot(two_queues)
+    declare(two_queues, max_memory=1000)
+    assert two_queues.take("rebind") == 0
+    declare(two_queues, site="south", storage="south-disk")
+    inputs = (InputFile(name="a", size=1, replicas=("north-disk",)),)
+    far = waiting(two_queues, 1, inputs=inputs)
+    declare(two_queues, site="south", storage="south-disk")
+    two_queues.take("rebind")
+    assert queues(two_queues, far) == {"north-queue": 1}
+    assert queues(two_queues, task) == {"other-queue": 2}
+
+
+def test_a_saved_world_shows_what_would_be_bound_again_or_why_nothing(two_queues: House) -> None:
+    waiting(two_queues, 5)
+    idle_pilot(two_queues)
+    world = two_queues.store.snapshots.whole(two_queues.now, 1)
+    assert [(move.source, move.target, len(move.ids)) for move in plan("rebind", world).moves] == [
+        (J.ACTIVATED, J.DEFINED, 4),
+        (J.DEFINED, J.ACTIVATED, 4),
+    ]
