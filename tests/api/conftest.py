@@ -41,7 +41,7 @@ def federation(directory: Path) -> Federation:
         storages=(
             Storage(name="north-disk", site="north", url=f"file://{directory}/north"),
             Storage(
-                name="south-disk", site="south", url=f"file://{directory}/south", options={"key": "secret"}
+                name="south-disk", site="south", url="memory://south", options={"auto_mkdir": "secret"}
             ),
         ),
         queues=(
