@@ -40,9 +40,7 @@ def federation(directory: Path) -> Federation:
         sites=(Site(name="north", nucleus=True), Site(name="south")),
         storages=(
             Storage(name="north-disk", site="north", url=f"file://{directory}/north"),
-            Storage(
-                name="south-disk", site="south", url="memory://south", options={"auto_mkdir": "secret"}
-            ),
+            Storage(name="south-disk", site="south", url="memory://south", options={"auto_mkdir": "secret"}),
         ),
         queues=(
             Queue(
