@@ -88,8 +88,8 @@ _USAGES = (
 _WORKERS = select(_k.first, _k.count).where(
     _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
 )
-_RUNNING_PILOTS = select(_c.first, _c.count).where(
-    _c.counter == PILOTS_BY_QUEUE, _c.state == str(PilotState.RUNNING), _c.count > 0
+_RUNNING_PILOTS = select(_k.first, _k.count).where(
+    _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
 )
 
 
