@@ -17,7 +17,7 @@ import select
 import signal
 
 from . import landlock, namespaces
-from .system import PR_SET_PDEATHSIG, die_with_parent, guard, prctl
+from .system import PR_SET_PDEATHSIG, die_with_parent, drop_capabilities, guard, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def launch(order: Mapping[str, Any], supervisor: int, told: int) -> NoReturn:
             _namespaces(order, told)
         else:
             if way == "landlock":
+                drop_capabilities()
                 _restrict(order)
             _execute(order, told)
     except Exception as error:
@@ -107,7 +108,7 @@ def _namespaces(order: Mapping[str, Any], told: int) -> NoReturn:
                 os._exit(127)
             found = order["containment"]
             namespaces.build_root(found["binds"], found["links"])
-            namespaces.drop_capabilities()
+            drop_capabilities()
             _be_init(order, told)
         except Exception as error:
             _tell(told, f"fault {error}")

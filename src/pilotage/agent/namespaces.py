@@ -10,7 +10,7 @@ import os
 import struct
 from contextlib import suppress
 
-from .system import PR_CAPBSET_DROP, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, call, prctl
+from .system import PR_SET_DUMPABLE, call, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ _NEW_MOUNTS, _NEW_NAMES, _NEW_IPC, _NEW_USERS, _NEW_PROCESSES = 0x20000, 1 << 26
 _NOSUID, _NODEV, _NOEXEC, _BIND, _DETACH, _RECURSIVE, _SLAVE = 2, 4, 8, 4096, 2, 16384, 1 << 19
 _MOUNT_SETATTR = 442
 _AT_FDCWD, _AT_RECURSIVE, _READ_ONLY = -100, 0x8000, 1
-_LAST_CAPABILITY = 63
-_CAPABILITIES_VERSION = 0x20080522
 
 
 def enter() -> None:
@@ -100,18 +98,6 @@ def _leave_for(root: str) -> None:
     _pivot_root(".", ".")
     call("umount2", b".", _DETACH)
     os.chdir("/")
-
-
-def drop_capabilities() -> None:
-    """Give up the rights of root that a user has in a namespace, also for programs that are started later."""
-    for capability in range(_LAST_CAPABILITY + 1):
-        try:
-            prctl(PR_CAPBSET_DROP, capability)
-        except OSError:
-            break
-    header = struct.pack("Ii", _CAPABILITIES_VERSION, 0)
-    call("capset", header, bytes(24))
-    prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str = "") -> None:

@@ -59,7 +59,7 @@ async def prove(directory: Path, hidden: tuple[str, ...]) -> Containment:
         if way == "bubblewrap" and not bubblewrap:
             continue
         try:
-            found = await _attack(way, bubblewrap, directory, hidden)
+            found = await attack(way, bubblewrap, directory, hidden)
         except OSError as error:
             log.warning("payloads cannot be contained by %s: %s", way, error)
             continue
@@ -71,7 +71,7 @@ async def prove(directory: Path, hidden: tuple[str, ...]) -> Containment:
     return Containment()
 
 
-async def _attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, ...]) -> set[str]:
+async def attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, ...]) -> set[str]:
     """The attacks that succeed. Raises OSError where no payload runs in this way."""
     place, secret = directory / ".proof", directory / ".proof-secret"
     reached = asyncio.Event()
@@ -95,3 +95,4 @@ async def _attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str,
         with suppress(OSError):
             workdir.remove(place)
             secret.unlink()
+            Path(f"{secret}.too").unlink(missing_ok=True)

@@ -155,6 +155,8 @@ class Supervisor:
             self._heard = -1
             # A payload without an init closes its end by executing its command.
             self._begun = self._begun or not (self._has_init or self._failure[0])
+            if not (self._begun or self._failure[0]):
+                self._failure = "not contained", "it ended before it started the payload"
 
     def _processes(self) -> list[int]:
         """The payload's processes, without its init and that one's parent."""

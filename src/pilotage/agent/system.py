@@ -13,6 +13,8 @@ import struct
 import time
 
 _SIGEV_SIGNAL, _TIMER_ABSTIME = 0, 1
+_LAST_CAPABILITY = 63
+_CAPABILITIES_VERSION = 0x20080522
 MEGABYTE = 1_000_000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = (
     1,
@@ -45,6 +47,18 @@ def now() -> float:
 def prctl(option: int, value: int) -> None:
     """Set a property of this process. Raises OSError."""
     call("prctl", option, value, 0, 0, 0)
+
+
+def drop_capabilities() -> None:
+    """Give up the rights of root, which users have in a namespace, also for programs started later."""
+    for capability in range(_LAST_CAPABILITY + 1):
+        try:
+            prctl(PR_CAPBSET_DROP, capability)
+        except OSError:
+            break
+    header = struct.pack("Ii", _CAPABILITIES_VERSION, 0)
+    call("capset", header, bytes(24))
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
 class Deadline:
