@@ -9,8 +9,10 @@ import pytest
 from pilotage import brokerage
 from pilotage.flow.planning import plan
 from pilotage.flow.steps.broker import plugins
+from pilotage.model.decision import Decision, Forget
 from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
+from pilotage.model.states import JobState, TaskState
+from pilotage.model.work import InputFile, Replica
 
 from .house import House, federation
 
@@ -94,3 +96,16 @@ def test_a_saved_world_shows_what_would_end_its_hour_early(house: House) -> None
     better = replace(world, federation=replace(world.federation, queues=federation(house.place).queues))
     (move,) = plan("broker", better).moves
     assert (move.source, move.target) == (J.PENDING, J.DEFINED)
+
+
+def test_a_task_whose_input_was_lost_fails_with_the_file_s_name(house: House) -> None:
+    replicas = (Replica(file="data/f", storage="north-disk"),)
+    task = house.task(inputs=(InputFile(name="data/f", size=1, replicas=("north-disk",)),))
+    forget = Decision(step="test", time=house.now, seed=1, changes=(Forget(replicas=replicas),))
+    house.store.commit(forget, "test")
+    house.take("broker")
+    house.take("finish")
+    view = house.store.queries.task(task)
+    assert view is not None
+    assert view.state is TaskState.FAILED
+    assert "input data/f is gone" in view.error

@@ -13,6 +13,7 @@ from pilotage.model.decision import Decision, Move
 from pilotage.model.states import JobState
 from pilotage.model.work import Task
 from pilotage.model.world import World
+from pilotage.staging import lost
 
 DEFAULT_PLUGIN = "production"
 
@@ -80,6 +81,8 @@ def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
         Phase(actor=f"broker:{plugin}", decide=partial(decide, plugin=plugin, brokerages=brokerages))
         for plugin in plugins(world)
     ]
+    if lost.any_lost(world):
+        deciding.insert(0, Phase(actor="stage", decide=lost.fail))
     if any(job.state is JobState.PENDING for job in world.jobs):
         deciding.append(Phase(actor="lift", decide=partial(lifted, brokerages=brokerages)))
     return deciding

@@ -8,6 +8,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Pass, Phase, Step
 from pilotage.model.states import JobState
 from pilotage.model.world import World
+from pilotage.staging import lost
 
 from .broker import lifted
 
@@ -17,7 +18,10 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 
 
 def _phases(_: World, brokerages: Brokerages) -> Sequence[Phase]:
-    return (Phase(actor="lift", decide=partial(lifted, brokerages=brokerages)),)
+    return (
+        Phase(actor="stage", decide=lost.fail),
+        Phase(actor="lift", decide=partial(lifted, brokerages=brokerages)),
+    )
 
 
 def _idle(world: World) -> Iterator[str]:

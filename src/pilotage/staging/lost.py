@@ -1,0 +1,33 @@
+"""Jobs with an input that is gone for good: no storage has it any more, so no queue could ever run them."""
+
+from pilotage.model.decision import Decision, Value
+from pilotage.model.moves import JobMoves
+from pilotage.model.states import JobState
+from pilotage.model.work import Job
+from pilotage.model.world import World
+
+
+def fail(world: World) -> Decision:
+    """Fail the jobs that wait for a queue and read a file of which no replica is recorded, with its name.
+
+    They fail for good, whatever attempts they have left: replicas are only forgotten where a pilot found
+    the file missing or altered, and nothing brings it back.
+    """
+    moves = JobMoves()
+    for job, name in _without_input(world):
+        error = f"input {name} is gone: no storage has it any more; restore it and submit the task again"
+        changes: dict[str, Value] = {"error": error, "ended": world.time}
+        moves.add(job, job.state, JobState.FAILED, cause="an input is gone", changes=changes)
+    return Decision(step="lost", time=world.time, seed=world.seed, changes=moves.gathered())
+
+
+def any_lost(world: World) -> bool:
+    """Whether :func:`fail` would fail any job."""
+    return bool(_without_input(world))
+
+
+def _without_input(world: World) -> list[tuple[Job, str]]:
+    held = {replica.file for replica in world.replicas}
+    waiting = (job for job in world.jobs if job.state in (JobState.DEFINED, JobState.PENDING))
+    missing = ((job, next((name for name in job.inputs if name not in held), "")) for job in waiting)
+    return [(job, name) for job, name in missing if name]
