@@ -193,8 +193,8 @@ def test_a_unified_queue_gets_pseudo_queues_with_their_own_cores_and_memory() ->
         "AGLT2": ("", 8, 0, 48000),
         "AGLT2:SCORE": ("AGLT2", 1, 0, 2000),
         "AGLT2:MCORE": ("AGLT2", 8, 0, 16000),
-        "AGLT2:SCORE_HIMEM": ("AGLT2", 1, 2001, 6000),
-        "AGLT2:MCORE_HIMEM": ("AGLT2", 8, 16008, 48000),
+        "AGLT2:SCORE_HIMEM": ("AGLT2", 1, 2000, 6000),
+        "AGLT2:MCORE_HIMEM": ("AGLT2", 8, 16000, 48000),
     }
     small = house_of(queues(catchall="unifiedPandaQueue", corecount=1, maxrss=2000))
     assert [made.name for made in small.queues] == ["AGLT2", "AGLT2:SCORE"]
@@ -400,3 +400,22 @@ def test_what_is_given_twice_is_refused_and_the_first_is_kept() -> None:
     assert result.federation is not None
     assert [made.cores for made in result.federation.queues] == [8]
     assert len(result.refusals) == 3
+
+
+def test_an_empty_list_of_releases_is_not_any() -> None:
+    (made,) = house_of(queues(releases=[])).queues
+    assert made.releases == ()
+    software = {"AGLT2": {"cvmfs": ["atlas"], "cmtconfigs": ["x86_64-el9-gcc13-opt"]}}
+    (made,) = house_of(queues(releases=[]), software).queues
+    assert made.releases == ("AUTO",)
+    (made,) = house_of(queues(releases=None)).queues
+    assert made.releases == ("ANY",)
+
+
+def test_attributes_per_core_count_for_the_whole_slot() -> None:
+    (plain,) = house_of(queues()).queues
+    (made,) = house_of(queues(catchall="per_core_attr=true")).queues
+    assert made.cores == 8
+    for name in ("min_memory", "max_memory", "max_workdir"):
+        assert getattr(made, name) == 8 * getattr(plain, name)
+    assert made.max_walltime == plain.max_walltime

@@ -39,11 +39,14 @@ class ResourceType(NamedTuple):
     max_memory: float | None
 
 
+PER_CORE = "per_core_attr"
+"""In ``catchall``: memory and work directory are given for a core, and not for the whole slot."""
+
 RESOURCE_TYPES = (
     ResourceType("SCORE", 1, 1, None, 2000),
     ResourceType("MCORE", 2, None, None, 2000),
-    ResourceType("SCORE_HIMEM", 1, 1, 2001, None),
-    ResourceType("MCORE_HIMEM", 2, None, 2001, None),
+    ResourceType("SCORE_HIMEM", 1, 1, 2000, None),
+    ResourceType("MCORE_HIMEM", 2, None, 2000, None),
 )
 
 
@@ -111,7 +114,7 @@ def _child(parent: Queue, kind: ResourceType) -> Queue | None:
     least = max(parent.min_memory * share, (kind.min_memory or 0) * cores)
     limits = [limit for limit in (parent.max_memory * share, (kind.max_memory or 0) * cores) if limit]
     most = min(limits, default=0.0)
-    if most and least > most:
+    if most and (least > most or (kind.min_memory and least == most)):
         return None
     return replace(
         parent,
@@ -146,8 +149,6 @@ def _queue(name: str, queue: Record, draft: Draft, around: Around) -> Queue | No
         if queue.peek(other) == name:
             queue.get(other)
     document["computing_element"] = _element(queue, document["max_walltime"])
-    if not document["releases"]:
-        del document["releases"]
     return replace(record(Queue, document), storage=_storage(queue, around))
 
 
@@ -186,12 +187,15 @@ def _limits(queue: Record) -> dict[str, Any]:
     no_limit = "no limit is known"
     cores = int(_said(queue, ("corecount",), CORES, 1, "1 core"))
     assumed = f"{UNKNOWN_CORE_POWER:g} HS23 per core"
+    by_core = max(1, cores) if PER_CORE in _catchall(queue) else 1
+    if by_core > 1:
+        queue.note("converted", "catchall", f"{PER_CORE}: memory and work directory times {by_core} cores")
     return {
         "cores": cores,
         "core_power": _said(queue, ("corepower",), CORE_POWER, 0, assumed) or None,
-        "min_memory": _said(queue, ("minrss",), MEMORY, 0),
-        "max_memory": _said(queue, ("maxrss", "maxmemory", "memory"), MEMORY, 0, no_limit),
-        "max_workdir": _said(queue, ("maxwdir",), DISK, 0, no_limit),
+        "min_memory": _said(queue, ("minrss",), MEMORY, 0) * by_core,
+        "max_memory": _said(queue, ("maxrss", "maxmemory", "memory"), MEMORY, 0, no_limit) * by_core,
+        "max_workdir": _said(queue, ("maxwdir",), DISK, 0, no_limit) * by_core,
         "min_walltime": _said(queue, ("mintime",), SECONDS, 0),
         "max_walltime": _said(queue, ("maxtime",), SECONDS, 0, no_limit),
         "max_disk_io": _said(queue, ("maxdiskio",), RATE, 0) or None,
@@ -200,8 +204,8 @@ def _limits(queue: Record) -> dict[str, Any]:
 
 
 def _policies(queue: Record) -> dict[str, Any]:
-    words = [word for word in re.split(r"[,;\s]+", queue.text("catchall")) if word]
-    left = [word for word in words if word not in ("disableReassign", "unifiedPandaQueue")]
+    words = _catchall(queue)
+    left = [word for word in words if word not in ("disableReassign", "unifiedPandaQueue", PER_CORE)]
     if left:
         queue.note("dropped", "catchall", f"not known here: {shown(' '.join(left))}")
     vo = queue.text("vo_name", "vo")
@@ -220,6 +224,12 @@ def _policies(queue: Record) -> dict[str, Any]:
         else number("pledgedcpu", pledged, Measure("HS23", 0, 1e12)),
         "vos": [vo] if vo else [],
     }
+
+
+def _catchall(queue: Record) -> list[str]:
+    """Words in the field for everything else, which may be written with ``=true``."""
+    words = re.split(r"[,;\s]+", queue.text("catchall"))
+    return [word.removesuffix("=true").removesuffix("=True") for word in words if word]
 
 
 def _is_unified(queue: Record) -> bool:
@@ -250,9 +260,15 @@ def _connectivity(queue: Record) -> str:
 def _software(name: str, queue: Record, around: Around) -> dict[str, Any]:
     """What the queue publishes, in its own record or in the documents of software (B14)."""
     published = around.software.get(name)
+    stated = queue.peek("releases") is not None
     releases = queue.texts("releases")
-    if not releases:
+    if not stated:
+        releases = ["ANY"]
         queue.note("guessed", "releases", "says nothing: ANY, software is not checked")
+    elif not releases:
+        what = "AUTO, by what is published" if published else "none: no work that asks for a release fits"
+        queue.note("guessed", "releases", f"is empty: {what}")
+        releases = ["AUTO"] if published else []
     found: dict[str, Any] = {"releases": releases}
     for field in _SOFTWARE:
         value = queue.get(field)
