@@ -61,11 +61,11 @@ class House:
 
     def __init__(self, store: Store, place: Path, name: str = "flow", **queue: Any) -> None:
         self.store, self.place, self.name, self.now = store, place, name, NOW
-        self.element: ComputingElementPort = FakeElement()
+        self.element: ComputingElementPort | None = None
         self.runtime = Runtime(
             store,
             STEPS,
-            load=lambda declared: self.element if declared.kind == "fake" else load(declared),
+            load=lambda declared: self.element or load(declared),
             movers=Movers,
             clock=lambda: self.now,
             seeds=lambda: 1,

@@ -66,7 +66,7 @@ def test_a_policy_that_fails_keeps_only_its_own_records_waiting(
 
 def test_two_runtimes_of_one_process_share_nothing(house: House, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    other = Runtime(house.store, STEPS, load=lambda _: house.element, movers=Movers)
+    other = Runtime(house.store, STEPS, load=lambda _: house.element, movers=Movers)  # type: ignore[arg-type,return-value]
     other.wakeups.wake("broker")
     assert other.wakeups.is_woken("broker")
     assert not house.runtime.wakeups.is_woken("broker")

@@ -87,16 +87,6 @@ class Elements:
             done
         )
 
-    def problem(self, queue: Queue) -> str:
-        """Why no pilot can be submitted to a queue from here, or empty: its adapter cannot be made (B26)."""
-        if queue.computing_element is None:
-            return ""
-        try:
-            self._adapter(queue)
-        except (LookupError, ValueError, TypeError) as error:
-            return _reason(error)
-        return ""
-
     def submissions(self) -> tuple[PilotSubmission, ...]:
         """What became of pilots that were submitted, by pilot."""
         with self._lock:

@@ -49,7 +49,6 @@ class Runtime:
         self.server_url = server_url
         self.workers = workers or Workers()
         self.wakeups = Wakeups(steps)
-        self.submits_pilots = any(step.name == "provision" for step in steps)
         self.brokerages = Brokerages()
         self.matching = Matching(store)
         self.elements = Elements(load, self.workers, partial(self.wakeups.wake, "provision"))

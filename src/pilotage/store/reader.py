@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from pilotage.model.counters import (
     JOBS_BY_QUEUE,
@@ -85,35 +85,12 @@ _USAGES = (
     .where(among(_j.id, "ids"))
     .order_by(_j.id)
 )
-_AT_SITE = [str(PilotState.RUNNING), str(PilotState.SUBMITTED)]
-_WORKERS = (
-    select(_k.first, func.sum(_k.count))
-    .where(_k.counter == PILOTS_BY_QUEUE, _k.state.in_(_AT_SITE), _k.count > 0)
-    .group_by(_k.first)
-)
-_FAILED_AT_SITE = (
-    select(pilots.c.queue, func.count(), func.max(pilots.c.error))
-    .where(
-        is_state(pilots, PilotState.FAILED),
-        pilots.c.heartbeat.is_(None),
-        pilots.c.since > bindparam("lately"),
-    )
-    .group_by(pilots.c.queue)
-)
-_CALLED_HOME = (
-    select(pilots.c.queue)
-    .where(pilots.c.heartbeat.is_not(None), pilots.c.since > bindparam("lately"))
-    .distinct()
+_WORKERS = select(_k.first, _k.count).where(
+    _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
 )
 _RUNNING_PILOTS = select(_k.first, _k.count).where(
     _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
 )
-
-LATELY = 3600.0
-"""Seconds for which failures of pilots are held against a queue: then one may try again."""
-
-FAILURES = 3
-"""Pilots that failed before they called, and none that called, until a queue has a problem."""
 
 
 class Reader:
@@ -259,14 +236,9 @@ class Reader:
             for source, destination, count in self.rows(_LINK_COUNTS)
         )
 
-    def queue_reports(self, time: float) -> tuple[QueueReport, ...]:
-        """What was last seen of queues at a time.
-
-        Batch workers are pilots running and submitted (B30). A queue where several pilots failed in the last
-        hour before they called, and none called, has a problem (B26).
-        """
-        workers = {queue: int(count) for queue, count in self.rows(_WORKERS)}
-        problems = self._problems(time - LATELY)
+    def queue_reports(self) -> tuple[QueueReport, ...]:
+        """What was last seen of queues; batch workers are the pilots that run there."""
+        workers = dict(tuple(row) for row in self.rows(_WORKERS))
         running = dict(tuple(row) for row in self.rows(_RUNNING_PILOTS))
         seen = {queue: (pilot, start) for queue, pilot, start in self.rows(select(queue_reports))}
         return tuple(
@@ -276,21 +248,9 @@ class Reader:
                 last_start=seen.get(queue, (None, None))[1],
                 batch_workers=workers.get(queue, 0),
                 running_pilots=running.get(queue, 0),
-                pilots_possible=False if queue in problems else None,
-                pilots_problem=problems.get(queue, ""),
             )
-            for queue in sorted({*workers, *seen, *problems})
+            for queue in sorted({*workers, *seen})
         )
-
-    def _problems(self, lately: float) -> dict[str, str]:
-        """Why pilots of a queue fail: the error of one of them."""
-        failed = {
-            queue: f"the last {count} pilots failed there: {error}"
-            for queue, count, error in self.rows(_FAILED_AT_SITE, lately=lately)
-            if count >= FAILURES
-        }
-        called = {queue for (queue,) in self.rows(_CALLED_HOME, lately=lately)} if failed else set()
-        return {queue: problem for queue, problem in failed.items() if queue not in called}
 
     def task_queues(self, queues: Iterable[str] | None = None) -> tuple[TaskQueue, ...]:
         """Activated jobs by queue and requirements, of all queues or some; emptied ones never count (P1)."""

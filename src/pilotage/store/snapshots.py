@@ -160,7 +160,7 @@ class Snapshots:
             each = max(1, limit // max(1, len(waiting)))
             rows = reader.rows(_TO_BROKER[state], tasks=waiting, skip=each - 1, limit=limit)
             found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
-            return _to_broker(reader, found, time)
+            return _to_broker(reader, found)
 
         return self._world(time, seed, read)
 
@@ -168,14 +168,14 @@ class Snapshots:
         """Activated jobs and what they would be brokered by, where any pilot is idle; else counts alone."""
 
         def read(reader: Reader, world: World) -> dict[str, Any]:
-            counts, reports = reader.job_counts(), reader.queue_reports(time)
+            counts, reports = reader.job_counts(), reader.queue_reports()
             if not idle_slots(world.federation, reports, counts):
                 return {"job_counts": counts, "queue_reports": reports}
             waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[JobState.ACTIVATED], limit=limit)]
             each = max(1, limit // max(1, len(waiting)))
             rows = reader.rows(_TO_BROKER[JobState.ACTIVATED], tasks=waiting, skip=each - 1, limit=limit)
             found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
-            return _to_broker(reader, found, time)
+            return _to_broker(reader, found)
 
         return self._world(time, seed, read)
 
@@ -190,7 +190,7 @@ class Snapshots:
                 found = _as_they_stand(reader, task, limit)
             else:
                 found = reader.jobs_where(_j.id == job, _j.task == task)
-            parts = _to_broker(reader, found, time) | {"tasks": reader.tasks([task])}
+            parts = _to_broker(reader, found) | {"tasks": reader.tasks([task])}
             defined = (replace(one, state=JobState.DEFINED, queue="", pilot=None) for one in found)
             return parts | {"jobs": tuple(defined), "job_counts": _without(parts["job_counts"], found)}
 
@@ -335,7 +335,7 @@ class Snapshots:
                 "job_counts": reader.job_counts(),
                 "task_counts": reader.task_counts(live_tasks),
                 "link_counts": reader.link_counts(),
-                "queue_reports": reader.queue_reports(time),
+                "queue_reports": reader.queue_reports(),
                 "requests": _requests(world, live),
             }
 
@@ -358,7 +358,7 @@ def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
     ]
 
 
-def _to_broker(reader: Reader, found: Sequence[Job], time: float) -> dict[str, Any]:
+def _to_broker(reader: Reader, found: Sequence[Job]) -> dict[str, Any]:
     """Jobs with all that a brokerage reads."""
     inputs = reader.inputs_of(found)
     return {
@@ -368,7 +368,7 @@ def _to_broker(reader: Reader, found: Sequence[Job], time: float) -> dict[str, A
         "replicas": reader.replicas_of(inputs),
         "job_counts": reader.job_counts(),
         "link_counts": reader.link_counts(),
-        "queue_reports": reader.queue_reports(time),
+        "queue_reports": reader.queue_reports(),
     }
 
 

@@ -83,7 +83,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     held = reader.pilots(among(pilots.c.id, "holders"), holders=holders)
     by_id = {pilot.id: pilot for pilot in (*reader.live_pilots(), *held)}
     known = tuple(by_id[id_] for id_ in sorted(by_id))
-    reports = reader.queue_reports(world.time)
+    reports = reader.queue_reports()
     counts = reader.job_counts()
     due = [
         *_late(reader, world, reports, limit),

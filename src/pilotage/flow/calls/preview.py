@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pilotage.flow import planning
-from pilotage.flow.pilot_problems import with_problems
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Choice
 from pilotage.model.federation import Federation
@@ -47,9 +46,7 @@ def run(
     """What would become of these tasks now, by index, and why those that cannot be accepted cannot."""
     submitted, accepted = submit.examined(runtime, specs, owner)
     # Without jobs: those of others are nobody's business here, and have their turn before or after.
-    world = with_problems(
-        runtime, runtime.store.snapshots.for_broker(runtime.clock(), runtime.seeds(), limit=0)
-    )
+    world = runtime.store.snapshots.for_broker(runtime.clock(), runtime.seeds(), limit=0)
     return preview(world, accepted, owner), submitted.refused
 
 

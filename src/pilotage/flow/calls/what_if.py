@@ -9,7 +9,6 @@ from pilotage.explain.comparison import FieldChange, WhatIf
 from pilotage.federation import checks, documents, messages
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow import planning
-from pilotage.flow.pilot_problems import with_problems
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Choice
 from pilotage.model.federation import Federation, Queue
@@ -43,7 +42,6 @@ def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -
     """Broker a task's jobs again, or one of them, as it is and with changes. Raises ``BadDocument``."""
     limit = runtime.store.federation().loops.batch
     world = runtime.store.snapshots.for_explain(runtime.clock(), runtime.seeds(), task, limit, job)
-    world = with_problems(runtime, world)
     return decide(world if world.jobs else preview.split_up(world), changes)
 
 

@@ -7,7 +7,6 @@ from functools import partial
 
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
-from pilotage.flow.pilot_problems import with_problems
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Pass, Phase, Step
 from pilotage.model.decision import Decision, Move
@@ -70,8 +69,7 @@ _PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    world = runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
-    return with_problems(runtime, world)
+    return runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
 
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from pilotage.flow.brokerages import Brokerages
-from pilotage.flow.pilot_problems import with_problems
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Pass, Phase, Step
 from pilotage.model.states import JobState
@@ -15,8 +14,7 @@ from .broker import lifted
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    world = runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch, state=JobState.PENDING)
-    return with_problems(runtime, world)
+    return runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch, state=JobState.PENDING)
 
 
 def _phases(_: World, brokerages: Brokerages) -> Sequence[Phase]:
