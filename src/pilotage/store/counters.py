@@ -208,6 +208,13 @@ class Deltas:
         write_lines(self._connection, self._lines, self._activated)
 
 
+def fold(connection: Connection) -> None:
+    """Add to the counters what commits beside others left. The caller is alone."""
+    deltas = Deltas(connection)
+    deltas.fold()
+    deltas.write()
+
+
 class LightDeltas(Deltas):
     """The differences of a commit that only moves jobs on, and is not alone: they are left for later."""
 

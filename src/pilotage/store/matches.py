@@ -6,7 +6,7 @@ is not waited for. An answer that does not get through loses nothing: the job is
 SENT is over.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,9 +123,10 @@ class Given:
 class Matches:
     """Reads what stands in line, and gives it away."""
 
-    def __init__(self, database: Database, specs: Specs) -> None:
+    def __init__(self, database: Database, specs: Specs, left_beside: Callable[[], None]) -> None:
         self._database = database
         self._specs = specs
+        self._left_beside = left_beside
 
     def standing(self, queue: str) -> Standing:
         """Read the task queues of a queue."""
@@ -145,6 +146,8 @@ class Matches:
             rows = self._database.run(_GIVE, _values(wanted))
             alive, good = bool(rows[0][0]), bool(rows[0][1])
             found = [tuple(row[2:]) for row in rows if row[2] is not None]
+            if found:
+                self._left_beside()
             return self._given(alive, good, found)
         alive, good, found = self._database.write(lambda connection: _give(connection, wanted))
         return self._given(alive, good, found)

@@ -9,10 +9,12 @@ from pilotage.model.federation import Federation
 
 from . import schema
 from .commit import Commit, check, is_light
+from .counters import fold
 from .decisions import documents
 from .engine import Database
 from .federations import Federations
 from .matches import Matches
+from .notices import Notices
 from .queries import Queries
 from .snapshots import Snapshots
 from .tasks import Specs
@@ -20,6 +22,10 @@ from .tokens import Tokens
 
 Clock = Callable[[], float]
 Listener = Callable[[Decision, Committed], None]
+
+
+FOLDED_AFTER = 500
+"""Commits beside others after which what they left beside the counters is added to them."""
 
 
 class Store:
@@ -37,7 +43,9 @@ class Store:
         specs = Specs()
         self.snapshots = Snapshots(database, self._federations, specs)
         self.queries = Queries(database, self._federations, specs)
-        self.matches = Matches(database, specs)
+        self.matches = Matches(database, specs, self._left_beside)
+        self.notices = Notices(database)
+        self._beside = 0
         self.tokens = Tokens(database, clock, new_token)
 
     @classmethod
@@ -78,8 +86,17 @@ class Store:
         committed = self.database.write(
             lambda connection: Commit(connection, decision, reasons, actor, light).run(), alone=not light
         )
+        if light:
+            self._left_beside()
         self.tell(decision, committed)
         return committed
+
+    def _left_beside(self) -> None:
+        """Count a commit that was not alone; now and then add up what they left."""
+        self._beside += 1
+        if self._beside >= FOLDED_AFTER:
+            self._beside = 0
+            self.database.write(fold)
 
     def tell(self, decision: Decision, committed: Committed) -> None:
         """Let the listeners know of a commit."""

@@ -40,7 +40,7 @@ class WorkingSet:
                 named[change.kind].update(change.ids)
         for kind in _LOCKED:
             if named[kind]:
-                found = self._connection.execute(_rows(kind), {"ids": sorted(named[kind])})
+                found = self._connection.execute(_rows(kind), {"ids": sorted(named[kind])}).all()
                 self._records[kind] = {row[ID]: list(row) for row in found}
 
     def standing(
