@@ -23,6 +23,8 @@ OPERATORS = {
     ("GET", "/pilots"),
     ("GET", "/transfers"),
     ("POST", "/tokens"),
+    ("GET", "/tokens"),
+    ("DELETE", "/tokens/{token}"),
 }
 PILOTS = {
     ("POST", "/pilot/match"),
@@ -79,7 +81,7 @@ WRONG = [(route, role) for route in CLOSED for role in ROLES if role not in role
 
 def call(client: Any, route: Route, number: int = 1) -> Any:
     method, path = route
-    return client.request(method, path.format(task=number, job=number), json=BODIES.get(route))
+    return client.request(method, path.format(task=number, job=number, token=number), json=BODIES.get(route))
 
 
 def policies(dependant: Dependant) -> list[Policy]:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
-from pilotage.flow.errors import PilotGone
+from pilotage.flow.errors import KeyReused, PilotGone
 from pilotage.flow.runtime import Runtime
 from pilotage.store import NoFederation
 
@@ -65,6 +65,10 @@ def _answer_faults(app: FastAPI) -> None:
     @app.exception_handler(PilotGone)
     async def gone(_: Request, __: Exception) -> Response:
         return answer({"detail": PilotGone.__doc__}, 410)
+
+    @app.exception_handler(KeyReused)
+    async def reused(_: Request, __: Exception) -> Response:
+        return answer({"detail": KeyReused.__doc__}, 409)
 
     @app.exception_handler(NoFederation)
     async def not_yet(_: Request, fault: Exception) -> Response:

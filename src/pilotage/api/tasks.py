@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query, Response
+from fastapi import APIRouter, Header, HTTPException, Query, Response
 from pydantic import BaseModel, Field
 
 from pilotage.federation.documents import MOST_TASKS
@@ -24,6 +24,13 @@ from .parts import AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .views import Jobs, Outputs, Tasks
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
+
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        max_length=200, description="made by the client for one submission; a repeated one is not taken twice"
+    ),
+]
 
 
 class Specs(BaseModel, extra="forbid"):
@@ -69,17 +76,21 @@ class SubmissionAnswer(BaseModel):
 
 
 @router.post("", status_code=201, responses=documented(SubmissionAnswer, 409, status=201))
-def post_tasks(body: Submission, caller: Person, runtime: TheRuntime) -> Response:
+def post_tasks(
+    body: Submission, caller: Person, runtime: TheRuntime, idempotency_key: IdempotencyKey = ""
+) -> Response:
     """Submit tasks. One that is refused does not keep the others out, unless all are to be accepted or none.
 
-    422 if none was accepted. At most 1000 faults are told, of every refused task one at least.
+    422 if none was accepted. At most 1000 faults are told, of every refused task one at least. A request
+    whose Idempotency-Key the caller sent before creates nothing: the answer names the tasks of the first one.
     """
     specs, misread = body.read()
     good = [spec for _, spec in specs]
     if body.whole and misread:
         submitted = submit.examine(runtime, good, caller.identity)
     else:
-        submitted = submit.submit(runtime, good, caller.identity, body.whole)
+        name = submit.name_of(caller.identity, idempotency_key)
+        submitted = submit.submit(runtime, good, caller.identity, body.whole, name)
     accepted = [
         AcceptedTask(index=specs[at][0], id=id_, name=specs[at][1].name) for at, id_ in submitted.tasks
     ]

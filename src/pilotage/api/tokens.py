@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, HTTPException, Path, Response
 from pydantic import BaseModel, Field
 
 from pilotage.model.identity import Credential, Identity
+from pilotage.store import PersonToken
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
@@ -29,6 +30,30 @@ class Token(BaseModel):
     """The token itself: shown now and never again."""
 
     token: str
+
+
+class PeopleTokens(BaseModel):
+    """Tokens of people, newest first."""
+
+    tokens: list[PersonToken]
+
+
+TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{12,64}$", description="as the list of tokens names it")]
+
+
+@router.get("", dependencies=[FOR_OPERATORS], responses=documented(PeopleTokens))
+def get_tokens(runtime: TheRuntime) -> Response:
+    """List the tokens of people that have not expired; the tokens themselves are shown nowhere."""
+    return answer({"tokens": runtime.store.tokens.people()})
+
+
+@router.delete("/{token}", dependencies=[FOR_OPERATORS], responses=documented(PersonToken, 404))
+def delete_token(token: TokenId, runtime: TheRuntime) -> Response:
+    """Revoke a token of a person. Requests that bear it are refused after 5 s at the latest."""
+    revoked = runtime.store.tokens.revoke(token)
+    if revoked is None:
+        raise HTTPException(404, f"there is no token {token}; GET /tokens lists those of people")
+    return answer(revoked)
 
 
 @router.post("", status_code=201, dependencies=[FOR_OPERATORS], responses=documented(Token, status=201))

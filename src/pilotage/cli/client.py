@@ -15,6 +15,9 @@ PREFIX = "/api/v1"
 PATIENCE = 60.0
 """How long an answer may take, in s."""
 
+TRIES = 3
+"""How often a request with an idempotency key is sent where its answer is lost."""
+
 
 class Client:
     """The server of the settings, called with their token."""
@@ -48,10 +51,21 @@ class Client:
         body: object = None,
         parameters: Mapping[str, str | int] | None = None,
         also: tuple[int, ...] = (),
+        key: str = "",
     ) -> Any:
-        """The answer's document. A status of ``also`` is an answer too, not a failure."""
+        """Return the answer's document. A status of ``also`` is an answer too, not a failure.
+
+        With an idempotency ``key`` a request whose answer was lost is sent again, a few times.
+        """
+        headers = {"Idempotency-Key": key} if key else {}
         try:
-            response = self._http.request(method, path, json=body, params=parameters)
+            for left in reversed(range(TRIES if key else 1)):
+                try:
+                    response = self._http.request(method, path, json=body, params=parameters, headers=headers)
+                    break
+                except (httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout):
+                    if not left:
+                        raise
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
             remedy = "start it with `pilotage up`, or set PILOTAGE_URL"

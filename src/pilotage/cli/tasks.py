@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
 
 import typer
 
@@ -80,7 +81,7 @@ def _submit(client: "Client", specs: Any) -> dict[str, list[Any]]:
     if len(specs) > MOST_TASKS:
         raise BadInput(f"{len(specs)} tasks are more than the {MOST_TASKS} of one submission; split the file")
     body = {"tasks": [to_document(spec) for spec in specs], "whole": True}
-    answer: dict[str, list[Any]] = client.send("POST", "/tasks", body, also=(422,))
+    answer: dict[str, list[Any]] = client.send("POST", "/tasks", body, also=(422,), key=uuid4().hex)
     if "tasks" not in answer:
         raise Failure(f"the server did not understand the tasks: {answer.get('detail')}")
     return answer

@@ -1,5 +1,6 @@
 """Tokens for people."""
 
+import re
 import time
 from contextlib import closing
 from enum import StrEnum
@@ -10,17 +11,21 @@ import typer
 
 from .configuration import settings, using_store
 from .errors import BadInput
-from .output import Json, show_json
+from .output import Column, Json, ago, echo, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.settings import Settings
 
-app = typer.Typer(help="Make tokens, by which the server knows people.", no_args_is_help=True)
+app = typer.Typer(help="Make, list and revoke people's tokens.", no_args_is_help=True)
 
-
-@app.callback()
-def _tokens() -> None:
-    """Keeps ``create`` a command of its own while it is the only one."""
+TOKENS = (
+    Column("token"),
+    Column("role"),
+    Column("name"),
+    Column("vo"),
+    Column("made", essential=False, number=True),
+    Column("ends in", number=True),
+)
 
 
 class Role(StrEnum):
@@ -37,9 +42,7 @@ def create(
     vo: Annotated[str, typer.Option(help="The bearer's virtual organisation.")] = "",
     group: Annotated[str, typer.Option(help="The bearer's group in it.")] = "",
     vo_role: Annotated[str, typer.Option(help="The bearer's role in it.")] = "",
-    expires: Annotated[
-        float | None, typer.Option(min=0.001, help="Days until it expires; never without.")
-    ] = None,
+    expires: Annotated[float, typer.Option(min=0, help="Days until it expires; 0 for never.")] = 365.0,
     json_output: Json = False,
 ) -> None:
     """Make a token and print it; it is not shown again.
@@ -48,7 +51,7 @@ def create(
     """
     if not name.strip():
         raise BadInput("--name is empty; say who bears the token")
-    seconds = None if expires is None else expires * 86400
+    seconds = expires * 86400 or None
     identity = {"name": name, "vo": vo, "group": group, "vo_role": vo_role}
     known = settings()
     if _has_store(known):
@@ -63,6 +66,47 @@ def create(
         show_json({"token": token})
     else:
         typer.echo(token)
+
+
+@app.command("list", epilog="Example: pilotage token list")
+def list_(json_output: Json = False) -> None:
+    """List the tokens of people that have not expired; the tokens themselves are kept nowhere."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/tokens")
+    if json_output:
+        show_json(document)
+        return
+    rows = [
+        (one["id"], one["role"], one["name"], one["vo"], f"{ago(one['created'])} ago", _left(one["expires"]))
+        for one in document["tokens"]
+    ]
+    show(TOKENS, rows, "There are no tokens.")
+
+
+def _left(expires: float | None) -> str:
+    return "never" if expires is None else ago(2 * time.time() - expires)
+
+
+@app.command(epilog="Example: pilotage token revoke 3f1c09aa7be2")
+def revoke(
+    tokens: Annotated[list[str], typer.Argument(help="Tokens, as the list names them.", metavar="TOKEN...")],
+    json_output: Json = False,
+) -> None:
+    """Revoke tokens of people: requests that bear one are refused after 5 s at the latest."""
+    from .client import Client
+
+    for token in tokens:
+        if not re.fullmatch("[0-9a-f]{12,64}", token):
+            raise BadInput(f"{token} names no token; pilotage token list names them")
+    with Client() as client:
+        revoked = [client.send("DELETE", f"/tokens/{token}") for token in tokens]
+    if json_output:
+        show_json({"tokens": revoked})
+        return
+    for one in revoked:
+        echo(f"token {one['id']} of {one['name']} is revoked")
 
 
 def _has_store(settings: "Settings") -> bool:

@@ -11,3 +11,7 @@ class PilotRefused(Exception):
 
 class NoSuchTask(Exception):
     """There is no such task."""
+
+
+class KeyReused(Exception):
+    """This Idempotency-Key was sent before with other tasks: make a new one for each submission."""

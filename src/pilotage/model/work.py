@@ -73,6 +73,8 @@ class NewTask:
     """What is asked for."""
     owner: Identity
     """Who asks."""
+    submission: str = ""
+    """Names the request and the task in it; a second task of the same name is not created. Empty: unnamed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from .jobs import JobDetails, JobView
 from .queues import QueueView, ShareView
 from .store import Store
 from .tasks import TaskDetails, TaskView
+from .tokens import PersonToken
 
 __all__ = [
     "EventView",
@@ -27,6 +28,7 @@ __all__ = [
     "NewerStore",
     "NoFederation",
     "OutputView",
+    "PersonToken",
     "QueueView",
     "ReplicaView",
     "ShareView",

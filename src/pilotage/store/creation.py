@@ -22,6 +22,7 @@ from .files import files, replicas
 from .jobs import job_inputs
 from .records import RECORDS
 from .sets import among
+from .tasks import tasks
 from .transfers import transfers
 
 WITHOUT_NUMBER = 0
@@ -43,6 +44,7 @@ _SAVE_FILES = {
     for name, upsert in _UPSERTS.items()
 }
 _KNOWN_FILES = select(files).where(among(files.c.name, "names"))
+_KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
 _KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
 _FORGET_REPLICA = delete(replicas).where(
     replicas.c.file == bindparam("lost_file"), replicas.c.storage == bindparam("lost_storage")
@@ -97,6 +99,8 @@ class Creator:
             return self._replicas(records)
         if type_ is NewTransfer:
             return self._transfers(records, cause)
+        if type_ is NewTask:
+            return self._tasks(records, cause)
         ids = self._insert(type_, [_ROWS[type_](record) for record in records], cause)
         if type_ is NewJob:
             self._inputs += [
@@ -105,6 +109,15 @@ class Creator:
                 for position, file in enumerate(job.inputs)
             ]
         return ids
+
+    def _tasks(self, given: Sequence[NewTask], cause: str) -> list[int | None]:
+        names = [task.submission for task in given if task.submission]
+        known = (
+            set(self._connection.execute(_KNOWN_SUBMISSIONS, {"names": names}).scalars()) if names else set()
+        )
+        new = [task for task in given if task.submission not in known]
+        ids = iter(self._insert(NewTask, [_task_row(task) for task in new], cause) if new else ())
+        return [None if task.submission in known else next(ids) for task in given]
 
     def _insert(self, type_: type, rows: list[dict[str, Any]], cause: str) -> range:
         """Number the rows in their order, keep them in their first state to be written, and count them."""
@@ -226,6 +239,7 @@ def _task_row(task: NewTask) -> dict[str, Any]:
         "share": spec.share,
         "priority": spec.priority,
         "spec": to_json(spec).decode(),
+        "submission": task.submission or None,
         **_owner(task.owner),
     }
 

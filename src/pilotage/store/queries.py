@@ -55,6 +55,7 @@ _BY_SHARE = (
 )
 
 Counts = dict[str, dict[Any, int]]
+_SUBMITTED = select(_t.submission, _t.id, _t.name).where(among(_t.submission, "names"))
 
 
 class Queries:
@@ -80,6 +81,12 @@ class Queries:
             return [TaskView(**task_rows.shown(row, counts.get(str(row.id), {}))) for row in found]
 
         return self._database.read(read)
+
+    def submitted(self, submission: str, most: int) -> list[tuple[int, int, str]]:
+        """Index, id and name of the tasks that a request of at most so many created; it has a name."""
+        names = [f"{submission}:{index}" for index in range(most)]
+        rows = self._database.read(lambda connection: connection.execute(_SUBMITTED, {"names": names}).all())
+        return sorted((int(row.submission.rpartition(":")[2]), row.id, row.name) for row in rows)
 
     def task(self, task: int) -> TaskDetails | None:
         """One task, with what was asked for and what was measured."""

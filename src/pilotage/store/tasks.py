@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Index, Integer, Table, Text, select
+from sqlalchemy import Column, Connection, Index, Integer, String, Table, Text, select
 
 from pilotage.model.documents import from_json
 from pilotage.model.identity import Identity
@@ -27,8 +27,10 @@ tasks = Table(
     *life_columns(),
     Column("spec", Text, nullable=False),
     Column("measured", Text),
+    Column("submission", String),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
+    Index("tasks_by_submission", "submission", unique=True),
 )
 
 _t = tasks.c

@@ -2,10 +2,12 @@
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, insert, select
 
-from pilotage.model.identity import Credential, Identity
+from pilotage.model.identity import Credential, Identity, Role
 
 from .columns import Id, metadata, owner_columns
 from .engine import Database
@@ -24,6 +26,31 @@ tokens = Table(
 )
 
 _t = tokens.c
+
+ID_LENGTH = 12
+"""Characters of a token's hash that name it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonToken:
+    """A token that a person bears, without the token itself."""
+
+    id: str
+    """Names the token; of no use to anybody who would bear it."""
+    role: Role
+    """What it lets its bearer do."""
+    name: str
+    """Its bearer."""
+    vo: str
+    """The bearer's virtual organisation."""
+    group: str
+    """The bearer's group in the VO."""
+    vo_role: str
+    """The bearer's role in the VO."""
+    created: float
+    """When it was made, in s since 1970 UTC."""
+    expires: float | None
+    """When it ends, in s since 1970 UTC; null: never."""
 
 
 class Tokens:
@@ -69,9 +96,42 @@ class Tokens:
         identity = Identity(name=row.owner, vo=row.vo, group=row.group, vo_role=row.vo_role)
         return Credential(role=row.role, identity=identity, pilot=row.pilot, expires=row.expires)
 
+    def people(self) -> list[PersonToken]:
+        """List the tokens of people that have not expired, newest first."""
+        query = select(tokens).where(_t.pilot.is_(None)).order_by(_t.created.desc(), _t.hash)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        now = self._clock()
+        return [_person(row) for row in rows if row.expires is None or row.expires > now]
+
+    def revoke(self, name: str) -> PersonToken | None:
+        """Make the token of a person stand for nothing; None if no id begins so, or those of several do."""
+        query = select(tokens).where(_t.pilot.is_(None))
+
+        def write(connection: Connection) -> PersonToken | None:
+            rows = [row for row in connection.execute(query) if row.hash.startswith(name)]
+            if len(rows) != 1:
+                return None
+            connection.execute(delete(tokens).where(_t.hash == rows[0].hash))
+            return _person(rows[0])
+
+        return self._database.write(write)
+
     def revoke_pilot(self, pilot: int) -> None:
         """Make a pilot's tokens stand for nothing."""
         self._database.write(lambda connection: connection.execute(delete(tokens).where(_t.pilot == pilot)))
+
+
+def _person(row: Any) -> PersonToken:
+    return PersonToken(
+        id=row.hash[:ID_LENGTH],
+        role=row.role,
+        name=row.owner,
+        vo=row.vo,
+        group=row.group,
+        vo_role=row.vo_role,
+        created=row.created,
+        expires=row.expires,
+    )
 
 
 def _hash(token: str) -> str:

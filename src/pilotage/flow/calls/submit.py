@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from time import monotonic
 
 from pilotage.federation import checks
+from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import field_name
+from pilotage.flow.errors import KeyReused
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Create, Creation, Decision
+from pilotage.model.documents import to_json
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.paths import is_output, maker
@@ -33,16 +37,27 @@ class SubmissionOutcome:
 
 
 def submit(
-    runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity, whole: bool = False
+    runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity, whole: bool = False, submission: str = ""
 ) -> SubmissionOutcome:
     """Accept each task that can be accepted; one that cannot does not keep the others out.
 
-    With ``whole`` all are accepted or none: nothing is recorded where any is refused.
+    With ``whole`` all are accepted or none: nothing is recorded where any is refused. ``submission`` names
+    the request (see :func:`name_of`): a repeated one answers with the tasks that the first created. Raises
+    :class:`~pilotage.flow.errors.KeyReused` where that had other tasks.
     """
+    if submission and (known := runtime.store.queries.submitted(submission, MOST_TASKS)):
+        if any(index >= len(specs) or specs[index].name != name for index, _, name in known):
+            raise KeyReused
+        return SubmissionOutcome(tasks=[(index, id_) for index, id_, _ in known])
     submitted, accepted = examined(runtime, enumerate(specs), owner)
     if not (whole and submitted.refused):
-        _record(runtime, accepted, owner, submitted, whole)
+        _record(runtime, accepted, owner, submitted, whole, submission)
     return submitted
+
+
+def name_of(owner: Identity, key: str) -> str:
+    """Name a request by its owner and the key that the client made; empty without a key."""
+    return sha256(to_json((owner.name, owner.vo, key))).hexdigest() if key else ""
 
 
 def examine(runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity) -> SubmissionOutcome:
@@ -119,6 +134,7 @@ def _record(
     owner: Identity,
     submitted: SubmissionOutcome,
     whole: bool = False,
+    submission: str = "",
 ) -> None:
     """All in one commit; where a file contradicts what is known, one by one, to refuse only who is wrong.
 
@@ -127,26 +143,32 @@ def _record(
     if not accepted:
         return
     try:
-        ids = _commit(runtime, [spec for _, spec in accepted], owner)
+        ids = _commit(runtime, accepted, owner, submission)
     except FileConflict as conflict:
         if whole or len(accepted) == 1:
             naming = [at for at, spec in accepted if any(_is(file, conflict.name) for file in spec.inputs)]
             submitted.refused.extend((at, [("inputs", str(conflict))]) for at in naming)
             return
         for one in accepted:
-            _record(runtime, [one], owner, submitted)
+            _record(runtime, [one], owner, submitted, submission=submission)
         return
-    submitted.tasks.extend((index, id_) for (index, _), id_ in zip(accepted, ids, strict=True))
+    submitted.tasks.extend((index, ids[index]) for index, _ in accepted)
 
 
 def _is(file: InputFile | InputPattern, name: str) -> bool:
     return isinstance(file, InputFile) and file.name == name
 
 
-def _commit(runtime: Runtime, specs: list[TaskSpec], owner: Identity) -> list[int]:
-    tasks = tuple(NewTask(spec=spec, owner=owner) for spec in specs)
+def _commit(
+    runtime: Runtime, accepted: list[tuple[int, TaskSpec]], owner: Identity, submission: str
+) -> dict[int, int]:
+    """Record tasks; return their ids by index, those of another request of the same name too."""
+    tasks = tuple(
+        NewTask(spec=spec, owner=owner, submission=f"{submission}:{index}" if submission else "")
+        for index, spec in accepted
+    )
     records: list[Creation] = []
-    for spec in specs:
+    for _, spec in accepted:
         for file in spec.inputs:
             if isinstance(file, InputFile):
                 records.append(File(name=file.name, size=file.size, checksum=file.checksum))
@@ -157,7 +179,11 @@ def _commit(runtime: Runtime, specs: list[TaskSpec], owner: Identity) -> list[in
     )
     decision = Decision(step="submit", time=runtime.clock(), seed=runtime.seeds(), changes=changes)
     committed = runtime.store.commit(decision, f"user:{owner.name}")
-    return [id_ for id_ in committed.created[1] if id_ is not None]
+    ids = {index: id_ for (index, _), id_ in zip(accepted, committed.created[1], strict=True) if id_}
+    if len(ids) < len(accepted):
+        # The same request was sent twice, and the other one was a moment faster.
+        ids |= {index: id_ for index, id_, _ in runtime.store.queries.submitted(submission, MOST_TASKS)}
+    return ids
 
 
 def _resolve(spec: TaskSpec, federation: Federation, scan: Scan) -> tuple[TaskSpec, list[Fault]]:
