@@ -22,6 +22,14 @@ from pilotage.ports.moving import (
 )
 from tests.movers.servers import directory_rig, nginx, rclone
 
+S3_ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "key-of-a-test",
+    "AWS_SECRET_ACCESS_KEY": "secret-of-a-test",
+    "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+
 
 def local_rig(place: Path) -> Rig:
     """Two directories."""
@@ -79,6 +87,20 @@ def test_streaming_keeps_the_contract_with_webdav(
             for name, root in roots.items()
         }
         assert violations(Streaming, directory_rig(roots, urls)) == []
+
+
+@pytest.mark.parametrize("local", [(), ("north",), ("south",)])
+def test_streaming_keeps_the_contract_with_s3(
+    roots: dict[str, Path], tmp_path: Path, local: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two buckets, and between a bucket and a directory, both ways."""
+    pytest.importorskip("boto3", reason="boto3 is not installed: pip install pilotage[s3]")
+    for name, value in S3_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    with rclone("s3", tmp_path, "--auth-key", "key-of-a-test,secret-of-a-test") as address:
+        urls = {name: f"file://{root}" if name in local else f"s3://{name}" for name, root in roots.items()}
+        rig = directory_rig(roots, urls, endpoint_url=f"http://{address}", region="us-east-1")
+        assert violations(Streaming, rig) == []
 
 
 class Faulty(Streaming):

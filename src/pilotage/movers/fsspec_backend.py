@@ -1,4 +1,4 @@
-"""Storages of URL schemes that fsspec opens: memory, S3 and other object stores."""
+"""Storages of URL schemes that fsspec opens: memory, and object stores other than S3."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,8 +21,6 @@ REQUIREMENTS = {
     "memory": "fsspec",
     "oci": "ocifs",
     "oss": "ossfs",
-    "s3": "s3fs",
-    "s3a": "s3fs",
     "webhdfs": "requests",
 }
 """URL schemes, each with the module that its filesystem needs.

@@ -9,6 +9,7 @@ from pilotage.ports import adapters
 from pilotage.ports.moving import Mover
 
 from . import fsspec_backend
+from .streaming import GROUP as STORAGES
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ def installed() -> Mapping[str, EntryPoint]:
 def known_schemes() -> frozenset[str]:
     """URL schemes that a mover of this machine could read, some only with a further package."""
     movers = Movers(lambda: None)
-    return movers.schemes | fsspec_backend.REQUIREMENTS.keys()
+    return movers.schemes | adapters.installed(STORAGES).keys() | fsspec_backend.REQUIREMENTS.keys()
 
 
 class Movers:

@@ -1,7 +1,7 @@
 """The mover that streams bytes through this machine, from any kind of storage to any other."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Protocol
@@ -44,8 +44,15 @@ def check(storage: Storage) -> None:
     Only backends are asked: a filesystem of fsspec may connect when it is made.
     """
     scheme = storage.url.partition("://")[0]
-    if scheme in adapters.installed(GROUP):
-        adapters.factory(GROUP, scheme)(storage.url, storage.options)
+    if factory := dict(_own()).get(scheme):
+        factory(storage.url, storage.options)
+
+
+def _own() -> Iterator[tuple[str, _BackendFactory]]:
+    """The backends that can be imported here, by scheme; others lack a package."""
+    for scheme in adapters.installed(GROUP):
+        with suppress(adapters.AdapterError):
+            yield scheme, adapters.factory(GROUP, scheme)  # type: ignore[misc]
 
 
 class Streaming(CopyThreads):
@@ -59,7 +66,7 @@ class Streaming(CopyThreads):
     @cached_property
     def abilities(self) -> Abilities:
         """Every scheme for which there is a backend."""
-        own = {scheme: self._factory(scheme) for scheme in adapters.installed(GROUP)}
+        own = dict(_own())
         others = fsspec_backend.schemes() - own.keys()
         read_only = {scheme for scheme, factory in own.items() if not factory.writable}
         return Abilities(

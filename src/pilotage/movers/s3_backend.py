@@ -1,0 +1,160 @@
+"""Buckets of S3, and of servers that speak like it, as storages."""
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from io import RawIOBase
+from typing import Any
+from urllib.parse import urlsplit
+
+from .backend import Entry, OptionError, Readable
+
+if find_spec("boto3") is None:
+    raise ImportError("boto3 is not installed: pip install pilotage[s3]")
+
+OPTIONS = {"endpoint_url", "region", "profile", "ca_file"}
+TIMEOUTS = (30, 300)
+"""Seconds to connect, and without a byte, before a server is given up."""
+
+CONNECTIONS = 64
+"""Connections that are kept to a server."""
+
+GONE = {"404", "NoSuchKey", "NotFound"}
+
+
+class S3Backend:
+    """A prefix of a bucket, ``s3://BUCKET/PREFIX``.
+
+    Options: ``endpoint_url`` and ``region`` of the server, ``profile`` of the credentials in AWS's own files,
+    which else come from its environment variables; ``ca_file`` with the authorities to trust. An object
+    appears when all of it is there, and nothing leads out of a bucket: no parts and no folders are made.
+    """
+
+    writable = True
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        if unknown := sorted(set(options) - OPTIONS):
+            raise OptionError(f"s3: unknown options {unknown}; known are {sorted(OPTIONS)}")
+        parts = urlsplit(url)
+        if not parts.netloc:
+            raise ValueError(f"{url!r} has no bucket; give one, as in s3://bucket/path")
+        self._bucket, self._prefix = parts.netloc, f"{parts.path.strip('/')}/".lstrip("/")
+        self._options = dict(options)
+        self._lock = threading.Lock()
+        self._client: Any = None
+
+    def entry(self, path: str) -> Entry:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        with _explained(path):
+            return Entry("file", self._open().head_object(**self._at(path))["ContentLength"])
+
+    def entries(self, folder: str) -> Iterator[tuple[str, Entry]]:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        prefix = f"{self._prefix}{folder}/" if folder else self._prefix
+        for page in self._pages(prefix, Delimiter="/"):
+            for found in page.get("CommonPrefixes", ()):
+                yield found["Prefix"].removeprefix(prefix).rstrip("/"), Entry("folder")
+            for found in page.get("Contents", ()):
+                if found["Key"] != prefix:
+                    yield found["Key"].removeprefix(prefix), Entry("file", found["Size"])
+
+    @contextmanager
+    def read(self, path: str) -> Iterator[Readable]:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        with _explained(path):
+            body = self._open().get_object(**self._at(path))["Body"]
+        with body:
+            yield body
+
+    def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
+        """See :class:`~pilotage.movers.backend.Backend`. Large files go in parts, which end with them."""
+        from boto3.s3.transfer import TransferConfig
+
+        # Without threads, of which each would hold parts of 8 MiB in memory.
+        one_by_one = TransferConfig(use_threads=False)
+        self._open().upload_fileobj(_Stream(chunks), self._bucket, self._prefix + path, Config=one_by_one)
+
+    def rename(self, source: str, target: str) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`. The server copies it."""
+        with _explained(source):
+            self._open().copy(self._at(source), self._bucket, self._prefix + target)
+        self.delete(source)
+
+    def delete(self, path: str) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        self.entry(path)
+        self._open().delete_object(**self._at(path))
+
+    def delete_folder(self, path: str, *, recursive: bool) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`. There is no folder but what is in it."""
+        if not recursive:
+            return
+        for page in self._pages(f"{self._prefix}{path}/"):
+            for found in page.get("Contents", ()):
+                self._open().delete_object(Bucket=self._bucket, Key=found["Key"])
+
+    def _pages(self, prefix: str, **options: str) -> Iterator[Mapping[str, Any]]:
+        pages = self._open().get_paginator("list_objects_v2")
+        yield from pages.paginate(Bucket=self._bucket, Prefix=prefix, **options)
+
+    def _at(self, path: str) -> dict[str, str]:
+        return {"Bucket": self._bucket, "Key": self._prefix + path}
+
+    def _open(self) -> Any:
+        """The client, made at its first use: unlike its session it may be used from several threads."""
+        with self._lock:
+            if self._client is None:
+                import boto3
+                from botocore.config import Config
+
+                connect, read = TIMEOUTS
+                config = Config(connect_timeout=connect, read_timeout=read, max_pool_connections=CONNECTIONS)
+                session = boto3.session.Session(profile_name=self._options.get("profile"))
+                self._client = session.client(
+                    "s3",
+                    endpoint_url=self._options.get("endpoint_url"),
+                    region_name=self._options.get("region"),
+                    verify=self._options.get("ca_file"),
+                    config=config,
+                )
+            return self._client
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Turn the answer that an object is not there into FileNotFoundError."""
+    from botocore.exceptions import ClientError
+
+    try:
+        yield
+    except ClientError as error:
+        if error.response.get("Error", {}).get("Code") in GONE:
+            raise FileNotFoundError(path) from error
+        raise
+
+
+class _Stream(RawIOBase):
+    """Chunks as a stream to read, in whatever sizes are asked for."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        super().__init__()
+        self._chunks = iter(chunks)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Read just so many bytes, fewer at the end."""
+        pieces, wanted = [self._rest], size - len(self._rest)
+        while size < 0 or wanted > 0:
+            chunk = next(self._chunks, b"")
+            if not chunk:
+                break
+            pieces.append(chunk)
+            wanted -= len(chunk)
+        data = b"".join(pieces)
+        self._rest = data[size:] if 0 <= size < len(data) else b""
+        return data if size < 0 else data[:size]
