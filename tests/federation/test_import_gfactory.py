@@ -320,3 +320,22 @@ def test_the_same_documents_give_the_same_bytes() -> None:
     assert second.federation is not None
     assert to_json(first.federation) == to_json(second.federation)
     assert json.dumps([str(note) for note in first.notes])
+
+
+def test_processors_and_accelerators_are_kept() -> None:
+    attrs: dict[str, str | None] = {"CONDOR_ARCH": "AARCH64", "GLIDEIN_Resource_Slots": "GPUs,4,type=main"}
+    processor, accelerator = queue(entry(attrs=attrs)).architectures
+    assert (processor.type, processor.arch, processor.vendor) == ("cpu", ("aarch64",), ("any",))
+    assert (accelerator.type, accelerator.vendor, accelerator.model) == ("gpu", ("any",), ("any",))
+    (processor,) = queue(
+        entry(attrs={"CONDOR_ARCH": "default", "GLIDEIN_PROVIDED_ARCH": "amd"})
+    ).architectures
+    assert (processor.arch, processor.vendor) == (("any",), ("amd",))
+    assert queue(entry(attrs={"CONDOR_ARCH": "auto"})).architectures == ()
+
+
+def test_the_system_that_a_glidein_requires_is_an_option_of_its_element() -> None:
+    for said, required in (("rhel7", "rhel7"), ("any", None), (None, None)):
+        element = queue(entry(attrs={"GLIDEIN_REQUIRED_OS": said})).computing_element
+        assert element is not None
+        assert element.options.get("required_os") == required

@@ -96,7 +96,7 @@ _WHY = {
     "config/max_jobs/num_factories": "the limits are taken as they stand, for one factory",
     "config/max_jobs/per_entry/comment": "is for people",
     "comment": "is for people",
-    "GLIDEIN_Resource_Slots": "describe accelerators by architectures, where tasks are to ask for them",
+    "GLIDEIN_Resource_Slots": "names no accelerators",
     "GLIDEIN_Retire_Time": "the glidein's whole walltime is the queue's",
     "GLIDEIN_Job_Max_Time": "the glidein's whole walltime is the queue's",
 }
@@ -178,8 +178,23 @@ def _queue(fields: Fields) -> dict[str, Any]:
         "max_memory": _memory(fields, cores),
         "max_walltime": walltime,
         "vos": list(dict.fromkeys(vos)),
+        "architectures": _hardware(fields),
         "computing_element": _element(fields, walltime),
     }
+
+
+def _hardware(fields: Fields) -> list[dict[str, Any]]:
+    """Processors and accelerators of the nodes (B14), as far as the entry names them."""
+    found: list[dict[str, Any]] = []
+    arch, vendor = fields.text("CONDOR_ARCH").lower(), fields.text("GLIDEIN_PROVIDED_ARCH").lower()
+    arch = "" if arch in ("default", "auto") else arch
+    if arch or vendor:
+        found.append({"type": "cpu", "arch": [arch or "any"], "vendor": [vendor or "any"], "instr": ["any"]})
+    slots = fields.text("GLIDEIN_Resource_Slots")
+    if any(part.strip().lower().startswith("gpus") for part in slots.split(";")):
+        fields.note("converted", "GLIDEIN_Resource_Slots", "accelerators of any vendor and model")
+        found.append({"type": "gpu", "vendor": ["any"], "model": ["any"]})
+    return found
 
 
 def _site(fields: Fields, name: str) -> str:
@@ -269,6 +284,8 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
     options: dict[str, Any] = {
         option: fields.text(path) for option, path in _OPTIONS.items() if fields.text(path)
     }
+    if fields.text("GLIDEIN_REQUIRED_OS").lower() not in ("", "any"):
+        options["required_os"] = fields.text("GLIDEIN_REQUIRED_OS")
     for option, limit in (("max_idle", "idle"), ("max_held", "held")):
         most = whole(_LIMITS + limit, fields.text(_LIMITS + limit), COUNT)
         if most is not None:
