@@ -18,7 +18,7 @@ from pilotage.model.federation import ComputingElement, Federation, Queue, Site,
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewJob, NewPilot, NewTask, Requirements, TaskSpec
-from pilotage.movers.loader import Movers
+from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 
 from . import house
@@ -135,7 +135,7 @@ def _serve(
 ) -> None:
     """One process: its clients ask one after the other, each for its own pilots in turn."""
     store = Store.open(url)
-    runtime = Runtime(store, (), load=load, movers=Movers)
+    runtime = Runtime(store, (), load=load, movers=InstalledMovers)
     for pilot in pilots:
         match(runtime, pilot, 1, 0, 1e6, 1)
     barrier.wait()

@@ -20,7 +20,7 @@ from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Credential, Identity
-from pilotage.movers.loader import Movers
+from pilotage.movers.loader import InstalledMovers
 from pilotage.settings import Settings
 from pilotage.store import NoFederation, Store
 
@@ -43,7 +43,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def runtime_of(store: Store, steps: Sequence[Step] = STEPS, url: str = "") -> Runtime:
     """A runtime with this machine's ports: installed adapters, the system's clock, threads."""
-    return Runtime(store, steps, load=load, movers=Movers, server_url=url)
+    return Runtime(store, steps, load=load, movers=InstalledMovers, server_url=url)
 
 
 def run(

@@ -25,7 +25,7 @@ from pilotage.model.federation import ComputingElement, Federation, Queue, Site,
 from pilotage.model.identity import Credential, Identity, Role
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewPilot
-from pilotage.movers.loader import Movers
+from pilotage.movers.loader import InstalledMovers
 from pilotage.store import JobDetails, Store
 
 NOW = 1_800_000_000.0
@@ -66,7 +66,7 @@ class House:
     runtime: Runtime = field(init=False)
 
     def __post_init__(self) -> None:
-        self.runtime = Runtime(self.store, STEPS, load=load, movers=Movers, clock=lambda: self.now)
+        self.runtime = Runtime(self.store, STEPS, load=load, movers=InstalledMovers, clock=lambda: self.now)
         # Building the routes takes 0.1 s of processor time: applications whose house is gone are used again.
         self.app: FastAPI = _IDLE.pop() if _IDLE else create_app(self.runtime)
         self.app.state.runtime = self.runtime

@@ -9,7 +9,7 @@ from pilotage.flow.calls import submit
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
 from pilotage.model.work import TaskSpec
-from pilotage.movers.loader import Movers
+from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 
 from .conftest import ALICE, BOB, House, federation
@@ -48,7 +48,7 @@ def test_a_refused_submission_may_be_mended_under_the_same_key(house: House) -> 
 def test_of_several_at_the_same_moment_one_creates_the_tasks(store: Store, tmp_path: Path) -> None:
     """On both databases: the commit decides, not the look before it."""
     store.save_federation(federation(tmp_path), "test")
-    runtime = Runtime(store, STEPS, load=load, movers=Movers)
+    runtime = Runtime(store, STEPS, load=load, movers=InstalledMovers)
     name = submit.name_of(ALICE, "key")
     specs = [TaskSpec(name=f"t{number}", command=("true",)) for number in range(3)]
     meet = threading.Barrier(4)

@@ -20,7 +20,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import NewPilot, TaskSpec
 from pilotage.model.world import Report
-from pilotage.movers.loader import Movers
+from pilotage.movers.loader import InstalledMovers
 from pilotage.ports.computing import Capacity, ComputingElementPort, PilotOrder, PilotStatus, Submitted
 from pilotage.store import Store
 
@@ -66,7 +66,7 @@ class House:
             store,
             STEPS,
             load=lambda declared: self.element or load(declared),
-            movers=Movers,
+            movers=InstalledMovers,
             clock=lambda: self.now,
             seeds=lambda: 1,
             workers=Inline(),

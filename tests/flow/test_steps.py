@@ -14,7 +14,7 @@ from pilotage.flow.steps import STEPS
 from pilotage.model.decision import Decision
 from pilotage.model.states import TRANSITIONS
 from pilotage.model.world import World
-from pilotage.movers.loader import Movers
+from pilotage.movers.loader import InstalledMovers
 
 from .house import House
 
@@ -66,7 +66,7 @@ def test_a_policy_that_fails_keeps_only_its_own_records_waiting(
 
 def test_two_runtimes_of_one_process_share_nothing(house: House, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    other = Runtime(house.store, STEPS, load=lambda _: house.element, movers=Movers)  # type: ignore[arg-type,return-value]
+    other = Runtime(house.store, STEPS, load=lambda _: house.element, movers=InstalledMovers)  # type: ignore[arg-type,return-value]
     other.wakeups.wake("broker")
     assert other.wakeups.is_woken("broker")
     assert not house.runtime.wakeups.is_woken("broker")

@@ -10,7 +10,7 @@ import pytest
 from urllib3.exceptions import HTTPError
 
 from pilotage.movers import downloads, http_backend
-from pilotage.movers.backend import Entry, OptionError
+from pilotage.movers.backend import PathEntry, StorageOptionError
 from pilotage.movers.http_backend import HttpBackend
 from pilotage.movers.listings import from_index, from_multistatus
 from pilotage.ports.moving import StorageError
@@ -182,7 +182,7 @@ def test_a_server_that_hides_its_sizes_has_files_of_unknown_size() -> None:
         request.close_connection = True
 
     with server(respond) as url:
-        assert HttpBackend(url, {}).entry("file") == Entry("file", None)
+        assert HttpBackend(url, {}).entry("file") == PathEntry("file", None)
 
 
 MULTISTATUS = b"""<?xml version="1.0"?><d:multistatus xmlns:d="DAV:">
@@ -199,7 +199,7 @@ MULTISTATUS = b"""<?xml version="1.0"?><d:multistatus xmlns:d="DAV:">
 
 def test_multistatus_documents_are_read() -> None:
     found = list(from_multistatus(MULTISTATUS, "/a%20b/"))
-    assert found == [("", Entry("folder")), ("x%y", Entry("file", 12)), ("sub", Entry("folder"))]
+    assert found == [("", PathEntry("folder")), ("x%y", PathEntry("file", 12)), ("sub", PathEntry("folder"))]
 
 
 @pytest.mark.parametrize(
@@ -219,11 +219,17 @@ def test_index_pages_are_read() -> None:
     <a href="/data/other">o</a> <a href="http://host/elsewhere/x">x</a> <a>no link</a>
     <a href="sub/deeper">d</a>"""
     found = sorted(from_index(page, "/data/"), key=lambda pair: pair[0])
-    assert found == [("file 1", Entry("file")), ("other", Entry("file")), ("sub", Entry("folder"))]
+    assert found == [
+        ("file 1", PathEntry("file")),
+        ("other", PathEntry("file")),
+        ("sub", PathEntry("folder")),
+    ]
 
 
 def test_an_option_that_it_does_not_take_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"unknown options \['tokenfile'\]; known are .*'token_file'"):
+    with pytest.raises(
+        StorageOptionError, match=r"unknown options \['tokenfile'\]; known are .*'token_file'"
+    ):
         HttpBackend("https://host", {"tokenfile": "x"})
     with pytest.raises(ValueError, match="has no host"):
         HttpBackend("https:///path", {})

@@ -70,7 +70,7 @@ HERE = "tests.movers.test_loader"
 
 def test_third_party_comes_first_and_streams_do_the_rest(installed: Callable[..., None]) -> None:
     installed(a=f"{HERE}:Stranger", b=f"{HERE}:ThirdParty", c=f"{HERE}:Lister")
-    movers = loader.Movers(nothing)
+    movers = loader.InstalledMovers(nothing)
     chosen = {
         pair: movers.for_delivery(*pair).abilities.name for pair in (("x://a", "x://b"), ("y://a", "x://b"))
     }
@@ -81,7 +81,7 @@ def test_third_party_comes_first_and_streams_do_the_rest(installed: Callable[...
 
 def test_what_nobody_can_do_is_said(installed: Callable[..., None]) -> None:
     installed(a=f"{HERE}:Stranger")
-    movers = loader.Movers(nothing)
+    movers = loader.InstalledMovers(nothing)
     with pytest.raises(LookupError, match="no mover installed here reads s3://"):
         movers.for_delivery("s3://a", "x://b")
     with pytest.raises(LookupError, match="no mover installed here writes y:// from x://"):
@@ -100,7 +100,7 @@ def test_a_mover_that_cannot_be_made_is_left_out_and_logged(
         d=f"{HERE}:nowhere",
         e=f"{HERE}:Stranger",
     )
-    movers = loader.Movers(nothing)
+    movers = loader.InstalledMovers(nothing)
     assert movers.for_delivery("x://a", "x://b").abilities.name == "copier"
     text = caplog.text
     assert "mover a is left out: no licence" in text
@@ -121,7 +121,7 @@ def test_a_name_offered_by_two_packages_is_refused(
 
 
 def test_the_house_s_own_moves_files(tmp_path: Path) -> None:
-    movers = loader.Movers(nothing)
+    movers = loader.InstalledMovers(nothing)
     mover = movers.for_storage(Storage(name="s", site="s", url=f"file://{tmp_path}"))
     assert "file" in mover.abilities.writes
     assert "https" in mover.abilities.reads & mover.abilities.writes

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.movers.backend import Entry, OptionError
+from pilotage.movers.backend import PathEntry, StorageOptionError
 from tests.movers.servers import rclone
 
 s3 = pytest.importorskip("pilotage.movers.s3_backend", exc_type=ImportError)
@@ -39,8 +39,8 @@ def test_a_large_file_goes_in_parts_and_comes_back(bucket: tuple[Path, str]) -> 
     assert (root / "below/data/large").read_bytes() == LARGE
     with backend.read("data/large") as stream:
         assert b"".join(iter(lambda: stream.read(1 << 20), b"")) == LARGE
-    assert list(backend.entries("")) == [("data", Entry("folder"))]
-    assert list(backend.entries("data")) == [("large", Entry("file", len(LARGE)))]
+    assert list(backend.entries("")) == [("data", PathEntry("folder"))]
+    assert list(backend.entries("data")) == [("large", PathEntry("file", len(LARGE)))]
 
 
 @pytest.mark.parametrize("size", [0, 3, len(LARGE)])
@@ -55,7 +55,7 @@ def test_nothing_is_left_of_a_file_that_is_not_right(bucket: tuple[Path, str], s
 
 
 def test_what_a_bucket_does_not_take_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"unknown options \['key'\]; known are .*'profile'"):
+    with pytest.raises(StorageOptionError, match=r"unknown options \['key'\]; known are .*'profile'"):
         s3.S3Backend("s3://bucket", {"key": "x"})
     with pytest.raises(ValueError, match="has no bucket"):
         s3.S3Backend("s3:///path", {})

@@ -143,10 +143,10 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
     from pilotage.flow.calls import preview, submit
     from pilotage.model.documents import to_document
     from pilotage.model.world import World
-    from pilotage.movers.loader import Movers
+    from pilotage.movers.loader import InstalledMovers
 
     world = read(World, path)
-    movers = Movers(lambda: None)
+    movers = InstalledMovers(lambda: None)
     submitted, accepted = submit.examined_offline(
         enumerate(specs),
         world.federation,

@@ -1,4 +1,4 @@
-"""What every computing element adapter promises, as one function for the tests of those who write one."""
+"""The promises of computing element adapters, as one function for the tests of those who write one."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ def violations(
     orders: Sequence[PilotOrder],
     patience: float = 60,
 ) -> list[str]:
-    """Where an adapter breaks its promises; empty where it keeps them all.
+    """List the promises that an adapter breaks; empty where it keeps them all.
 
     ``make`` is what the adapter's entry point stands for. ``orders`` are two pilots or more that would live
     until they are cancelled; all are ended in the end. What does not happen within ``patience`` s is taken
@@ -95,7 +95,7 @@ def _seen(
 
 
 def _others(element: ComputingElementPort, references: Collection[str]) -> Iterator[str]:
-    """What somebody else's references do: nothing."""
+    """Cancel references that the adapter never gave, which must end nothing."""
     element.cancel(STRANGE)
     for reference, status in element.poll(references).items():
         if status.state == "ended":

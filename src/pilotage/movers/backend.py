@@ -11,14 +11,14 @@ Kind = Literal["file", "folder", "link", "other"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What lies under a path: its kind, and for a file its bytes where the storage tells them."""
+class PathEntry:
+    """The kind of an entry, and for a file its bytes where the storage tells them."""
 
     kind: Kind
     size: int | None = None
 
 
-class OptionError(ValueError):
+class StorageOptionError(ValueError):
     """A backend does not take an option of its storage: which, and what it takes."""
 
 
@@ -43,10 +43,10 @@ class Backend(Protocol):
 
     writable: bool
 
-    def entry(self, path: str) -> Entry:
-        """What lies under a path."""
+    def entry(self, path: str) -> PathEntry:
+        """Look up a path."""
 
-    def entries(self, folder: str) -> Iterator[tuple[str, Entry]]:
+    def entries(self, folder: str) -> Iterator[tuple[str, PathEntry]]:
         """Names and entries of a folder, in any order; an empty path is the root.
 
         Raises FileNotFoundError, NotADirectoryError or LinkError where there is no folder.

@@ -1,4 +1,4 @@
-"""What every mover promises, as one function for the tests of those who write one."""
+"""The promises of movers, as one function for the tests of those who write one."""
 
 import threading
 import time
@@ -30,7 +30,7 @@ class Rig:
 
 
 def violations(make: Callable[[Callable[[], None]], Mover], rig: Rig, patience: float = 60) -> list[str]:
-    """Where a mover breaks its promises; empty where it keeps them all.
+    """List the promises that a mover breaks; empty where it keeps them all.
 
     ``make`` is what the mover's entry point stands for. A delivery that has not ended after ``patience`` s
     is taken for one that never does.

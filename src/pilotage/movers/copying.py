@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError
 
-from .backend import Backend, Entry, Readable
+from .backend import Backend, PathEntry, Readable
 
 CHUNK = 1 << 20
 KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
@@ -113,7 +113,7 @@ class _Checked:
 
 
 def _is_there(target: Backend, path: str, expected: Delivered, progress: Progress) -> bool:
-    """Whether the destination is right already. Raises where something other than a file is in the way."""
+    """Tell if the destination is right already. Raises where something other than a file is in the way."""
     try:
         entry = target.entry(path)
     except FileNotFoundError:
@@ -135,7 +135,7 @@ def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress
         found = _Checked(stream, str(delivery.source), expected, progress).all()
     path = delivery.destination.path
     storage.rename(delivery.source.path, path)
-    if storage.entry(path) != Entry("file", found.size):
+    if storage.entry(path) != PathEntry("file", found.size):
         _delete(storage, path)
         raise DeliveryFailed(f"{delivery.source} was exchanged while it was delivered")
     return found

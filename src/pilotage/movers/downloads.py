@@ -65,7 +65,7 @@ class Download:
 
 
 def _version(answer: "requests.Response") -> str:
-    """What tells this version of a file from others; empty where nothing does, or without ranges."""
+    """The validator of this version of a file; empty where there is none, or the server gives no ranges."""
     tag = str(answer.headers.get("ETag", ""))
     if answer.headers.get("Accept-Ranges") != "bytes":
         return ""

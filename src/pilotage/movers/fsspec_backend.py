@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any
 
-from .backend import Entry
+from .backend import PathEntry
 from .failures import nothing_left
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ class FsspecBackend:
         self._filesystem, root = url_to_fs(url, use_listings_cache=False, **options)
         self._root = root.rstrip("/")
 
-    def entry(self, path: str) -> Entry:
+    def entry(self, path: str) -> PathEntry:
         """See :class:`~pilotage.movers.backend.Backend`."""
         self._filesystem.invalidate_cache()
         return _entry(self._filesystem.info(self._at(path)))
 
-    def entries(self, folder: str) -> Iterator[tuple[str, Entry]]:
+    def entries(self, folder: str) -> Iterator[tuple[str, PathEntry]]:
         """See :class:`~pilotage.movers.backend.Backend`."""
         self._filesystem.invalidate_cache()
         at = f"{self._at(folder)}/"
@@ -104,9 +104,9 @@ class FsspecBackend:
         return f"{self._root}/{path}" if path else self._root
 
 
-def _entry(info: Mapping[str, Any]) -> Entry:
+def _entry(info: Mapping[str, Any]) -> PathEntry:
     if info.get("islink") or info["type"] == "link":
-        return Entry("link")
+        return PathEntry("link")
     if info["type"] == "file":
-        return Entry("file", info.get("size"))
-    return Entry("folder" if info["type"] == "directory" else "other")
+        return PathEntry("file", info.get("size"))
+    return PathEntry("folder" if info["type"] == "directory" else "other")

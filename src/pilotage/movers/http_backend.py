@@ -12,7 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from pilotage.ports.moving import StorageError
 
-from .backend import Entry, OptionError
+from .backend import PathEntry, StorageOptionError
 from .downloads import Download
 from .failures import nothing_left
 from .listings import PROPFIND, from_index, from_multistatus
@@ -59,7 +59,7 @@ class HttpBackend:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         if unknown := sorted(set(options) - OPTIONS):
-            raise OptionError(f"http: unknown options {unknown}; known are {sorted(OPTIONS)}")
+            raise StorageOptionError(f"http: unknown options {unknown}; known are {sorted(OPTIONS)}")
         if not urlsplit(url).hostname:
             raise ValueError(f"{url!r} has no host; give one, as in https://host/path")
         self._root = url.rstrip("/")
@@ -72,18 +72,18 @@ class HttpBackend:
         self._folders: set[str] = set()
         self._plain = False
 
-    def entry(self, path: str) -> Entry:
+    def entry(self, path: str) -> PathEntry:
         """See :class:`~pilotage.movers.backend.Backend`."""
         for name, entry in self._propfind(path, depth=0) or ():
             if not name:
                 return entry
         with self.request("HEAD", path) as answer:
             if urlsplit(answer.url).path.endswith("/"):
-                return Entry("folder")
+                return PathEntry("folder")
             size = answer.headers.get("Content-Length", "")
-            return Entry("file", int(size) if size.isdecimal() else None)
+            return PathEntry("file", int(size) if size.isdecimal() else None)
 
-    def entries(self, folder: str) -> Iterator[tuple[str, Entry]]:
+    def entries(self, folder: str) -> Iterator[tuple[str, PathEntry]]:
         """See :class:`~pilotage.movers.backend.Backend`. Without WebDAV the server's index page is read."""
         at = f"{folder}/".lstrip("/")
         if (found := self._propfind(at, depth=1)) is not None:
@@ -169,7 +169,7 @@ class HttpBackend:
                 raise StorageError(f"{method} {origin}: sent on to {url}, which is not followed")
         raise StorageError(f"{method} {origin}: sent on more than {MOST_REDIRECTS} times")
 
-    def _propfind(self, path: str, *, depth: int) -> list[tuple[str, Entry]] | None:
+    def _propfind(self, path: str, *, depth: int) -> list[tuple[str, PathEntry]] | None:
         """Names and entries that WebDAV tells of a path; None where the server has no WebDAV."""
         if self._plain:
             return None

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from pilotage.ports.moving import StorageError
 
-from .backend import Entry
+from .backend import PathEntry
 
 PROPFIND = (
     b'<?xml version="1.0" encoding="utf-8"?>'
@@ -16,7 +16,7 @@ PROPFIND = (
 """The properties that :func:`from_multistatus` reads."""
 
 
-def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, Entry]]:
+def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
     """Names and entries of a PROPFIND's answer; ``folder`` is the path of its URL, which has an empty name.
 
     Raises StorageError where the document is none.
@@ -33,19 +33,19 @@ def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, Entry]
             continue
         size = response.findtext(".//{DAV:}getcontentlength", "").strip()
         if response.find(".//{DAV:}collection") is not None:
-            yield name, Entry("folder")
+            yield name, PathEntry("folder")
         else:
-            yield name, Entry("file", int(size) if size.isdecimal() else None)
+            yield name, PathEntry("file", int(size) if size.isdecimal() else None)
 
 
-def from_index(page: bytes, folder: str) -> Iterator[tuple[str, Entry]]:
+def from_index(page: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
     """Names and entries of an index page; the sizes of files are not known from it."""
     links = _Links()
     links.feed(page.decode(errors="replace"))
     for link in sorted(links.found):
         name = None if "?" in link else _below(urljoin(folder, link), folder)
         if name:
-            yield name, Entry("folder") if link.endswith("/") else Entry("file")
+            yield name, PathEntry("folder") if link.endswith("/") else PathEntry("file")
 
 
 def _below(link: str, folder: str) -> str | None:

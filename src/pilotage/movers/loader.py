@@ -24,11 +24,11 @@ def installed() -> Mapping[str, EntryPoint]:
 
 def known_schemes() -> frozenset[str]:
     """URL schemes that a mover of this machine could read, some only with a further package."""
-    movers = Movers(lambda: None)
+    movers = InstalledMovers(lambda: None)
     return movers.schemes | adapters.installed(STORAGES).keys() | fsspec_backend.REQUIREMENTS.keys()
 
 
-class Movers:
+class InstalledMovers:
     """Every mover that this machine has, each made once; ``on_change`` is called when a delivery has ended.
 
     One that cannot be made is logged and left out. Where several could do something, third-party ones come

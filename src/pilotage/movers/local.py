@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from pilotage.ports.moving import StorageError
 
-from .backend import Entry, Kind, LinkError, OptionError
+from .backend import Kind, LinkError, PathEntry, StorageOptionError
 from .failures import nothing_left
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -35,18 +35,18 @@ class LocalBackend:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         if options:
-            raise OptionError(f"file: unknown options {sorted(options)}; there are none")
+            raise StorageOptionError(f"file: unknown options {sorted(options)}; there are none")
         scheme, _, path = url.partition("://")
         if not path.startswith("/"):
             raise ValueError(f"{url!r} has no path; give an absolute one, as in {scheme}:///data")
         self._root = Path(path)
 
-    def entry(self, path: str) -> Entry:
+    def entry(self, path: str) -> PathEntry:
         """See :class:`~pilotage.movers.backend.Backend`."""
         with self._parent(path) as (folder, name):
             return _entry(os.stat(name, dir_fd=folder, follow_symlinks=False))
 
-    def entries(self, folder: str) -> Iterator[tuple[str, Entry]]:
+    def entries(self, folder: str) -> Iterator[tuple[str, PathEntry]]:
         """See :class:`~pilotage.movers.backend.Backend`."""
         with self._folder(folder.split("/") if folder else ()) as opened, os.scandir(opened) as listing:
             for item in listing:
@@ -144,12 +144,12 @@ class LocalBackend:
             os.close(folder)
 
 
-def _entry(found: os.stat_result) -> Entry:
+def _entry(found: os.stat_result) -> PathEntry:
     if stat.S_ISREG(found.st_mode):
-        return Entry("file", found.st_size)
+        return PathEntry("file", found.st_size)
     if stat.S_ISDIR(found.st_mode):
-        return Entry("folder")
-    return Entry("link" if stat.S_ISLNK(found.st_mode) else "other")
+        return PathEntry("folder")
+    return PathEntry("link" if stat.S_ISLNK(found.st_mode) else "other")
 
 
 def _refusal(error: OSError, name: str, folder: int, path: str) -> Exception:

@@ -8,7 +8,7 @@ from io import RawIOBase
 from typing import Any
 from urllib.parse import urlsplit
 
-from .backend import Entry, OptionError, Readable
+from .backend import PathEntry, Readable, StorageOptionError
 
 if find_spec("boto3") is None:
     raise ImportError("boto3 is not installed: pip install pilotage[s3]")
@@ -35,7 +35,7 @@ class S3Backend:
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         if unknown := sorted(set(options) - OPTIONS):
-            raise OptionError(f"s3: unknown options {unknown}; known are {sorted(OPTIONS)}")
+            raise StorageOptionError(f"s3: unknown options {unknown}; known are {sorted(OPTIONS)}")
         parts = urlsplit(url)
         if not parts.netloc:
             raise ValueError(f"{url!r} has no bucket; give one, as in s3://bucket/path")
@@ -44,20 +44,20 @@ class S3Backend:
         self._lock = threading.Lock()
         self._client: Any = None
 
-    def entry(self, path: str) -> Entry:
+    def entry(self, path: str) -> PathEntry:
         """See :class:`~pilotage.movers.backend.Backend`."""
         with _explained(path):
-            return Entry("file", self._open().head_object(**self._at(path))["ContentLength"])
+            return PathEntry("file", self._open().head_object(**self._at(path))["ContentLength"])
 
-    def entries(self, folder: str) -> Iterator[tuple[str, Entry]]:
+    def entries(self, folder: str) -> Iterator[tuple[str, PathEntry]]:
         """See :class:`~pilotage.movers.backend.Backend`."""
         prefix = f"{self._prefix}{folder}/" if folder else self._prefix
         for page in self._pages(prefix, Delimiter="/"):
             for found in page.get("CommonPrefixes", ()):
-                yield found["Prefix"].removeprefix(prefix).rstrip("/"), Entry("folder")
+                yield found["Prefix"].removeprefix(prefix).rstrip("/"), PathEntry("folder")
             for found in page.get("Contents", ()):
                 if found["Key"] != prefix:
-                    yield found["Key"].removeprefix(prefix), Entry("file", found["Size"])
+                    yield found["Key"].removeprefix(prefix), PathEntry("file", found["Size"])
 
     @contextmanager
     def read(self, path: str) -> Iterator[Readable]:

@@ -11,7 +11,7 @@ from pilotage.model.federation import Storage
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import ScanLimits, StorageError, is_below
 
-from .backend import Backend, Entry, LinkError
+from .backend import Backend, LinkError, PathEntry
 from .copying import adler32
 
 NAMES = (
@@ -29,7 +29,7 @@ def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> l
     if not is_below(glob):
         raise StorageError(f"{glob!r} is not a pattern below storage {storage.name}")
     deadline = _Deadline(limits.seconds)
-    found: dict[str, Entry] = {}
+    found: dict[str, PathEntry] = {}
     for path, entry in _matches(backend, glob, deadline):
         found[path] = entry
         if len(found) > limits.files:
@@ -52,7 +52,7 @@ class _Deadline:
             raise StorageError(f"not listed within {self._seconds:g} s: narrow the pattern")
 
 
-def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tuple[str, Entry]]:
+def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tuple[str, PathEntry]]:
     """Files that match, some twice where ``**`` stands more than once.
 
     No listing is open while another is: a deep tree must not use up the process's file descriptors.
@@ -77,21 +77,21 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tu
                     yield path, entry
 
 
-def _entries(backend: Backend, folder: str, part: str, *, last: bool) -> Iterator[tuple[str, Entry]]:
-    """What one part of a pattern may mean; without wildcards that alone, for its folder may be large."""
+def _entries(backend: Backend, folder: str, part: str, *, last: bool) -> Iterator[tuple[str, PathEntry]]:
+    """List what one part of a pattern may match; without wildcards no folder is listed, it may be large."""
     try:
         if any(character in part for character in "*?["):
             yield from backend.entries(folder)
         elif last:
             yield part, backend.entry(f"{folder}/{part}".lstrip("/"))
         else:
-            yield part, Entry("folder")
+            yield part, PathEntry("folder")
     except (FileNotFoundError, NotADirectoryError, LinkError):
         return
 
 
 def _input_file(
-    backend: Backend, storage: Storage, path: str, entry: Entry, limits: ScanLimits, deadline: _Deadline
+    backend: Backend, storage: Storage, path: str, entry: PathEntry, limits: ScanLimits, deadline: _Deadline
 ) -> InputFile:
     size, checksum = entry.size, ""
     if size is None:

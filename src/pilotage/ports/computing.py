@@ -27,7 +27,7 @@ class PilotOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    """What became of one order: the batch system's ``reference`` to the pilot, or else the ``error``."""
+    """The answer to one order: the batch system's ``reference`` to the pilot, or else the ``error``."""
 
     reference: str = ""
     error: str = ""
@@ -35,7 +35,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotStatus:
-    """How a batch system sees a pilot.
+    """The status of a pilot in its batch system.
 
     ``unknown`` means that it cannot be seen now, which is not the same as ``ended``. ``reason`` says why it
     waits or ended, as the batch system puts it; ``exit_code`` is that of the agent, negative for a signal, or
@@ -49,7 +49,7 @@ class PilotStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """What a batch system has for us: slots in all, our pilots running and waiting; None where unknown."""
+    """Slots of a batch system in all, and our pilots running and waiting there; None where unknown."""
 
     slots: int | None = None
     running: int | None = None

@@ -69,7 +69,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """What now lies at the destination: bytes and checksum."""
+    """The file at the destination: bytes and checksum."""
 
     size: int
     checksum: str
@@ -77,7 +77,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What became of one order: the mover's ``reference`` to the delivery, or the ``error``, never both."""
+    """The answer to one order: the mover's ``reference`` to the delivery, or else the ``error``."""
 
     reference: str = ""
     error: str = ""
@@ -85,7 +85,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryStatus:
-    """How a mover sees a delivery: ``bytes`` read so far, ``checksum`` of what was delivered if it is known.
+    """The status of a delivery: ``bytes`` read so far, ``checksum`` of what was delivered if it is known.
 
     ``unknown`` is a reference that the mover does not have, such as one of a former process.
     """
@@ -98,7 +98,7 @@ class DeliveryStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """What a mover can do, by URL schemes such as ``file`` or ``https``.
+    """The abilities of a mover, by URL schemes such as ``file`` or ``https``.
 
     It delivers from any scheme of ``reads`` to any of ``writes``. With ``scan`` it lists storages that it
     reads, with ``remove`` it clears storages that it writes. With ``third_party`` the bytes pass between the
@@ -115,7 +115,7 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanLimits:
-    """How far a scan goes: ``files`` that match, ``seconds`` for all of it.
+    """Limits of a scan: ``files`` that match, ``seconds`` for all of it.
 
     Checksums are read of files up to ``checksum_size`` bytes, while there is time; others stay empty.
     """
@@ -137,7 +137,7 @@ class Mover(Protocol):
 
     @property
     def abilities(self) -> Abilities:
-        """What this mover can do on this machine."""
+        """Abilities of this mover on this machine."""
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
         """Begin deliveries without waiting for them; the answers are in the order of ``deliveries``.
@@ -207,5 +207,5 @@ def _place(storage: Storage, path: str) -> Place:
 
 
 def is_below(path: str) -> bool:
-    """Whether a path stays below what it is relative to."""
+    """Check that a path stays below what it is relative to."""
     return not any(part in ("", ".", "..") for part in path.split("/"))

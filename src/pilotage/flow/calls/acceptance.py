@@ -1,4 +1,4 @@
-"""What a federation asks of the machines that run it: adapters of computing elements, and filesystems.
+"""Checks of what a federation asks of the machines that run it: adapters of computing elements and storages.
 
 Loops may run on other machines, with other packages: that something is not installed here is worth saying,
 and no fault of the federation. A misspelt name, options that an adapter refuses and impossible URLs are.
@@ -14,8 +14,8 @@ from pilotage.agent.storage import SCHEMES as PILOTS_READ
 from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
 from pilotage.model.federation import ComputingElement, Federation, Queue, Storage
-from pilotage.movers.backend import OptionError
-from pilotage.movers.loader import Movers, known_schemes
+from pilotage.movers.backend import StorageOptionError
+from pilotage.movers.loader import InstalledMovers, known_schemes
 from pilotage.movers.streaming import check
 
 
@@ -31,7 +31,7 @@ def faults(federation: Federation) -> list[Fault]:
 def lacking(federation: Federation) -> list[Fault]:
     """What this machine could not use as it is, lacking a package: each once, where it stands first."""
     first: dict[str, Fault] = {}
-    there = Movers(lambda: None).schemes
+    there = InstalledMovers(lambda: None).schemes
     for at, storage in enumerate(federation.storages):
         scheme = storage.url.partition("://")[0]
         if scheme not in there:
@@ -86,7 +86,7 @@ def _storage_faults(at: int, storage: Storage) -> Iterator[Fault]:
         return
     try:
         check(storage)
-    except OptionError as error:
+    except StorageOptionError as error:
         yield Fault(("storages", at, "options"), str(error))
     except ValueError as error:
         yield Fault(path, str(error)[:300])
