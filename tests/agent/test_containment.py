@@ -20,7 +20,7 @@ from pilotage.agent import proof
 from pilotage.agent.payload import Ended, Order, Payload
 from pilotage.agent.proof import Containment, prove
 from pilotage.agent.system import now
-from pilotage.agent.view import Site, View, view
+from pilotage.agent.view import SitePaths, View, view
 from pilotage.pilots.containment import COMPLETE
 
 from .fake_pilot_server import wait_for
@@ -78,6 +78,8 @@ ALLOWED = {
 def way(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A way that works on this machine."""
     (tmp_path / "tried").mkdir()
+    if request.param == "bubblewrap" and not shutil.which("bwrap"):
+        pytest.skip("bubblewrap is not installed")
     try:
         asyncio.run(proof.attack(request.param, shutil.which("bwrap") or "", tmp_path / "tried", ()))
     except OSError as error:
@@ -100,7 +102,7 @@ def agent() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def seen(way: str, directory: Path, site: Site) -> View:
+def seen(way: str, directory: Path, site: SitePaths) -> View:
     return view(way, shutil.which("bwrap") or "", directory, site)
 
 
@@ -127,7 +129,7 @@ def attack(place: Path, way: str, agent: int) -> dict[str, bool]:
     with socket.socket(socket.AF_UNIX) as abstract, socket.create_server(("127.0.0.1", 0)) as server:
         abstract.bind(f"\0{name}")
         abstract.listen()
-        site = Site((str(place / "lent"),), (str(place / "shared"),), (str(home), str(place / "pilots")))
+        site = SitePaths((str(place / "lent"),), (str(place / "shared"),), (str(home), str(place / "pilots")))
         ended = run(
             job,
             seen(way, job, site),
@@ -164,7 +166,7 @@ def test_hidden_folders_stay_hidden_below_paths_that_payloads_see(tmp_path: Path
     (tmp_path / "lent/home/token").write_text("secret")
     (tmp_path / "lent/software/way-out").symlink_to("../home")
     (tmp_path / "lent/way-in").symlink_to("home")
-    site = Site((str(tmp_path / "lent"),), (), (str(tmp_path / "lent/home"),))
+    site = SitePaths((str(tmp_path / "lent"),), (), (str(tmp_path / "lent/home"),))
     job = tmp_path / "job"
     paths = " ".join(f"{tmp_path}/lent/{name}/token" for name in ("home", "way-in", "software/way-out"))
     ended = run(job, seen(way, job, site), "sh", "-c", f"ls {tmp_path}/lent/software; cat {paths}")
@@ -177,7 +179,7 @@ def test_a_view_that_cannot_be_made_fails_the_job_with_its_reason(tmp_path: Path
         pytest.skip("Landlock has no use for paths that are not there")
     job = tmp_path / "job"
     (tmp_path / "going").mkdir()
-    laid_out = seen(way, job, Site((str(tmp_path / "going"),)))
+    laid_out = seen(way, job, SitePaths((str(tmp_path / "going"),)))
     (tmp_path / "going").rmdir()
     error = run(job, laid_out, "true").error
     assert error.startswith(f"payload cannot be contained by {way}: ")
@@ -191,7 +193,7 @@ def test_a_machine_that_holds_nothing_says_so(tmp_path: Path, monkeypatch: pytes
 def test_what_does_not_hold_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proof is an attack, not a list of versions: a way that lets it through is passed over."""
 
-    def open_door(way: str, bubblewrap: str, directory: Path, site: Site) -> View:
+    def open_door(way: str, bubblewrap: str, directory: Path, site: SitePaths) -> View:
         laid_out = view(way, bubblewrap, directory, site)
         return View() if way != "landlock" else laid_out
 
@@ -251,8 +253,8 @@ def test_nothing_of_a_payload_outlives_agent_and_supervisor(tmp_path: Path, way:
         "import asyncio, sys, time; from pathlib import Path\n"
         "from pilotage.agent.payload import Order, Payload\n"
         "from pilotage.agent.system import now\n"
-        "from pilotage.agent.view import Site, view\n"
-        f"seen = view({way!r}, {shutil.which('bwrap') or ''!r}, Path({str(job)!r}), Site())\n"
+        "from pilotage.agent.view import SitePaths, view\n"
+        f"seen = view({way!r}, {shutil.which('bwrap') or ''!r}, Path({str(job)!r}), SitePaths())\n"
         f"environment = {{'PATH': {os.environ['PATH']!r}, 'HOME': {str(job)!r}}}\n"
         f"order = Order(('python3', '-c', {text!r}), environment, Path({str(job)!r}), view=seen)\n"
         "payload = Payload(order, now() + 4); print(payload.pid, flush=True); time.sleep(60)\n"
@@ -288,7 +290,9 @@ def test_a_frozen_machine_that_thaws_after_its_lease_runs_nothing_of_a_payload(
 
     async def frozen() -> tuple[Ended, int]:
         environment = {"PATH": os.environ["PATH"], "HOME": str(job)}
-        order = Order(("python3", "-c", textwrap.dedent(text)), environment, job, view=seen(way, job, Site()))
+        order = Order(
+            ("python3", "-c", textwrap.dedent(text)), environment, job, view=seen(way, job, SitePaths())
+        )
         payload = Payload(order, now() + 2)
         await asyncio.to_thread(wait_for, (job / "ticks").exists, "the payload runs")
         supervisor = psutil.Process(payload.pid)

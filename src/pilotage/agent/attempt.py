@@ -26,7 +26,7 @@ class InputLostError(AttemptFailedError):
 
 @dataclass(frozen=True)
 class Attempt:
-    """What its job has in common with others, and what is its own."""
+    """A job order together with the work that it shares with like jobs."""
 
     work: Work
     order: JobOrder

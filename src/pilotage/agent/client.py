@@ -57,7 +57,7 @@ class Pause:
         self.until, self._next = 0.0, self._first
 
 
-class Client:
+class PilotClient:
     """A pilot's way to its server. Every call raises UnreachableError, GivenUpError or RefusedError.
 
     Calls are made one after the other by a thread of its own: nothing else of the agent waits for them.

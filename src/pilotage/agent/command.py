@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from .client import Client
+from .client import PilotClient
 from .jobs import Resources
 from .pilot import Pilot
 from .system import guard
@@ -95,4 +95,4 @@ def main() -> None:
 
 
 async def _live(resources: Resources, url: str, token: str) -> bool:
-    return await Pilot(resources, Client(url, token)).run()
+    return await Pilot(resources, PilotClient(url, token)).run()

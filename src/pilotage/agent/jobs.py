@@ -13,11 +13,11 @@ from typing import Any, Protocol, TypeVar
 
 from . import transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError
-from .client import Client, GivenUpError, Pause, RefusedError, UnreachableError
+from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
 from .system import now
-from .view import UNCONTAINED, Site, View, view
+from .view import UNCONTAINED, SitePaths, View, view
 from .wire import Output, Pair, Report
 
 log = logging.getLogger(__name__)
@@ -45,8 +45,8 @@ class Resources:
     hidden: tuple[str, ...] = ()
 
 
-class Pilot(Protocol):
-    """What its jobs need of the pilot."""
+class Host(Protocol):
+    """The pilot, as its jobs need it."""
 
     ending: str
     """Why it ends; empty as long as it does not."""
@@ -81,10 +81,10 @@ class Held:
     end_heard: bool = False
 
 
-class Jobs:
+class JobRunner:
     """All attempts of a pilot: ``held`` by their pairs; ``working`` until their end is reported."""
 
-    def __init__(self, pilot: Pilot, resources: Resources, client: Client) -> None:
+    def __init__(self, pilot: Host, resources: Resources, client: PilotClient) -> None:
         self.held: dict[Pair, Held] = {}
         self.working: set[Held] = set()
         self._pilot, self._resources, self._client = pilot, resources, client
@@ -213,7 +213,7 @@ class Jobs:
         if not work.contained:
             return UNCONTAINED
         hidden = (*self._resources.hidden, str(self._resources.directory))
-        site = Site(work.readable, work.writable, hidden)
+        site = SitePaths(work.readable, work.writable, hidden)
         return view(found.way, found.bubblewrap, self._place(held), site)
 
     async def _store(self, held: Held) -> list[Output]:

@@ -9,8 +9,8 @@ from contextlib import suppress
 from math import inf
 
 from .attempt import Attempt
-from .client import Client, GivenUpError, Pause, RefusedError, UnreachableError
-from .jobs import Jobs, Resources
+from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
+from .jobs import JobRunner, Resources
 from .proof import Containment, prove
 from .system import now
 from .wire import Offer, Report
@@ -34,12 +34,12 @@ class Pilot:
     the last match. The lease is enforced by the supervisors; here it is only renewed.
     """
 
-    def __init__(self, resources: Resources, client: Client) -> None:
+    def __init__(self, resources: Resources, client: PilotClient) -> None:
         self.ending = ""
         self.containment = Containment()
         self._resources, self._client = resources, client
         self._born = self._contact = self._report_at = self._busy_at = now()
-        self._jobs = Jobs(self, resources, client)
+        self._jobs = JobRunner(self, resources, client)
         self._reports: list[Report] = []
         self._end_by = inf
         self._lease, self._heartbeat, self._idle = 0.0, FIRST_HEARTBEAT, FIRST_IDLE

@@ -15,7 +15,7 @@ from pathlib import Path
 from . import workdir
 from .payload import Order, Payload
 from .system import now
-from .view import Site, view
+from .view import SitePaths, view
 
 log = logging.getLogger(__name__)
 WAYS = ("bubblewrap", "namespaces", "landlock")
@@ -82,7 +82,7 @@ async def attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, 
         (place / "tmp").mkdir(parents=True, exist_ok=True)
         secret.write_text("secret")
         command = (sys.executable, "-I", "-S", "-c", _ATTACK, str(secret), str(os.getpid()))
-        seen = view(way, bubblewrap, place, Site(hidden=(*hidden, str(directory))))
+        seen = view(way, bubblewrap, place, SitePaths(hidden=(*hidden, str(directory))))
         order = Order(command, {"PATH": os.defpath}, place, walltime=LONGEST, view=seen)
         ended = await Payload(order, now() + 2 * LONGEST).ended()
         told = (place / "stdout").read_text().split() if (place / "stdout").exists() else []

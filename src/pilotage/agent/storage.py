@@ -28,7 +28,7 @@ _OPENAT2 = 437
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Storage(Protocol):
+class OpenStorage(Protocol):
     """A place for files by their paths. Every call raises OSError, or HTTPException, where it fails."""
 
     def read(self, path: str) -> IO[bytes]:
@@ -48,7 +48,7 @@ class UnknownSchemeError(ValueError):
         super().__init__(f"pilots cannot read {scheme}:// yet; they read file://, http:// and https://")
 
 
-def open_storage(url: str, options: Mapping[str, Any]) -> Storage:
+def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
     """The storage behind a URL. Raises UnknownSchemeError.
 
     The one option that counts here are the ``headers`` for an HTTP server, alone or in ``client_kwargs``.

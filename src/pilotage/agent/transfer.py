@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .attempt import Attempt, AttemptFailedError, InputLostError, legal, legal_scratch
-from .storage import Storage, open_storage
+from .storage import OpenStorage, open_storage
 from .wire import JobInput, Output
 
 log = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ def discard(attempt: Attempt) -> None:
         log.warning("scratch of job %s is left at its storage: %s", attempt.name, error)
 
 
-def _storage(attempt: Attempt) -> Storage:
+def _storage(attempt: Attempt) -> OpenStorage:
     work = attempt.work
     try:
         return open_storage(work.storage_url, work.storage_options)

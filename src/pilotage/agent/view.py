@@ -40,8 +40,8 @@ UNCONTAINED = View()
 
 
 @dataclass(frozen=True)
-class Site:
-    """What a site adds to the view of a payload and takes away from it.
+class SitePaths:
+    """Paths that a site adds to the view of a payload, or takes away from it.
 
     ``readable`` and ``writable`` are paths that payloads need besides their directory. ``hidden`` are folders
     that they must not see though they lie below such a path: other jobs' directories, a server's home.
@@ -52,7 +52,7 @@ class Site:
     hidden: tuple[str, ...] = ()
 
 
-def view(way: str, bubblewrap: str, directory: Path, site: Site) -> View:
+def view(way: str, bubblewrap: str, directory: Path, site: SitePaths) -> View:
     """Lay out the paths of a payload that works in ``directory``."""
     if way == "none":
         return UNCONTAINED

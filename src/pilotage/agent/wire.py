@@ -152,7 +152,7 @@ class PayloadFiles:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why the pilot ends."""
+    """A pilot's last words: the reason for its end."""
 
     reason: str
 
