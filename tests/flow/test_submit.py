@@ -90,3 +90,14 @@ def test_only_their_owner_s_tasks_read_outputs(house: House) -> None:
     ):
         ((_, faults),) = house.submit(reading(name), owner=other).refused
         assert faults == [("inputs", f"{name} is not an output of a task of yours")]
+
+
+def test_one_small_request_cannot_ask_for_more_than_its_quota(house: House) -> None:
+    """Two hundred tasks of 100,000 jobs fit into 9 kB."""
+    specs = [{"jobs": 100_000} for _ in range(200)]
+    submitted = house.submit(*specs)
+    assert len(submitted.tasks) == 20
+    assert {faults[0][0] for _, faults in submitted.refused} == {"jobs"}
+    assert "above the quota of 2000000" in submitted.refused[0][1][0][1]
+    assert house.submit({"jobs": 1}).refused, "what was accepted before counts"
+    assert house.submit({"jobs": 1}, owner=Identity(name="bob", vo="ligo")).refused == []

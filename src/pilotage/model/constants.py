@@ -187,3 +187,23 @@ class LoopConstants:
     """s between two reports of a pilot."""
     pilot_idle: Annotated[float, Field(ge=0, le=86_400)] = 30.0
     """s without work after which a pilot ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaConstants:
+    """How much work that has not ended users and VOs may have; what passes it is refused when submitted."""
+
+    __pydantic_config__ = CLOSED
+
+    tasks_by_user: Positive = 10_000
+    """Tasks of one user of a VO."""
+    jobs_by_user: Positive = 2_000_000
+    """Jobs of these tasks, made or still to be made."""
+    files_by_user: Positive = 2_000_000
+    """Input files of these tasks, counted for each task."""
+    tasks_by_vo: Positive = 100_000
+    """Tasks of one VO."""
+    jobs_by_vo: Positive = 20_000_000
+    """Jobs of these tasks, made or still to be made."""
+    files_by_vo: Positive = 20_000_000
+    """Input files of these tasks, counted for each task."""

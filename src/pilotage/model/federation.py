@@ -10,6 +10,7 @@ from .constants import (
     BrokerageConstants,
     DirectorConstants,
     LoopConstants,
+    QuotaConstants,
     ScoutConstants,
     StagingConstants,
     TimeoutConstants,
@@ -28,6 +29,7 @@ __all__ = [
     "LoopConstants",
     "Queue",
     "QueueStatus",
+    "QuotaConstants",
     "ScoutConstants",
     "Site",
     "StagingConstants",
@@ -284,3 +286,5 @@ class Federation:
     """Constants of scouting."""
     loops: LoopConstants = field(default_factory=LoopConstants)
     """Constants of the loops."""
+    quotas: QuotaConstants = field(default_factory=QuotaConstants)
+    """How much work users and VOs may have."""

@@ -189,6 +189,11 @@ class TaskSpec:
         )
 
     @property
+    def planned_jobs(self) -> int:
+        """Jobs that it is split into, without merge jobs."""
+        return -(-len(self.inputs) // self.files_per_job) if self.inputs else self.jobs
+
+    @property
     def least_events(self) -> int:
         """The smallest number of events that a job may have."""
         return self.min_events or self.events_per_job
@@ -212,3 +217,21 @@ class TaskSpec:
     def ram_units(self) -> int:
         """How many times a job needs ``ram``: once for each core, unless it is given for all of them."""
         return 1 if self.ram_unit == "MB" else max(1, self.cores)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveWork:
+    """Tasks that have not ended, and the jobs and input files that they have in all."""
+
+    tasks: int = 0
+    jobs: int = 0
+    files: int = 0
+
+    def with_task(self, spec: TaskSpec) -> "LiveWork":
+        """The same with one more task."""
+        return replace(
+            self,
+            tasks=self.tasks + 1,
+            jobs=self.jobs + spec.planned_jobs,
+            files=self.files + len(spec.inputs),
+        )

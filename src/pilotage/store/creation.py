@@ -240,6 +240,8 @@ def _task_row(task: NewTask) -> dict[str, Any]:
         "priority": spec.priority,
         "spec": to_json(spec).decode(),
         "submission": task.submission or None,
+        "planned_jobs": spec.planned_jobs,
+        "input_files": len(spec.inputs),
         **_owner(task.owner),
     }
 

@@ -8,12 +8,22 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
 from pilotage.model.decision import DatedChoice
 from pilotage.model.identity import Identity
-from pilotage.model.states import AT_A_PILOT, STATES, JobState, Kind, PilotState, TaskState, TransferState
+from pilotage.model.spec import LiveWork
+from pilotage.model.states import (
+    AT_A_PILOT,
+    LIVE_TASKS,
+    STATES,
+    JobState,
+    Kind,
+    PilotState,
+    TaskState,
+    TransferState,
+)
 from pilotage.model.work import JobKind, Pilot, Transfer
 
 from . import events as event_rows
@@ -54,6 +64,12 @@ _BY_SHARE = (
     .order_by(_c.second, _c.state)
 )
 
+_LIVE_WORK = (
+    select(_t.owner, func.count(), func.sum(_t.planned_jobs), func.sum(_t.input_files))
+    .where(is_state(tasks, *LIVE_TASKS), _t.vo == bindparam("vo"))
+    .group_by(_t.owner)
+)
+
 Counts = dict[str, dict[Any, int]]
 _SUBMITTED = select(_t.submission, _t.id, _t.name).where(among(_t.submission, "names"))
 
@@ -81,6 +97,13 @@ class Queries:
             return [TaskView(**task_rows.shown(row, counts.get(str(row.id), {}))) for row in found]
 
         return self._database.read(read)
+
+    def live_work(self, vo: str) -> dict[str, LiveWork]:
+        """Tasks of a VO that have not ended, and their jobs and input files, by owner."""
+        rows = self._database.read(lambda connection: connection.execute(_LIVE_WORK, {"vo": vo}).all())
+        return {
+            owner: LiveWork(tasks=live, jobs=int(jobs), files=int(files)) for owner, live, jobs, files in rows
+        }
 
     def submitted(self, submission: str, most: int) -> list[tuple[int, int, str]]:
         """Index, id and name of the tasks that a request of at most so many created; it has a name."""

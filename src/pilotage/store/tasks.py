@@ -28,6 +28,8 @@ tasks = Table(
     Column("spec", Text, nullable=False),
     Column("measured", Text),
     Column("submission", String),
+    Column("planned_jobs", Integer, server_default="0", nullable=False),
+    Column("input_files", Integer, server_default="0", nullable=False),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),

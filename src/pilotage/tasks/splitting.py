@@ -135,8 +135,7 @@ def _fault(task: Task) -> str:
 
 def _scouts(spec: TaskSpec) -> int:
     """How many scouts it has: an empty payload shows nothing, and few jobs are not worth the wait."""
-    jobs = -(-len(spec.inputs) // spec.files_per_job) if spec.inputs else spec.jobs
-    return spec.scouts if spec.command and jobs > 2 * spec.scouts else 0
+    return spec.scouts if spec.command and spec.planned_jobs > 2 * spec.scouts else 0
 
 
 def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:

@@ -15,9 +15,11 @@ from pilotage.model.documents import to_json
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.paths import is_output, maker
+from pilotage.model.spec import LiveWork
 from pilotage.model.work import File, InputFile, InputPattern, NewTask, Replica, TaskSpec
 from pilotage.ports.moving import StorageError
 from pilotage.store import FileConflict, Store
+from pilotage.tasks.quotas import Quota
 
 Fault = tuple[str, str]
 Scan = Callable[[Storage, str], list[InputFile]]
@@ -69,14 +71,29 @@ def examined(
     runtime: Runtime, specs: Iterable[tuple[int, TaskSpec]], owner: Identity
 ) -> tuple[SubmissionOutcome, list[tuple[int, TaskSpec]]]:
     """The tasks that are refused, and the other tasks by index, their inputs looked up."""
+    federation = runtime.store.federation()
+    quota = _quota(runtime.store, federation, owner)
     return examined_offline(
         specs,
-        runtime.store.federation(),
+        federation,
         _scan_within(runtime, SCAN_TIME),
         lambda spec, federation: (
-            _faults(spec, federation, owner) or _foreign(runtime.store, spec, federation, owner)
+            _faults(spec, federation, owner)
+            or _foreign(runtime.store, spec, federation, owner)
+            or quota.take(spec)
         ),
     )
+
+
+def _quota(store: Store, federation: Federation, owner: Identity) -> Quota:
+    """What the owner and its VO have now: other requests may pass meanwhile, and a quota by so much."""
+    live = store.queries.live_work(owner.vo)
+    vo = LiveWork(
+        tasks=sum(work.tasks for work in live.values()),
+        jobs=sum(work.jobs for work in live.values()),
+        files=sum(work.files for work in live.values()),
+    )
+    return Quota(federation.quotas, owner, live.get(owner.name, LiveWork()), vo)
 
 
 def _scan_within(runtime: Runtime, seconds: float) -> Scan:

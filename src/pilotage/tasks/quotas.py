@@ -1,0 +1,43 @@
+"""Quotas: how many tasks, jobs and input files that have not ended a user, and a VO, may have."""
+
+from dataclasses import dataclass, field
+
+from pilotage.model.constants import QuotaConstants
+from pilotage.model.identity import Identity
+from pilotage.model.spec import LiveWork, TaskSpec
+
+
+@dataclass(slots=True)
+class Quota:
+    """What an owner, and its VO, have and may have; :meth:`take` counts the tasks of one submission."""
+
+    constants: QuotaConstants
+    owner: Identity
+    user: LiveWork = field(default_factory=LiveWork)
+    vo: LiveWork = field(default_factory=LiveWork)
+
+    def take(self, spec: TaskSpec) -> list[tuple[str, str]]:
+        """Count a task, or refuse it: field and sentence for each quota that it would pass."""
+        user, vo = self.user.with_task(spec), self.vo.with_task(spec)
+        of_user = f"user {self.owner.name}"
+        of_vo = f"VO {self.owner.vo}" if self.owner.vo else "those without a VO"
+        faults = [
+            (
+                name,
+                f"{whose} would have {have} {what} that have not ended, above the quota of {most}; wait until "
+                f"some end, cancel some, or ask an operator for more",
+            )
+            for whose, live, part in ((of_user, user, "user"), (of_vo, vo, "vo"))
+            for name, what, have in (
+                ("name", "tasks", live.tasks),
+                ("jobs", "jobs", live.jobs),
+                ("inputs", "input files", live.files),
+            )
+            if have > (most := self._most(what, part))
+        ]
+        if not faults:
+            self.user, self.vo = user, vo
+        return faults
+
+    def _most(self, what: str, part: str) -> int:
+        return int(getattr(self.constants, f"{what.rsplit(maxsplit=1)[-1]}_by_{part}"))
