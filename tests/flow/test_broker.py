@@ -14,7 +14,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import InputFile, Replica
 
-from .house import House, federation
+from .house import FakeElement, House, federation
 
 J = JobState
 
@@ -109,3 +109,20 @@ def test_a_task_whose_input_was_lost_fails_with_the_file_s_name(house: House) ->
     assert view is not None
     assert view.state is TaskState.FAILED
     assert "input data/f is gone" in view.error
+
+
+def test_b26_a_queue_where_pilots_fail_is_refused_until_an_hour_has_passed(house: House) -> None:
+    house.element = element = FakeElement()
+    element.refusal = "no such account"
+    task = house.task(jobs=50, priority=900)
+    house.take("broker")
+    house.take("provision")
+    late = house.task()
+    house.take("broker")
+    assert house.states(late) == {J.PENDING: 1}
+    (choice,) = house.store.queries.task_choices(late, 1)
+    assert {refusal.rule for refusal in choice.refusals} == {"B26"}
+    house.now += 3601
+    house.take("lift")
+    house.take("broker")
+    assert (house.states(task), house.states(late)) == ({J.ACTIVATED: 50}, {J.ACTIVATED: 1})

@@ -121,7 +121,8 @@ def counted(store: Store) -> Iterator[tuple[tuple[Any, ...], int]]:
         keys = [table.c[column] for column in columns]
         query = select(*keys, table.c.state, func.count()).group_by(*keys, table.c.state)
         for *key, state, count in all_rows(store, query):
-            first, second = (*map(str, key), "")[:2]
+            first, *rest = map(str, key)
+            second = " ".join(rest)
             yield (name, first, second, state), count
 
 

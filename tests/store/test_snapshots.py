@@ -129,7 +129,7 @@ def test_broker_sees_live_transfers_by_link_and_what_queues_last_did(house: Stor
     touch(house, "pilot", pilot, time=NOW + 3, heartbeat=NOW + 3)
     touch(house, "pilot", pilot, time=NOW, heartbeat=NOW)
     world = house.snapshots.for_broker(NOW, 1, 10)
-    assert world.link_counts == (LinkCount(source="CERN-disk", destination="PIC-disk", files=2),)
+    assert world.link_counts == (LinkCount(source="CERN-disk", destination="PIC-disk", files=2, uploads=0),)
     assert world.queue_reports == (
         QueueReport(
             queue="CERN-q", last_pilot=NOW + 3, last_start=NOW + 1, batch_workers=1, running_pilots=1

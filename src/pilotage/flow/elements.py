@@ -4,10 +4,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
 from pilotage.model.federation import ComputingElement, Queue
 from pilotage.model.observations import PilotSighting, PilotSubmission
 from pilotage.model.work import Pilot
+from pilotage.model.world import QueueReport, World
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus, Submitted
 
 from .workers import WorkersPort
@@ -34,6 +36,7 @@ class Elements:
         self._sightings: dict[int, PilotSighting] = {}
         self._polling: set[str] = set()
         self._lost: set[str] = set()
+        self._problems: dict[str, tuple[ComputingElement, str]] = {}
 
     def submit(self, queue: Queue, orders: Sequence[PilotOrder]) -> None:
         """Submit pilots to a queue's computing element."""
@@ -86,6 +89,30 @@ class Elements:
         self._workers.call(queue.name, lambda: self._adapter(queue).cancel(references)).add_done_callback(
             done
         )
+
+    def reported(self, world: World) -> World:
+        """The world with a report for each queue whose adapter cannot be made on this machine (B26)."""
+        known = {report.queue: report for report in world.queue_reports}
+        for queue in world.federation.queues:
+            if queue.computing_element is not None and (problem := self._problem(queue)):
+                report = known.get(queue.name) or QueueReport(queue=queue.name)
+                known[queue.name] = replace(report, pilots_possible=False, pilots_problem=problem)
+        return replace(world, queue_reports=tuple(known[name] for name in sorted(known)))
+
+    def _problem(self, queue: Queue) -> str:
+        """Why the adapter of a queue cannot be made; asked once for each declaration of its element."""
+        element = queue.computing_element
+        found = self._problems.get(queue.name)
+        if element is None or (found and found[0] == element):
+            return found[1] if found and element is not None else ""
+        problem = ""
+        try:
+            self._load(element)
+        except Exception as error:
+            problem = _reason(error)
+            log.warning("queue %s: no pilot can be started: %s", queue.name, problem)
+        self._problems[queue.name] = (element, problem)
+        return problem
 
     def submissions(self) -> tuple[PilotSubmission, ...]:
         """What became of pilots that were submitted, by pilot."""

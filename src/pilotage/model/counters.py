@@ -12,7 +12,7 @@ COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     JOBS_BY_QUEUE: ("job", ("queue", "share")),
     JOBS_BY_TASK: ("job", ("task",)),
     TRANSFERS_BY_SHARE: ("transfer", ("share",)),
-    TRANSFERS_BY_LINK: ("transfer", ("source", "destination")),
+    TRANSFERS_BY_LINK: ("transfer", ("source", "destination", "direction")),
     PILOTS_BY_QUEUE: ("pilot", ("queue",)),
 }
 """The kind that each counter counts, and its key: one row for each value of the key's columns and state."""

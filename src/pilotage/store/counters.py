@@ -121,9 +121,9 @@ _FOLDED = text(
 
 
 def key(values: Sequence[Any]) -> Key:
-    """The values of a counter's columns as the table has them."""
-    first, second = (*values, "")[:2]
-    return str(first), str(second)
+    """The values of a counter's columns as the table has them: those after the first in one, by spaces."""
+    first, *rest = values
+    return str(first), " ".join(str(value) for value in rest)
 
 
 class Deltas:

@@ -85,8 +85,14 @@ _USAGES = (
     .where(among(_j.id, "ids"))
     .order_by(_j.id)
 )
-_WORKERS = select(_k.first, _k.count).where(
-    _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
+_WORKERS = (
+    select(_k.first, func.sum(_k.count))
+    .where(
+        _k.counter == PILOTS_BY_QUEUE,
+        _k.state.in_([str(PilotState.SUBMITTED), str(PilotState.RUNNING)]),
+        _k.count > 0,
+    )
+    .group_by(_k.first)
 )
 _RUNNING_PILOTS = select(_k.first, _k.count).where(
     _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
@@ -231,13 +237,22 @@ class Reader:
 
     def link_counts(self) -> tuple[LinkCount, ...]:
         """Live transfers by link."""
+        files: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+        for source, second, count in self.rows(_LINK_COUNTS):
+            destination, _, direction = second.partition(" ")
+            files[source, destination][direction] = int(count)
         return tuple(
-            LinkCount(source=source, destination=destination, files=int(count))
-            for source, destination, count in self.rows(_LINK_COUNTS)
+            LinkCount(
+                source=source,
+                destination=destination,
+                files=sum(counted.values()),
+                uploads=counted.get("upload", 0),
+            )
+            for (source, destination), counted in sorted(files.items())
         )
 
     def queue_reports(self) -> tuple[QueueReport, ...]:
-        """What was last seen of queues; batch workers are the pilots that run there."""
+        """What was last seen of queues; batch workers are the pilots running and submitted there (B30)."""
         workers = dict(tuple(row) for row in self.rows(_WORKERS))
         running = dict(tuple(row) for row in self.rows(_RUNNING_PILOTS))
         seen = {queue: (pilot, start) for queue, pilot, start in self.rows(select(queue_reports))}
@@ -246,7 +261,7 @@ class Reader:
                 queue=queue,
                 last_pilot=seen.get(queue, (None, None))[0],
                 last_start=seen.get(queue, (None, None))[1],
-                batch_workers=workers.get(queue, 0),
+                batch_workers=int(workers.get(queue, 0)),
                 running_pilots=running.get(queue, 0),
             )
             for queue in sorted({*workers, *seen})

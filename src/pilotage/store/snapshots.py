@@ -26,7 +26,7 @@ from pilotage.model.states import (
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import JobCount, MatchRequest, Report, TaskCount, World
 
-from . import staging, watching
+from . import broker_facts, staging, watching
 from .columns import is_state
 from .counters import counts
 from .engine import Database
@@ -160,7 +160,7 @@ class Snapshots:
             each = max(1, limit // max(1, len(waiting)))
             rows = reader.rows(_TO_BROKER[state], tasks=waiting, skip=each - 1, limit=limit)
             found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
-            return _to_broker(reader, found)
+            return _to_broker(reader, found, time)
 
         return self._world(time, seed, read)
 
@@ -175,7 +175,7 @@ class Snapshots:
             each = max(1, limit // max(1, len(waiting)))
             rows = reader.rows(_TO_BROKER[JobState.ACTIVATED], tasks=waiting, skip=each - 1, limit=limit)
             found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
-            return _to_broker(reader, found)
+            return _to_broker(reader, found, time)
 
         return self._world(time, seed, read)
 
@@ -190,7 +190,7 @@ class Snapshots:
                 found = _as_they_stand(reader, task, limit)
             else:
                 found = reader.jobs_where(_j.id == job, _j.task == task)
-            parts = _to_broker(reader, found) | {"tasks": reader.tasks([task])}
+            parts = _to_broker(reader, found, time) | {"tasks": reader.tasks([task])}
             defined = (replace(one, state=JobState.DEFINED, queue="", pilot=None) for one in found)
             return parts | {"jobs": tuple(defined), "job_counts": _without(parts["job_counts"], found)}
 
@@ -335,7 +335,7 @@ class Snapshots:
                 "job_counts": reader.job_counts(),
                 "task_counts": reader.task_counts(live_tasks),
                 "link_counts": reader.link_counts(),
-                "queue_reports": reader.queue_reports(),
+                "queue_reports": broker_facts.reports(reader, time),
                 "requests": _requests(world, live),
             }
 
@@ -358,17 +358,17 @@ def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
     ]
 
 
-def _to_broker(reader: Reader, found: Sequence[Job]) -> dict[str, Any]:
+def _to_broker(reader: Reader, found: Sequence[Job], time: float) -> dict[str, Any]:
     """Jobs with all that a brokerage reads."""
     inputs = reader.inputs_of(found)
     return {
-        "jobs": found,
+        "jobs": broker_facts.with_first_skips(reader, found),
         "tasks": reader.tasks_of(found),
         "files": inputs,
         "replicas": reader.replicas_of(inputs),
         "job_counts": reader.job_counts(),
         "link_counts": reader.link_counts(),
-        "queue_reports": reader.queue_reports(),
+        "queue_reports": broker_facts.reports(reader, time),
     }
 
 

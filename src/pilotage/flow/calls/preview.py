@@ -47,6 +47,7 @@ def run(
     submitted, accepted = submit.examined(runtime, specs, owner)
     # Without jobs: those of others are nobody's business here, and have their turn before or after.
     world = runtime.store.snapshots.for_broker(runtime.clock(), runtime.seeds(), limit=0)
+    world = runtime.elements.reported(world)
     return preview(world, accepted, owner), submitted.refused
 
 

@@ -42,6 +42,7 @@ def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -
     """Broker a task's jobs again, or one of them, as it is and with changes. Raises ``BadDocument``."""
     limit = runtime.store.federation().loops.batch
     world = runtime.store.snapshots.for_explain(runtime.clock(), runtime.seeds(), task, limit, job)
+    world = runtime.elements.reported(world)
     return decide(world if world.jobs else preview.split_up(world), changes)
 
 

@@ -69,7 +69,7 @@ _PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch)
+    return runtime.elements.reported(runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch))
 
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:

@@ -14,7 +14,8 @@ from .broker import lifted
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch, state=JobState.PENDING)
+    world = runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch, state=JobState.PENDING)
+    return runtime.elements.reported(world)
 
 
 def _phases(_: World, brokerages: Brokerages) -> Sequence[Phase]:

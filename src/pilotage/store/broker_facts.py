@@ -1,0 +1,99 @@
+"""Facts that only brokerages read: long waits, pilots that cannot be started, first skips (B3, B9, B26)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlalchemy import bindparam, func, select
+
+from pilotage.model.states import JobState, PilotState
+from pilotage.model.work import Job
+from pilotage.model.world import QueueReport
+
+from .columns import is_state
+from .events import events
+from .jobs import jobs
+from .pilots import pilots
+from .reader import Reader
+from .sets import among
+
+WAITED_LONG = 3600.0
+"""Seconds after which an activated job is worth looking for: B9 asks for those of two hours."""
+
+LATELY = 3600.0
+"""Seconds for which pilots that failed before they called home speak against a queue (P6, B26)."""
+
+_j, _p, _e = jobs.c, pilots.c, events.c
+
+_WAITING = (
+    select(_j.queue, func.min(_j.since))
+    .where(is_state(jobs, JobState.ACTIVATED), _j.since <= bindparam("before"))
+    .group_by(_j.queue)
+)
+_FAILED = (
+    select(_p.queue, func.max(_p.id))
+    .where(is_state(pilots, PilotState.FAILED), _p.since > bindparam("after"), _p.heartbeat.is_(None))
+    .group_by(_p.queue)
+)
+_WELL = (
+    select(_p.queue, func.max(_p.id))
+    .where(among(_p.queue, "queues"), _p.heartbeat.is_not(None), _p.since > bindparam("after"))
+    .group_by(_p.queue)
+)
+_UNDER_WAY = (
+    select(_p.queue)
+    .where(among(_p.queue, "queues"), is_state(pilots, PilotState.SUBMITTED, PilotState.RUNNING))
+    .distinct()
+)
+_ERRORS = select(_p.queue, _p.error).where(among(_p.id, "ids"))
+_SKIPS = (
+    select(_e.record, func.min(_e.time))
+    .where(_e.kind == "job", _e.target == str(JobState.PENDING), among(_e.record, "ids"))
+    .group_by(_e.record)
+)
+
+
+def reports(reader: Reader, time: float) -> tuple[QueueReport, ...]:
+    """The reports of queues, with how long activated jobs wait there, and whether pilots can be started."""
+    known = {report.queue: report for report in reader.queue_reports()}
+    waiting: dict[str, float] = dict(tuple(row) for row in reader.rows(_WAITING, before=time - WAITED_LONG))
+    problems = _problems(reader, time)
+    return tuple(
+        replace(
+            known.get(queue) or QueueReport(queue=queue),
+            activated_since=waiting.get(queue),
+            pilots_possible=False if queue in problems else None,
+            pilots_problem=problems.get(queue, ""),
+        )
+        for queue in sorted({*known, *waiting, *problems})
+    )
+
+
+def _problems(reader: Reader, time: float) -> dict[str, str]:
+    """Queues whose latest pilots all failed before they called home while none is under way, and why."""
+    failed: dict[str, int] = dict(tuple(row) for row in reader.rows(_FAILED, after=time - LATELY))
+    if not failed:
+        return {}
+    queues = sorted(failed)
+    well: dict[str, int] = dict(tuple(row) for row in reader.rows(_WELL, queues=queues, after=time - LATELY))
+    tried = {queue for (queue,) in reader.rows(_UNDER_WAY, queues=queues)}
+    last = {
+        queue: pilot for queue, pilot in failed.items() if queue not in tried and pilot > well.get(queue, 0)
+    }
+    if not last:
+        return {}
+    told = dict(tuple(row) for row in reader.rows(_ERRORS, ids=sorted(last.values())))
+    return {
+        queue: f"its last pilots failed before they called: {told.get(queue) or 'no reason told'}".partition(
+            "\n"
+        )[0]
+        for queue in last
+    }
+
+
+def with_first_skips(reader: Reader, found: Sequence[Job]) -> tuple[Job, ...]:
+    """The jobs, merge jobs with the time at which they were first skipped (B3)."""
+    merging = [job.id for job in found if job.kind == "merge"]
+    if not merging:
+        return tuple(found)
+    first = dict(tuple(row) for row in reader.rows(_SKIPS, ids=merging))
+    return tuple(replace(job, skipped_since=first[job.id]) if job.id in first else job for job in found)

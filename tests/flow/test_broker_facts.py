@@ -1,0 +1,128 @@
+"""Facts that a running federation gives its brokerage: what B3, B7, B9, B26 and B30 go by."""
+
+from dataclasses import replace
+
+from pilotage.model.decision import Create, Decision, Move, Touch
+from pilotage.model.federation import ComputingElement
+from pilotage.model.states import JobState as J
+from pilotage.model.states import PilotState as P
+from pilotage.model.work import NewJob, NewPilot, NewTransfer
+from pilotage.model.world import QueueReport, World
+
+from .house import ALICE, House
+
+
+def commit(house: House, *changes: Move | Create | Touch) -> list[int]:
+    made = house.store.commit(Decision(step="test", time=house.now, seed=1, changes=changes), "test")
+    return [id_ for created in made.created for id_ in created if id_ is not None]
+
+
+def read(house: House) -> World:
+    return house.store.snapshots.for_broker(house.now, 1, 100)
+
+
+def report(house: House) -> QueueReport:
+    (found,) = read(house).queue_reports
+    return found
+
+
+def pilot(house: House) -> int:
+    new = NewPilot(
+        queue="north-queue",
+        requirements="[]",
+        kind="generic",
+        owner=ALICE,
+        cores=1,
+        memory=0,
+        walltime=60,
+    )
+    (id_,) = commit(house, Create(records=(new,), cause="wanted"))
+    return id_
+
+
+def move(kind: str, id_: int, source: object, target: object, **changes: object) -> Move:
+    return Move(
+        kind=kind,  # type: ignore[arg-type]
+        ids=(id_,),
+        source=source,  # type: ignore[arg-type]
+        target=target,  # type: ignore[arg-type]
+        cause="test",
+        changes=changes,  # type: ignore[arg-type]
+    )
+
+
+def test_b30_submitted_pilots_are_workers(house: House) -> None:
+    first, _ = pilot(house), pilot(house)
+    assert read(house).queue_reports == ()
+    commit(house, move("pilot", first, P.CREATED, P.SUBMITTED))
+    assert report(house).batch_workers == 1
+
+
+def test_b26_pilots_that_all_failed_before_they_called_are_told(house: House) -> None:
+    first = pilot(house)
+    failure = move("pilot", first, P.CREATED, P.FAILED, error="sbatch: invalid account\nmore")
+    commit(house, failure)
+    told = report(house)
+    assert told.pilots_possible is False
+    assert told.pilots_problem == "its last pilots failed before they called: sbatch: invalid account"
+    second = pilot(house)
+    commit(house, move("pilot", second, P.CREATED, P.SUBMITTED))
+    assert report(house).pilots_possible is None
+    commit(house, move("pilot", second, P.SUBMITTED, P.CANCELLED))
+    house.now += 3601
+    assert read(house).queue_reports == ()
+
+
+def test_b26_jobs_go_to_no_queue_whose_adapter_is_not_installed(house: House) -> None:
+    house.federate(computing_element=ComputingElement(kind="nowhere"))
+    task = house.task()
+    house.take("broker")
+    assert house.states(task) == {J.PENDING: 1}
+    (choice,) = house.store.queries.task_choices(task)
+    (refusal,) = [item for item in choice.refusals if item.rule == "B26"]
+    assert "nowhere" in str(refusal.have[0])
+    house.federate()
+    house.take("lift")
+    house.take("broker")
+    assert house.states(task) == {J.ACTIVATED: 1}
+
+
+def test_b9_activated_jobs_that_wait_long_are_dated(house: House) -> None:
+    task = house.task()
+    house.take("broker")
+    assert house.states(task) == {J.ACTIVATED: 1}
+    brokered = house.now
+    assert all(found.activated_since is None for found in read(house).queue_reports)
+    house.now += 2 * 3600
+    assert report(house).activated_since == brokered
+
+
+def test_b3_a_merge_job_is_dated_by_its_first_skip(house: House) -> None:
+    task = house.task()
+    new = NewJob(task=task, kind="merge", share="default", priority=500, requirements="[]")
+    (job,) = commit(house, Create(records=(new,), cause="merging"))
+    first = house.now
+    for _ in range(2):
+        assert all(one.skipped_since is None for one in read(house).jobs if one.kind != "merge")
+        commit(house, move("job", job, J.DEFINED, J.PENDING, wake_at=house.now))
+        house.now += 100
+        commit(house, move("job", job, J.PENDING, J.DEFINED))
+    (found,) = [one for one in read(house).jobs if one.kind == "merge"]
+    assert found.skipped_since == first
+
+
+def test_b7_outputs_are_counted_apart_from_inputs(house: House) -> None:
+    up = NewTransfer(
+        file="a",
+        source="south-disk",
+        destination="north-disk",
+        direction="upload",
+        share="_default-upload",
+        priority=50,
+        source_path="x",
+    )
+    task = house.task()
+    commit(house, Create(records=(up, replace(up, file="b", direction="download")), cause="test"))
+    (count,) = read(house).link_counts
+    assert (count.source, count.destination, count.files, count.uploads) == ("south-disk", "north-disk", 2, 1)
+    assert task
