@@ -119,6 +119,11 @@ def test_other_storages_are_refused_by_name(tmp_path: Path, url: str) -> None:
         fetch(attempt(url), JobInput("in", 6), tmp_path / "copy", lambda: False)
 
 
+def test_options_that_only_the_server_can_use_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(AttemptFailedError, match="pilots do not know the option 'token_file' of https://"):
+        fetch(attempt("https://host/x", token_file="t"), JobInput("in", 6), tmp_path / "copy", lambda: False)
+
+
 @pytest.fixture(params=["openat2", "walk"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A storage with links that lead out of it, on a kernel with openat2 and on one without."""

@@ -209,7 +209,8 @@ def test_a_signal_ends_a_server_whose_requests_and_steps_hang(
         token = tmp_path / "token"
         until = time.monotonic() + 60
         while not token.exists():
-            assert process.poll() is None and time.monotonic() < until, "the server did not start"
+            assert process.poll() is None, "the server did not start"
+            assert time.monotonic() < until, "the server did not start"
             time.sleep(0.05)
         with socket.create_connection(("127.0.0.1", port)) as connection:
             request = f"GET /api/v1/federation HTTP/1.1\r\nAuthorization: Bearer {token.read_text()}\r\n\r\n"

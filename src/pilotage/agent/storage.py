@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
 SCHEMES = frozenset({"file", "local", "http", "https"})
+SERVER_ONLY = frozenset({"token_file", "ca_file", "cert_file"})
+"""Options that name files of the server's machine, which pilots do not have."""
 BLOCK = 4 << 20
 TIMEOUT = 300.0
 """Seconds without a byte after which a storage counts as dead."""
 MOST_REDIRECTS = 5
-_RESOLVE_NO_MAGICLINKS, _RESOLVE_BENEATH = 0x02, 0x08
+_RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x04, 0x08
 _OPENAT2 = 437
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -49,7 +51,7 @@ class UnknownSchemeError(ValueError):
 
 
 def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
-    """The storage behind a URL. Raises UnknownSchemeError.
+    """The storage behind a URL. Raises UnknownSchemeError and ValueError.
 
     The one option that counts here are the ``headers`` for an HTTP server, alone or in ``client_kwargs``.
     """
@@ -59,6 +61,9 @@ def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
     if scheme in ("file", "local"):
         return Folder(place)
     if scheme in ("http", "https"):
+        unknown = sorted(SERVER_ONLY & set(options))
+        if unknown:
+            raise ValueError(f"pilots do not know the option {unknown[0]!r} of {scheme}:// storages yet")
         inner = options.get("client_kwargs", {})
         return HttpServer(url, {**inner.get("headers", {}), **options.get("headers", {})})
     raise UnknownSchemeError(scheme)
@@ -124,18 +129,19 @@ class Folder:
 
 
 def open_beneath(root: int, path: str, flags: int) -> int:
-    """Open a path below a folder; links that lead out of the folder are refused with OSError.
+    """Open a path below a folder; symbolic links on the way are refused with OSError, as movers do.
 
-    Where the kernel cannot resolve a path so (openat2, Linux 5.6), all links are refused.
+    The kernel sees to it (openat2, Linux 5.6); where it cannot, the parts are opened one by one.
     """
-    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
     found: int = _libc.syscall(_OPENAT2, root, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
     if found >= 0:
         return found
     number = ctypes.get_errno()
     if number in (errno.ENOSYS, errno.EPERM):  # sandboxes answer EPERM to calls that they do not know
         return _open_without_links(root, path, flags)
-    fault = "a link leads out of the storage" if number == errno.EXDEV else os.strerror(number)
+    linked = number in (errno.EXDEV, errno.ELOOP)
+    fault = "links inside a storage are not followed" if linked else os.strerror(number)
     raise OSError(number, fault, path)
 
 
