@@ -35,6 +35,7 @@ REPORT = st.fixed_dictionaries(
         "wall_seconds": NUMBERS,
         "max_rss": NUMBERS,
         "max_workdir": NUMBERS,
+        "disk_io": NUMBERS,
         "outputs": st.lists(
             st.fixed_dictionaries(
                 {"name": st.text(max_size=5), "size": NUMBERS, "checksum": st.text(max_size=5)}
@@ -92,7 +93,17 @@ def test_no_report_is_an_unexpected_fault(house: House, submit: Submit) -> None:
 
 @pytest.mark.parametrize(
     "field",
-    ["exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "attempt", "job", "outputs"],
+    [
+        "exit_code",
+        "cpu_seconds",
+        "wall_seconds",
+        "max_rss",
+        "max_workdir",
+        "disk_io",
+        "attempt",
+        "job",
+        "outputs",
+    ],
 )
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1])
 def test_a_report_with_a_number_that_no_store_holds_is_refused(house: House, field: str, number: int) -> None:

@@ -76,6 +76,7 @@ def test_a_job_starts_runs_and_finishes_in_one_call_each_step_for_all_jobs_at_on
         "wall_seconds": 0,
         "max_rss": 0,
         "max_workdir": 0,
+        "disk_io": None,
     }
 
 

@@ -174,6 +174,8 @@ class JobRunner:
             held.done = not error
             told = asdict(ended) | {"error": _storable(error), "lost_inputs": lost}
             told["outputs"] = tuple(outputs) if held.done else ()
+            if ended.disk_io is not None:
+                told["disk_io"] = round(ended.disk_io / held.attempt.cores, 3)
             self._pilot.say(Report(*held.attempt.pair, "done" if held.done else "failed", **told))
         self._pilot.wake()
 

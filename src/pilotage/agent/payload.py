@@ -69,7 +69,8 @@ def _framed(value: Any) -> bytes:
 class Ended:
     """The end of a payload: ``error`` is empty when it ended well; times in s, ``max_rss`` in MB.
 
-    ``max_workdir`` is what the payload added to its directory at most, in MB.
+    ``max_workdir`` is what the payload added to its directory at most, in MB, ``disk_io`` what it read from
+    disks and wrote to them, in kB/s; None where it was not measured.
     """
 
     error: str = ""
@@ -78,6 +79,7 @@ class Ended:
     wall_seconds: float = 0.0
     max_rss: float = 0.0
     max_workdir: float = 0.0
+    disk_io: float | None = None
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,7 @@ class Payload:
             wall_seconds=round(result["wall"], 3),
             max_rss=round(result["rss"] / MEGABYTE, 1),
             max_workdir=round(result["disk"] / MEGABYTE, 3),
+            disk_io=round(result["io"] / 1000 / max(result["wall"], 1.0), 3),
         )
 
     def _error(self, cause: str, value: Any, status: int | None) -> str:

@@ -78,6 +78,10 @@ class Control:
                 self.lease_end = float(line)
 
 
+BLOCK = 512
+"""Bytes of a block in which the kernel counts disk I/O."""
+
+
 class Supervisor:
     """One payload with all its descendants, from its start until none of them is left."""
 
@@ -88,6 +92,7 @@ class Supervisor:
         self.status: int | None = None
         self.cpu = 0.0
         self.max_rss = 0
+        self.disk_blocks = 0
         self._process, self._heard = 0, -1
         self._begun, self._rest = False, b""
         self._failure: tuple[str, float | str] = "", 0
@@ -124,6 +129,7 @@ class Supervisor:
             "wall": now() - self.started,
             "rss": self.max_rss,
             "disk": self.max_disk,
+            "io": self.disk_blocks * BLOCK,
         }
 
     def _start(self) -> bool:
@@ -227,6 +233,7 @@ class Supervisor:
             if process == 0:
                 return True
             self.cpu += usage.ru_utime + usage.ru_stime
+            self.disk_blocks += usage.ru_inblock + usage.ru_oublock
             self.max_rss = max(self.max_rss, usage.ru_maxrss * 1024)
             if process == self._process:
                 self._take_last_words()

@@ -111,8 +111,8 @@ class Report:
     """The state of one attempt: starting, running, done or failed; times in s, sizes in MB.
 
     ``error`` names the failure. ``max_rss`` and ``max_workdir`` are the most memory and the most that the
-    payload added to its directory. ``lost_inputs`` are missing at the queue's storage, or differ there in
-    size or checksum.
+    payload added to its directory, ``disk_io`` its disk I/O in kB/s per core. ``lost_inputs`` are missing at
+    the queue's storage, or differ there in size or checksum.
     """
 
     job: int
@@ -124,6 +124,7 @@ class Report:
     wall_seconds: float = 0
     max_rss: float = 0
     max_workdir: float = 0
+    disk_io: Optional[float] = None
     outputs: tuple[Output, ...] = ()
     lost_inputs: tuple[str, ...] = ()
 

@@ -9,7 +9,18 @@ from .federation import Federation
 from .identity import Identity
 from .observations import DeliverySighting, PilotSighting, PilotSubmission
 from .states import JobState
-from .types import CLOSED, DESCRIBED, Checksum, Count, FileName, FileSize, Megabytes, OutputName, Seconds
+from .types import (
+    CLOSED,
+    DESCRIBED,
+    Checksum,
+    Count,
+    FileName,
+    FileSize,
+    Megabytes,
+    NonNegative,
+    OutputName,
+    Seconds,
+)
 from .work import File, Job, Pilot, PilotKind, Replica, Task, Transfer
 
 
@@ -165,6 +176,8 @@ class Report:
     """Most memory used at a time, in MB."""
     max_workdir: Megabytes = 0
     """Most that the payload added to its directory, in MB."""
+    disk_io: NonNegative | None = None
+    """Mean disk I/O in kB/s per core; none: not measured (B12)."""
     outputs: tuple[Output, ...] = ()
     """Files stored in the attempt's scratch area."""
     lost_inputs: tuple[FileName, ...] = ()

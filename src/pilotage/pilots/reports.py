@@ -175,4 +175,5 @@ def _metrics(report: Report) -> dict[str, Value]:
         "wall_seconds": report.wall_seconds,
         "max_rss": report.max_rss,
         "max_workdir": report.max_workdir,
+        "disk_io": report.disk_io,
     }

@@ -32,7 +32,7 @@ from .tokens import tokens
 from .working_set import ATTEMPT, ID, KEYS, TASK, Record, WorkingSet
 
 _STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended"}
-_USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir"}
+_USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
 _OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
 
 WRITABLE: dict[Kind, frozenset[str]] = {
@@ -198,7 +198,9 @@ class Commit:
         for before, count in Counter(tuple(row[KEYS:]) for row in rows).items():
             after = [move.changes.get(name, value) for name, value in zip(columns, before, strict=True)]
             self._deltas.moved(move.kind, before, after, move.source, move.target, count)
-            self._last_seen.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
+            record = dict(zip(columns, after, strict=True))
+            self._last_seen.moved(move.kind, move.target, record)
+            self._last_seen.measured(record, move.changes, count)
 
     def _touch(self, touch: Touch) -> tuple[int, ...]:
         rows = self._records.standing(touch.kind, LIVE[touch.kind], touch.ids, touch.attempts)

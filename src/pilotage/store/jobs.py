@@ -35,6 +35,7 @@ jobs = Table(
     Column("max_workdir", Double),
     Column("started", Double),
     Column("ended", Double),
+    Column("disk_io", Double),
 )
 
 job_inputs = Table(
@@ -94,6 +95,7 @@ class JobView:
     wall_seconds: float | None
     max_rss: float | None
     max_workdir: float | None
+    disk_io: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,7 @@ def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:
 
 _SHOWN = (
     *("id", "task", "kind", "attempt", "queue", "pilot", "priority", "since", "created", "started", "ended"),
-    *("error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir"),
+    *("error", "exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"),
 )
 JOB_VIEW = select(_j.state, *(_j[name] for name in _SHOWN))
 

@@ -1,4 +1,4 @@
-"""When a queue last saw a pilot call and a job start, kept by the commit for B9 and B26."""
+"""When a queue last saw a pilot call and a job start, and its jobs' disk I/O: for B9, B12 and B26."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +17,7 @@ queue_reports = Table(
     Column("queue", String, primary_key=True),
     Column("last_pilot", Double),
     Column("last_start", Double),
+    Column("disk_io", Double),
 )
 
 _COLUMNS = ("last_pilot", "last_start")
@@ -34,6 +35,21 @@ _SEEN = {
     for column in _COLUMNS
 }
 
+NEWEST = 0.05
+"""Part of a queue's mean disk I/O that the newest job counts."""
+
+_OLD = queue_reports.c.disk_io
+_MEASURED = {
+    name: upsert.on_conflict_do_update(
+        index_elements=[queue_reports.c.queue],
+        set_={
+            "disk_io": func.coalesce(_OLD, upsert.excluded.disk_io) * (1 - NEWEST)
+            + upsert.excluded.disk_io * NEWEST
+        },
+    )
+    for name, upsert in _UPSERTS.items()
+}
+
 
 class LastSeen:
     """Gathers what one commit tells of queues; written once at its end."""
@@ -42,6 +58,7 @@ class LastSeen:
         self._connection = connection
         self._time = time
         self._queues: dict[str, set[str]] = {column: set() for column in _COLUMNS}
+        self._disk_io: list[dict[str, Any]] = []
 
     def moved(self, kind: Kind, target: State, record: Mapping[str, Any]) -> None:
         """Note a move: a job that runs has started, a pilot that runs has called."""
@@ -50,13 +67,20 @@ class LastSeen:
         if (kind, target) == ("pilot", PilotState.RUNNING):
             self._queues["last_pilot"].add(record["queue"])
 
+    def measured(self, record: Mapping[str, Any], changes: Mapping[str, Any], jobs: int) -> None:
+        """Note the disk I/O that so many jobs of a queue had, in kB/s per core."""
+        if changes.get("disk_io") is not None:
+            self._disk_io += [{"queue": record["queue"], "disk_io": changes["disk_io"]}] * jobs
+
     def touched(self, touch: Touch, record: Mapping[str, Any]) -> None:
         """Note a pilot's heartbeat, which is a call."""
         if touch.kind == "pilot" and "heartbeat" in touch.changes:
             self._queues["last_pilot"].add(record["queue"])
 
     def write(self) -> None:
-        """Replace earlier times by this commit's."""
+        """Replace earlier times by this commit's, and let its measurements into the means."""
+        if self._disk_io:
+            self._connection.execute(_MEASURED[self._connection.dialect.name], self._disk_io)
         for column, queues in self._queues.items():
             if queues:
                 statement = _SEEN[self._connection.dialect.name, column]

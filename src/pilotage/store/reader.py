@@ -98,6 +98,8 @@ _RUNNING_PILOTS = select(_k.first, _k.count).where(
     _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
 )
 
+_NOTHING = (None, None, None)
+
 
 class Reader:
     """Reads records and counts, sorted by number or name unless a caller orders them."""
@@ -255,12 +257,13 @@ class Reader:
         """What was last seen of queues; batch workers are the pilots running and submitted there (B30)."""
         workers = dict(tuple(row) for row in self.rows(_WORKERS))
         running = dict(tuple(row) for row in self.rows(_RUNNING_PILOTS))
-        seen = {queue: (pilot, start) for queue, pilot, start in self.rows(select(queue_reports))}
+        seen = {queue: told for queue, *told in self.rows(select(queue_reports))}
         return tuple(
             QueueReport(
                 queue=queue,
-                last_pilot=seen.get(queue, (None, None))[0],
-                last_start=seen.get(queue, (None, None))[1],
+                last_pilot=seen.get(queue, _NOTHING)[0],
+                last_start=seen.get(queue, _NOTHING)[1],
+                disk_io=seen.get(queue, _NOTHING)[2],
                 batch_workers=int(workers.get(queue, 0)),
                 running_pilots=running.get(queue, 0),
             )
