@@ -4,14 +4,14 @@ import pytest
 
 from pilotage.model.federation import StagingConstants
 from pilotage.model.states import TransferState as X
-from pilotage.staging.retries import abandoned, after_delivery, after_failure
+from pilotage.staging.retries import abandoned, after_deliveries, after_failure
 from pilotage.testing import NOW, replica, three_sites, transfer, world
 
 CONSTANTS = StagingConstants(max_attempts=5, retry_delay=10)
 
 
 def test_a_delivered_transfer_is_finishing_fenced_by_its_attempt() -> None:
-    move = after_delivery(transfer(3, X.DELIVERING, attempt=2), NOW)
+    (move,) = after_deliveries([transfer(3, X.DELIVERING, attempt=2)], NOW)
     assert (move.ids, move.attempts, move.source, move.target) == ((3,), (2,), X.DELIVERING, X.FINISHING)
 
 

@@ -1,4 +1,4 @@
-"""What no single field shows: references that must exist, limits that must agree, names given once."""
+"""Checks that span several fields: references that must exist, limits that must agree, unique names."""
 
 import difflib
 import re
@@ -36,7 +36,7 @@ def check_federation(federation: Federation) -> list[tuple[Path, str]]:
 def check_task(
     spec: TaskSpec, federation: Federation, owner: Identity | None = None
 ) -> list[tuple[Path, str]]:
-    """Why a task cannot run in a federation, as the place in the task and what is wrong there.
+    """List why a task cannot run in a federation: the place in the task, and what is wrong there.
 
     With an ``owner``, their VO must be that of the share.
     """
@@ -59,7 +59,7 @@ def federation_faults(federation: Federation) -> list[Fault]:
 
 
 def task_faults(spec: TaskSpec) -> list[Fault]:
-    """What is wrong with a task in any federation."""
+    """Yield the faults of a task that are faults in any federation."""
     return list(islice(chain(_payload(spec), _words(spec), _files(spec), _resources(spec)), MOST_FAULTS))
 
 
@@ -171,7 +171,7 @@ def _plugins(federation: Federation) -> Iterator[Fault]:
 
 
 def _options(name: str, options: Mapping[str, Any]) -> Iterator[Fault]:
-    """What a plugin says when it is made with its options; an error may have the ``path`` to the option."""
+    """Make a plugin with its options and yield its complaints; an error may have the ``path`` to the option."""
     for point in entry_points(group=_PLUGINS, name=name):
         try:
             point.load()(dict(options))

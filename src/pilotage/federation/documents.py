@@ -62,7 +62,7 @@ class Source:
         return path if isinstance(path, Source) else cls(path, read_text(path))
 
     def refused(self, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
-        """What somebody else found wrong, with its lines: (index of the task, field, message) each."""
+        """Locate faults that somebody else found, given as (index of the task, field, message)."""
         places = [place for place, _ in _tasks(text.parse(self.content))]
         found = []
         for index, field, message in faults:

@@ -1,4 +1,4 @@
-"""What is wrong with a document: where, what, and what would be right."""
+"""Faults of documents: the place, the problem and the remedy."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Fault:
 
     @property
     def text(self) -> str:
-        """What is wrong and what would be right."""
+        """The problem and the remedy."""
         return f"{self.message}; {self.remedy}" if self.remedy else self.message
 
 

@@ -154,13 +154,13 @@ def _has(value: Any, part: int | str) -> bool:
 
 
 def _only_bad_items(details: ErrorDetails) -> bool:
-    """Whether a list counts as short only because its items, told on their own, do not count."""
+    """Whether a list is too short only because its items have faults, which are reported by themselves."""
     given = details["input"]
     return details["type"] == "too_short" and len(given) >= details["ctx"]["min_length"]
 
 
 def _meant(document: Any, path: Path) -> str:
-    """Which kind of input the user means: one with a ``glob`` is a pattern."""
+    """The kind of input that the user means: one with a ``glob`` is a pattern."""
     here = document
     for part in path[: path.index("inputs") + 2]:
         here = here[part]

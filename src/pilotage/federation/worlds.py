@@ -1,4 +1,4 @@
-"""What must agree within a world before anything can be decided from it."""
+"""Checks of a world's consistency, before anything is decided from it."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import asdict

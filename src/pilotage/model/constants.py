@@ -106,7 +106,7 @@ class DirectorConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeoutConstants:
-    """How long jobs and pilots may stay in a state, in s (rules T).
+    """Limits on the time that jobs and pilots stay in a state, in s (rules T).
 
     Jobs of priority 800 and above are held to the ``_high`` limits where these are shorter, to those of
     activated and starting jobs only where a queue's last start is older than ``last_start``.
@@ -160,7 +160,7 @@ class TimeoutConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoutConstants:
-    """How scouts are judged, and estimates made of what they used."""
+    """Constants for judging scouts, and for estimates from what they used."""
 
     __pydantic_config__ = CLOSED
 
@@ -175,7 +175,7 @@ class ScoutConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConstants:
-    """How often the loops look, and how much one pass takes."""
+    """Constants of loops and pilots: periods, and the size of a pass."""
 
     __pydantic_config__ = CLOSED
 
@@ -191,7 +191,7 @@ class LoopConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaConstants:
-    """How much work that has not ended users and VOs may have; what passes it is refused when submitted."""
+    """Limits on the unfinished work of users and VOs; submissions beyond them are refused."""
 
     __pydantic_config__ = CLOSED
 

@@ -1,4 +1,4 @@
-"""What the store counts: records of each kind and state, by the values of some of their columns."""
+"""Counters of the store: records of each kind and state, by the values of some of their columns."""
 
 from .states import Kind
 

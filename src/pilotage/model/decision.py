@@ -113,7 +113,7 @@ Change = Move | Create | Touch | Forget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What became of a decision, aligned with its changes.
+    """Result of committing a decision, aligned with its changes.
 
     ``accepted`` holds the ids of each change's records that were moved or touched; ``created`` the ids of the
     records that came into being, in order, None where one was there already or did not fit.
@@ -126,7 +126,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordering:
-    """What put candidates in their order instead of their weight: the lowest key first."""
+    """Order of candidates by something else than their weight: the lowest key first."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -218,7 +218,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Why a group of like jobs of one task went where it went, or nowhere."""
+    """Reasons why a group of like jobs of one task was placed, or not."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -252,7 +252,7 @@ class DatedChoice(Choice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What one step decided from one world."""
+    """Changes that one step decided from one world, and the reasons."""
 
     __pydantic_config__ = DESCRIBED
 

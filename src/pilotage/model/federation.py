@@ -59,7 +59,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """Where files lie."""
+    """A storage system, below whose URL files lie."""
 
     __pydantic_config__ = CLOSED
 
@@ -81,7 +81,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputingElement:
-    """How pilots reach a queue."""
+    """The entrance to a batch system, through which pilots are submitted to a queue."""
 
     __pydantic_config__ = CLOSED
 

@@ -26,7 +26,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """What a bearer token stands for. A pilot's is bound to one pilot and reaches nothing else (P9)."""
+    """Rights of a bearer token. A pilot's is bound to one pilot and reaches nothing else (P9)."""
 
     __pydantic_config__ = DESCRIBED
 

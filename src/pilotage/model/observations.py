@@ -1,4 +1,4 @@
-"""What ports told of pilots and deliveries, for a world to carry to the policies that follow from it."""
+"""Observations of pilots and deliveries through ports, as records that a world carries to policies."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ from .types import DESCRIBED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotSubmission:
-    """What became of handing a pilot to its computing element: a reference, or an error."""
+    """Result of submitting a pilot to its computing element: a reference, or an error."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -22,7 +22,7 @@ class PilotSubmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotSighting:
-    """What a computing element says of a pilot."""
+    """State of a pilot as its computing element reports it."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -38,7 +38,7 @@ class PilotSighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySighting:
-    """What a mover says of one attempt of a transfer."""
+    """State of one attempt of a transfer as its mover reports it."""
 
     __pydantic_config__ = DESCRIBED
 

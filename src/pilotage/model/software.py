@@ -1,4 +1,4 @@
-"""What work asks of a queue's software and hardware, and how a task's architecture is written (B14)."""
+"""Requirements on software and hardware, and the syntax of a task's architecture (B14)."""
 
 import re
 from dataclasses import dataclass

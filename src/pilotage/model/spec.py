@@ -1,4 +1,4 @@
-"""What a user asks for: tasks, their inputs and their merge jobs."""
+"""Specifications that users submit: tasks, their inputs and their merge jobs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -71,7 +71,7 @@ class MergeSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What a user asks for."""
+    """A task as a user submits it."""
 
     __pydantic_config__ = CLOSED
 
@@ -215,7 +215,7 @@ class TaskSpec:
 
     @property
     def ram_units(self) -> int:
-        """How many times a job needs ``ram``: once for each core, unless it is given for all of them."""
+        """Factor on ``ram``: the cores, or 1 where it is given for all of them."""
         return 1 if self.ram_unit == "MB" else max(1, self.cores)
 
 

@@ -26,7 +26,7 @@ OUTCOMES: Mapping[Outcome, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """How long something may stay as it is, and what becomes of it then.
+    """A limit on the time in a state, or of silence, and the outcome beyond it.
 
     ``limit`` names a constant of ``TimeoutConstants``, in s, or ``max_pilot_waiting_hours``; ``high`` the
     constant for jobs of high priority, where it is shorter. ``clock`` tells what is measured: the time in the

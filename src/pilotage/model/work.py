@@ -1,4 +1,4 @@
-"""What is worked on: tasks, jobs, files, transfers and pilots, as they stand and as they come into being."""
+"""Tasks, jobs, files, transfers and pilots, as they stand and as they come into being."""
 
 import json
 from dataclasses import dataclass, replace
@@ -79,7 +79,7 @@ class NewTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a task's scouts needed, with a margin; none where no scout reported it.
+    """Needs of a task's jobs as its scouts showed them, with a margin; none where no scout reported it.
 
     Where there is none, what was asked for stands. Other jobs of the task do the work of scouts that
     failed, so these do not count as its failed jobs.
@@ -140,7 +140,7 @@ class Task:
     """Grows with each part of its jobs that is made: no part is made twice."""
 
     def expected(self, kind: JobKind) -> TaskSpec:
-        """What its jobs of a kind ask for, with measured estimates where there are any.
+        """The specification of its jobs of a kind, with measured estimates where there are any.
 
         A merge job runs another command, of which nothing was measured.
         """
@@ -149,7 +149,7 @@ class Task:
         return self.measured.replaced(self.spec)
 
     def limit(self, kind: JobKind, asked: float, most: float) -> float:
-        """Where a payload is ended that goes beyond, of memory or walltime; 0 is never.
+        """Limit of memory or walltime beyond which a payload is ended; 0 is none.
 
         What was asked for, else ``most``, what the queue gives; 0 is none of either. Of a task with scouts
         it is what the queue gives: a scout is to show what it needs, and what a few scouts needed is an
@@ -162,7 +162,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """What the jobs of one task queue have in common (P1)."""
+    """Requirements that the jobs of one task queue share (P1)."""
 
     __pydantic_config__ = DESCRIBED
 

@@ -72,7 +72,7 @@ class LinkCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReport:
-    """What was last seen of a queue."""
+    """Latest observations of a queue."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -114,7 +114,7 @@ class TaskQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchRequest:
-    """What a pilot has to offer."""
+    """Capacity that a pilot offers for jobs."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -154,7 +154,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a pilot says of one attempt."""
+    """A pilot's report on one attempt."""
 
     __pydantic_config__ = CLOSED
 
@@ -186,7 +186,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUsage:
-    """What the last attempt of a job used; 0 is not reported."""
+    """Resources that the last attempt of a job used; 0 is not reported."""
 
     __pydantic_config__ = DESCRIBED
 

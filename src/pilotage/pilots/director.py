@@ -28,7 +28,7 @@ WAITING = (PilotState.CREATED, PilotState.SUBMITTED)
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """How a task queue came to its pilots: the mean and draw of P3, the bound and waiting pilots of P4."""
+    """Derivation of a task queue's pilots: the mean and draw of P3, the bound and waiting pilots of P4."""
 
     queue: str
     requirements: str
@@ -146,7 +146,7 @@ def _shared(world: World, queue: Queue, asked: Sequence[Want], present: Sequence
 
 
 def _room(world: World, queue: Queue, here: Sequence[Pilot]) -> int:
-    """How many pilots a queue may be given now: up to ``max_pilots``, fewer where they fail there (P6)."""
+    """Room for new pilots at a queue: up to ``max_pilots``, fewer where they fail there (P6)."""
     live = sum(1 for pilot in here if pilot.state in LIVE_PILOTS)
     room = max(0, _element(queue).max_pilots - live)
     well = max((pilot.created for pilot in here if pilot.heartbeat is not None), default=-inf)
@@ -191,7 +191,7 @@ def _pilot(queue: Queue, want: Want, *, private: bool) -> NewPilot:
 
 
 def pilot_walltime(wanted: Requirements, queue: Queue) -> float:
-    """How long a pilot lives, in s: as its computing element says, enough for its own task queue at least."""
+    """Walltime of a pilot in s: its computing element's, or more where its own task queue needs it."""
     longest = queue.max_walltime or inf
     return min(max(_element(queue).pilot_walltime, walltime_needed(wanted, queue)), longest)
 

@@ -146,5 +146,5 @@ def _fitting(lines: Lines, request: MatchRequest, pilot: Pilot) -> NDArray[np.bo
 
 
 def _weight(levels: Sequence[Sequence[int]]) -> float:
-    """What a task queue is drawn in proportion to; 0 if no job is left."""
+    """Weight with which a task queue is drawn; 0 if no job is left."""
     return float(max(1, levels[0][0])) if levels else 0.0

@@ -1,4 +1,4 @@
-"""What pilots say of their jobs, and what follows from it."""
+"""Follow the reports of pilots on their jobs."""
 
 from collections.abc import Collection, Mapping
 
@@ -16,7 +16,7 @@ _DELIVERED = (JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING, JobStat
 
 
 def receive(world: World, holding: tuple[Attempt, ...]) -> Decision:
-    """What the reports of one pilot change; the call itself is its heartbeat.
+    """Apply the reports of one pilot; the call itself is its heartbeat.
 
     Reports of attempts that are not this pilot's move nothing: :func:`stops` names them. An attempt that the
     pilot neither holds nor reports got lost there: one that started fails, one that was only sent is brokered
@@ -70,7 +70,7 @@ def _is_held(job: Job, pilot: Pilot) -> bool:
 
 
 class _Told:
-    """What one pilot has told so far: the moves that follow, and the state each of its jobs is in by now."""
+    """Reports of one pilot so far: the moves that follow, and the state of each of its jobs after them."""
 
     def __init__(self, world: World, pilot: Pilot) -> None:
         self.moves = JobMoves()
@@ -101,7 +101,7 @@ class _Told:
                 self._done(job, report)
 
     def forgotten(self) -> tuple[Forget, ...]:
-        """What is not where it was recorded: the next attempt, and others' jobs, take it from elsewhere."""
+        """Forget replicas that are not where they were recorded: further attempts take them from elsewhere."""
         if not self._lost:
             return ()
         replicas = (Replica(file=file, storage=storage) for file, storage in sorted(self._lost))

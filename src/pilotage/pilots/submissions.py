@@ -1,4 +1,4 @@
-"""What computing elements told of pilots: those they took or refused, and those that ended there (P10)."""
+"""Follow what computing elements report: pilots that they took or refused, or that ended there (P10)."""
 
 from collections import defaultdict
 

@@ -1,4 +1,4 @@
-"""What a pilot and a task queue have to do with each other (P1, P7, P13)."""
+"""Rules that director and matcher share: which pilots may run which jobs (P1, P7, P13)."""
 
 from collections.abc import Sequence
 from math import inf

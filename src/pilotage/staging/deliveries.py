@@ -1,4 +1,4 @@
-"""What movers told of deliveries under way: those that arrived, failed, or still move."""
+"""Follow what movers report of deliveries: arrived, failed, or still moving."""
 
 from collections import defaultdict
 from collections.abc import Iterable

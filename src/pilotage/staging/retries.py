@@ -1,4 +1,4 @@
-"""What the end of a delivery means for its transfer. Every move is fenced by the attempt that ended."""
+"""Finish, retry or fail transfers whose delivery ended. Every move is fenced by the attempt that ended."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -17,11 +17,6 @@ def after_deliveries(transfers: Iterable[Transfer], now: float) -> tuple[Move, .
     """DELIVERING->FINISHING: the bytes are there, size and checksum right. ``now`` in s since 1970."""
     changes: dict[str, Value] = {"ended": now, "error": "", "heartbeat": None}
     return move(transfers, TransferState.FINISHING, "delivered", changes=changes)
-
-
-def after_delivery(transfer: Transfer, now: float) -> Move:
-    """The same for one."""
-    return after_deliveries([transfer], now)[0]
 
 
 def after_failure(

@@ -1,4 +1,4 @@
-"""What became of transfers, told to the jobs that wait for them."""
+"""Move on jobs whose transfers have ended, and request uploads."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -71,7 +71,7 @@ class _Facts:
         return sorted((job for job in self.world.jobs if job.state is state), key=lambda job: job.id)
 
     def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> str:
-        """Why the job cannot get one of these files to the destination, or empty.
+        """The reason why one of these files cannot be brought to the destination, or empty.
 
         A transfer that failed before the job came into its state is not what the job waits for.
         """
@@ -125,7 +125,7 @@ def _stage_in(facts: _Facts, moves: JobMoves) -> None:
 
 
 def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
-    """As the next attempt, though it has not started: what can be brought nowhere must end some time."""
+    """Broker a job again as its next attempt, though it has not started: attempts bound how often."""
     most = facts.tasks[job.task].spec.max_attempts
     moves.retake(job, job.state, most, "inputs cannot be brought", {"error": error})
 

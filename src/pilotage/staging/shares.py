@@ -164,7 +164,7 @@ def in_order(transfers: Iterable[Transfer], time: float, constants: StagingConst
 
 
 def _give(lines: Sequence[_Line], entitled: Mapping[str, int], free: int) -> dict[str, int]:
-    """How many of the free slots each share takes now (D4).
+    """Free slots that each share takes now (D4).
 
     Shares that hold more than they are entitled to keep it until it finishes, so the free slots may not
     do for all others: the one furthest behind its priority takes first, among equals by lot. A share is

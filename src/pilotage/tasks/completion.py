@@ -14,7 +14,7 @@ _CAUSES = {JobState.FINISHED: "its task is complete", JobState.CLOSED: "its task
 
 
 def complete(world: World) -> Decision:
-    """What becomes of every running or merging task of which no job is at work any more.
+    """Merge, finish or fail every running or merging task without a job at work.
 
     A job counts as failed only for good: one with an attempt left is brokered again in the commit that
     failed it. A task of which no job is counted stays as it is.
@@ -72,7 +72,7 @@ def _is_over(task: Task, counts: Counter[JobState]) -> bool:
 
 
 def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Sequence[File]) -> str:
-    """Why the task fails, with one job's error for example; empty if it does not."""
+    """The reason why the task fails, with one job's error for example; empty if it does not."""
     bad = [f"{counts[state]} {state}" for state in _ENDED_BADLY if counts[state]]
     if bad:
         failed = (job for job in jobs if job.state == JobState.FAILED)

@@ -9,7 +9,7 @@ from pilotage.model.spec import LiveWork, TaskSpec
 
 @dataclass(slots=True)
 class Quota:
-    """What an owner, and its VO, have and may have; :meth:`take` counts the tasks of one submission."""
+    """Unfinished work of an owner and its VO, and its limits; :meth:`take` counts one submission's tasks."""
 
     constants: QuotaConstants
     owner: Identity
@@ -24,8 +24,8 @@ class Quota:
         faults = [
             (
                 name,
-                f"{whose} would have {have} {what} that have not ended, above the quota of {most}; wait until "
-                f"some end, cancel some, or ask an operator for more",
+                f"{whose} would have {have} {what} that have not ended, above the quota of {most}; "
+                "wait until some end, cancel some, or ask an operator for more",
             )
             for whose, live, part in ((of_user, user, "user"), (of_vo, vo, "vo"))
             for name, what, have in (

@@ -20,7 +20,7 @@ _MEGABYTE = 1e6
 
 
 def conclude(world: World) -> Decision:
-    """What becomes of every task of which no scout is at work any more.
+    """Measure or fail every scouting task without a scout at work.
 
     Where enough of them ended well, the task is split further: its other jobs get requirements from what was
     measured, and the inputs of scouts that failed are given to new jobs. Else it fails, with the reason.
@@ -46,7 +46,7 @@ def conclude(world: World) -> Decision:
 
 
 def _error(scouts: Sequence[Job], constants: ScoutConstants) -> str:
-    """Why the task fails, with one scout's error for example; empty if it goes on."""
+    """The reason why the task fails, with one scout's error for example; empty if it goes on."""
     finished = sum(job.state in _WELL for job in scouts)
     needed = max(1, ceil(constants.success * len(scouts)))
     if finished >= needed:
@@ -99,7 +99,7 @@ def _measured(task: Task, scouts: Sequence[Job], evidence: "Evidence") -> Move:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of scouts: what they used, the bytes of their outputs, and the core power of queues."""
+    """Measurements of scouts: what they used, the bytes of their outputs, and the core power of queues."""
 
     usages: Mapping[int, JobUsage]
     outputs: Mapping[int, int]

@@ -119,7 +119,7 @@ def _cannot(task: Task, fault: str) -> Move:
 
 
 def _fault(task: Task) -> str:
-    """Why a task cannot be split; empty if it can."""
+    """The reason why a task cannot be split; empty if it can."""
     unresolved = [file.glob for file in task.spec.inputs if not isinstance(file, InputFile)]
     if unresolved:
         return f"input pattern {unresolved[0]!r} was not resolved to files when the task was submitted"
@@ -134,7 +134,7 @@ def _fault(task: Task) -> str:
 
 
 def _scouts(spec: TaskSpec) -> int:
-    """How many scouts it has: an empty payload shows nothing, and few jobs are not worth the wait."""
+    """Number of scouts: an empty payload shows nothing, and few jobs are not worth the wait."""
     return spec.scouts if spec.command and spec.planned_jobs > 2 * spec.scouts else 0
 
 

@@ -1,1 +1,1 @@
-"""What has waited too long, or has gone silent, moves on."""
+"""Time-outs: move on what has waited too long or has gone silent."""

@@ -87,7 +87,7 @@ class _Watchdog:
         ]
 
     def _over(self, job: Job) -> tuple[Outcome, str]:
-        """What becomes of a job, and why; "none" while it may stay."""
+        """The outcome for a job, and why; "none" while it may stay."""
         if job.state == JobState.PENDING and job.wake_at is not None:
             cause = "its time to wait is over (B37)"
             return ("rebroker", cause) if self._world.time >= job.wake_at else ("none", "")

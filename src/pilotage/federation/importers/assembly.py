@@ -65,7 +65,7 @@ class Draft:
         return Imported(federation=house, entries=len(self.entries), notes=notes)
 
     def _settled(self, name: str) -> Federation | None:
-        """What remains once every record that contradicts the others is refused, with all of its entry."""
+        """Refuse every record that contradicts the others, with its whole entry; return what remains."""
         while self.queues:
             house = Federation(
                 name=name,

@@ -197,14 +197,14 @@ class Record:
             entry.note("dropped", name, "", "is given again: the first counts", line(name))
 
     def get(self, *names: str) -> Any:
-        """What the first of these fields says that says anything; None where none does."""
+        """The value of the first of these fields that is not empty; None where all are."""
         name = self.name_of(*names)
         self._read.add(name)
         value = self._fields.get(name)
         return None if _empty(value) else value
 
     def peek(self, name: str) -> Any:
-        """What a field says, which does not count as having read it."""
+        """The value of a field, without counting it as read."""
         return self._fields.get(name)
 
     def all(self) -> Mapped:

@@ -30,7 +30,7 @@ _WHY: Mapping[str, str] = {
 
 
 class ResourceType(NamedTuple):
-    """What a pseudo-queue of a unified queue takes: cores, and memory in MB per core; None is no bound."""
+    """Cores, and memory in MB per core, of a unified queue's pseudo-queue; None is no bound."""
 
     name: str
     min_cores: int
@@ -52,7 +52,7 @@ RESOURCE_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What queues are read against: storages by name, software by queue, and the names of unified queues."""
+    """Context of queues: storages by name, software by queue, and the names of unified queues."""
 
     storages: Mapping[str, str]
     software: Mapping[str, Record]
@@ -258,7 +258,7 @@ def _connectivity(queue: Record) -> str:
 
 
 def _software(name: str, queue: Record, around: Around) -> dict[str, Any]:
-    """What the queue publishes, in its own record or in the documents of software (B14)."""
+    """Software that a queue publishes, in its own record or in the documents of software (B14)."""
     published = around.software.get(name)
     stated = queue.peek("releases") is not None
     releases = queue.texts("releases")
@@ -319,7 +319,7 @@ def _storage(queue: Record, around: Around) -> str:
 
 
 def _element(queue: Record, walltime: float) -> dict[str, Any] | None:
-    """How pilots get there: the first kind of its entrances, with all entrances of that kind."""
+    """The computing element: the first kind among its entrances, with all entrances of that kind."""
     said = queue.get("queues")
     entrances = [item for item in said if isinstance(item, dict)] if isinstance(said, list) else []
     usable = [

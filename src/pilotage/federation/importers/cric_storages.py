@@ -117,7 +117,7 @@ def _free(endpoint: Record, usage: Record | None) -> float | None:
 
 
 def _own_blacklist(endpoint: Record) -> Iterator[str]:
-    """What the endpoint's own document says of it: true or a list of activities, or true by direction."""
+    """Status in the endpoint's own document: true or a list of activities, or true by direction."""
     said = endpoint.get("blacklisted", "blacklisting")
     if isinstance(said, list | dict):
         yield from _activities(said, endpoint, endpoint.name_of("blacklisted", "blacklisting"))
@@ -161,7 +161,7 @@ def _is_off(value: Any) -> bool:
 
 
 def _url(endpoint: Record, name: str) -> str:
-    """Where the files lie: the best of the protocols for the mover, else of the service and its path."""
+    """URL of the files, from the protocol that suits the mover best, else from the service and its path."""
     found = []
     for field in ("url", "arprotocols", "rprotocols", "aprotocols", "protocols"):
         said = endpoint.get(field)

@@ -77,7 +77,7 @@ class Fields:
         self._entry.note(action, path, leaf.value if leaf else "", text, leaf.line if leaf else None)
 
     def line(self, path: str) -> int | None:
-        """Where the value at a path stands."""
+        """Line of the value at a path."""
         return self._leaves[path].line if path in self._leaves else None
 
     def drop_the_rest(self) -> None:
@@ -122,7 +122,7 @@ def read(sources: Sequence[Source], name: str) -> Imported:
 
 
 def _besides(root: xml.Element, file: str) -> Entry:
-    """What a configuration says besides its entries, and of their attributes besides the values."""
+    """Note what a configuration holds besides its entries, and attributes besides their values."""
     entry = Entry(file, root.line, "")
     flags = {flag for at in root.walk() if at.tag == "attr" for flag in at.attributes} - {"name", "value"}
     if flags:

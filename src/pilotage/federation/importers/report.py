@@ -1,4 +1,4 @@
-"""What an import made of the documents it read: a federation, and notes of every field that changed."""
+"""Results of imports: a federation, and notes on every field that changed."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What became of one field of one entry. ``value`` stood there; ``line`` is None where unknown."""
+    """Note on one field of one entry. ``value`` stood there; ``line`` is None where unknown."""
 
     action: Action
     file: str
@@ -56,7 +56,7 @@ class Imported:
 
     @property
     def refusals(self) -> tuple[Note, ...]:
-        """Why entries are not in the federation."""
+        """Reasons for which entries were left out of the federation."""
         return tuple(note for note in self.notes if note.action == "refused")
 
     def summary(self) -> list[Summary]:
@@ -99,7 +99,7 @@ class Entry:
 
     @property
     def refused(self) -> bool:
-        """Whether the entry is not taken."""
+        """Whether the entry was refused."""
         return any(note.action == "refused" for note in self.notes)
 
     def refuse(self, refused: Refused, line: int | None = None) -> None:
