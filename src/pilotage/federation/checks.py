@@ -171,7 +171,7 @@ def _plugins(federation: Federation) -> Iterator[Fault]:
 
 
 def _options(name: str, options: Mapping[str, Any]) -> Iterator[Fault]:
-    """Make a plugin with its options and yield its complaints; an error may have the ``path`` to the option."""
+    """Make a plugin with its options and yield its faults; an error may have the ``path`` to the option."""
     for point in entry_points(group=_PLUGINS, name=name):
         try:
             point.load()(dict(options))

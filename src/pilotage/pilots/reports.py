@@ -101,7 +101,7 @@ class _Told:
                 self._done(job, report)
 
     def forgotten(self) -> tuple[Forget, ...]:
-        """Forget replicas that are not where they were recorded: further attempts take them from elsewhere."""
+        """Forget replicas that are not where they were recorded: further attempts use others."""
         if not self._lost:
             return ()
         replicas = (Replica(file=file, storage=storage) for file, storage in sorted(self._lost))
