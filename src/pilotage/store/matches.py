@@ -191,6 +191,7 @@ def _values(wanted: Wanted) -> dict[str, Any]:
 
 # SQLite: one writer at a time, so that a few statements do what one does above.
 
+_STANDING_SQLITE = _STANDING.format(queue="?")
 _ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNNING}'"
 _HEAD = f"""
 SELECT {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)},
@@ -211,18 +212,23 @@ _INPUT_COUNT = _PLACES["input_count"]
 
 
 def _give(connection: Connection, wanted: Wanted) -> tuple[bool, bool, list[tuple[Any, ...]]]:
-    run = connection.exec_driver_sql
-    seen = run(_STANDING.format(queue="?"), (wanted.queue,)).one()
-    alive = run(_ALIVE, (wanted.pilot,)).one_or_none()
+    # The driver's own connection: a dozen small statements take it half the time.
+    raw = connection.connection.driver_connection
+    if raw is None:
+        raise RuntimeError("the transaction has no connection")
+    run = raw.execute
+    seen = run(_STANDING_SQLITE, (wanted.queue,)).fetchone()
+    alive = run(_ALIVE, (wanted.pilot,)).fetchone()
     if alive is None or tuple(seen) != (wanted.number, wanted.version) or (alive[0] > 0) != wanted.used:
         return alive is not None, False, []
     found = [tuple(row) for head in wanted.heads for row in run(_HEAD, (wanted.queue, *head))]
     if found:
         ids = [row[_PLACES["id"]] for row in found]
-        run(_SEND, [(wanted.time, wanted.pilot, id_) for id_ in ids])
+        raw.executemany(_SEND, [(wanted.time, wanted.pilot, id_) for id_ in ids])
         actor = f"pilot:{wanted.pilot}"
         told = ("id", "task", "attempt")
-        run(_TELL, [(*(row[_PLACES[name]] for name in told), wanted.time, actor) for row in found])
+        events = [(*(row[_PLACES[name]] for name in told), wanted.time, actor) for row in found]
+        raw.executemany(_TELL, events)
         deltas = Deltas(connection)
         for row in found:
             keys = [row[_PLACES[name]] for name in KEY_COLUMNS["job"]]
