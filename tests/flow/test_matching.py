@@ -12,11 +12,12 @@ from pilotage.flow.errors import PilotGone
 from pilotage.flow.matching import Matching
 from pilotage.model.federation import ComputingElement
 from pilotage.model.states import JobState, PilotState
+from pilotage.model.work import File
 from pilotage.model.world import MatchRequest
 from pilotage.store import Store
 from pilotage.store.counters import job_deltas
 from pilotage.testing import NOW, requirements
-from pilotage.testing.stores import FEDERATION, move, moved, new_jobs, new_pilot, new_task, states
+from pilotage.testing.stores import FEDERATION, create, move, moved, new_jobs, new_pilot, new_task, states
 
 QUEUE = "CERN-q"
 J, P = JobState, PilotState
@@ -146,3 +147,15 @@ def test_a_federation_that_closes_the_queue_counts_at_once(store: Store) -> None
     queues = tuple(replace(queue, status="paused") for queue in federation.queues)
     store.save_federation(replace(federation, queues=queues), "tester")
     assert matching.match(asked(store, pilot), NOW, 1).jobs == ()
+
+
+def test_what_a_job_reads_comes_with_it(store: Store) -> None:
+    create(store, File(name="a", size=1, checksum=""), File(name="b", size=2, checksum=""))
+    matching, task, pilot = Matching(store), new_task(store), running(store)
+    reading = new_jobs(store, task, 1, requirements=requirements(), inputs=("b", "a"))
+    moved(store, move("job", reading, J.DEFINED, J.ACTIVATED, {"queue": QUEUE}))
+    plain = activated(store, task, 1, 1, 500)
+    given = matching.match(asked(store, pilot, 4), NOW, 1)
+    assert {job.id: job.inputs for job in given.jobs} == {reading[0]: ("b", "a"), plain[0]: ()}
+    assert [file.name for file in given.files] == ["a", "b"]
+    assert [one.id for one in given.tasks] == [task]

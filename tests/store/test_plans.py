@@ -12,7 +12,7 @@ from pilotage.model.identity import Credential
 from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TransferState
 from pilotage.model.work import File
-from pilotage.model.world import MatchRequest, Report
+from pilotage.model.world import Report
 from pilotage.store import Store
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (
@@ -28,9 +28,6 @@ from pilotage.testing.stores import (
     new_transfer,
 )
 
-REQUEST = MatchRequest(
-    pilot=1, queue="CERN-q", kind="generic", owner=ALICE, cores=1, memory=1, walltime=1, max_jobs=4
-)
 CLAIM = Claim(counter="jobs_by_queue", key=("CERN-q", None), states=(J.ACTIVATED,), limit=10)
 PASSES: dict[str, Callable[[Store], Any]] = {
     "split": lambda store: store.snapshots.for_split(NOW, 1, 10),
@@ -42,7 +39,7 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     ),
     "staging": lambda store: store.snapshots.for_staging(NOW, 1, 1),
     "director": lambda store: store.snapshots.for_director(NOW, 1),
-    "match": lambda store: store.snapshots.for_match(NOW, 1, (REQUEST,)),
+    "match": lambda store: store.matches.standing("CERN-q"),
     "reports": lambda store: store.snapshots.for_reports(
         NOW, 1, 1, (Report(job=1, attempt=1, state="running"),), ()
     ),

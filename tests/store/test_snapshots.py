@@ -305,23 +305,21 @@ def request(pilot: int, max_jobs: int, queue: str = "CERN-q") -> MatchRequest:
     )
 
 
-def test_match_sees_the_heads_of_the_task_queues_that_are_asked_for(house: Store) -> None:
-    files(house, "a")
+def test_what_stands_in_line_is_read_by_priority(house: Store) -> None:
     task = new_task(house)
     low = new_jobs(house, task, 2, priority=1, requirements="x")
-    high = new_jobs(house, task, 3, priority=5, requirements="x", inputs=("a",))
-    others = new_jobs(house, task, 1, requirements="y")
-    bring(house, [*low, *high, *others], J.ACTIVATED)
-    elsewhere = new_jobs(house, task, 2)
-    moved(house, move("job", elsewhere, J.DEFINED, J.ACTIVATED, {"queue": "PIC-q"}))
-    pilots = [new_pilot(house), new_pilot(house), new_pilot(house)]
-    requests = (request(pilots[0], 3), request(pilots[2], 1))
-    world = house.snapshots.for_match(NOW, 1, requests)
-    assert ids(world.jobs) == [*high, low[0], *others]
-    assert [queue.requirements for queue in world.task_queues] == ["x", "y"]
-    assert world.files == (File(name="a", size=1, checksum=""),)
-    assert ids(world.pilots) == [pilots[0], pilots[2]]
-    assert world.requests == requests
+    high = new_jobs(house, task, 1, priority=900, requirements="x")
+    other = new_jobs(house, task, 1, priority=5, requirements="y")
+    assert house.matches.standing("CERN-q").levels == ()
+    bring(house, [*low, *high, *other], J.ACTIVATED)
+    before = house.matches.standing("CERN-q")
+    assert sorted(before.levels) == [("x", 1, 2), ("x", 900, 1), ("y", 5, 1)]
+    moved(house, move("job", high, J.ACTIVATED, J.SENT, {"pilot": 1}))
+    after = house.matches.standing("CERN-q")
+    assert sorted(after.levels) == [("x", 1, 2), ("y", 5, 1)]
+    assert after.number == before.number
+    bring(house, new_jobs(house, task, 1, priority=7, requirements="y"), J.ACTIVATED)
+    assert house.matches.standing("CERN-q").number > after.number
 
 
 def test_reports_see_the_pilot_its_jobs_and_those_it_speaks_of(house: Store) -> None:

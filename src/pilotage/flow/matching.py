@@ -41,7 +41,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What a pilot was given, and the federation and queue as they were then."""
+    """Jobs that a pilot was given, and the federation and queue as they were then."""
 
     federation: Federation
     queue: Queue | None
@@ -190,7 +190,7 @@ def _missing(draws: Sequence[Draw], given: Given) -> list[Draw]:
 
 
 def _keeping_their_turn(lines: Lines, missing: Sequence[Draw], seed: int) -> list[Draw]:
-    """Of task queues that turned out to have a lower claim, those that come up all the same."""
+    """Draw task queues that turned out to have a lower claim anew, with the ratio of both claims."""
     if not missing:
         return []
     chances = np.random.default_rng([seed, len(missing)]).random(len(missing))
@@ -203,7 +203,7 @@ def _keeping_their_turn(lines: Lines, missing: Sequence[Draw], seed: int) -> lis
 
 
 def _left(request: MatchRequest, parts: Sequence[Given]) -> MatchRequest:
-    """What the pilot has left to offer."""
+    """The request less what these jobs take."""
     jobs = [job for part in parts for job in part.jobs]
     if not jobs:
         return request

@@ -109,7 +109,7 @@ def _quoted(text: str) -> str:
 
 
 class _Words(dict[type, Callable[[Any], str]]):
-    """How values of a type are written; a class derived from str, as states are, is written as text."""
+    """Writers of values by type; a class derived from str, as states are, is written as text."""
 
     def __missing__(self, type_: type) -> Callable[[Any], str]:
         return next(write for known, write in self.items() if issubclass(type_, known))

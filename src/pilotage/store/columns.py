@@ -1,4 +1,4 @@
-"""What the tables have in common: identifiers, owners, states, and conditions that partial indexes serve.
+"""Parts that the tables share: identifiers, owners, states, and conditions that partial indexes serve.
 
 Each table stands with the rows and views of its noun. Times are seconds since 1970 UTC, sizes bytes, memory
 MB, as in the model. The commit gives tasks, jobs, transfers, pilots and decisions their identifiers.
@@ -44,7 +44,7 @@ def owner_columns() -> list[Column[Any]]:
 
 
 def life_columns() -> list[Column[Any]]:
-    """What every record with states has; tasks and pilots stay at their first attempt."""
+    """The columns of every record with states; tasks and pilots stay at their first attempt."""
     return [
         Column("state", String, nullable=False),
         Column("attempt", Integer, nullable=False, server_default="1"),

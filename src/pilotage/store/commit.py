@@ -64,7 +64,7 @@ def check(decision: Decision) -> None:
 
 
 def is_light(decision: Decision) -> bool:
-    """Whether a decision only touches records and moves jobs on: then it need not be committed alone.
+    """Tell whether a decision only touches records and moves jobs on: then it need not be committed alone.
 
     It makes nothing, claims nothing, leaves what jobs are counted by, and activates none.
     """

@@ -1,4 +1,4 @@
-"""How many records are in which state, kept by the commit, so that no pass ever counts them.
+"""Numbers of records by state, kept by the commit, so that no pass ever counts them.
 
 On PostgreSQL commits that only move jobs on leave their differences in ``job_deltas``, a row each, so that
 they do not wait for each other at a counter. :data:`counts` reads both; the next commit that runs alone adds
@@ -169,7 +169,7 @@ class Deltas:
         self.add(kind, after, str(target), count)
 
     def room(self, claims: Sequence[Claim], wanted: int) -> int:
-        """How many of ``wanted`` records fit all claims."""
+        """The number of ``wanted`` records that fit all claims."""
         return max(0, min([wanted, *(claim.limit - self._taken(claim) for claim in claims)]))
 
     def _taken(self, claim: Claim) -> int:

@@ -119,7 +119,7 @@ class Database:
 
     @property
     def is_postgresql(self) -> bool:
-        """Whether writers may work side by side."""
+        """True where writers may work side by side."""
         return self.engine.dialect.name == "postgresql"
 
     def _begin(self, connection: Connection, alone: bool) -> str:
@@ -161,7 +161,7 @@ def _tell(attempt: tenacity.RetryCallState) -> None:
 
 
 def passes(error: BaseException) -> bool:
-    """Whether the same transaction may succeed if it is tried again."""
+    """Tell whether the same transaction may succeed if it is tried again."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.OperationalError):
         return cause.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -174,7 +174,7 @@ def passes(error: BaseException) -> bool:
 
 
 def _is_unreachable(error: BaseException | None) -> bool:
-    """Whether the server is unreachable, starting or stopping; a wrong password would stay wrong."""
+    """Tell whether the server is unreachable, starting or stopping; a wrong password would stay wrong."""
     refused = "FATAL" in str(error) and "the database system is" not in str(error)
     return isinstance(error, psycopg.OperationalError) and not refused
 

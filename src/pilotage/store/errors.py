@@ -1,4 +1,4 @@
-"""What the store refuses; the message says what was wrong, where, and what would be right."""
+"""Refusals of the store; the message says what was wrong, where, and what would be right."""
 
 from pilotage.model.states import TRANSITIONS, Kind, State
 

@@ -72,7 +72,7 @@ class Events:
 
 
 def shown(row: Any) -> EventView:
-    """What people see of a row of :data:`events`."""
+    """Make the view of a row of :data:`events`."""
     states = STATES[row.kind]
     return EventView(
         time=row.time,

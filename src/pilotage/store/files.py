@@ -33,7 +33,7 @@ Index("files_by_job", _f.job, **partial(_f.job.is_not(None)))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaView:
-    """Where a copy lies."""
+    """A copy, and the URL where it lies."""
 
     storage: str
     url: str

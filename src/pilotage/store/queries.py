@@ -1,4 +1,4 @@
-"""What people ask: lists and single records, read as of one moment, newest first unless said otherwise.
+"""Answers for people: lists and single records, read as of one moment, newest first unless said otherwise.
 
 Times in s since 1970 UTC, memory in MB, files in bytes. A record that is not there is None; lists are at
 most ``limit`` long.
@@ -159,12 +159,12 @@ class Queries:
         )
 
     def task_choices(self, task: int, limit: int = 100) -> list[DatedChoice]:
-        """Why a task's jobs went where they went, or nowhere."""
+        """Read why a task's jobs went where they went, or nowhere."""
         query = select(_d.time, _d.document).where(_d.task == task).order_by(_d.id.desc()).limit(limit)
         return self._choices(query)
 
     def job_choices(self, job: int, limit: int = 100) -> list[DatedChoice]:
-        """Why a job went where it went, or nowhere, each time it was brokered."""
+        """Read why a job went where it went, or nowhere, each time it was brokered."""
         chosen = select(_e.decision).where(_e.kind == "job", _e.record == job, _e.decision.is_not(None))
         query = select(_d.time, _d.document).where(_d.id.in_(chosen)).order_by(_d.id.desc()).limit(limit)
         return self._choices(query)

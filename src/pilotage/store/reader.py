@@ -136,7 +136,7 @@ class Reader:
         return self.jobs(select(*JOB_COLUMNS).where(*conditions).order_by(_j.id), **values)
 
     def usages(self, found: Iterable[Job]) -> tuple[JobUsage, ...]:
-        """What the last attempts of jobs used."""
+        """Read what the last attempts of jobs used."""
         ids = [job.id for job in found]
         if not ids:
             return ()
@@ -188,7 +188,7 @@ class Reader:
         )
 
     def replicas_of(self, found: Iterable[File]) -> tuple[Replica, ...]:
-        """Where files lie."""
+        """Read where files lie."""
         names = sorted({file.name for file in found})
         if not names:
             return ()

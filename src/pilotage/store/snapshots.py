@@ -85,16 +85,6 @@ _TO_SPLIT = (
 _BROKERED = (JobState.DEFINED, JobState.PENDING, JobState.ACTIVATED)
 _TASKS_TO_BROKER = {state: _tasks_with_jobs(state) for state in _BROKERED}
 _TO_BROKER = {state: _oldest_of_each(state) for state in _TASKS_TO_BROKER}
-_TO_MATCH = (
-    select(*JOB_COLUMNS)
-    .where(
-        _j.queue == bindparam("queue"),
-        _j.requirements == bindparam("requirements"),
-        is_state(jobs, JobState.ACTIVATED),
-    )
-    .order_by(_j.priority.desc(), _j.id)
-    .limit(_LIMIT)
-)
 _AT_WORK = [str(state) for state in LIVE_JOBS if state != JobState.MERGING]
 _WORKING = (
     select(_c.first)
@@ -180,7 +170,7 @@ class Snapshots:
         return self._world(time, seed, read)
 
     def for_explain(self, time: float, seed: int, task: int, limit: int, job: int | None = None) -> World:
-        """What brokering a task's jobs again would read: as if they were DEFINED, and not in the counts.
+        """Read what brokering a task's jobs again would: as if they were DEFINED, and not in the counts.
 
         These are one ``job``, or up to ``limit``: those that wait first, ended ones where all have ended.
         """
@@ -201,7 +191,7 @@ class Snapshots:
         return self._world(time, seed, lambda reader, world: staging.read(reader, world, limit))
 
     def for_director(self, time: float, seed: int) -> World:
-        """What waits for pilots, and the pilots: live ones, and those that ended in the last hour."""
+        """Read what waits for pilots, and the pilots: live ones, and those that ended in the last hour."""
 
         def read(reader: Reader, _: World) -> dict[str, Any]:
             ended = [state for state in PilotState if state not in LIVE_PILOTS]
@@ -210,36 +200,6 @@ class Snapshots:
                 "task_queues": reader.task_queues(),
                 "pilots": _by_id(reader.live_pilots(), lately),
                 "job_counts": reader.job_counts(),
-            }
-
-        return self._world(time, seed, read)
-
-    def for_match(self, time: float, seed: int, requests: Sequence[MatchRequest]) -> World:
-        """The heads of the task queues of the queues that are asked for, as long as the requests need."""
-
-        def read(reader: Reader, _: World) -> dict[str, Any]:
-            wanted: dict[str, int] = {}
-            for request in requests:
-                wanted[request.queue] = wanted.get(request.queue, 0) + request.max_jobs
-            lines = reader.task_queues(wanted)
-            heads = [
-                reader.rows(
-                    _TO_MATCH,
-                    queue=line.queue,
-                    requirements=line.requirements,
-                    limit=min(line.jobs, wanted[line.queue]),
-                )
-                for line in lines
-            ]
-            found = reader.with_inputs(chain.from_iterable(heads))
-            asking = [request.pilot for request in requests]
-            return {
-                "task_queues": lines,
-                "jobs": found,
-                "tasks": reader.tasks_of(found),
-                "files": reader.inputs_of(found),
-                "pilots": reader.pilots(among(pilots.c.id, "ids"), ids=asking),
-                "requests": tuple(requests),
             }
 
         return self._world(time, seed, read)
@@ -393,7 +353,7 @@ def _by_id(*groups: Any) -> tuple[Any, ...]:
 
 
 def _requests(world: World, live: Sequence[Pilot]) -> tuple[MatchRequest, ...]:
-    """What every running pilot would ask for if all its slots were free."""
+    """Requests of all running pilots, as if all their slots were free."""
     slots = {
         queue.name: queue.computing_element.pilot_slots
         for queue in world.federation.queues

@@ -145,7 +145,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
 
 
 def _queued(reader: Reader, world: World, limit: int) -> list[Transfer]:
-    """Of each share, downloads and uploads apart, as many as could start now: those that go first (D3, D7).
+    """Read as many of each share and direction as could start now: those that go first (D3, D7).
 
     Every share that is active is entitled to a slot, and so a share to no more than the others leave.
     """
@@ -170,7 +170,7 @@ def _first(reader: Reader, world: World, places: Sequence[tuple[str, str]], each
 
 
 def _aged(reader: Reader, world: World, more: Sequence[tuple[str, str, int]], each: int) -> list[Transfer]:
-    """Of shares of which not all were read, the first among those that gain by their age (D7)."""
+    """Read the first that gain by their age (D7), of shares that have more than was read."""
     constants = world.federation.staging
     before = world.time - constants.ageing_timeout
     if not more:

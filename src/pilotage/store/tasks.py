@@ -126,7 +126,7 @@ def task(row: Sequence[Any], spec: TaskSpec) -> Task:
 
 
 def measurement(text: str | None) -> Measured | None:
-    """What a task's scouts needed, from its column; None while they were not measured."""
+    """Read what a task's scouts needed from its column; None while they were not measured."""
     return None if text is None else from_json(Measured, text)
 
 
