@@ -57,6 +57,7 @@ def run(
     The API answers at the ``listener``; without one there is none.
     """
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _keep_private(settings.store)
     store = Store.open(settings.store)
     try:
         if federation is not None and federation != _known(store):
@@ -137,6 +138,16 @@ def _known(store: Store) -> Federation | None:
         return store.federation()
     except NoFederation:
         return None
+
+
+def _keep_private(store: str) -> None:
+    """Let nobody else read a store that is a file; SQLite gives the files beside it the same mode."""
+    kind, _, path = store.partition(":///")
+    if kind.startswith("sqlite") and path:
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+        file.chmod(0o600)
 
 
 def _first_token(store: Store, path: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_signal_ends_a_server_whose_requests_and_steps_hang(
         token = tmp_path / "token"
         until = time.monotonic() + 60
         while not token.exists():
-            assert process.poll() is None, "the server did not start"
+            assert process.poll() is None, "the server ended"
             assert time.monotonic() < until, "the server did not start"
             time.sleep(0.05)
         with socket.create_connection(("127.0.0.1", port)) as connection:

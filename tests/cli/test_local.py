@@ -398,3 +398,18 @@ def test_a_broken_store_is_told_in_a_sentence(pilotage: Pilotage) -> None:
 
 def test_written_yaml_is_read_back(federation_file: Path) -> None:
     assert text.parse(federation_file.read_text()) == to_document(FEDERATION)
+
+
+def test_a_federation_stands_for_an_empty_world_of_it(pilotage: Pilotage, tmp_path: Path) -> None:
+    house = tmp_path / "federation.yaml"
+    house.write_text(write(FEDERATION))
+    asked = tmp_path / "task.yaml"
+    asked.write_text('name: work\ncommand: ["true"]\njobs: 3\n')
+    result = pilotage("plan", "broker", "--world", house)
+    assert (result.exit_code, "is a federation" in result.stderr) == (0, True)
+    planned = pilotage("plan", "broker", "--world", house, "--task", asked, "--json")
+    (task,) = json.loads(planned.stdout)["tasks"]
+    assert task["jobs"] == 3
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(write(FEDERATION).replace("sites:", "sites: 3\nother:"))
+    assert pilotage("plan", "broker", "--world", bad).exit_code == 2

@@ -19,3 +19,9 @@ def test_the_plugins_of_the_guide_keep_the_contract() -> None:
         plugin = names[name]({})
         assert violations(plugin, state) == []
         assert plugin.decide(state).choices[0].candidates.queues == ("B", "A")
+
+
+def test_the_builders_of_the_guide_build_what_it_says() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (GUIDES / "plugin.md").read_text(), re.DOTALL)
+    (block,) = [block for block in blocks if "pilotage.testing" in block and "house =" in block]
+    exec(block, {})

@@ -13,6 +13,7 @@ from pilotage.store import NoFederation
 from . import federation, jobs, pilot_agent, pilots, plan, queues, tasks, tokens, transfers
 from .access import Tokens
 from .answers import answer, misread
+from .descriptions import describe
 from .guard import Guard
 
 PREFIX = "/api/v1"
@@ -46,6 +47,8 @@ def create_app(runtime: Runtime) -> FastAPI:
     for room in ROUTERS:
         api.include_router(room.router)
     app.include_router(api)
+    generated = app.openapi
+    app.openapi = lambda: describe(generated())  # type: ignore[method-assign]
     return app
 
 

@@ -1,16 +1,19 @@
 """Decide without touching anything: from a saved world, or for tasks before they are submitted."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .errors import BadInput
 from .output import Json, echo, show_json, show_lines, width
+
+if TYPE_CHECKING:
+    from pilotage.model.world import World
 
 app = typer.Typer()
 
@@ -76,12 +79,10 @@ def plan(
 
 def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
     from pilotage.explain import plans
-    from pilotage.federation.documents import read
     from pilotage.flow import planning
     from pilotage.model.documents import canonical_json
-    from pilotage.model.world import World
 
-    saved = read(World, world)
+    saved = _world(world)
     with _told(step, world, debug):
         decision = planning.plan(step, saved)
     if json_output:
@@ -89,6 +90,24 @@ def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
     else:
         idle = [] if decision.changes else planning.idle_reasons(step, saved)
         show_lines(plans.of_decision(decision, saved, idle, width()))
+
+
+def _world(path: Path) -> "World":
+    """Read a saved world; a federation stands for a world in which nothing is submitted yet."""
+    import time
+
+    from pilotage.federation import text
+    from pilotage.federation.documents import Source, read
+    from pilotage.model.federation import Federation
+    from pilotage.model.world import World
+
+    source = Source.of(path)
+    with suppress(ValueError):
+        document = text.parse(source.content)
+        if isinstance(document, dict) and "sites" in document and "federation" not in document:
+            echo(f"{path} is a federation: planned on an empty world of it", err=True)
+            return World(time=time.time(), seed=0, federation=read(Federation, source))
+    return read(World, source)
 
 
 @contextmanager
@@ -139,13 +158,11 @@ def _asked_of_server(specs: Any) -> Any:
 def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
     """The same from a saved world, where tasks may be of any VO."""
     from pilotage.explain.plans import PlannedTask
-    from pilotage.federation.documents import read
     from pilotage.flow.calls import preview, submit
     from pilotage.model.documents import to_document
-    from pilotage.model.world import World
     from pilotage.movers.loader import InstalledMovers
 
-    world = read(World, path)
+    world = _world(path)
     movers = InstalledMovers(lambda: None)
     submitted, accepted = submit.examined_offline(
         enumerate(specs),

@@ -1,0 +1,22 @@
+"""The server's home and store are its user's alone."""
+
+import stat
+from pathlib import Path
+
+from pilotage import server
+from pilotage.store import Store
+
+
+def test_a_store_that_is_a_file_is_readable_by_its_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "home" / "store.db"
+    url = f"sqlite:///{path}"
+    server._keep_private(url)
+    store = Store.open(url)
+    try:
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    finally:
+        store.close()
+    assert set(modes.values()) == {0o600}, modes
+    path.chmod(0o644)
+    server._keep_private(url)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
