@@ -33,6 +33,7 @@ FIELDS: Mapping[str, str] = {
     "created": f"when it was created, in {_WHEN}",
     "decided_by": "the rule that put the first candidate before the next; null: none did",
     "detail": "what is wrong, and what would be right",
+    "disk_io": "reads and writes of the last attempt, in kB/s per core; null: not measured",
     "ended": f"when the last attempt ended, in {_WHEN}; null: it has not",
     "environment": "variables of the payload, by name",
     "error": "what failed last; empty: nothing",
