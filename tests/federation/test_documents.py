@@ -349,3 +349,16 @@ def test_what_is_not_built_yet_is_refused_by_name(kind: type, text: str, place: 
     with pytest.raises(BadFile) as refused:
         read_tasks(file) if kind is TaskSpec else read(kind, file)
     assert place in str(refused.value)
+
+
+def test_values_and_references_are_checked_in_one_round(tmp_path: Path) -> None:
+    file = tmp_path / "federation.yaml"
+    text = GOOD.replace("max_memory: 4000", "max_memory: much").replace("site: lund\n", "site: lnud\n")
+    file.write_text(text.replace("closeness: 1", "closness: 1"))
+    with pytest.raises(BadFile) as refused:
+        read(Federation, file)
+    told = str(refused.value)
+    assert "queues[0].max_memory: 'much'" in told
+    assert "links[0].closness: there is no such field" in told
+    assert "queues[1].site: there is no site 'lnud'; did you mean lund?" in told
+    assert len(told.splitlines()) == 3

@@ -3,7 +3,7 @@
 import json
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path as FilePath
@@ -35,18 +35,59 @@ def checked(kind: type[T], document: object) -> T:
     try:
         value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
     except ValidationError as error:
-        raise BadDocument(islice(messages.faults(kind, error, document), MOST_FAULTS)) from error
+        found = list(islice(messages.faults(kind, error, document), MOST_FAULTS))
+        raise BadDocument([*found, *_beside(kind, document, found)][:MOST_FAULTS]) from error
     except (ValueError, RecursionError) as error:
         fault = Fault((), "holds a number that is not finite, or is nested too deeply", "leave it out")
         raise BadDocument([fault]) from error
-    faults: list[Fault] = []
-    if isinstance(value, Federation):
-        faults = checks.federation_faults(value)
-    elif isinstance(value, World):
-        faults = worlds.check_world(value)
-    if faults:
+    if faults := _contradictions(value):
         raise BadDocument(faults)
     return value
+
+
+def _contradictions(value: object) -> list[Fault]:
+    """Faults of references and limits, which no single field shows."""
+    if isinstance(value, Federation):
+        return checks.federation_faults(value)
+    return worlds.check_world(value) if isinstance(value, World) else []
+
+
+def _beside(kind: type[Any], document: object, found: Sequence[Fault]) -> list[Fault]:
+    """What else is wrong, as far as it shows without the fields that have faults: all in one round.
+
+    Nothing where the rest is no record, for want of fields that it must have.
+    """
+    if kind not in (Federation, World):
+        return []
+    try:
+        rest = json.loads(json.dumps(document, allow_nan=False))
+        for fault in found:
+            _leave_out(rest, fault.path)
+        value = from_json(kind, json.dumps(rest), strict=True)
+    except (ValueError, RecursionError):
+        return []
+    left_out = [fault.path for fault in found]
+    return [
+        fault
+        for fault in _contradictions(value)
+        if not any(
+            fault.path[: len(path)] == path or path[: len(fault.path)] == fault.path for path in left_out
+        )
+    ]
+
+
+def _leave_out(document: Any, path: Path) -> None:
+    """Remove a field of a record."""
+    for part in path[:-1]:
+        document = document[part] if _has(document, part) else None
+    if path and isinstance(document, dict):
+        document.pop(path[-1], None)
+
+
+def _has(value: Any, part: int | str) -> bool:
+    if isinstance(value, list):
+        return isinstance(part, int) and part < len(value)
+    return isinstance(value, dict) and part in value
 
 
 @dataclass(frozen=True, slots=True)
