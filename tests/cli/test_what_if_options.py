@@ -163,7 +163,8 @@ def test_tasks_that_would_be_refused_are_told_with_their_lines(
     where = ("--world", world_file) if local else ()
     result = pilotage("plan", "broker", "--task", task_file, *where)
     assert result.exit_code == 2
-    assert result.stdout.startswith("good: 1 job placed")
+    assert result.stdout.startswith("good: 1 job: ")
+    assert "good: 1 job placed" in result.stdout
     assert result.stderr == f"{task_file}:4: tasks[1].nucleus: {fault['message']}\n"
 
 

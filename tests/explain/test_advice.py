@@ -115,10 +115,10 @@ def action(limits: dict[str, Any], **spec: Any) -> tuple[str, str]:
 def test_advice_on_memory_is_in_the_users_own_unit_and_shows_the_users_own_number() -> None:
     limits = {"max_memory": 4000, "cores": 8}
     advice, told = action(limits, cores=4, ram=2000)
-    assert advice == "ask for ram: 1111"
+    assert advice == "ask for ram: 1000"
     assert "8000 MB asked, 7200 counted, best 4000" in told
-    assert action(limits, cores=4, ram=8000, ram_unit="MB")[0] == "ask for ram: 4444"
-    assert action({"max_memory": 900}, ram=2000)[0] == "ask for ram: 1000"
+    assert action(limits, cores=4, ram=8000, ram_unit="MB")[0] == "ask for ram: 4000"
+    assert action({"max_memory": 900}, ram=2000)[0] == "ask for ram: 900", "the site would end it beyond"
 
 
 @pytest.mark.parametrize(

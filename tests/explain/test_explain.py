@@ -6,13 +6,13 @@ from dataclasses import fields, replace
 import pytest
 
 from pilotage.explain.analysis import Explanation, alike, explain
-from pilotage.explain.rendering import lines, of_choices
+from pilotage.explain.rendering import lines, of_choices, of_planned
 from pilotage.explain.words import shortened
 from pilotage.model.decision import Asked, Candidates, Choice, DatedChoice, Refusal
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.work import JobKind
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
-from pilotage.testing.choices import only_choice
+from pilotage.testing.choices import decide, only_choice
 
 QUEUES = tuple(f"Q{number:02}" for number in range(42))
 
@@ -117,7 +117,7 @@ def test_where_two_obstacles_stand_everywhere_no_single_change_helps() -> None:
         "task 1, job 1: no queue of 1 fits",
         "  status    1 queue                                         only obstacle at 0   operator",
         "  memory    1 queue  1000 MB asked, 900 counted, best 100   only obstacle at 0   "
-        "you: ask for ram: 111",
+        "you: ask for ram: 100",
         "  no single change opens a queue",
     ]
 
@@ -140,10 +140,12 @@ def test_a_placement_shows_every_factor_the_runner_up_and_the_margin() -> None:
     assert [(rank.queue, rank.jobs) for rank in explanation.ranks] == [("BIG", 10), ("SMALL", 0), ("TINY", 0)]
     assert lines(explanation) == [
         "task 1, jobs 1-10: 10 jobs placed, 0 left; 3 of 3 queues fit",
-        "  BIG        10 jobs   weight 3 = B32 3 x B33 1 x B34 1",
-        "  SMALL       0 jobs   weight 1 = B32 1 x B33 1 x B34 1",
-        "  TINY        0 jobs   weight 0.5 = B32 0.5 x B33 1 x B34 1",
-        "  runner-up SMALL, 66.7 % behind, most by B32",
+        "  BIG        10 jobs   weight 3 = load 3 (B32) x data 1 (B33) x network 1 (B34)",
+        "  SMALL       0 jobs   weight 1 = load 1 (B32) x data 1 (B33) x network 1 (B34)"
+        "; others take them all",
+        "  TINY        0 jobs   weight 0.5 = load 0.5 (B32) x data 1 (B33) x network 1 (B34)"
+        "; others take them all",
+        "  runner-up SMALL, 66.7 % behind, most by load (B32)",
     ]
 
 
@@ -207,3 +209,39 @@ def test_an_explanation_is_plain_data() -> None:
 
 def test_a_choice_read_from_the_store_explains_itself_alike() -> None:
     assert lines(explain(from_json(Choice, to_json(NOWHERE)))) == lines(explain(NOWHERE))
+
+
+def test_a_full_candidate_is_neither_the_winner_nor_the_runner_up() -> None:
+    candidates = Candidates(
+        queues=("FULL", "WON", "NEXT", "BEYOND"),
+        weights=(4.0, 3.0, 2.0, 1.0),
+        factors={"B32": (4.0, 3.0, 2.0, 1.0)},
+        room=(0, 5, 5, 5),
+        most=2,
+    )
+    choice = replace(NOWHERE, placed={"WON": 1}, candidates=candidates, refusals=())
+    found = explain(choice)
+    assert [rank.why for rank in found.ranks] == [
+        "full after earlier jobs of this pass (B36)",
+        "",
+        "others take them all",
+        "not among the best 2 with room (B37)",
+    ]
+    assert (found.runner_up, found.margin) == ("NEXT", pytest.approx(1 / 3))
+    assert lines(found)[1].endswith("load 4 (B32); full after earlier jobs of this pass (B36)")
+
+
+def test_scouts_that_only_the_nucleus_takes_are_advised_to_be_left_out() -> None:
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"free": 1}})
+    asked = task(nucleus="HOME", walltime=60, scouts=3)
+    choice = only_choice(world(house, asked, jobs=jobs(asked, kind="scout")))
+    assert "you: ask for scouts: 0" in " ".join(lines(explain(choice)))
+
+
+def test_a_plan_begins_with_the_sum_of_its_choices() -> None:
+    house = federation([queue("home", num_slots=20), queue("lab", num_slots=5)])
+    asked = task(jobs=30, command=("run",), walltime=60)
+    state = world(house, asked, jobs=jobs(asked, 10, kind="scout") + jobs(asked, 20, first=11))
+    told = of_planned("sim", decide(state).choices)
+    assert told[0].startswith("sim: 30 jobs: home ")
+    assert "scouts)" in told[0]

@@ -17,6 +17,9 @@ Advice = tuple[str, int | float]
 
 def advised(refusal: Refusal, place: int) -> Advice | None:
     """The field and the value that the queue at this place would take; None where no field alone helps."""
+    for asked in refusal.asked:
+        if asked.instead is not None:
+            return asked.field, asked.instead
     numbers = numbers_at(refusal, place)
     if numbers is None:
         return None
@@ -45,19 +48,23 @@ def numbers_at(refusal: Refusal, place: int) -> tuple[float, float] | None:
 
 
 def _value(asked: Asked, need: float, have: float) -> int | float | None:
-    """The value nearest to what was asked with which the need is met; None where there is none."""
+    """The value nearest to what was asked with which the need is met; None where there is none.
+
+    Less is never advised by a factor below 1: the site would end a job that uses all it asked for.
+    """
     if asked.factor <= 0:
         return None
     less = need >= have
+    factor = max(asked.factor, 1.0) if less else asked.factor
     each, limit = asked.each, have
     if each is None:
         each = (need / asked.factor - asked.fixed) / asked.value if asked.value else 0.0
         limit = have * (1 - MARGIN) if less else have * (1 + MARGIN)
-    room = limit / asked.factor - asked.fixed
+    room = limit / factor - asked.fixed
     if each <= 0 or room <= asked.least or room / each < SMALLEST:
         return None
     for value in _rounded(room / each, whole=isinstance(asked.value, int), down=less):
-        total = (asked.fixed + each * value) * asked.factor
+        total = (asked.fixed + each * value) * factor
         if total <= limit if less else total >= limit:
             return value if value > 0 else None
     return None

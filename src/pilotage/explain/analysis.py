@@ -8,6 +8,9 @@ from pilotage.model.decision import Choice, DatedChoice, Mend, Refusal, Value
 from .advice import advised, asked_at, need_at, numbers_at
 from .words import number
 
+FULL = "full after earlier jobs of this pass (B36)"
+"""Why a candidate without room got nothing: those that were full before are no candidates."""
+
 _EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
 
 
@@ -47,7 +50,8 @@ class Remedy:
 class Rank:
     """A candidate: its weight, each factor by rule, and how many of the jobs it got.
 
-    ``key`` is what it was ordered by, where that was not its weight.
+    ``key`` is what it was ordered by, where that was not its weight. ``why`` says why it got no jobs though
+    others did.
     """
 
     queue: str
@@ -55,11 +59,14 @@ class Rank:
     factors: Mapping[str, float]
     jobs: int
     key: float | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A choice explained. ``margin`` is how far the runner-up's weight lies below the best, as a part of it.
+    """A choice explained. ``margin`` is how far the runner-up's weight lies below the winner's, as a part.
+
+    The winner is the best that got jobs, or the best of all; the runner-up the next that had room.
 
     ``decided_by`` is the rule whose factor speaks most for the best against the runner-up. Where candidates
     were not ordered by weight there is no margin, and ``ordering`` names the rule that ordered them.
@@ -93,7 +100,9 @@ def explain(choice: Choice) -> Explanation:
         key=lambda obstacle: (-obstacle.only, -obstacle.queues, _number(obstacle.rule), obstacle.name),
     )
     changes = [change for refusal in choice.refusals if (change := _remedy(refusal, only))]
-    second = ranks[1] if len(ranks) > 1 else None
+    winner = next((rank for rank in ranks if rank.jobs), ranks[0] if ranks else None)
+    able = [rank for rank in ranks if rank is not winner and rank.why != FULL]
+    second = able[0] if able else None
     ordering = choice.candidates.ordering
     by_weight = second if ordering is None else None
     return Explanation(
@@ -105,8 +114,8 @@ def explain(choice: Choice) -> Explanation:
         placed=dict(choice.placed),
         ranks=ranks,
         runner_up=second.queue if second else "",
-        margin=1 - by_weight.weight / ranks[0].weight if by_weight and ranks[0].weight > 0 else None,
-        decided_by=_decided_by(ranks[0], by_weight) if by_weight else "",
+        margin=1 - by_weight.weight / winner.weight if winner and by_weight and winner.weight > 0 else None,
+        decided_by=_decided_by(winner, by_weight) if winner and by_weight else "",
         obstacles=tuple(obstacles),
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
         waived=tuple(replace(_obstacle(refusal, {}), action=refusal.lifted_by) for refusal in choice.waived),
@@ -129,7 +138,7 @@ def alike(choices: Iterable[DatedChoice]) -> list[list[DatedChoice]]:
 
 
 def _ranks(choice: Choice) -> tuple[Rank, ...]:
-    found = choice.candidates
+    found, whys = choice.candidates, _reasons_for_none(choice)
     return tuple(
         Rank(
             queue=queue,
@@ -137,9 +146,29 @@ def _ranks(choice: Choice) -> tuple[Rank, ...]:
             factors={rule: values[position] for rule, values in found.factors.items()},
             jobs=choice.placed.get(queue, 0),
             key=found.ordering.keys[position] if found.ordering else None,
+            why=whys[position],
         )
         for position, (queue, weight) in enumerate(zip(found.queues, found.weights, strict=True))
     )
+
+
+def _reasons_for_none(choice: Choice) -> list[str]:
+    """Why each candidate got no jobs though others did; empty for those that got some."""
+    found, whys, open_before = choice.candidates, [], 0
+    for position, queue in enumerate(found.queues):
+        full = bool(found.room) and found.room[position] < 1
+        if choice.placed.get(queue, 0):
+            whys.append("")
+        elif full:
+            whys.append(FULL)
+        elif not choice.placed:
+            whys.append("")
+        elif found.most and open_before >= found.most:
+            whys.append(f"not among the best {found.most} with room (B37)")
+        else:
+            whys.append("others take them all")
+        open_before += not full
+    return whys
 
 
 def _number(rule: str) -> tuple[str, int]:
@@ -226,7 +255,7 @@ def _action(refusal: Refusal, nearest: int | None) -> str:
         return f"wait: {refusal.lifted_by}" if refusal.lifted_by else "wait"
     if refusal.mend == "operator":
         return "operator"
-    advice = None if nearest is None else advised(refusal, nearest)
+    advice = advised(refusal, nearest or 0)
     if advice:
         return f"you: ask for {advice[0]}: {number(advice[1])}"
     return f"you: {refusal.lifted_by or 'change ' + refusal.name}"

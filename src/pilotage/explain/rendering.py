@@ -9,6 +9,9 @@ from .analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
 from .words import few, moment, number, plural, shortened
 
 _CALLED = {"normal": "job", "scout": "scout", "merge": "merge job"}
+FACTORS = {"B8": "nucleus", "B32": "load", "B33": "data", "B34": "network"}
+"""Words for the factors of a weight."""
+
 MOST_CANDIDATES = 10
 """Candidates that got no jobs are shown up to this place."""
 
@@ -27,11 +30,30 @@ def of_choices(choices: Iterable[DatedChoice]) -> list[str]:
 def of_planned(name: str, choices: Sequence[Choice]) -> list[str]:
     """Render the choices for a task that is not submitted yet, by kind of job."""
     several = len({choice.job_kind for choice in choices}) > 1
-    told: list[str] = []
+    told = _sum(name, choices)
     for choice in choices:
         subject = f"{name} ({choice.job_kind} jobs)" if several else name
         told += lines(explain(choice), subject=subject)
     return told
+
+
+def _sum(name: str, choices: Sequence[Choice]) -> list[str]:
+    """All jobs of a task by queue: ``60 jobs: home 23 (10 scouts), lab 23, hpc 14``; nothing if none fits."""
+    placed: dict[str, dict[str, int]] = {}
+    for choice in choices:
+        for queue, jobs in choice.placed.items():
+            kinds = placed.setdefault(queue, {})
+            kinds[choice.job_kind] = kinds.get(choice.job_kind, 0) + jobs
+    if not placed:
+        return []
+    jobs = sum(len(choice.jobs) + choice.left for choice in choices)
+    parts = []
+    for queue, kinds in sorted(placed.items(), key=lambda item: (-sum(item[1].values()), item[0])):
+        scouts = f" ({plural(kinds['scout'], 'scout')})" if kinds.get("scout") and len(choices) > 1 else ""
+        parts.append(f"{queue} {sum(kinds.values())}{scouts}")
+    nowhere = jobs - sum(sum(kinds.values()) for kinds in placed.values())
+    rest = [f"{nowhere} nowhere yet"] if nowhere else []
+    return [f"{name}: {plural(jobs, 'job')}: {', '.join([*parts, *rest])}"]
 
 
 def lines(explanation: Explanation, world: str = "", subject: str = "", decisions: int = 1) -> list[str]:
@@ -121,17 +143,28 @@ def _placement_lines(explanation: Explanation) -> list[str]:
     text = [
         f"  {rank.queue:<{width}}   {plural(rank.jobs, 'job'):>10}   {_ordered_by(explanation, rank)}"
         f"weight {rank.weight:.4g} = "
-        + " x ".join(f"{rule} {value:.4g}" for rule, value in rank.factors.items())
+        + " x ".join(_factor(rule, value) for rule, value in rank.factors.items())
+        + (f"; {rank.why}" if rank.why else "")
         for rank in shown
     ]
     if len(shown) < len(explanation.ranks):
         text.append(f"  and {len(explanation.ranks) - len(shown)} more")
     if explanation.margin is not None:
-        why = f", most by {explanation.decided_by}" if explanation.decided_by else ""
+        rule = explanation.decided_by
+        why = f", most by {_worded(rule)}" if rule else ""
         text.append(f"  runner-up {explanation.runner_up}, {100 * explanation.margin:.1f} % behind{why}")
     elif explanation.ordering and explanation.runner_up:
         text.append(f"  runner-up {explanation.runner_up}, by {explanation.ordering}")
     return text
+
+
+def _factor(rule: str, value: float) -> str:
+    word = FACTORS.get(rule)
+    return f"{word} {value:.4g} ({rule})" if word else f"{rule} {value:.4g}"
+
+
+def _worded(rule: str) -> str:
+    return f"{FACTORS[rule]} ({rule})" if rule in FACTORS else rule
 
 
 def _ordered_by(explanation: Explanation, rank: Rank) -> str:

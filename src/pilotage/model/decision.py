@@ -154,6 +154,10 @@ class Candidates:
     """Each factor of the weights by rule number, one value for each queue."""
     ordering: Ordering | None = None
     """What put them in order instead of their weight."""
+    room: tuple[int, ...] = ()
+    """Jobs that each could take at most when these were placed (B36)."""
+    most: int = 0
+    """Queues with room that take jobs at most, the best (B37); 0: no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +178,8 @@ class Asked:
     """Factor on the sum."""
     least: float = 0.0
     """Least that ``each * value`` counts as."""
+    instead: int | None = None
+    """A value with which the check no longer applies, whatever the queue has; none where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,7 +136,7 @@ class _Cycle:
                 jobs=moved,
                 placed={str(self._queues.names[queue]): jobs for queue, _, jobs in placed},
                 considered=len(self._queues),
-                candidates=_candidates(standing, self._queues),
+                candidates=_candidates(standing, self._queues, group.policy.constants.max_candidates),
                 refusals=refusals + full,
                 left=len(group.jobs) - len(moved),
                 waived=one.waived,
@@ -173,10 +173,12 @@ def _preferring(one: Examined) -> dict[str, Column]:
     return {"B8": np.where(one.tasks.links.here[nucleus], PREFERRED_BY_SCOUTS if scout else PREFERRED, 1.0)}
 
 
-def _candidates(standing: Standing, queues: QueueColumns) -> Candidates:
+def _candidates(standing: Standing, queues: QueueColumns, most: int) -> Candidates:
     return Candidates(
         queues=tuple(queues.names[standing.queues].tolist()),
         weights=tuple(standing.weights.tolist()),
         factors={rule: tuple(values.tolist()) for rule, values in standing.factors.items()},
         ordering=standing.ordering,
+        room=tuple(np.maximum(np.floor(standing.room), 0).astype(int).tolist()),
+        most=most,
     )

@@ -12,8 +12,12 @@ _NOTHING = Measured(finished=0)
 def nucleus(group: Group) -> tuple[Asked, ...]:
     """No scouts, or a priority below 800; a scout of such a priority would need both."""
     if group.kind == "scout":
-        return () if group.priority >= HIGH_PRIORITY else (Asked(field="scouts", value=group.spec.scouts),)
-    return (Asked(field="priority", value=group.priority),)
+        return (
+            ()
+            if group.priority >= HIGH_PRIORITY
+            else (Asked(field="scouts", value=group.spec.scouts, instead=0),)
+        )
+    return (Asked(field="priority", value=group.priority, instead=HIGH_PRIORITY - 1),)
 
 
 def cores(group: Group) -> tuple[Asked, ...]:
