@@ -11,6 +11,7 @@ from typing import Literal
 from sqlalchemy import make_url
 
 from pilotage.demo import service
+from pilotage.store import Store
 
 Database = Literal["sqlite", "postgresql"]
 
@@ -42,7 +43,11 @@ def running(database: Database, slots: int = 1000) -> Iterator[service.Server]:
         (place / "disk").mkdir()
         federation = place / "federation.yaml"
         federation.write_text(FEDERATION.format(place=place, slots=slots))
-        with store(database, place) as url, service.running(federation, place / "home", None, url) as server:
+        with (
+            store(database, place) as url,
+            _up_to_date(url),
+            service.running(federation, place / "home", None, url) as server,
+        ):
             yield server
     finally:
         shutil.rmtree(place, ignore_errors=True)

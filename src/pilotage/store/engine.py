@@ -10,12 +10,12 @@ database, each in a schema of its own, the schema's name is a part of the lock's
 import contextlib
 import logging
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psycopg
 import tenacity
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import URL
@@ -165,7 +165,7 @@ def passes(error: BaseException) -> bool:
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.OperationalError):
         return cause.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    if not isinstance(error, DBAPIError | psycopg.Error):
+    if not isinstance(error, DBAPIError) and not _is_of_driver(error, "Error"):
         return False
     state = getattr(cause, "sqlstate", None)
     if state is None:
@@ -176,7 +176,13 @@ def passes(error: BaseException) -> bool:
 def _is_unreachable(error: BaseException | None) -> bool:
     """Tell whether the server is unreachable, starting or stopping; a wrong password would stay wrong."""
     refused = "FATAL" in str(error) and "the database system is" not in str(error)
-    return isinstance(error, psycopg.OperationalError) and not refused
+    return _is_of_driver(error, "OperationalError") and not refused
+
+
+def _is_of_driver(error: BaseException | None, name: str) -> bool:
+    """Tell whether PostgreSQL's driver raised it, which SQLAlchemy imports only for such a store."""
+    driver = sys.modules.get("psycopg")
+    return driver is not None and isinstance(error, getattr(driver, name))
 
 
 def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:

@@ -5,12 +5,14 @@ loops find what others did at their next period.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psycopg
 from sqlalchemy import Engine
 
 from .engine import Database
+
+if TYPE_CHECKING:
+    import psycopg
 
 _CHANNEL = "SELECT 'pilotage ' || current_schema()"
 
@@ -41,7 +43,8 @@ class Ears:
 
     def __init__(self, engine: Engine) -> None:
         arguments, options = engine.dialect.create_connect_args(engine.url)
-        self._connection: psycopg.Connection[Any] = psycopg.connect(*arguments, autocommit=True, **options)
+        driver = engine.dialect.import_dbapi()
+        self._connection: psycopg.Connection[Any] = driver.connect(*arguments, autocommit=True, **options)
         (channel,) = self._connection.execute(_CHANNEL).fetchone() or ("",)
         self._connection.execute(f'LISTEN "{channel}"')
 
