@@ -11,6 +11,7 @@ from typing import Literal
 from sqlalchemy import make_url
 
 from pilotage.demo import service
+from pilotage.store import Store
 
 Database = Literal["sqlite", "postgresql"]
 
