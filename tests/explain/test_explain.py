@@ -227,7 +227,8 @@ def test_a_full_candidate_is_neither_the_winner_nor_the_runner_up() -> None:
         "others take them all",
         "not among the best 2 with room (B37)",
     ]
-    assert (found.runner_up, found.margin) == ("NEXT", pytest.approx(1 / 3))
+    assert found.runner_up == "NEXT"
+    assert found.margin == pytest.approx(1 / 3)
     assert lines(found)[1].endswith("load 4 (B32); full after earlier jobs of this pass (B36)")
 
 
