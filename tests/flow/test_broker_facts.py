@@ -2,12 +2,17 @@
 
 from dataclasses import replace
 
+from pilotage.computing.loader import load
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.steps import step
+from pilotage.flow.workers import Inline
 from pilotage.model.decision import Create, Decision, Move, Touch
 from pilotage.model.federation import ComputingElement
 from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState as P
 from pilotage.model.work import NewJob, NewPilot, NewTransfer
 from pilotage.model.world import QueueReport, World
+from pilotage.movers.loader import InstalledMovers
 
 from .house import ALICE, House
 
@@ -85,6 +90,15 @@ def test_b26_jobs_go_to_no_queue_whose_adapter_is_not_installed(house: House) ->
     house.take("lift")
     house.take("broker")
     assert house.states(task) == {J.ACTIVATED: 1}
+
+
+def test_b26_a_process_that_submits_no_pilots_leaves_adapters_to_another_machine(house: House) -> None:
+    house.federate(computing_element=ComputingElement(kind="nowhere"))
+    world = house.store.snapshots.for_broker(house.now, 1, 10)
+    broker_alone = Runtime(house.store, [step("broker")], load=load, movers=InstalledMovers, workers=Inline())
+    assert broker_alone.elements.reported(world) is world
+    (report,) = house.runtime.elements.reported(world).queue_reports
+    assert report.pilots_possible is False
 
 
 def test_b9_activated_jobs_that_wait_long_are_dated(house: House) -> None:

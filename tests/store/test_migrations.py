@@ -9,9 +9,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, text
 
+from pilotage.model.work import File
 from pilotage.store import NewerStore, Store
 from pilotage.store.engine import Database
 from pilotage.store.records import metadata
+from pilotage.testing.records import NOW
+from pilotage.testing.stores import FEDERATION, create, new_transfer
 
 CATALOGUE = {
     # Not the text of a table, to which a migration appends: its columns.
@@ -97,3 +100,21 @@ def test_a_store_of_a_newer_program_is_left_alone(store_url: str) -> None:
     with pytest.raises(NewerStore, match="of version 9999"):
         Store.open(store_url)
     engine.dispose()
+
+
+def test_links_of_an_older_store_are_counted_anew_by_direction(store: Store, store_url: str) -> None:
+    store.save_federation(FEDERATION, "test")
+    create(store, *(File(name=name, size=1, checksum="") for name in "abc"))
+    create(store, new_transfer("a"), new_transfer("b"), new_transfer("c", direction="upload"))
+    expected = store.snapshots.for_broker(NOW, 1, 1).link_counts
+    assert [(count.files, count.uploads) for count in expected] == [(3, 1)]
+    engine = create_engine(store_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0006'"))
+        connection.execute(text("DELETE FROM counters WHERE counter = 'transfers_by_link'"))
+        connection.execute(
+            text("INSERT INTO counters VALUES ('transfers_by_link', 'CERN-disk', 'PIC-disk', 'queued', 3)")
+        )
+    engine.dispose()
+    Store.open(store_url).close()
+    assert store.snapshots.for_broker(NOW, 1, 1).link_counts == expected

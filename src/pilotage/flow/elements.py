@@ -26,10 +26,13 @@ class Elements:
     into its world, :meth:`forget` follows its commit. ``on_news`` is called when there is something to read.
     """
 
-    def __init__(self, load: Load, workers: WorkersPort, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self, load: Load, workers: WorkersPort, on_news: Callable[[], None], submits: bool = True
+    ) -> None:
         self._load = load
         self._workers = workers
         self._on_news = on_news
+        self._submits = submits
         self._lock = threading.Lock()
         self._adapters: dict[str, tuple[ComputingElement, ComputingElementPort]] = {}
         self._submissions: dict[int, PilotSubmission] = {}
@@ -91,7 +94,12 @@ class Elements:
         )
 
     def reported(self, world: World) -> World:
-        """The world with a report for each queue whose adapter cannot be made on this machine (B26)."""
+        """The world with a report for each queue whose adapter cannot be made here (B26).
+
+        Where this process submits no pilots the world stays as it is: another machine may have the adapter.
+        """
+        if not self._submits:
+            return world
         known = {report.queue: report for report in world.queue_reports}
         for queue in world.federation.queues:
             if queue.computing_element is not None and (problem := self._problem(queue)):

@@ -100,7 +100,8 @@ def _taken_along(decision: Decision, jobs: dict[int, Job]) -> Decision:
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_rebinding(now.time, now.seed, limit=now.batch)
+    world = runtime.store.snapshots.for_rebinding(now.time, now.seed, limit=now.batch)
+    return runtime.elements.reported(world)
 
 
 def _phases(_: World, brokerages: Brokerages) -> Sequence[Phase]:
