@@ -1,4 +1,4 @@
-"""Where this machine keeps its things and where its server answers: environment variables PILOTAGE_*."""
+"""Settings: the home of this machine's files and the server's address, from variables PILOTAGE_*."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -110,16 +110,16 @@ PilotId = Annotated[int, Depends(_pilot_id)]
 
 
 def owner_seen(credential: Credential) -> Identity | None:
-    """Whose tasks the caller sees: a user their own, an operator everybody's (None)."""
+    """The owner of the tasks that the caller sees: a user's own, for an operator everybody's (None)."""
     return None if credential.role == "operator" else credential.identity
 
 
 def may_see(credential: Credential, owner: str, vo: str) -> bool:
-    """Whether something of this owner's is shown to the caller: name and VO are both the same."""
+    """Tell whether something of this owner's is shown to the caller: name and VO are both the same."""
     seen = owner_seen(credential)
     return seen is None or (seen.name, seen.vo) == (owner, vo)
 
 
 def actor(credential: Credential) -> str:
-    """How events name the caller."""
+    """The caller's name in events."""
     return f"{credential.role}:{credential.identity.name}"

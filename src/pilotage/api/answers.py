@@ -13,7 +13,7 @@ from pilotage.model.documents import to_json
 
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """What is wrong with a field of a request, and what would be right."""
+    """A fault of a field of a request, and what would be right."""
 
     field: str
     message: str
@@ -21,14 +21,14 @@ class FieldFault:
 
 @dataclass(frozen=True, slots=True)
 class NotUnderstood:
-    """Why a request was not understood (422)."""
+    """The faults of a request that was not understood (422)."""
 
     detail: list[FieldFault]
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a request was refused."""
+    """The reason for which a request was refused."""
 
     detail: str
 
@@ -46,7 +46,7 @@ def answer(value: object, status: int = 200) -> Response:
 
 
 def documented(model: Any, *refusals: int, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """What OpenAPI says of a route's answers: its own, and those in which it refuses."""
+    """Describe a route's answers for OpenAPI: its own, and those in which it refuses."""
     told: Mapping[int, str] = {401: "no valid token", 403: "not for this caller"} | {
         code: _MEANINGS[code] for code in refusals
     }

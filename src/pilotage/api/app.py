@@ -53,12 +53,12 @@ def create_app(runtime: Runtime) -> FastAPI:
 
 
 async def _health() -> Health:
-    """Whether the server answers; open to everybody."""
+    """Tell whether the server answers; open to everybody."""
     return Health(status="ok", version=version("pilotage"))
 
 
 def _answer_faults(app: FastAPI) -> None:
-    """What steps and requests can have wrong, as answers; everything else is the guard's."""
+    """Answer faults of steps and requests; everything else is the guard's."""
 
     @app.exception_handler(RequestValidationError)
     async def not_understood(_: Request, fault: Exception) -> Response:

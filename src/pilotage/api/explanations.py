@@ -20,13 +20,13 @@ class Explained(BaseModel):
 
 
 class TaskExplanation(Explained):
-    """Why a task's jobs went where they went, or nowhere."""
+    """The reasons why a task's jobs went where they went, or nowhere."""
 
     task: TaskDetails
 
 
 class JobExplanation(Explained):
-    """Why a job went where it went, or nowhere."""
+    """The reasons why a job went where it went, or nowhere."""
 
     job: JobDetails
 
@@ -45,7 +45,7 @@ def explained_task(task: TaskDetails, choices: Sequence[DatedChoice], width: int
 
 
 def explained_job(job: JobDetails, choices: Sequence[DatedChoice], width: int) -> JobExplanation:
-    """What happened to a job, and the decisions about it."""
+    """The events of a job, and the decisions about it."""
     told = [*history.of_job(job), *rendering.of_choices(choices)]
     if not choices:
         told.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")

@@ -42,7 +42,7 @@ LARGE = ("/tasks", "/plan/broker", "/federation", "/pilot/report", "/transfers/p
 
 
 class _Refusal(Exception):
-    """Why a request is not let in."""
+    """A request is not let in: status and sentence."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)

@@ -26,7 +26,7 @@ class Explanations(BaseModel):
 
 
 class WhatIfAnswer(BaseModel):
-    """What would be decided as it is and with changes, analysed, and as ``lines`` of text."""
+    """The decisions as it is and with changes, analysed, and as ``lines`` of text."""
 
     time: float
     seed: int
@@ -46,7 +46,7 @@ class Hypothesis(BaseModel, extra="forbid"):
     queues: dict[str, Values] = Field(default_factory=dict, examples=[{"QUEUE": {"status": "online"}}])
 
     def answer(self, decide: Callable[[Changes], WhatIf], width: int) -> Response:
-        """What is decided with these changes, or what is wrong with them."""
+        """Answer what is decided with these changes, or what is wrong with them."""
         try:
             found = decide(Changes(task=self.task, queues=self.queues))
         except BadDocument as bad:

@@ -25,7 +25,7 @@ def get_job(job: Id, caller: Person, store: TheStore) -> Response:
 def get_explanation(
     job: Id, caller: Person, store: TheStore, limit: Limit = 100, width: Width = 0
 ) -> Response:
-    """Why a job went where it went, or nowhere, newest first: choices, analyses and text."""
+    """Explain why a job went where it went, or nowhere, newest first: choices, analyses and text."""
     return answer(explained_job(_seen(store, caller, job), store.queries.job_choices(job, limit), width))
 
 
@@ -33,7 +33,7 @@ def get_explanation(
 def post_what_if(
     job: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
-    """Where a job would go if brokered now, as it is and with changes; nothing is touched."""
+    """Broker a job again as it is and with changes; nothing is touched."""
     task = _seen(runtime.store, caller, job).task
     return body.answer(lambda changes: what_if.run(runtime, changes, task, job), width)
 

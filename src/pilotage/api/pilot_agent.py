@@ -1,4 +1,4 @@
-"""What a pilot does: fetch work, report on it, end. Its token reaches nothing else (P9)."""
+"""Calls of pilots: fetch work, report on it, end. A pilot's token reaches nothing else (P9)."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -46,7 +46,7 @@ class Reports(BaseModel, extra="forbid"):
 
 
 class Reason(BaseModel, extra="forbid"):
-    """Why the pilot ends."""
+    """The reason for which a pilot ends."""
 
     reason: Text
 

@@ -1,4 +1,4 @@
-"""What would be decided, before anything is submitted."""
+"""Decisions about tasks before they are submitted."""
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/plan", tags=["plan"])
 
 
 class PlanAnswer(BaseModel):
-    """What would become of each task, as of a time (s since 1970 UTC), with a random seed."""
+    """The fate of each task, as of a time (s since 1970 UTC), with a random seed."""
 
     time: float
     seed: int

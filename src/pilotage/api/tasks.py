@@ -69,7 +69,7 @@ class RefusedTask(BaseModel):
 
 
 class SubmissionAnswer(BaseModel):
-    """What became of each task."""
+    """The outcome for each task."""
 
     tasks: list[AcceptedTask]
     refused: list[RefusedTask]
@@ -168,7 +168,7 @@ def get_outputs(task: Id, caller: Person, store: TheStore) -> Response:
 def get_explanation(
     task: Id, caller: Person, store: TheStore, limit: Limit = 100, width: Width = 0
 ) -> Response:
-    """Why a task's jobs went where they went, or nowhere, newest first: choices, analyses and text."""
+    """Explain why a task's jobs went where they went, newest first: choices, analyses and text."""
     return answer(explained_task(seen(store, caller, task), store.queries.task_choices(task, limit), width))
 
 
@@ -176,6 +176,6 @@ def get_explanation(
 def post_what_if(
     task: Id, body: Hypothesis, caller: Person, runtime: TheRuntime, width: Width = 0
 ) -> Response:
-    """Where a task's jobs would go if brokered now, as it is and with changes; nothing is touched."""
+    """Broker a task's jobs again as it is and with changes; nothing is touched."""
     seen(runtime.store, caller, task)
     return body.answer(lambda changes: what_if.run(runtime, changes, task), width)

@@ -83,7 +83,7 @@ class Client:
             raise self._stranger() from error
 
     def _failure(self, response: httpx.Response) -> Failure:
-        """What the server says is wrong."""
+        """The fault as the server tells it."""
         try:
             detail = response.json()["detail"]
         except (ValueError, KeyError, TypeError):

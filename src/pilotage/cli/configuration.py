@@ -46,7 +46,7 @@ def store_name(url: str) -> str:
 
 @contextmanager
 def using_store(url: str) -> Iterator[None]:
-    """What the store or its database refuses within, as a :class:`Failure` that names the store."""
+    """Turn refusals of the store or its database into a :class:`Failure` that names the store."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from pilotage.store import StoreError

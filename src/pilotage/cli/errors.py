@@ -1,14 +1,14 @@
-"""How a command ends: 0 well, and otherwise with one of these and one sentence on standard error."""
+"""Ends of commands: 0 well, otherwise one of these and one sentence on standard error."""
 
 
 class Failure(Exception):
-    """What was asked for is not there, or failed."""
+    """Something asked for is not there, or failed."""
 
     code = 1
 
 
 class BadInput(Failure):
-    """What was typed or written cannot be taken."""
+    """Something typed or written cannot be taken."""
 
     code = 2
 

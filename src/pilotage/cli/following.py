@@ -49,7 +49,7 @@ def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, An
 
 
 def _patiently(get: Callable[[str], Any], path: str) -> dict[str, Any]:
-    """What the server answers, as soon as it does."""
+    """Wait for the server's answer."""
     from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
     attempts = Retrying(
@@ -62,7 +62,7 @@ def _patiently(get: Callable[[str], Any], path: str) -> dict[str, Any]:
 
 
 class _Seen:
-    """What was last seen of each task, and how it is shown."""
+    """The last state of each task, and how it is shown."""
 
     def __init__(self, progress: "Progress", in_lines: bool) -> None:
         self.views: dict[int, dict[str, Any]] = {}

@@ -16,7 +16,7 @@ MOST_REFUSALS = 50
 
 
 class Kind(StrEnum):
-    """Whose documents are read."""
+    """The systems whose documents are read."""
 
     GFACTORY = "gfactory"
     CRIC = "cric"

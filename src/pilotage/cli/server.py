@@ -63,7 +63,7 @@ def up(
 
 
 def _listener(known: "Settings") -> "socket":
-    """Where the API answers. Raises :class:`Failure` where something else does already."""
+    """Open the API's socket. Raises :class:`Failure` where something else listens already."""
     import os
 
     from pilotage import server

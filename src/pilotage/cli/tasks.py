@@ -184,7 +184,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
 
 
 def _measured(found: Any) -> str:
-    """What the scouts needed, in one line."""
+    """The needs of the scouts, in one line."""
     units = {
         "memory": "MB",
         "cpu_time": "HS23 s/event",

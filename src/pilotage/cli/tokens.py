@@ -29,7 +29,7 @@ TOKENS = (
 
 
 class Role(StrEnum):
-    """What a token lets its bearer do: users their own tasks, operators everything."""
+    """Roles of tokens: users have their own tasks, operators everything."""
 
     USER = "user"
     OPERATOR = "operator"
@@ -110,7 +110,7 @@ def revoke(
 
 
 def _has_store(settings: "Settings") -> bool:
-    """Whether the store is within reach: a server's, or a file that is there."""
+    """Tell whether the store is within reach: a server's, or a file that is there."""
     kind, _, path = settings.store.partition(":///")
     return kind != "sqlite" or Path(path).exists()
 

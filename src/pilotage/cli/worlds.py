@@ -13,7 +13,7 @@ app = typer.Typer()
 
 
 class Document(StrEnum):
-    """What has a published schema."""
+    """Documents that have a published schema."""
 
     WORLD = "world"
     FEDERATION = "federation"

@@ -1,4 +1,4 @@
-"""Whether what the federation made equals what one process computes directly from the same files."""
+"""Tell whether what the federation made equals what one process computes directly from the same files."""
 
 import csv
 import multiprocessing

@@ -1,4 +1,4 @@
-"""What the demonstration tells at its end: to people, and as one document."""
+"""The demonstration's last words: to people, and as one document."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the server says when the task has ended, and where its results were copied to."""
+    """The server's account of the ended task, and where its results were copied to."""
 
     task: Mapping[str, Any]
     queues: Sequence[QueueSummary]

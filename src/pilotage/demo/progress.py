@@ -21,7 +21,7 @@ PLAIN_PERIOD = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What the server says at one moment: counts by state, and the queues as the API lists them."""
+    """The server's account of one moment: counts by state, and the queues as the API lists them."""
 
     task: str
     jobs: Mapping[str, int]

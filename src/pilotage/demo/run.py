@@ -129,7 +129,7 @@ def _work(server: Server, work: Path, directory: Path, console: Console) -> Outc
 
 
 def moment(server: Server, task: dict[str, Any]) -> Moment:
-    """What there is to show now."""
+    """The table to show now."""
     transfers: Counter[str] = Counter()
     for share in server.get("/shares")["shares"]:
         transfers.update(share["transfers"])

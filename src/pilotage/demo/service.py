@@ -39,7 +39,7 @@ class Server:
         self._client = httpx.Client(base_url=f"{url}/api/v1", timeout=30, trust_env=False)
 
     def get(self, path: str, **parameters: str | int) -> Any:
-        """What the API answers. Raises :class:`ServerError` for anything but success."""
+        """Call the API. Raises :class:`ServerError` for anything but success."""
         return self._send(self._client.build_request("GET", path, params=parameters))
 
     def post(self, path: str, document: object) -> Any:
@@ -62,7 +62,7 @@ class Server:
         return self._process.pid
 
     def answers(self) -> bool:
-        """Whether it answers yet. Raises :class:`ServerError` where it never will."""
+        """Tell whether it answers yet. Raises :class:`ServerError` where it never will."""
         self.check()
         if not self._token.exists():
             return False
@@ -145,7 +145,7 @@ def stop(process: subprocess.Popen[bytes], started: Callable[[], set[psutil.Proc
 
 @contextlib.contextmanager
 def _adopted() -> Iterator[Callable[[], set[psutil.Process]]]:
-    """What has been started within the block and still runs, however deep, orphans included.
+    """The processes started within the block that still run, however deep, orphans included.
 
     A pilot outlives its server; this process becomes the parent of those whose own parent has ended.
     """
@@ -165,7 +165,7 @@ def _set_subreaper(on: bool) -> None:
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Whether it does; one of ours that has ended is taken leave of."""
+    """Tell whether it does; one of ours that has ended is taken leave of."""
     try:
         if process.status() != psutil.STATUS_ZOMBIE:
             return True

@@ -1,4 +1,4 @@
-"""What came out, queue by queue: jobs, files moved, and how long jobs waited and ran."""
+"""Results queue by queue: jobs, files moved, and how long jobs waited and ran."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -153,7 +153,7 @@ def _ranks(choice: Choice) -> tuple[Rank, ...]:
 
 
 def _reasons_for_none(choice: Choice) -> list[str]:
-    """Why each candidate got no jobs though others did; empty for those that got some."""
+    """The reasons why candidates got no jobs though others did; empty for those that got some."""
     found, whys, open_before = choice.candidates, [], 0
     for position, queue in enumerate(found.queues):
         full = bool(found.room) and found.room[position] < 1

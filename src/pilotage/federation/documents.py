@@ -53,7 +53,7 @@ def _contradictions(value: object) -> list[Fault]:
 
 
 def _beside(kind: type[Any], document: object, found: Sequence[Fault]) -> list[Fault]:
-    """What else is wrong, as far as it shows without the fields that have faults: all in one round.
+    """Find further faults, as far as they show without the fields that have some: all in one round.
 
     Nothing where the rest is no record, for want of fields that it must have.
     """

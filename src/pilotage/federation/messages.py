@@ -154,7 +154,7 @@ def _has(value: Any, part: int | str) -> bool:
 
 
 def _only_bad_items(details: ErrorDetails) -> bool:
-    """Whether a list is too short only because its items have faults, which are reported by themselves."""
+    """Tell whether a list is too short only because its items have faults, reported by themselves."""
     given = details["input"]
     return details["type"] == "too_short" and len(given) >= details["ctx"]["min_length"]
 

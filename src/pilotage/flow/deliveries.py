@@ -70,7 +70,7 @@ class Deliveries:
         )
 
     def news(self) -> tuple[DeliverySighting, ...]:
-        """What became of deliveries, or that their bytes move, by transfer; asks the movers for more."""
+        """News of deliveries by transfer: ends, and bytes that moved; asks the movers for more."""
         for mover in {id(moving.mover): moving.mover for moving in self._copied().values()}.values():
             self._poll(mover)
         with self._lock:
@@ -175,7 +175,7 @@ class Deliveries:
         self._workers.call(_place(mover), lambda: mover.poll(keys)).add_done_callback(done)
 
     def _told(self, key: Key, status: DeliveryStatus) -> list[DeliverySighting]:
-        """What a status says that was not known: an end, or bytes that moved."""
+        """The news in a status: an end, or bytes that moved since."""
         with self._lock:
             moving = self._moving.get(key)
             if moving is None or status.state == "unknown":

@@ -108,7 +108,7 @@ class Elements:
         return replace(world, queue_reports=tuple(known[name] for name in sorted(known)))
 
     def _problem(self, queue: Queue) -> str:
-        """Why the adapter of a queue cannot be made; asked once for each declaration of its element."""
+        """The reason why a queue's adapter cannot be made; asked once for each declaration of its element."""
         element = queue.computing_element
         found = self._problems.get(queue.name)
         if element is None or (found and found[0] == element):
@@ -123,7 +123,7 @@ class Elements:
         return problem
 
     def submissions(self) -> tuple[PilotSubmission, ...]:
-        """What became of pilots that were submitted, by pilot."""
+        """Answers to submissions, by pilot."""
         with self._lock:
             return tuple(self._submissions[pilot] for pilot in sorted(self._submissions))
 

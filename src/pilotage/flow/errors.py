@@ -1,4 +1,4 @@
-"""What can be wrong with a call to a step; the docstring is the message."""
+"""Errors of calls; the docstring is the message."""
 
 
 class PilotGone(Exception):

@@ -9,11 +9,11 @@ from .steps import step
 
 
 def plan(name: str, world: World) -> Decision:
-    """What a step decides from this world: all its phases as one decision. Raises KeyError."""
+    """Decide as a step does from this world: all its phases as one decision. Raises KeyError."""
     phases = step(name).phases(world, Brokerages())
     return joined(name, world, [phase.decide(world) for phase in phases])
 
 
 def idle_reasons(name: str, world: World) -> list[str]:
-    """Why the step changes nothing in this world. Raises KeyError."""
+    """Tell why the step changes nothing in this world. Raises KeyError."""
     return list(step(name).idle(world))

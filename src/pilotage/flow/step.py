@@ -60,7 +60,7 @@ class Step:
 
     @property
     def has_loop(self) -> bool:
-        """Whether a loop takes this step."""
+        """Tell whether a loop takes this step."""
         return self.reads is not None
 
 
@@ -94,7 +94,7 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
 
 
 def records_changed(committed: Committed) -> int:
-    """How many records a commit moved, touched or made."""
+    """Count the records that a commit moved, touched or made."""
     moved = sum(len(ids) for ids in committed.accepted)
     made = sum(1 for ids in committed.created for record in ids if record is not None)
     return moved + made

@@ -22,7 +22,7 @@ def scratch_path(instance: str, job: int, attempt: int, name: str = "") -> str:
 
 
 def is_scratch(path: str) -> bool:
-    """Whether a path lies below the folder of attempts' outputs."""
+    """Tell whether a path lies below the folder of attempts' outputs."""
     return path.startswith(f"{SCRATCH}/")
 
 
@@ -37,7 +37,7 @@ def base_name(file: str) -> str:
 
 
 def is_output(file: str) -> bool:
-    """Whether a logical name is that of a task's output, of this instance or another."""
+    """Tell whether a logical name is that of a task's output, of this instance or another."""
     return file.startswith(f"{OUTPUTS}/")
 
 

@@ -171,5 +171,5 @@ FIRST: dict[Kind, State] = {row.kind: row.target for row in _TABLE if row.source
 
 
 def is_allowed(kind: Kind, source: State | None, target: State) -> bool:
-    """Whether the table has this transition."""
+    """Tell whether the table has this transition."""
     return (kind, source, target) in TRANSITIONS

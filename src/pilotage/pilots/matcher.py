@@ -84,7 +84,7 @@ def _take(
 
 
 def _fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queue) -> bool:
-    """Whether the pilot could run such a job at all.
+    """Tell whether the pilot could run such a job at all.
 
     One that has not run any counts with the whole walltime it was submitted for: starting up takes a
     little of it, and a job as long as its queue allows would never be matched.

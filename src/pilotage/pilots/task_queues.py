@@ -16,12 +16,12 @@ CLOSED = ("offline", "paused")
 
 
 def is_open(queue: Queue) -> bool:
-    """Whether the queue starts anything. A queue without new brokerage still works off what it has."""
+    """Tell whether the queue starts anything. A queue without new brokerage still works off what it has."""
     return queue.status not in CLOSED
 
 
 def may_run(kind: PilotKind, owner: Identity, wanted: Requirements) -> bool:
-    """Whether such a pilot may run such jobs (P7): its owner's and group's, or if generic all non-private."""
+    """Tell whether a pilot may run such jobs (P7): its owner's and group's, or all but private ones."""
     if kind == "generic":
         return not wanted.private
     return (owner.vo, owner.group, owner.name) == (wanted.vo, wanted.group, wanted.owner)

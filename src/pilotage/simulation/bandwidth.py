@@ -62,7 +62,7 @@ class VirtualMovers:
         return [self._started(delivery) for delivery in deliveries]
 
     def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
-        """What became of deliveries. An end is told once."""
+        """The states of deliveries. An end is told once."""
         return {reference: self._status(reference) for reference in references}
 
     def cancel(self, references: Collection[str]) -> None:

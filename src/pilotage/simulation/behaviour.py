@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """How the virtual sites behave: times in s, faults as probabilities.
+    """Times (in s) and faults (as probabilities) of virtual sites.
 
     Pilots wait in the batch queue for ``wait`` on average, payloads run for ``run`` on average, both drawn
     from exponential distributions. ``payload_fails`` is drawn for each attempt, ``never_calls`` for each

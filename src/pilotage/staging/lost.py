@@ -22,7 +22,7 @@ def fail(world: World) -> Decision:
 
 
 def any_lost(world: World) -> bool:
-    """Whether :func:`fail` would fail any job."""
+    """Tell whether :func:`fail` would fail any job."""
     return bool(_without_input(world))
 
 

@@ -254,7 +254,7 @@ class Reader:
         )
 
     def queue_reports(self) -> tuple[QueueReport, ...]:
-        """What was last seen of queues; batch workers are the pilots running and submitted there (B30)."""
+        """Read what was last seen of queues; batch workers are pilots running and submitted (B30)."""
         workers = dict(tuple(row) for row in self.rows(_WORKERS))
         running = dict(tuple(row) for row in self.rows(_RUNNING_PILOTS))
         seen = {queue: told for queue, *told in self.rows(select(queue_reports))}

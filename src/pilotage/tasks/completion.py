@@ -64,7 +64,7 @@ def _by_task(world: World) -> tuple[dict[int, list[Job]], dict[int, list[File]]]
 
 
 def _is_over(task: Task, counts: Counter[JobState]) -> bool:
-    """Whether no job of the task is at work, and what they left can be judged."""
+    """Tell whether no job of the task is at work, and what they left can be judged."""
     if task.state not in (TaskState.RUNNING, TaskState.MERGING) or any(counts[state] for state in _AT_WORK):
         return False
     only_waiting = counts.total() == counts[JobState.MERGING]

@@ -74,6 +74,6 @@ class LinkTable:
 
 
 def _closed(nucleus: str, queues: QueueColumns) -> bool:
-    """Whether all storages that outputs go to at the nucleus are closed (B19), but for scratch and tape."""
+    """Tell whether all storages for outputs at the nucleus are closed (B19), but for scratch and tape."""
     own = outputs_at(queues.federation, nucleus)
     return bool(own) and all("write_wan" in storage.blacklisted for storage in own)

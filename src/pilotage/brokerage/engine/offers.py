@@ -193,7 +193,7 @@ class Offers:
         self._listed = any(kind.has_hardware_listed for kind in self._kinds)
 
     def is_checked(self, aspect: Aspect) -> bool:
-        """Whether any queue could lack this."""
+        """Tell whether any queue could lack this."""
         return self._listed if aspect == "hardware" else self._software
 
     def without(self, aspect: Aspect, requests: Sequence[Asked]) -> NDArray[np.bool_]:

@@ -67,7 +67,7 @@ class Examiner:
         return found
 
     def never_at_nucleus(self, one: Examined) -> bool:
-        """Whether each pledged queue of the nucleus refuses for a reason that waiting does not lift (B8)."""
+        """Tell whether each pledged queue of the nucleus refuses for good, whatever waits (B8)."""
         policy, spec = one.group.policy, one.group.spec
         kept = bool(one.tasks.high[one.row, 0] or one.tasks.scout[one.row, 0]) and "B8" not in policy.off
         if not (spec.nucleus and kept and policy.constants.high_priority == "nucleus"):
@@ -76,7 +76,7 @@ class Examiner:
         return bool(self._refused(one, self._lasting)[here].all())
 
     def moves_too_much(self, one: Examined) -> bool:
-        """Whether no queue is left, and some would be without B11."""
+        """Tell whether no queue is left, and some would be without B11."""
         if not one.group.together or "B11" in one.group.policy.off or one.willing.any():
             return False
         return bool((~self._refused(one, self._but_b11)).any())

@@ -1,1 +1,1 @@
-"""What the demonstration's jobs run: scripts of their own that know nothing of Pilotage."""
+"""Payloads of the demonstration: scripts of their own that know nothing of Pilotage."""

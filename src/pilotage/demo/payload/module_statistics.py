@@ -87,7 +87,7 @@ def complexity(nodes: Iterable[ast.AST]) -> int:
 
 
 def nesting(tree: ast.AST) -> int:
-    """How deep blocks stand within blocks. An ``elif`` is as deep as its ``if``."""
+    """The depth of blocks within blocks. An ``elif`` is as deep as its ``if``."""
     deepest, stack = 0, [(tree, 0)]
     while stack:
         node, depth = stack.pop()

@@ -99,7 +99,7 @@ class Entry:
 
     @property
     def refused(self) -> bool:
-        """Whether the entry was refused."""
+        """Tell whether the entry was refused."""
         return any(note.action == "refused" for note in self.notes)
 
     def refuse(self, refused: Refused, line: int | None = None) -> None:

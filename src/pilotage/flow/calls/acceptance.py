@@ -20,7 +20,7 @@ from pilotage.movers.streaming import check
 
 
 def faults(federation: Federation) -> list[Fault]:
-    """What no machine could use: each queue's computing element and each storage's URL is looked at."""
+    """Find what no machine could use: each queue's computing element and each storage's URL."""
     found = chain(
         *(_storage_faults(at, storage) for at, storage in enumerate(federation.storages)),
         *(_element_faults(path, element) for path, element in _elements(federation)),
@@ -29,7 +29,7 @@ def faults(federation: Federation) -> list[Fault]:
 
 
 def lacking(federation: Federation) -> list[Fault]:
-    """What this machine could not use as it is, lacking a package: each once, where it stands first."""
+    """Find what this machine could not use, lacking a package: each once, where it stands first."""
     first: dict[str, Fault] = {}
     there = InstalledMovers(lambda: None).schemes
     for at, storage in enumerate(federation.storages):

@@ -44,7 +44,7 @@ def match(
 
 
 def lease(federation: Federation) -> float:
-    """How long a pilot may run on without a report, in s: well below the time after which it is given up."""
+    """Seconds that a pilot may run on without a report, well below the time after which it is given up."""
     return shortest_heartbeat(federation.timeouts) * 0.6
 
 

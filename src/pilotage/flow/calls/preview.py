@@ -19,7 +19,7 @@ from .submit import Fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What the brokerage would decide for a task; ``jobs`` counts those looked at.
+    """The brokerage's decision for a task; ``jobs`` counts those looked at.
 
     Scouts go first, and what they show may change what is said here of the others. ``index`` counts the tasks
     asked about from 0; the choices name them from 1.
@@ -33,7 +33,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What would be decided from the world of a time (s since 1970 UTC), with a random seed."""
+    """Decisions from the world of a time (s since 1970 UTC), with a random seed."""
 
     time: float
     seed: int
@@ -43,7 +43,7 @@ class Preview:
 def run(
     runtime: Runtime, specs: Iterable[tuple[int, TaskSpec]], owner: Identity
 ) -> tuple[Preview, list[tuple[int, list[Fault]]]]:
-    """What would become of these tasks now, by index, and why those that cannot be accepted cannot."""
+    """Decide about tasks as of now, by index, and tell why those that cannot be accepted cannot."""
     submitted, accepted = submit.examined(runtime, specs, owner)
     # Without jobs: those of others are nobody's business here, and have their turn before or after.
     world = runtime.store.snapshots.for_broker(runtime.clock(), runtime.seeds(), limit=0)
@@ -52,7 +52,7 @@ def run(
 
 
 def preview(world: World, specs: Sequence[tuple[int, TaskSpec]], owner: Identity | None) -> Preview:
-    """What would be decided for these tasks, by index, if they were submitted together (pure).
+    """Decide about tasks, by index, as if they were submitted together (pure).
 
     Of the world's work only what queues and links carry counts; inputs lie where the tasks say. Without an
     ``owner`` they belong to somebody of their shares' VOs.

@@ -63,7 +63,7 @@ def name_of(owner: Identity, key: str) -> str:
 
 
 def examine(runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity) -> SubmissionOutcome:
-    """What would be refused, as far as that shows without recording anything."""
+    """Find what would be refused, as far as that shows without recording anything."""
     return examined(runtime, enumerate(specs), owner)[0]
 
 
@@ -86,7 +86,7 @@ def examined(
 
 
 def _quota(store: Store, federation: Federation, owner: Identity) -> Quota:
-    """What the owner and its VO have now: other requests may pass meanwhile, and a quota by so much."""
+    """Count what the owner and its VO have: requests side by side may pass a quota by so much."""
     live = store.queries.live_work(owner.vo)
     vo = LiveWork(
         tasks=sum(work.tasks for work in live.values()),
@@ -252,6 +252,6 @@ def _merge(found: dict[str, InputFile], files: Iterable[InputFile]) -> Iterator[
 
 
 def _same(one: InputFile, other: InputFile) -> bool:
-    """Whether two files may be copies: the checksum of a large file is not read when it is found."""
+    """Tell whether two files may be copies: the checksum of a large file is not read when it is found."""
     alike = one.checksum == other.checksum or not one.checksum or not other.checksum
     return one.size == other.size and alike

@@ -1,4 +1,4 @@
-"""What the brokerage would decide if a task asked for something else, or queues were otherwise."""
+"""Decide for a task as if it asked for something else, or as if queues were different."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Set
@@ -47,7 +47,7 @@ def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -
 
 
 def decide(world: World, changes: Changes) -> WhatIf:
-    """What would be decided for the one task of this world (pure). Raises ``BadDocument``."""
+    """Decide for the one task of this world (pure). Raises ``BadDocument``."""
     other = changed(world, changes)
     before, after = planning.plan("broker", world).choices, planning.plan("broker", other).choices
     fit, would_fit = _fit(before), _fit(after)
@@ -152,7 +152,7 @@ def _with_values(record: Record, wanted: Mapping[str, Any], faults: list[Fault])
 
 
 def _new_faults(task: Task, spec: TaskSpec, federation: Federation) -> list[Fault]:
-    """Why the other task could not be accepted, but for what is wrong with the task as it is."""
+    """Find why the changed task could not be accepted, but for faults of the task as it is."""
     already = set(checks.check_task(task.spec, federation, task.owner))
     found = checks.check_task(spec, federation, task.owner)
     return [Fault(path, text) for path, text in found if (path, text) not in already]
@@ -164,7 +164,7 @@ def _named(fault: Fault, wanted: Mapping[str, Any]) -> Fault:
 
 
 def _believed(measured: Measured | None, wanted: Mapping[str, Any]) -> Measured | None:
-    """What scouts measured, less what a change says otherwise."""
+    """The scouts' measurements, less those that a change replaces."""
     if measured is None:
         return None
     otherwise: dict[str, Any] = {_MEASURED[name]: None for name in wanted if name in _MEASURED}

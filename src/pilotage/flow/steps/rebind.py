@@ -54,7 +54,7 @@ def _offered(world: World, waiting: Sequence[Job], name: str) -> list[Job]:
 
 
 def _placed(world: World, offered: Sequence[Job], name: str, brokerages: Brokerages) -> list[Decision]:
-    """What the brokerages decide of these jobs for one queue, where they place any."""
+    """Let the brokerages decide about these jobs for one queue; keep decisions that place any."""
     alone = replace(
         world,
         federation=replace(
