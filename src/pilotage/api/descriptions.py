@@ -132,6 +132,7 @@ FIELDS: Mapping[str, str] = {
     "walltime": "s; 0: no limit",
     "weight": "weight, without unit",
     "whole": "accept all of the tasks or none",
+    "why": "why it got no jobs though others did; empty: it got some",
     "workdir": "MB that a payload may add to its directory; 0: no limit",
     "works": "work by task",
     "writable": "paths outside its directory that a payload may write",
