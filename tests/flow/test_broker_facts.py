@@ -74,8 +74,10 @@ def test_b26_pilots_that_all_failed_before_they_called_are_told(house: House) ->
     commit(house, move("pilot", second, P.CREATED, P.SUBMITTED))
     assert report(house).pilots_possible is None
     commit(house, move("pilot", second, P.SUBMITTED, P.CANCELLED))
-    house.now += 3601
-    assert read(house).queue_reports == ()
+    house.now += 59
+    assert report(house).pilots_possible is False
+    house.now += 1
+    assert read(house).queue_reports == (), "its rest is over (P6): one pilot may try"
 
 
 def test_b26_jobs_go_to_no_queue_whose_adapter_is_not_installed(house: House) -> None:
@@ -140,3 +142,21 @@ def test_b7_outputs_are_counted_apart_from_inputs(house: House) -> None:
     (count,) = read(house).link_counts
     assert (count.source, count.destination, count.files, count.uploads) == ("south-disk", "north-disk", 2, 1)
     assert task
+
+
+def test_b26_a_queue_whose_pilots_fail_is_tried_again_when_its_rest_is_over(house: House) -> None:
+    house.element = element = FakeElement()
+    element.refusal = "no such account"
+    task = house.task(jobs=2)
+    house.take("broker")
+    house.take("provision")
+    late = house.task()
+    house.take("broker")
+    assert house.states(late) == {J.PENDING: 1}
+    element.refusal = ""
+    house.now += 61
+    house.take("lift")
+    house.take("broker")
+    house.take("provision")
+    assert (house.states(task), house.states(late)) == ({J.ACTIVATED: 2}, {J.ACTIVATED: 1})
+    assert len(element.orders) == 1

@@ -79,6 +79,10 @@ class StagingConstants:
     """s after which the priority of an aged transfer grows by 1 (D7)."""
 
 
+LONGEST_REST = 3600.0
+"""Seconds after which a queue where pilots fail is tried again at the latest (P6)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectorConstants:
     """The director's constants (P2 to P7)."""
@@ -102,6 +106,10 @@ class DirectorConstants:
     failing_pause: Seconds = 60
     """s that a queue is left alone whose last pilots failed before they called home; twice as long each
     time, an hour at most; then one pilot tries (P6)."""
+
+    def rest(self, failures: int) -> float:
+        """Seconds for which a queue rests after so many failures in a row (P6)."""
+        return min(self.failing_pause * 2.0 ** min(failures - 1, 10), LONGEST_REST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,9 +20,6 @@ from .task_queues import is_open, randomness, walltime_needed
 GENERIC = Identity(name="generic")
 """Whom generic pilots belong to: nobody's work is theirs alone."""
 
-LONGEST_PAUSE = 3600.0
-"""A queue where pilots fail is tried once an hour at least, in s (P6)."""
-
 WAITING = (PilotState.CREATED, PilotState.SUBMITTED)
 
 
@@ -157,8 +154,7 @@ def _room(world: World, queue: Queue, here: Sequence[Pilot]) -> int:
     }
     if not failures:
         return room
-    pause = world.federation.director.failing_pause * 2 ** min(len(failures) - 1, 10)
-    over = world.time - max(failures) >= min(pause, LONGEST_PAUSE)
+    over = world.time - max(failures) >= world.federation.director.rest(len(failures))
     tried = any(pilot.state in WAITING for pilot in here)
     return min(room, 1) if over and not tried else 0
 

@@ -1,10 +1,12 @@
 """Facts that only brokerages read: long waits, pilots that cannot be started, first skips (B3, B9, B26)."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy import bindparam, func, select
 
+from pilotage.model.constants import DirectorConstants
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import Job
 from pilotage.model.world import QueueReport
@@ -44,6 +46,16 @@ _UNDER_WAY = (
     .where(among(_p.queue, "queues"), is_state(pilots, PilotState.SUBMITTED, PilotState.RUNNING))
     .distinct()
 )
+_FAILURES = (
+    select(_p.queue, _p.id, _p.since)
+    .where(
+        among(_p.queue, "queues"),
+        is_state(pilots, PilotState.FAILED),
+        _p.since > bindparam("after"),
+        _p.heartbeat.is_(None),
+    )
+    .order_by(_p.id)
+)
 _ERRORS = select(_p.queue, _p.error).where(among(_p.id, "ids"))
 _SKIPS = (
     select(_e.record, func.min(_e.time))
@@ -52,11 +64,11 @@ _SKIPS = (
 )
 
 
-def reports(reader: Reader, time: float) -> tuple[QueueReport, ...]:
+def reports(reader: Reader, time: float, director: DirectorConstants) -> tuple[QueueReport, ...]:
     """The reports of queues, with how long activated jobs wait there, and whether pilots can be started."""
     known = {report.queue: report for report in reader.queue_reports()}
     waiting: dict[str, float] = dict(tuple(row) for row in reader.rows(_WAITING, before=time - WAITED_LONG))
-    problems = _problems(reader, time)
+    problems = _problems(reader, time, director)
     return tuple(
         replace(
             known.get(queue) or QueueReport(queue=queue),
@@ -68,8 +80,11 @@ def reports(reader: Reader, time: float) -> tuple[QueueReport, ...]:
     )
 
 
-def _problems(reader: Reader, time: float) -> dict[str, str]:
-    """Queues whose latest pilots all failed before they called home while none is under way, and why."""
+def _problems(reader: Reader, time: float, director: DirectorConstants) -> dict[str, str]:
+    """Queues that rest because their latest pilots all failed before they called home, and why (P6).
+
+    When its rest is over a queue has no problem: without jobs that wait there no pilot would try it again.
+    """
     failed: dict[str, int] = dict(tuple(row) for row in reader.rows(_FAILED, after=time - LATELY))
     if not failed:
         return {}
@@ -78,6 +93,15 @@ def _problems(reader: Reader, time: float) -> dict[str, str]:
     tried = {queue for (queue,) in reader.rows(_UNDER_WAY, queues=queues)}
     last = {
         queue: pilot for queue, pilot in failed.items() if queue not in tried and pilot > well.get(queue, 0)
+    }
+    failures: dict[str, set[float]] = defaultdict(set)
+    for queue, pilot, since in reader.rows(_FAILURES, queues=sorted(last), after=time - LATELY):
+        if pilot > well.get(queue, 0):
+            failures[queue].add(since)
+    last = {
+        queue: pilot
+        for queue, pilot in last.items()
+        if time - max(failures[queue]) < director.rest(len(failures[queue]))
     }
     if not last:
         return {}

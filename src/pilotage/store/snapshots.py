@@ -145,12 +145,12 @@ class Snapshots:
         has to wait does not keep the others out. ``state`` PENDING gives those that wait for a queue (B37).
         """
 
-        def read(reader: Reader, _: World) -> dict[str, Any]:
+        def read(reader: Reader, world: World) -> dict[str, Any]:
             waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[state], limit=limit)]
             each = max(1, limit // max(1, len(waiting)))
             rows = reader.rows(_TO_BROKER[state], tasks=waiting, skip=each - 1, limit=limit)
             found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
-            return _to_broker(reader, found, time)
+            return _to_broker(reader, world, found)
 
         return self._world(time, seed, read)
 
@@ -165,7 +165,7 @@ class Snapshots:
             each = max(1, limit // max(1, len(waiting)))
             rows = reader.rows(_TO_BROKER[JobState.ACTIVATED], tasks=waiting, skip=each - 1, limit=limit)
             found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
-            return _to_broker(reader, found, time)
+            return _to_broker(reader, world, found)
 
         return self._world(time, seed, read)
 
@@ -175,12 +175,12 @@ class Snapshots:
         These are one ``job``, or up to ``limit``: those that wait first, ended ones where all have ended.
         """
 
-        def read(reader: Reader, _: World) -> dict[str, Any]:
+        def read(reader: Reader, world: World) -> dict[str, Any]:
             if job is None:
                 found = _as_they_stand(reader, task, limit)
             else:
                 found = reader.jobs_where(_j.id == job, _j.task == task)
-            parts = _to_broker(reader, found, time) | {"tasks": reader.tasks([task])}
+            parts = _to_broker(reader, world, found) | {"tasks": reader.tasks([task])}
             defined = (replace(one, state=JobState.DEFINED, queue="", pilot=None) for one in found)
             return parts | {"jobs": tuple(defined), "job_counts": _without(parts["job_counts"], found)}
 
@@ -295,7 +295,7 @@ class Snapshots:
                 "job_counts": reader.job_counts(),
                 "task_counts": reader.task_counts(live_tasks),
                 "link_counts": reader.link_counts(),
-                "queue_reports": broker_facts.reports(reader, time),
+                "queue_reports": broker_facts.reports(reader, time, world.federation.director),
                 "requests": _requests(world, live),
             }
 
@@ -318,7 +318,7 @@ def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
     ]
 
 
-def _to_broker(reader: Reader, found: Sequence[Job], time: float) -> dict[str, Any]:
+def _to_broker(reader: Reader, world: World, found: Sequence[Job]) -> dict[str, Any]:
     """Jobs with all that a brokerage reads."""
     inputs = reader.inputs_of(found)
     return {
@@ -328,7 +328,7 @@ def _to_broker(reader: Reader, found: Sequence[Job], time: float) -> dict[str, A
         "replicas": reader.replicas_of(inputs),
         "job_counts": reader.job_counts(),
         "link_counts": reader.link_counts(),
-        "queue_reports": broker_facts.reports(reader, time),
+        "queue_reports": broker_facts.reports(reader, world.time, world.federation.director),
     }
 
 
