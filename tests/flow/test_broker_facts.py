@@ -14,7 +14,7 @@ from pilotage.model.work import NewJob, NewPilot, NewTransfer
 from pilotage.model.world import QueueReport, World
 from pilotage.movers.loader import InstalledMovers
 
-from .house import ALICE, House
+from .house import ALICE, FakeElement, House
 
 
 def commit(house: House, *changes: Move | Create | Touch) -> list[int]:
