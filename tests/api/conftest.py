@@ -15,7 +15,7 @@ with warnings.catch_warnings():  # it asks for a client that is not the one this
     from starlette.testclient import TestClient
 
 from pilotage.api import PREFIX, create_app
-from pilotage.api.access import Tokens
+from pilotage.api.access import KnownTokens
 from pilotage.computing.loader import load
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
@@ -70,7 +70,7 @@ class House:
         # Building the routes takes 0.1 s of processor time: applications whose house is gone are used again.
         self.app: FastAPI = _IDLE.pop() if _IDLE else create_app(self.runtime)
         self.app.state.runtime = self.runtime
-        self.app.state.tokens = Tokens(self.store, self.runtime.clock)
+        self.app.state.tokens = KnownTokens(self.store, self.runtime.clock)
 
     def woken(self) -> set[str]:
         """The steps that were woken since the last call."""

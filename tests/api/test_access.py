@@ -7,7 +7,7 @@ import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from pilotage.api.access import BELIEVED_FOR, Policy
+from pilotage.api.access import BELIEVED_FOR, RoleCheck
 from pilotage.api.app import PREFIX, ROUTERS
 from pilotage.model.identity import Credential, Identity, Role
 
@@ -84,8 +84,8 @@ def call(client: Any, route: Route, number: int = 1) -> Any:
     return client.request(method, path.format(task=number, job=number, token=number), json=BODIES.get(route))
 
 
-def policies(dependant: Dependant) -> list[Policy]:
-    own = [dependant.call] if isinstance(dependant.call, Policy) else []
+def policies(dependant: Dependant) -> list[RoleCheck]:
+    own = [dependant.call] if isinstance(dependant.call, RoleCheck) else []
     return own + [policy for inner in dependant.dependencies for policy in policies(inner)]
 
 

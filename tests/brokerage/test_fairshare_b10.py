@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pilotage.brokerage.engine.queue_columns import QueueColumns
-from pilotage.model.fairshare import PolicyError, Work, parse
+from pilotage.model.fairshare import FairshareWork, PolicyError, parse
 from pilotage.model.identity import Identity
 from pilotage.model.work import MergeSpec, Task
 from pilotage.testing import federation, queue, task, world
@@ -15,77 +15,77 @@ from pilotage.testing.choices import only_choice, refusal, refusals, refused
 @pytest.mark.parametrize(
     ("policy", "work", "refuses"),
     [
-        ("", Work(), False),
-        ("type=evgen:0%", Work(type="evgen"), True),
-        ("type=evgen:1%", Work(type="evgen"), False),
-        ("type=evgen:0%", Work(type="evgenlike"), False),
-        ("type=evgen:0%", Work(type="my-evgen"), False),
-        ("type=evgensimul:0%", Work(type="evgen"), True),
-        ("type=evgensimul:0%", Work(type="simul"), True),
-        ("type=evgensimul:0%", Work(type="evgensimul"), False),
-        ("type=test:0%", Work(type="test"), True),
-        ("type=test:0%", Work(type="prod_test"), True),
-        ("type=test:0%", Work(type="rc_Test2"), True),
-        ("type=test:0%", Work(type="reprocessing"), False),
-        ("type=any:0%", Work(type="reco"), True),
-        ("type=any:0%", Work(), True),
-        ("type=*:0%", Work(type="reco"), True),
-        ("type=re.*:0%", Work(type="reprocessing"), True),
-        ("group=phys-.*:0%", Work(group="phys-higgs"), True),
-        ("group=phys:0%", Work(group="phys-higgs"), False),
-        ("group=any:0%", Work(), True),
-        ("group=*:0%", Work(group="x"), True),
-        ("gshare=Express|Test:0%", Work(gshare="Express"), True),
-        ("gshare=Express|Test:0%", Work(gshare="Expressed"), False),
-        ("gshare=any:0%", Work(gshare="x"), True),
-        ("priority<500:0%", Work(priority=499), True),
-        ("priority<500:0%", Work(priority=500), False),
-        ("priority<=500:0%", Work(priority=500), True),
-        ("priority<=500:0%", Work(priority=501), False),
-        ("priority>500:0%", Work(priority=501), True),
-        ("priority>500:0%", Work(priority=500), False),
-        ("priority>=500:0%", Work(priority=500), True),
-        ("priority>=500:0%", Work(priority=499), False),
-        ("priority=500:0%", Work(priority=500), True),
-        ("priority==500:0%", Work(priority=501), False),
-        ("priority!=500:0%", Work(priority=501), True),
-        ("priority!=500:0%", Work(priority=500), False),
-        ("type=evgen:group=phys:0%", Work(type="evgen", group="phys"), True),
-        ("type=evgen:group=phys:0%", Work(type="evgen", group="det"), False),
-        ("type=evgen:priority>500:0%", Work(type="evgen", priority=500), False),
-        ("type=evgen:00%", Work(type="evgen"), True),
-        (" type=evgen : 0% , type=any:100%,", Work(type="evgen"), True),
-        ("type=evgen:0", Work(type="evgen"), True),
-        ("group=phys-*:0%", Work(group="phys-higgs"), True),
-        ("group=*higgs:0%", Work(group="phys-higgs"), True),
-        ("group=*higgs:0%", Work(group="phys-susy"), False),
-        ("type=*:0%", Work(), True),
+        ("", FairshareWork(), False),
+        ("type=evgen:0%", FairshareWork(type="evgen"), True),
+        ("type=evgen:1%", FairshareWork(type="evgen"), False),
+        ("type=evgen:0%", FairshareWork(type="evgenlike"), False),
+        ("type=evgen:0%", FairshareWork(type="my-evgen"), False),
+        ("type=evgensimul:0%", FairshareWork(type="evgen"), True),
+        ("type=evgensimul:0%", FairshareWork(type="simul"), True),
+        ("type=evgensimul:0%", FairshareWork(type="evgensimul"), False),
+        ("type=test:0%", FairshareWork(type="test"), True),
+        ("type=test:0%", FairshareWork(type="prod_test"), True),
+        ("type=test:0%", FairshareWork(type="rc_Test2"), True),
+        ("type=test:0%", FairshareWork(type="reprocessing"), False),
+        ("type=any:0%", FairshareWork(type="reco"), True),
+        ("type=any:0%", FairshareWork(), True),
+        ("type=*:0%", FairshareWork(type="reco"), True),
+        ("type=re.*:0%", FairshareWork(type="reprocessing"), True),
+        ("group=phys-.*:0%", FairshareWork(group="phys-higgs"), True),
+        ("group=phys:0%", FairshareWork(group="phys-higgs"), False),
+        ("group=any:0%", FairshareWork(), True),
+        ("group=*:0%", FairshareWork(group="x"), True),
+        ("gshare=Express|Test:0%", FairshareWork(gshare="Express"), True),
+        ("gshare=Express|Test:0%", FairshareWork(gshare="Expressed"), False),
+        ("gshare=any:0%", FairshareWork(gshare="x"), True),
+        ("priority<500:0%", FairshareWork(priority=499), True),
+        ("priority<500:0%", FairshareWork(priority=500), False),
+        ("priority<=500:0%", FairshareWork(priority=500), True),
+        ("priority<=500:0%", FairshareWork(priority=501), False),
+        ("priority>500:0%", FairshareWork(priority=501), True),
+        ("priority>500:0%", FairshareWork(priority=500), False),
+        ("priority>=500:0%", FairshareWork(priority=500), True),
+        ("priority>=500:0%", FairshareWork(priority=499), False),
+        ("priority=500:0%", FairshareWork(priority=500), True),
+        ("priority==500:0%", FairshareWork(priority=501), False),
+        ("priority!=500:0%", FairshareWork(priority=501), True),
+        ("priority!=500:0%", FairshareWork(priority=500), False),
+        ("type=evgen:group=phys:0%", FairshareWork(type="evgen", group="phys"), True),
+        ("type=evgen:group=phys:0%", FairshareWork(type="evgen", group="det"), False),
+        ("type=evgen:priority>500:0%", FairshareWork(type="evgen", priority=500), False),
+        ("type=evgen:00%", FairshareWork(type="evgen"), True),
+        (" type=evgen : 0% , type=any:100%,", FairshareWork(type="evgen"), True),
+        ("type=evgen:0", FairshareWork(type="evgen"), True),
+        ("group=phys-*:0%", FairshareWork(group="phys-higgs"), True),
+        ("group=*higgs:0%", FairshareWork(group="phys-higgs"), True),
+        ("group=*higgs:0%", FairshareWork(group="phys-susy"), False),
+        ("type=*:0%", FairshareWork(), True),
     ],
 )
-def test_b10_each_form_of_the_grammar(policy: str, work: Work, refuses: bool) -> None:
+def test_b10_each_form_of_the_grammar(policy: str, work: FairshareWork, refuses: bool) -> None:
     assert parse(policy).refuses(work) is refuses
 
 
 def test_b10_the_first_entry_that_matches_decides() -> None:
     policy = parse("type=evgen:0%,type=ev.*:50%,type=any:0%")
-    assert policy.refuses(Work(type="evgen"))
-    assert not policy.refuses(Work(type="event"))
-    assert policy.refuses(Work(type="reco"))
+    assert policy.refuses(FairshareWork(type="evgen"))
+    assert not policy.refuses(FairshareWork(type="event"))
+    assert policy.refuses(FairshareWork(type="reco"))
 
 
 def test_b10_work_that_no_entry_matches_has_what_the_entries_leave_of_the_queue() -> None:
-    assert not parse("type=evgen:0%,group=phys:0%").refuses(Work(type="reco", group="det"))
-    assert not parse("group=x:20%").refuses(Work(type="reco"))
-    assert parse("type=evgensimul:100%").refuses(Work(type="reco"))
-    assert parse("type=evgen:60%,type=simul:40%").refuses(Work(type="reco"))
-    assert not parse("type=evgen:60%,type=simul:39%").refuses(Work(type="reco"))
+    assert not parse("type=evgen:0%,group=phys:0%").refuses(FairshareWork(type="reco", group="det"))
+    assert not parse("group=x:20%").refuses(FairshareWork(type="reco"))
+    assert parse("type=evgensimul:100%").refuses(FairshareWork(type="reco"))
+    assert parse("type=evgen:60%,type=simul:40%").refuses(FairshareWork(type="reco"))
+    assert not parse("type=evgen:60%,type=simul:39%").refuses(FairshareWork(type="reco"))
 
 
 def test_b10_a_merge_job_ignores_the_priority() -> None:
     policy = parse("priority<500:0%,type=evgen:100%")
-    assert policy.refuses(Work(type="evgen", priority=100))
-    assert not policy.refuses(Work(type="evgen", priority=100, merge=True))
-    assert policy.refuses(Work(type="reco", priority=100, merge=True))
+    assert policy.refuses(FairshareWork(type="evgen", priority=100))
+    assert not policy.refuses(FairshareWork(type="evgen", priority=100, merge=True))
+    assert policy.refuses(FairshareWork(type="reco", priority=100, merge=True))
     house = federation([queue("HIGH", fairshare_policy="priority<500:0%")])
     assert refused(house, "B10", priority=100) == {"HIGH"}
     merge = MergeSpec(command=("merge",), outputs=("all",))

@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.federation.checks import check_federation
 from pilotage.federation.documents import read, write
-from pilotage.federation.importers import IMPORTERS, Imported, Note, Source
+from pilotage.federation.importers import IMPORTERS, Imported, ImportSource, Note
 from pilotage.model.federation import Federation, Hardware, Queue, Tag
 
 QUEUE: Mapping[str, Any] = {
@@ -73,7 +73,9 @@ def queues(**changes: Any) -> dict[str, Any]:
 
 
 def imported(*documents: Any) -> Imported:
-    sources = [Source(f"{at}.json", json.dumps(document, indent=1)) for at, document in enumerate(documents)]
+    sources = [
+        ImportSource(f"{at}.json", json.dumps(document, indent=1)) for at, document in enumerate(documents)
+    ]
     return IMPORTERS["cric"](sources, "atlas")
 
 
@@ -388,7 +390,7 @@ def test_a_bad_queue_is_refused_with_its_place_and_the_others_are_kept(
     ],
 )
 def test_a_file_that_is_no_such_document_is_refused_whole(text: str, words: str) -> None:
-    result = IMPORTERS["cric"]([Source("bad.json", text)], "x")
+    result = IMPORTERS["cric"]([ImportSource("bad.json", text)], "x")
     assert result.federation is None
     (refusal,) = result.refusals
     assert words in refusal.text
@@ -396,7 +398,7 @@ def test_a_file_that_is_no_such_document_is_refused_whole(text: str, words: str)
 
 def test_what_is_given_twice_is_refused_and_the_first_is_kept() -> None:
     text = f'{{"A": {json.dumps(QUEUE)}, "A": {json.dumps({**QUEUE, "corecount": 1})}}}'
-    result = IMPORTERS["cric"]([Source("twice.json", text), Source("again.json", text)], "x")
+    result = IMPORTERS["cric"]([ImportSource("twice.json", text), ImportSource("again.json", text)], "x")
     assert result.federation is not None
     assert [made.cores for made in result.federation.queues] == [8]
     assert len(result.refusals) == 3

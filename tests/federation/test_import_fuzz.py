@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pilotage.federation.checks import check_federation
 from pilotage.federation.documents import read, write
-from pilotage.federation.importers import IMPORTERS, Imported, Source
+from pilotage.federation.importers import IMPORTERS, Imported, ImportSource
 from pilotage.model.federation import Federation
 
 from .test_import_cric import ENDPOINT, LINKS, QUEUE, SITES
@@ -61,7 +61,7 @@ VALUES = st.one_of(
 
 def holds(kind: str, text: str) -> Imported:
     """What must be true of any import of a document."""
-    result = IMPORTERS[kind]([Source("fuzz", text)], "fuzz")
+    result = IMPORTERS[kind]([ImportSource("fuzz", text)], "fuzz")
     house = result.federation
     if house is None:
         assert result.refusals

@@ -9,7 +9,7 @@ import pytest
 
 from pilotage.federation.checks import check_federation
 from pilotage.federation.documents import read, write
-from pilotage.federation.importers import IMPORTERS, Imported, Note, Source
+from pilotage.federation.importers import IMPORTERS, Imported, ImportSource, Note
 from pilotage.model.documents import to_json
 from pilotage.model.federation import Federation, Queue
 
@@ -57,7 +57,7 @@ def factory(*entries: str) -> str:
 
 
 def imported(*entries: str) -> Imported:
-    return IMPORTERS["gfactory"]([Source("entries.xml", factory(*entries))], "osg")
+    return IMPORTERS["gfactory"]([ImportSource("entries.xml", factory(*entries))], "osg")
 
 
 def queue(*entries: str) -> Queue:
@@ -277,7 +277,7 @@ REACHES = '<!DOCTYPE g [<!ENTITY a SYSTEM "file:///etc/passwd">]>\n<g>&a;</g>'
     ],
 )
 def test_a_file_that_is_no_plain_xml_is_refused_whole(text: str, words: str) -> None:
-    result = IMPORTERS["gfactory"]([Source("bad.xml", text)], "x")
+    result = IMPORTERS["gfactory"]([ImportSource("bad.xml", text)], "x")
     assert result.federation is None
     (refusal,) = result.refusals
     assert words in refusal.text
@@ -286,7 +286,11 @@ def test_a_file_that_is_no_plain_xml_is_refused_whole(text: str, words: str) -> 
 
 def test_files_make_one_federation_and_a_bad_file_spares_the_others() -> None:
     good = f"<glidein><entries>{entry('E')}</entries></glidein>"
-    sources = [Source("bad.xml", "<"), Source("one.xml", good), Source("two.xml", good.replace('"E"', '"F"'))]
+    sources = [
+        ImportSource("bad.xml", "<"),
+        ImportSource("one.xml", good),
+        ImportSource("two.xml", good.replace('"E"', '"F"')),
+    ]
     result = IMPORTERS["gfactory"](sources, "x")
     assert result.federation is not None
     assert [made.name for made in result.federation.queues] == ["E", "F"]
@@ -299,7 +303,7 @@ def test_real_factories_become_one_queue_for_each_entry(name: str) -> None:
     if not file.exists():
         pytest.skip(f"{file} is not here; PILOTAGE_FEDERATIONS names the folder of real factory files")
     text = file.read_text()
-    result = IMPORTERS["gfactory"]([Source(name, text)], file.stem)
+    result = IMPORTERS["gfactory"]([ImportSource(name, text)], file.stem)
     house = result.federation
     assert house is not None
     assert result.entries == text.count("<entry ")

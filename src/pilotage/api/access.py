@@ -31,7 +31,7 @@ LONGEST_TOKEN = 200
 _BEARER = HTTPBearer(auto_error=False, description="A token made with `pilotage token`, or a pilot's own.")
 
 
-class Tokens:
+class KnownTokens:
     """The store's tokens, with those found lately in memory. Used from the event loop only."""
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
@@ -69,7 +69,7 @@ def bearer_of(header: str) -> str | None:
     return token if kind.lower() == "bearer" and 0 < len(token) <= LONGEST_TOKEN else None
 
 
-class Policy:
+class RoleCheck:
     """Lets callers of some roles in; every route but the open ones has one."""
 
     def __init__(self, *roles: Role) -> None:
@@ -81,7 +81,7 @@ class Policy:
         bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
     ) -> Credential:
         """The caller's credential. 401 without a token that is known, 403 for another role."""
-        tokens: Tokens = request.app.state.tokens
+        tokens: KnownTokens = request.app.state.tokens
         token = bearer_of(f"{bearer.scheme} {bearer.credentials}") if bearer else None
         credential = await tokens.find(token) if token else None
         if credential is None:
@@ -92,15 +92,15 @@ class Policy:
         return credential
 
 
-def _pilot_id(credential: Annotated[Credential, Depends(Policy("pilot"))]) -> int:
+def _pilot_id(credential: Annotated[Credential, Depends(RoleCheck("pilot"))]) -> int:
     if credential.pilot is None:
         raise HTTPException(403, "this token is not bound to a pilot")
     return credential.pilot
 
 
-FOR_PEOPLE = Depends(Policy("user", "operator"))
-FOR_ANY_ROLE = Depends(Policy("user", "operator", "pilot"))
-FOR_OPERATORS = Depends(Policy("operator"))
+FOR_PEOPLE = Depends(RoleCheck("user", "operator"))
+FOR_ANY_ROLE = Depends(RoleCheck("user", "operator", "pilot"))
+FOR_OPERATORS = Depends(RoleCheck("operator"))
 Person = Annotated[Credential, FOR_PEOPLE]
 """A user, who sees what is their own, or an operator, who sees everything."""
 

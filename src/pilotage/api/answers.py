@@ -27,7 +27,7 @@ class NotUnderstood:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RequestRefused:
     """The reason for which a request was refused."""
 
     detail: str
@@ -51,7 +51,7 @@ def documented(model: Any, *refusals: int, status: int = 200) -> dict[int | str,
         code: _MEANINGS[code] for code in refusals
     }
     answers: dict[int | str, dict[str, Any]] = {} if model is None else {status: {"model": model}}
-    answers |= {code: {"model": Refused, "description": text} for code, text in told.items()}
+    answers |= {code: {"model": RequestRefused, "description": text} for code, text in told.items()}
     return answers | {422: {"model": NotUnderstood, "description": "not understood"}}
 
 

@@ -11,7 +11,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.store import NoFederation
 
 from . import federation, jobs, pilot_agent, pilots, plan, queues, tasks, tokens, transfers
-from .access import Tokens
+from .access import KnownTokens
 from .answers import answer, misread
 from .descriptions import describe
 from .guard import Guard
@@ -39,7 +39,7 @@ def create_app(runtime: Runtime) -> FastAPI:
         separate_input_output_schemas=False,
     )
     app.state.runtime = runtime
-    app.state.tokens = Tokens(runtime.store, runtime.clock)
+    app.state.tokens = KnownTokens(runtime.store, runtime.clock)
     app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens)
     _answer_faults(app)
     api = APIRouter(prefix=PREFIX)

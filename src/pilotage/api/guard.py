@@ -15,7 +15,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .access import Tokens, bearer_of
+from .access import KnownTokens, bearer_of
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Guard:
     (413), a slow one after a time (408). What nobody expected is logged, and answered with 500 and a number.
     """
 
-    def __init__(self, app: ASGIApp, prefix: str, tokens: Callable[[], Tokens]) -> None:
+    def __init__(self, app: ASGIApp, prefix: str, tokens: Callable[[], KnownTokens]) -> None:
         self._app = app
         self._prefix = prefix
         self._tokens = tokens

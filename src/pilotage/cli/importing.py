@@ -39,9 +39,9 @@ def import_federation(
     remains, the exit code is 2. --json has every note, and the federation where no --output is given.
     """
     from pilotage.federation.documents import read_text, write
-    from pilotage.federation.importers import IMPORTERS, Source
+    from pilotage.federation.importers import IMPORTERS, ImportSource
 
-    sources = [Source(str(file), read_text(file)) for file in files]
+    sources = [ImportSource(str(file), read_text(file)) for file in files]
     imported = IMPORTERS[kind.value](sources, files[0].stem)
     if imported.federation is not None and output is not None:
         try:

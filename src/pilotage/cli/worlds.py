@@ -12,7 +12,7 @@ from .output import Json, console, document_text, echo, plural, show_json
 app = typer.Typer()
 
 
-class Document(StrEnum):
+class SchemaName(StrEnum):
     """Documents that have a published schema."""
 
     WORLD = "world"
@@ -52,7 +52,7 @@ def world(
 
 @app.command(epilog="Example: pilotage schema federation > federation.schema.json")
 def schema(
-    document: Annotated[Document, typer.Argument(help="Whose schema.")],
+    document: Annotated[SchemaName, typer.Argument(help="Whose schema.")],
     json_output: Json = False,  # noqa: ARG001 -- a schema is JSON with it and without
 ) -> None:
     """Print the JSON Schema of a document, which editors can check files with."""
@@ -62,10 +62,10 @@ def schema(
     from pilotage.model.work import TaskSpec
     from pilotage.model.world import World
 
-    kinds: dict[Document, type] = {
-        Document.WORLD: World,
-        Document.FEDERATION: Federation,
-        Document.TASK: TaskSpec,
-        Document.DECISION: Decision,
+    kinds: dict[SchemaName, type] = {
+        SchemaName.WORLD: World,
+        SchemaName.FEDERATION: Federation,
+        SchemaName.TASK: TaskSpec,
+        SchemaName.DECISION: Decision,
     }
     typer.echo(schema_text(kinds[document]), nl=False)

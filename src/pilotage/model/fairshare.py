@@ -24,7 +24,7 @@ class PolicyError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class FairshareWork:
     """Attributes that a policy reads: processing type, working group, global share and priority.
 
     Of a ``merge`` job the priority is ignored.
@@ -37,11 +37,11 @@ class Work:
     merge: bool = False
 
 
-Condition = Callable[[Work], bool]
+Condition = Callable[[FairshareWork], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FairshareEntry:
     """One entry of a policy: work that meets all conditions has ``percent`` of the queue."""
 
     conditions: tuple[Condition, ...]
@@ -50,13 +50,13 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class FairsharePolicy:
     """Entries in order. ``reads_priority`` says whether the priority of work matters at all."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[FairshareEntry, ...]
     reads_priority: bool
 
-    def refuses(self, work: Work) -> bool:
+    def refuses(self, work: FairshareWork) -> bool:
         """B10: the first entry that matches decides, 0 refuses; work that none matches has the remainder.
 
         The remainder is what the entries leave of 100 %. Merge jobs skip entries about the priority.
@@ -68,7 +68,7 @@ class Policy:
         return sum(entry.percent for entry in entries) >= 100
 
 
-def parse(text: str) -> Policy:
+def parse(text: str) -> FairsharePolicy:
     """A policy: a comma list of conditions with ``:n%``, such as ``type=evgensimul:100%,type=any:0%``.
 
     Conditions are ``type=``, ``group=``, ``gshare=`` and ``priority<op>n``; several joined by ``:`` must all
@@ -86,17 +86,17 @@ def parse(text: str) -> Policy:
                 at = column + len(part) - len(part.lstrip())
                 raise PolicyError(f"column {at}: {error}") from error
         column += len(part) + 1
-    return Policy(tuple(entries), any(entry.reads_priority for entry in entries))
+    return FairsharePolicy(tuple(entries), any(entry.reads_priority for entry in entries))
 
 
-def _entry(part: str) -> Entry:
+def _entry(part: str) -> FairshareEntry:
     *conditions, share = (word.strip() for word in part.split(":"))
     match = _PERCENT.fullmatch("0%" if share == "0" else share)
     if match is None or not conditions:
         raise PolicyError(f"{part!r} has no :n% at its end")
     if int(match["percent"]) > 100:
         raise PolicyError(f"{part!r} gives more than 100%")
-    return Entry(
+    return FairshareEntry(
         conditions=tuple(_condition(part, word) for word in conditions),
         percent=int(match["percent"]),
         reads_priority=any(_PRIORITY.fullmatch(word) for word in conditions),
@@ -114,7 +114,7 @@ def _condition(part: str, word: str) -> Condition:
     return _named(part, match["kind"], match["pattern"])
 
 
-def _all(_: Work) -> bool:
+def _all(_: FairshareWork) -> bool:
     return True
 
 

@@ -22,7 +22,7 @@ from .engine import Database
 from .jobs import JOB_COLUMNS, job
 from .reader import Reader
 from .task_queues import LEVELS, lines
-from .tasks import TASK_COLUMNS, Specs
+from .tasks import TASK_COLUMNS, SpecCache
 
 CAUSE = "matched to a pilot (P13)"
 
@@ -123,7 +123,7 @@ class Given:
 class Matches:
     """Reads what stands in line, and gives it away."""
 
-    def __init__(self, database: Database, specs: Specs, left_beside: Callable[[], None]) -> None:
+    def __init__(self, database: Database, specs: SpecCache, left_beside: Callable[[], None]) -> None:
         self._database = database
         self._specs = specs
         self._left_beside = left_beside

@@ -44,7 +44,7 @@ from .pilots import PILOT_COLUMNS, pilots
 from .queues import QueueView, ShareView
 from .reader import Reader
 from .sets import among
-from .tasks import TASK_VIEW, Specs, TaskDetails, TaskView, tasks
+from .tasks import TASK_VIEW, SpecCache, TaskDetails, TaskView, tasks
 from .transfers import TRANSFER_COLUMNS, transfers
 
 _t, _j, _c, _e, _d = tasks.c, jobs.c, counts.c, events.c, decisions.c
@@ -77,7 +77,7 @@ _SUBMITTED = select(_t.submission, _t.id, _t.name).where(among(_t.submission, "n
 class Queries:
     """Reads for the API and the command line. Nothing here changes anything."""
 
-    def __init__(self, database: Database, federations: Federations, specs: Specs) -> None:
+    def __init__(self, database: Database, federations: Federations, specs: SpecCache) -> None:
         self._database = database
         self._federations = federations
         self._specs = specs

@@ -28,7 +28,7 @@ from .last_seen import queue_reports
 from .pilots import PILOT_COLUMNS, pilots
 from .sets import among
 from .task_queues import LEVELS, lines
-from .tasks import TASK_COLUMNS, Specs, tasks
+from .tasks import TASK_COLUMNS, SpecCache, tasks
 from .transfers import TRANSFER_COLUMNS, transfers
 
 _c, _j = counts.c, jobs.c
@@ -104,7 +104,7 @@ _NOTHING = (None, None, None)
 class Reader:
     """Reads records and counts, sorted by number or name unless a caller orders them."""
 
-    def __init__(self, connection: Connection, specs: Specs) -> None:
+    def __init__(self, connection: Connection, specs: SpecCache) -> None:
         self._connection = connection
         self._specs = specs
 

@@ -35,7 +35,7 @@ from .jobs import JOB_COLUMNS, jobs
 from .pilots import pilots
 from .reader import Reader
 from .sets import among
-from .tasks import TASK_COLUMNS, Specs, tasks
+from .tasks import TASK_COLUMNS, SpecCache, tasks
 
 ENDED_LATELY = 3600.0
 """How long the director hears of a pilot that has ended, in s."""
@@ -116,7 +116,7 @@ _FAILED = (
 class Snapshots:
     """Reads worlds. Each raises :class:`NoFederation` while there is none."""
 
-    def __init__(self, database: Database, federations: Federations, specs: Specs) -> None:
+    def __init__(self, database: Database, federations: Federations, specs: SpecCache) -> None:
         self._database = database
         self._federations = federations
         self._specs = specs

@@ -17,7 +17,7 @@ from .matches import Matches
 from .notices import Notices
 from .queries import Queries
 from .snapshots import Snapshots
-from .tasks import Specs
+from .tasks import SpecCache
 from .tokens import Tokens
 
 Clock = Callable[[], float]
@@ -40,7 +40,7 @@ class Store:
         self._clock = clock
         self.listeners: list[Listener] = []
         self._federations = Federations(database)
-        specs = Specs()
+        specs = SpecCache()
         self.snapshots = Snapshots(database, self._federations, specs)
         self.queries = Queries(database, self._federations, specs)
         self.matches = Matches(database, specs, self._left_beside)

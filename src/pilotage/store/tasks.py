@@ -70,7 +70,7 @@ class TaskDetails(TaskView):
     measured: Measured | None
 
 
-class Specs:
+class SpecCache:
     """Parsed task specifications by task: they never change, so they are read and checked once."""
 
     def __init__(self, size: int = 4096) -> None:

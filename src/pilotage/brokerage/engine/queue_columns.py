@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.fairshare import Policy, PolicyError, parse
+from pilotage.model.fairshare import FairsharePolicy, PolicyError, parse
 from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
@@ -112,7 +112,7 @@ class QueueColumns:
     vo_kinds: tuple[tuple[str, ...], ...]
     vo_code: Codes
     fairshare: Column
-    fairshare_kinds: tuple[Policy, ...]
+    fairshare_kinds: tuple[FairsharePolicy, ...]
     fairshare_code: Codes
     offers: Offers
     event_service: Column

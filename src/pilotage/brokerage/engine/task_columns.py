@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.model.fairshare import Work
+from pilotage.model.fairshare import FairshareWork
 from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.software import parse_architecture
 
@@ -74,7 +74,7 @@ class Tables:
     input_table: InputTable
     preassigned: Mask
     policies: tuple[VoPolicy, ...]
-    works: tuple[Work, ...]
+    works: tuple[FairshareWork, ...]
     releases: tuple[Release, ...]
     containers: tuple[Container, ...]
     machines: tuple[Machine, ...]
@@ -284,13 +284,13 @@ def _codes(values: Iterable[Any]) -> tuple[tuple[Any, ...], Codes]:
     return tuple(places), np.array(codes, dtype=np.intp)
 
 
-def _works(groups: Sequence[Group], queues: QueueColumns) -> list[Work]:
+def _works(groups: Sequence[Group], queues: QueueColumns) -> list[FairshareWork]:
     """The attributes that any fair-share policy reads, for each group (B10)."""
     if not any(policy.entries for policy in queues.fairshare_kinds):
-        return [Work()] * len(groups)
+        return [FairshareWork()] * len(groups)
     reads_priority = any(policy.reads_priority for policy in queues.fairshare_kinds)
     return [
-        Work(
+        FairshareWork(
             type=group.spec.processing_type,
             group=group.spec.working_group or group.task.owner.group,
             gshare=group.share,

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from . import cric, gfactory
-from .report import Imported, Note, Source, Summary
+from .report import Imported, ImportSource, Note, Summary
 
-Importer = Callable[[Sequence[Source], str], Imported]
+Importer = Callable[[Sequence[ImportSource], str], Imported]
 
 IMPORTERS: Mapping[str, Importer] = {"gfactory": gfactory.read, "cric": cric.read}
 """By kind: from documents, and a name for the federation, to the federation with a report."""
 
-__all__ = ["IMPORTERS", "Imported", "Importer", "Note", "Source", "Summary"]
+__all__ = ["IMPORTERS", "ImportSource", "Imported", "Importer", "Note", "Summary"]

@@ -13,7 +13,7 @@ from .assembly import Draft, record
 from .cric_documents import Document, Mapped, Unreadable, documents, records
 from .cric_queues import read_queues
 from .cric_storages import read_storages
-from .report import Entry, Imported, Refused, Source
+from .report import Entry, Imported, ImportSource, Refused
 from .values import truth
 
 _NUCLEUS = ("Nucleus", "TaskNucleus", "nucleus")
@@ -21,7 +21,7 @@ _FARTHEST = 11
 _WHY = {"tier_level": "what makes a nucleus is its data policy"}
 
 
-def read(sources: Sequence[Source], name: str) -> Imported:
+def read(sources: Sequence[ImportSource], name: str) -> Imported:
     """The federation of all documents."""
     draft = Draft()
     found: list[Document] = []

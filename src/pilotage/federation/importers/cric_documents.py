@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from .report import Action, Entry, Refused, Source
+from .report import Action, Entry, ImportSource, Refused
 
 Kind = Literal["queues", "sites", "storages", "blacklist", "usage", "software", "closeness"]
 
@@ -66,7 +66,7 @@ class Document(NamedTuple):
     """Records of one kind: by name, or pairs of a place and a record where they have no names."""
 
     kind: Kind
-    source: Source
+    source: ImportSource
     content: Any
     line: Callable[..., int | None]
 
@@ -79,7 +79,7 @@ class Unreadable(Refused):
         self.line = line
 
 
-def documents(source: Source) -> Iterator[Document]:
+def documents(source: ImportSource) -> Iterator[Document]:
     """The documents of a file: one, or several by name. Raises :class:`Unreadable`."""
     content = _parsed(source.text.removeprefix("\ufeff"))
     lines = Lines(source.text)

@@ -12,7 +12,7 @@ from pilotage.model.federation import ComputingElement, Queue
 
 from . import xml
 from .assembly import Draft, record
-from .report import Entry, Imported, Refused, Source
+from .report import Entry, Imported, ImportSource, Refused
 from .values import CORES, COUNT, MEMORY, SECONDS, number, truth, whole
 
 _KINDS = {"condor": "htcondor", "nordugrid": "arc"}
@@ -102,7 +102,7 @@ _WHY = {
 }
 
 
-def read(sources: Sequence[Source], name: str) -> Imported:
+def read(sources: Sequence[ImportSource], name: str) -> Imported:
     """The federation of all entries of some configurations, each entry a queue in the order of the files."""
     draft = Draft()
     first: dict[str, str] = {}

@@ -13,7 +13,7 @@ Action = Literal["guessed", "converted", "clipped", "dropped", "refused"]
 LONGEST_VALUE = 200
 
 
-class Source(NamedTuple):
+class ImportSource(NamedTuple):
     """A document to import: what to call it in the report, and its text."""
 
     name: str
