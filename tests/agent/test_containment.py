@@ -53,7 +53,7 @@ ATTACK = """
     attempt("traces the agent", lambda: called(libc.ptrace(16, int(agent), 0, 0)))
     attempt("connects to an abstract socket", lambda: connect(socket.AF_UNIX, "\\0" + abstract))
     attempt("makes the system writable", lambda: called(libc.mount(None, b"/usr", None, 4096 | 32, None)))
-    attempt("writes to the system", lambda: open("/usr/of-a-payload", "w"))
+    attempt("writes to the system", lambda: open("/usr/of-" + abstract, "w"))
     attempt("writes to a path to read", lambda: open(lent + "/new", "w"))
     attempt("stops its supervisor", lambda: os.kill(os.getppid(), 0) if os.getppid() > 1 else 1 / 0)
     attempt("uses the network", lambda: connect(socket.AF_INET, ("127.0.0.1", int(port))))
@@ -117,6 +117,13 @@ def run(directory: Path, view: View, *command: str, **more: Any) -> Ended:
     return asyncio.run(supervised())
 
 
+NAME = f"pilotage-test-{os.getpid()}"
+"""Of a socket and a file that no other run of these tests has."""
+
+OF_A_PAYLOAD = Path("/usr") / f"of-{NAME}"
+"""What a payload leaves in the system where nothing contains it."""
+
+
 def attack(place: Path, way: str, agent: int) -> dict[str, bool]:
     """What a payload of that way reaches."""
     job, home = place / "pilots/1/job", place / "home"
@@ -125,7 +132,7 @@ def attack(place: Path, way: str, agent: int) -> dict[str, bool]:
     (home / "token").write_text("secret")
     (place / "pilots/1/other/file").write_text("secret")
     (place / "lent/data").write_text("data")
-    name = f"pilotage-test-{os.getpid()}"
+    name = NAME
     with socket.socket(socket.AF_UNIX) as abstract, socket.create_server(("127.0.0.1", 0)) as server:
         abstract.bind(f"\0{name}")
         abstract.listen()
@@ -147,7 +154,7 @@ def test_a_contained_payload_reaches_its_own_things_and_nothing_else(
 ) -> None:
     found = attack(tmp_path, way, agent.pid)
     assert {name for name, could in found.items() if could} == ALLOWED
-    assert not Path("/usr/of-a-payload").exists()
+    assert not OF_A_PAYLOAD.exists()
 
 
 def test_without_containment_a_payload_reaches_what_its_user_does(
@@ -157,7 +164,7 @@ def test_without_containment_a_payload_reaches_what_its_user_does(
     assert {"reads the server's token", "reads another job's file", "signals the agent"} <= {
         name for name, could in found.items() if could
     }
-    Path("/usr/of-a-payload").unlink(missing_ok=True)
+    OF_A_PAYLOAD.unlink(missing_ok=True)
 
 
 def test_hidden_folders_stay_hidden_below_paths_that_payloads_see(tmp_path: Path, way: str) -> None:

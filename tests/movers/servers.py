@@ -41,7 +41,8 @@ def running(command: list[str], port: int, log: Path) -> Iterator[None]:
                 time.sleep(0.02)
             yield
         finally:
-            server.terminate()
+            # Not terminate(): rclone can spin for ever while it removes a folder, deaf to every signal.
+            server.kill()
 
 
 def listens(port: int) -> bool:
