@@ -114,9 +114,9 @@ def _with_waived(now: Examined, before: Examined, waiver: _Waiver) -> Examined:
     """Now, with what the rule refused before and no longer does."""
     still = {name for refusal in now.refusals if refusal.rule == waiver.rule for name in refusal.queues}
     waived = list(before.waived)
-    for refusal in before.refusals:
+    for refusal in (one for one in before.refusals if one.rule == waiver.rule):
         kept = [place for place, name in enumerate(refusal.queues) if name not in still]
-        if refusal.rule == waiver.rule and kept:
+        if kept:
             need = refusal.need
             waived.append(
                 replace(
