@@ -190,6 +190,7 @@ server.run(settings, None, only=sys.argv[2:], listener=listener)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("loops", [["split"], ["finish", "stage"]])
 def test_a_signal_ends_a_server_whose_requests_and_steps_hang(

@@ -106,7 +106,11 @@ def worlds(draw: st.DrawFn) -> World:
     )
 
 
-relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(
+    deadline=None,
+    max_examples=min(60, settings().max_examples),  # few in `make quick`
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 def decide(of: World) -> Decision:

@@ -212,7 +212,11 @@ def test_how_pilots_reach_a_queue_is_not_told() -> None:
     assert found.closed == ("Q",)
 
 
-relaxed = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(
+    deadline=None,
+    max_examples=min(50, settings().max_examples),  # few in `make quick`
+    suppress_health_check=[HealthCheck.too_slow],
+)
 VALUES = st.fixed_dictionaries(
     {},
     optional={

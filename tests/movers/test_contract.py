@@ -75,6 +75,7 @@ def roots(tmp_path: Path) -> dict[str, Path]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("local", [(), ("north",), ("south",)])
 @pytest.mark.parametrize("kind", ["rclone", "nginx"])
 def test_streaming_keeps_the_contract_with_webdav(
@@ -90,6 +91,7 @@ def test_streaming_keeps_the_contract_with_webdav(
         assert violations(Streaming, directory_rig(roots, urls)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("local", [(), ("north",), ("south",)])
 def test_streaming_keeps_the_contract_with_s3(
     roots: dict[str, Path], tmp_path: Path, local: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

@@ -36,7 +36,7 @@ def server(respond: Respond) -> Iterator[str]:
             """Nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever)
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{httpd.server_address[1]}"

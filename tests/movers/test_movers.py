@@ -86,7 +86,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def server(source: Path) -> Iterator[str]:
     """A real web server that serves the source."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(source))) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever)
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{httpd.server_address[1]}"
         httpd.shutdown()
