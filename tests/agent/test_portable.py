@@ -18,7 +18,7 @@ from pydantic import BaseModel
 import pilotage.agent
 from pilotage.agent import wire
 from pilotage.api import pilot_agent
-from pilotage.api.agent_file import agent_file
+from pilotage.computing.agent_file import agent_file
 from pilotage.model import world
 
 ROOM = Path(pilotage.agent.__file__).parent

@@ -7,13 +7,13 @@ from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
 from pilotage.agent.wire import MatchAnswer, PayloadFiles, Stops
+from pilotage.computing.agent_file import agent_file
 from pilotage.flow.calls import match, pilot_end, report
 from pilotage.flow.errors import PilotRefused
 from pilotage.model.work import Count, Megabytes, Seconds
 from pilotage.model.world import Report
 
 from .access import FOR_ANY_ROLE, PilotId
-from .agent_file import agent_file
 from .answers import answer, documented
 from .parts import LARGEST_ID, Id, Text, TheRuntime, TheStore
 

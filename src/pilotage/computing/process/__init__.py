@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import platformdirs
 import psutil
 
+from pilotage.computing.agent_file import agent_options
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 from pilotage.settings import Settings
 
@@ -68,15 +69,7 @@ def _is_variable(item: tuple[object, object]) -> bool:
 
 
 def _command(order: PilotOrder, place: Path) -> list[str]:
-    options = {
-        "url": order.server_url,
-        "cores": order.cores,
-        "memory": order.memory,
-        "walltime": order.walltime,
-        "slots": order.slots,
-        "directory": place,
-    }
-    told = [f"--{name}={value}" for name, value in options.items()]
+    told = [*agent_options(order), f"--directory={place}"]
     # The pilots of this machine share it with the server: no payload sees their directories, or its token.
     told += [f"--hide={folder}" for folder in (place.parent, Settings().home)]
     return [sys.executable, "-I", "-m", "pilotage.agent", *told]

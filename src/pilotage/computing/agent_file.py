@@ -1,9 +1,11 @@
-"""The pilot agent as one file, ``agent.pyz``: a zip of its folder that any Python 3.9 or newer runs."""
+"""The pilot agent as one file, ``agent.pyz``, and what it is started with, for every kind of batch system."""
 
 import io
 import zipfile
 from functools import cache
 from importlib.resources import files
+
+from pilotage.ports.computing import PilotOrder
 
 _START = "from agent.__main__ import main\n\nmain()\n"
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -12,7 +14,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 @cache
 def agent_file() -> bytes:
-    """Build the agent's file from the installed package."""
+    """Build the agent's file from the installed package: a zip that any Python 3.9 or newer runs."""
     folder = files("pilotage.agent")
     modules = {
         f"agent/{file.name}": file.read_bytes() for file in folder.iterdir() if file.name.endswith(".py")
@@ -26,3 +28,15 @@ def agent_file() -> bytes:
             # Stored, not deflated: the same bytes with any version of zlib.
             archive.writestr(entry, modules[name], zipfile.ZIP_STORED)
     return b"#!/usr/bin/env python3\n" + content.getvalue()
+
+
+def agent_options(order: PilotOrder) -> list[str]:
+    """The agent's options for an order, all but its token, which is no option."""
+    options = {
+        "url": order.server_url,
+        "cores": order.cores,
+        "memory": order.memory,
+        "walltime": order.walltime,
+        "slots": order.slots,
+    }
+    return [f"--{name}={value}" for name, value in options.items()]
