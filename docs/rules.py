@@ -461,9 +461,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P9",
         "A pilot's credential lasts 5 days and reaches its own work only.",
-        ("flow.steps.provision", "model.identity"),
-        ("flow.steps.provision:CREDENTIAL_LIFETIME",),
-        "A token, void when its pilot has ended.",
+        ("pilots.credentials", "flow.calls.enrol", "flow.steps.provision"),
+        ("pilots.credentials:LIFETIME",),
+        "A token, renewed for as long as the pilot may live, and void when it has ended. The pilot's order "
+        "carries another, which is exchanged for it once.",
     ),
     Rule(
         "P10",

@@ -1,4 +1,4 @@
-"""A small real HTTP server at the pilot's port: the four routes over lists in memory."""
+"""A small real HTTP server at the pilot's port: its routes over lists in memory."""
 
 import json
 import threading
@@ -12,7 +12,8 @@ from typing import Any
 from pilotage.model.documents import from_document
 from pilotage.model.world import Report
 
-TOKEN = "pilot-token-of-a-test"
+TOKEN = "enrolment-token-of-a-test"
+OWN_TOKEN = "pilot-token-of-a-test"
 
 
 @dataclass
@@ -31,6 +32,7 @@ class FakeServer:
     reports: list[Report] = field(default_factory=list)
     holding: list[tuple[int, int]] = field(default_factory=list)
     matches: list[dict[str, Any]] = field(default_factory=list)
+    nonces: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
 
@@ -40,6 +42,8 @@ class FakeServer:
 
     def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
         name = path.removeprefix("/api/v1/pilot/")
+        if name == "enrol":
+            return {"token": OWN_TOKEN}
         if name == "match":
             self.matches.append(body)
             works = self.works.pop(0) if self.works else []
@@ -82,8 +86,9 @@ class FakeServer:
                     return
                 name = self.path.rpartition("/")[2]
                 fake.calls.append(self.path)
+                fake.nonces += [body["nonce"]] if name == "enrol" else []
                 status = fake.status_of.get(name, fake.status)
-                if self.headers["Authorization"] != f"Bearer {TOKEN}":
+                if self.headers["Authorization"] != f"Bearer {TOKEN if name == 'enrol' else OWN_TOKEN}":
                     status = 401
                 answer = fake.answer(self.path, body) if status == 200 else {"detail": "as told"}
                 data = b"" if answer is None else json.dumps(answer).encode()

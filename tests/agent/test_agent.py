@@ -262,8 +262,8 @@ def test_empty_payloads_succeed_in_bulk_without_process_or_directory(site: Site)
     assert site.server.states(2000) == ["done"]
     assert site.server.last(9999).attempt == 2
     assert len(site.server.reports) == 2001
-    assert site.server.calls[:5] == [
-        f"/api/v1/pilot/{name}" for name in ("report", "match") * 2 + ("report",)
+    assert site.server.calls[:6] == [
+        f"/api/v1/pilot/{name}" for name in ("enrol",) + ("report", "match") * 2 + ("report",)
     ]
     assert site.server.matches[1]["max_jobs"] == 2000
 
@@ -405,6 +405,26 @@ def test_a_wrong_token_ends_the_pilot_at_once(site: Site) -> None:
         assert agent.wait(20) == 1
         assert agent.stderr is not None
         assert b"wrong" not in agent.stderr.read()
+
+
+def test_p9_the_first_call_is_repeated_as_it_was_until_it_is_answered(site: Site) -> None:
+    site.server.status_of["enrol"] = 503
+    with site.agent() as agent:
+        wait_for(lambda: len(site.server.nonces) > 1, "a second first call")
+        del site.server.status_of["enrol"]
+        assert agent.wait(20) == 0
+    assert len(set(site.server.nonces)) == 1
+    assert len(site.server.nonces[0]) == 64
+    assert site.server.ended == ["idle"]
+
+
+def test_p9_an_agent_that_another_was_before_ends_at_once_and_says_why(site: Site) -> None:
+    site.server.status_of["enrol"] = 403
+    with site.agent() as agent:
+        assert agent.wait(20) == 1
+        assert agent.stderr is not None
+        assert b"given up: POST enrol: 403" in agent.stderr.read()
+    assert len(site.server.nonces) == 1
 
 
 def test_sigterm_kills_the_payloads_reports_them_and_says_goodbye(site: Site) -> None:

@@ -117,7 +117,9 @@ class House:
         )
         return ids
 
-    def pilot(self, queue: str = "north-queue", owner: Identity = ALICE) -> tuple[int, TestClient]:
+    def pilot(
+        self, queue: str = "north-queue", owner: Identity = ALICE, walltime: float = 86_400
+    ) -> tuple[int, TestClient]:
         """A pilot in a queue, and a client with its token."""
         new = NewPilot(
             queue=queue,
@@ -126,7 +128,7 @@ class House:
             owner=owner,
             cores=1,
             memory=4000,
-            walltime=86400,
+            walltime=walltime,
         )
         made = self.store.commit(
             Decision(step="test", time=self.now, seed=1, changes=(Create(records=(new,), cause="needed"),)),

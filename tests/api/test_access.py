@@ -7,7 +7,7 @@ import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from pilotage.api.access import BELIEVED_FOR, RoleCheck
+from pilotage.api.access import BELIEVED_FOR, UNKNOWN, RoleCheck
 from pilotage.api.app import PREFIX, ROUTERS
 from pilotage.model.identity import Credential, Identity, Role
 
@@ -32,6 +32,7 @@ PILOTS = {
     ("POST", "/pilot/end"),
     ("GET", "/pilot/payload/{task}"),
 }
+ENROLMENT = {("POST", "/pilot/enrol")}
 EVERYBODY = {
     ("POST", "/tasks"),
     ("POST", "/plan/broker"),
@@ -51,8 +52,8 @@ OWNERS = {
     ("POST", "/tasks/{task}/what-if"),
     ("POST", "/jobs/{job}/what-if"),
 }
-ANY_ROLE = {("GET", "/pilot/agent.pyz")}
-CLOSED = sorted(OPERATORS | PILOTS | EVERYBODY | OWNERS | ANY_ROLE)
+FOR_AGENTS = {("GET", "/pilot/agent.pyz")}
+CLOSED = sorted(OPERATORS | PILOTS | EVERYBODY | OWNERS | FOR_AGENTS | ENROLMENT)
 BODIES: dict[Route, Any] = {
     ("POST", "/tasks"): {"tasks": [{"name": "work"}]},
     ("POST", "/plan/broker"): {"tasks": [{"name": "work"}]},
@@ -61,16 +62,20 @@ BODIES: dict[Route, Any] = {
     ("POST", "/tokens"): {"name": "mallory", "role": "operator"},
     ("POST", "/transfers/priorities"): {"priorities": [{"id": 1, "priority": 100}]},
     ("PUT", "/federation"): {},
+    ("POST", "/pilot/enrol"): {"nonce": "n" * 32},
     ("POST", "/pilot/match"): {"cores": 1, "memory": 1000, "walltime": 1000, "max_jobs": 1},
     ("POST", "/pilot/report"): {"holding": [], "reports": []},
     ("POST", "/pilot/end"): {"reason": "idle"},
 }
-ROLES: tuple[Role, ...] = ("user", "pilot", "operator")
+ROLES: tuple[Role, ...] = ("user", "pilot", "operator", "enrolment", "enrolled")
+BOUND = ("pilot", "enrolment", "enrolled")
 
 
 def roles_of(route: Route) -> set[Role]:
-    if route in ANY_ROLE:
-        return {"user", "operator", "pilot"}
+    if route in FOR_AGENTS:
+        return {"user", "operator", "pilot", "enrolment"}
+    if route in ENROLMENT:
+        return {"enrolment", "enrolled"}
     if route in PILOTS:
         return {"pilot"}
     return {"operator"} if route in OPERATORS else {"user", "operator"}
@@ -119,12 +124,12 @@ def test_without_a_token_that_is_known_nothing_is_told(
     answer = call(client, route)
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == "Bearer"
-    assert answer.json() == {"detail": "a valid bearer token is needed"}
+    assert answer.json() == {"detail": UNKNOWN}
 
 
 @pytest.mark.parametrize(("route", "role"), WRONG)
 def test_the_wrong_role_is_refused(unchanged: House, route: Route, role: Role) -> None:
-    answer = call(unchanged.as_(role, ALICE, 1 if role == "pilot" else None), route)
+    answer = call(unchanged.as_(role, ALICE, 1 if role in BOUND else None), route)
     assert answer.status_code == 403
     assert answer.json()["detail"].endswith(f"the token's is {role}")
 

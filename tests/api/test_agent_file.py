@@ -12,7 +12,7 @@ import uvicorn
 from pilotage import server
 from pilotage.model.states import JobState
 
-from .conftest import House, Submit
+from .conftest import ALICE, House, Submit
 
 
 @contextmanager
@@ -33,7 +33,8 @@ def serving(house: House) -> Iterator[str]:
 def test_a_pilot_started_from_the_file_does_a_job(house: House, submit: Submit, tmp_path: Path) -> None:
     command = ["sh", "-c", "cat word > out.txt"]
     (job,) = house.activate(submit(command=command, payload_files={"word": "hello"}, outputs=["out.txt"]))
-    _, pilot = house.pilot()
+    number, _ = house.pilot()
+    pilot = house.as_("enrolment", ALICE, number)
     fetched = pilot.get("/pilot/agent.pyz")
     assert fetched.status_code == 200
     (tmp_path / "agent.pyz").write_bytes(fetched.content)

@@ -35,13 +35,13 @@ def test_pilots_are_submitted_with_a_token_of_their_own_and_never_beyond_the_que
         credential = house.store.tokens.find(order.token)
         assert credential is not None
         assert (credential.role, credential.pilot, order.server_url) == (
-            "pilot",
+            "enrolment",
             order.pilot,
             "http://server",
         )
 
 
-def test_p9_a_pilots_credential_lasts_five_days(house: House, element: FakeElement) -> None:
+def test_p9_a_pilots_token_lasts_five_days(house: House, element: FakeElement) -> None:
     house.take("provision")
     found = [house.store.tokens.find(order.token) for order in element.orders]
     assert found

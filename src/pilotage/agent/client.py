@@ -1,9 +1,10 @@
-"""The client for a pilot's server: four calls over HTTP, with the token in a header and nowhere else."""
+"""The client for a pilot's server: calls over HTTP, with the token in a header and nowhere else."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import secrets
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -66,9 +67,17 @@ class PilotClient:
     def __init__(self, url: str, token: str, timeout: float = TIMEOUT) -> None:
         self._url = f"{url.rstrip('/')}/api/v1/pilot/"
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._nonce = secrets.token_hex(32)
         self._timeout = timeout
         self._opener = opener()
         self._thread = ThreadPoolExecutor(1, "client")
+
+    async def enrol(self) -> None:
+        """Exchange the token that this pilot came with for its own, once: nobody else can do it again."""
+        if self._nonce:
+            answer = await self._call("POST", "enrol", wire.Enrolment(self._nonce), wire.Enrolled)
+            self._headers["Authorization"] = f"Bearer {answer.token}"
+            self._nonce = ""
 
     async def match(self, offer: wire.Offer) -> wire.MatchAnswer:
         """Ask for jobs that fit what is free now."""

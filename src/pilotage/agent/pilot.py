@@ -138,6 +138,7 @@ class Pilot:
         if now() < self._talk.until:
             return
         try:
+            await self._client.enrol()
             if self._report_at <= now():
                 await self._report()
             if self._has_room() and self._ask.until <= now():

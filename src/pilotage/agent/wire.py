@@ -23,6 +23,20 @@ class WireError(ValueError):
 
 
 @dataclass(frozen=True)
+class Enrolment:
+    """A pilot's first call. ``nonce`` is a secret of this agent: with it the call can be made again."""
+
+    nonce: str
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """The pilot's own token, which takes the place of the one that it came with."""
+
+    token: str
+
+
+@dataclass(frozen=True)
 class Offer:
     """A request for jobs: free cores, memory in MB (0: no limit) and walltime in s; most jobs to take.
 

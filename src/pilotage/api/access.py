@@ -7,7 +7,7 @@ that report often cost no query. A pilot that was given up meanwhile is found ou
 import asyncio
 import hashlib
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -27,6 +27,8 @@ SEARCHES_AT_ONCE = 4
 
 LONGEST_TOKEN = 200
 """Characters that a token may have; ours have 43."""
+
+UNKNOWN = "a valid bearer token is needed; a pilot's ends with the pilot"
 
 _BEARER = HTTPBearer(auto_error=False, description="A token made with `pilotage token`, or a pilot's own.")
 
@@ -85,21 +87,41 @@ class RoleCheck:
         token = bearer_of(f"{bearer.scheme} {bearer.credentials}") if bearer else None
         credential = await tokens.find(token) if token else None
         if credential is None:
-            raise HTTPException(401, "a valid bearer token is needed", headers={"WWW-Authenticate": "Bearer"})
+            raise HTTPException(401, UNKNOWN, headers={"WWW-Authenticate": "Bearer"})
         if credential.role not in self.roles:
             needed = " or ".join(sorted(self.roles))
             raise HTTPException(403, f"this is for the role {needed}, the token's is {credential.role}")
         return credential
 
 
-def _pilot_id(credential: Annotated[Credential, Depends(RoleCheck("pilot"))]) -> int:
+_PILOT = Depends(RoleCheck("pilot"))
+PilotCredential = Annotated[Credential, _PILOT]
+
+
+def _pilot_id(credential: PilotCredential) -> int:
     if credential.pilot is None:
         raise HTTPException(403, "this token is not bound to a pilot")
     return credential.pilot
 
 
+class EnrolmentToken(NamedTuple):
+    """A pilot, and the token that its order carried."""
+
+    pilot: int
+    token: str
+
+
+def _enrolling(
+    credential: Annotated[Credential, Depends(RoleCheck("enrolment", "enrolled"))],
+    bearer: Annotated[HTTPAuthorizationCredentials, Depends(_BEARER)],
+) -> EnrolmentToken:
+    if credential.pilot is None:
+        raise HTTPException(403, "this token is not bound to a pilot")
+    return EnrolmentToken(credential.pilot, bearer.credentials.strip())
+
+
 FOR_PEOPLE = Depends(RoleCheck("user", "operator"))
-FOR_ANY_ROLE = Depends(RoleCheck("user", "operator", "pilot"))
+FOR_AGENTS = Depends(RoleCheck("user", "operator", "pilot", "enrolment"))
 FOR_OPERATORS = Depends(RoleCheck("operator"))
 Person = Annotated[Credential, FOR_PEOPLE]
 """A user, who sees what is their own, or an operator, who sees everything."""
@@ -107,6 +129,9 @@ Person = Annotated[Credential, FOR_PEOPLE]
 Operator = Annotated[Credential, FOR_OPERATORS]
 PilotId = Annotated[int, Depends(_pilot_id)]
 """The one pilot that the caller's token is bound to (P9)."""
+
+Enrolling = Annotated[EnrolmentToken, Depends(_enrolling)]
+"""An agent that makes its first call."""
 
 
 def owner_seen(credential: Credential) -> Identity | None:

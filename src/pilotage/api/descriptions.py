@@ -76,6 +76,7 @@ FIELDS: Mapping[str, str] = {
     "message": "what is wrong, and what would be right",
     "name": "its name",
     "need": "what is needed, in the unit given",
+    "nonce": "secret of the agent, chosen by chance; the same to repeat its first call",
     "obstacles": "checks that refused queues, the most important first",
     "only": "number of queues at which it is the only obstacle",
     "opened": "queues that the changes open",

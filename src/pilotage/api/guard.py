@@ -15,7 +15,7 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .access import KnownTokens, bearer_of
+from .access import UNKNOWN, KnownTokens, bearer_of
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class Guard:
             return b""
         token = bearer_of(request.headers.get("authorization", ""))
         if token is None or await self._tokens().find(token) is None:
-            raise _Refusal(401, "a valid bearer token is needed")
+            raise _Refusal(401, UNKNOWN)
         path = self._path(request.scope)
         limit = LARGEST_BODY if path in LARGE else SMALL_BODY
         if announced.isdecimal() and int(announced) > limit:

@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
-from pilotage.agent.wire import MatchAnswer, PayloadFiles, Stops
+from pilotage.agent.wire import Enrolled, MatchAnswer, PayloadFiles, Stops
 from pilotage.computing.agent_file import agent_file
-from pilotage.flow.calls import match, pilot_end, report
-from pilotage.flow.errors import PilotRefused
+from pilotage.flow.calls import enrol, match, pilot_end, report
+from pilotage.flow.errors import AlreadyEnrolled, PilotRefused
 from pilotage.model.work import Count, Megabytes, Seconds
 from pilotage.model.world import Report
 
-from .access import FOR_ANY_ROLE, PilotId
+from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented
 from .parts import LARGEST_ID, Id, Text, TheRuntime, TheStore
 
@@ -23,6 +23,12 @@ ZIPAPP = "application/zip"
 Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
 Attempt = tuple[Number, Number]
 Batch = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class Enrolment(BaseModel, extra="forbid"):
+    """A secret that an agent chose by chance: with it, it may make its first call again."""
+
+    nonce: Annotated[str, Field(min_length=32, max_length=128, pattern=r"^[0-9A-Za-z_-]+$")]
 
 
 class Offer(BaseModel, extra="forbid"):
@@ -51,6 +57,18 @@ class Reason(BaseModel, extra="forbid"):
     reason: Text
 
 
+@router.post("/enrol", responses=documented(Enrolled, 410))
+def post_enrol(body: Enrolment, enrolling: Enrolling, runtime: TheRuntime) -> Response:
+    """Exchange the token that a pilot's order carried for the pilot's own.
+
+    It is done once. The same agent, by its nonce, is answered the same again; any other is refused (403).
+    """
+    try:
+        return answer(enrol.enrol(runtime, enrolling.pilot, enrolling.token, body.nonce))
+    except AlreadyEnrolled as refused:
+        raise HTTPException(403, str(refused)) from refused
+
+
 @router.post("/match", responses=documented(MatchAnswer, 410))
 def post_match(offer: Offer, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Fetch the jobs of the highest claim among all that fit what is free (P13).
@@ -64,8 +82,9 @@ def post_match(offer: Offer, pilot: PilotId, runtime: TheRuntime) -> Response:
 
 
 @router.post("/report", responses=documented(Stops, 410))
-def post_report(body: Reports, pilot: PilotId, runtime: TheRuntime) -> Response:
+def post_report(body: Reports, caller: PilotCredential, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Report on attempts; the same call is the pilot's heartbeat."""
+    enrol.renew(runtime, pilot, caller.expires)
     reports = [_storable(one) if "\0" in one.error else one for one in body.reports]
     stop = report.report(runtime, pilot, body.holding, reports)
     return answer(Stops(tuple(stop)))
@@ -94,7 +113,7 @@ def get_payload(task: Id, pilot: PilotId, store: TheStore) -> Response:
 
 @router.get(
     "/agent.pyz",
-    dependencies=[FOR_ANY_ROLE],
+    dependencies=[FOR_AGENTS],
     response_class=Response,
     responses=documented(None) | {200: {"content": {ZIPAPP: {}}}},
 )

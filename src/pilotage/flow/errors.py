@@ -9,6 +9,10 @@ class PilotRefused(Exception):
     """This pilot may not run at its queue."""
 
 
+class AlreadyEnrolled(Exception):
+    """This pilot has enrolled already."""
+
+
 class NoSuchTask(Exception):
     """There is no such task."""
 

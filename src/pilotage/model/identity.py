@@ -5,7 +5,9 @@ from typing import Literal
 
 from .types import DESCRIBED
 
-Role = Literal["user", "pilot", "operator"]
+Role = Literal["user", "pilot", "operator", "enrolment", "enrolled"]
+"""An ``enrolment`` is what a pilot's order carries: it is exchanged once for the pilot's own credential, and
+``enrolled`` from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

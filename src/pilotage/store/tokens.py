@@ -1,11 +1,13 @@
 """Bearer tokens: shown once when made, kept as a hash, forgotten when they expire or their pilot ends."""
 
+import base64
 import hashlib
+import hmac
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, insert, select
+from sqlalchemy import Column, Connection, Double, Index, String, Table, delete, insert, select, update
 
 from pilotage.model.identity import Credential, Identity, Role
 
@@ -21,6 +23,7 @@ tokens = Table(
     Column("pilot", Id),
     Column("created", Double, nullable=False),
     Column("expires", Double),
+    Column("nonce", String),
     Index("tokens_by_pilot", "pilot"),
     Index("tokens_by_expiry", "expires"),
 )
@@ -96,6 +99,37 @@ class Tokens:
         identity = Identity(name=row.owner, vo=row.vo, group=row.group, vo_role=row.vo_role)
         return Credential(role=row.role, identity=identity, pilot=row.pilot, expires=row.expires)
 
+    def enrol(self, token: str, nonce: str, expires: float) -> str | None:
+        """Exchange a pilot's enrolment token for its credential, which lasts until ``expires``.
+
+        It is done once for each pilot, however many such tokens it was sent. Whoever did it is answered the
+        same again, by the same nonce; None for everybody else, and for a token that is no enrolment's.
+        """
+        own = _derived(token, nonce)
+
+        def write(connection: Connection) -> bool:
+            row = connection.execute(select(tokens).where(_t.hash == _hash(token))).one_or_none()
+            if row is None or row.role not in ("enrolment", "enrolled"):
+                return False
+            mine = (_t.pilot == row.pilot, _t.role == "enrolment")
+            used = update(tokens).where(*mine).values(role="enrolled", nonce=_hash(nonce))
+            if not connection.execute(used).rowcount:
+                again = select(_t.nonce).where(_t.hash == row.hash)
+                return hmac.compare_digest(str(connection.execute(again).scalar()), _hash(nonce))
+            named = {name: row._mapping[name] for name in ("owner", "vo", "group", "vo_role", "pilot")}
+            bound = {"hash": _hash(own), "role": "pilot", "created": self._clock(), "expires": expires}
+            connection.execute(insert(tokens), {**named, **bound})
+            return True
+
+        return own if self._database.write(write) else None
+
+    def renew(self, pilot: int, expires: float) -> None:
+        """Let a pilot's credential last until ``expires``, in s since 1970 UTC."""
+        own = (_t.pilot == pilot, _t.role == "pilot", _t.expires < expires)
+        self._database.write(
+            lambda connection: connection.execute(update(tokens).where(*own).values(expires=expires))
+        )
+
     def people(self) -> list[PersonToken]:
         """List the tokens of people that have not expired, newest first."""
         query = select(tokens).where(_t.pilot.is_(None)).order_by(_t.created.desc(), _t.hash)
@@ -132,6 +166,12 @@ def _person(row: Any) -> PersonToken:
         created=row.created,
         expires=row.expires,
     )
+
+
+def _derived(token: str, nonce: str) -> str:
+    """A pilot's own token: only who has both parts knows it, and neither is stored."""
+    made = hmac.digest(token.encode(), nonce.encode(), "sha256")
+    return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
 
 
 def _hash(token: str) -> str:

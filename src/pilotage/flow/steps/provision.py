@@ -13,11 +13,8 @@ from pilotage.model.identity import Credential
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import World
-from pilotage.pilots import director, submissions
+from pilotage.pilots import credentials, director, submissions
 from pilotage.ports.computing import PilotOrder
-
-CREDENTIAL_LIFETIME = 5 * 86400.0
-"""Seconds that a pilot's credential lasts (P9)."""
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
@@ -52,8 +49,8 @@ def _submit(runtime: Runtime, world: World, decision: Decision, committed: Commi
 
 
 def _order(runtime: Runtime, world: World, pilot: int, record: NewPilot, queue: Queue) -> PilotOrder:
-    expires = world.time + CREDENTIAL_LIFETIME
-    credential = Credential(role="pilot", identity=record.owner, pilot=pilot, expires=expires)
+    expires = credentials.enrolment_end(world.time, world.federation.director)
+    credential = Credential(role="enrolment", identity=record.owner, pilot=pilot, expires=expires)
     return PilotOrder(
         pilot=pilot,
         name=f"{world.federation.name}-pilot-{pilot}",

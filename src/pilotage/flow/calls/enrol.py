@@ -1,0 +1,40 @@
+"""Exchange what a pilot's order carries for its own credential, and renew that while it lives (P9)."""
+
+import logging
+
+from pilotage.agent.wire import Enrolled
+from pilotage.flow.errors import AlreadyEnrolled, PilotGone
+from pilotage.flow.runtime import Runtime
+from pilotage.model.states import LIVE_PILOTS
+from pilotage.pilots import credentials
+
+log = logging.getLogger(__name__)
+
+
+def enrol(runtime: Runtime, pilot: int, token: str, nonce: str) -> Enrolled:
+    """Exchange an enrolment token, once: the same agent, by its nonce, is answered the same again.
+
+    Raises :class:`PilotGone`, and :class:`AlreadyEnrolled` for every other agent.
+    """
+    record = runtime.store.queries.pilot(pilot)
+    if record is None or record.state not in LIVE_PILOTS:
+        raise PilotGone(pilot)
+    own = runtime.store.tokens.enrol(token, nonce, runtime.clock() + credentials.LIFETIME)
+    if own is None:
+        log.warning("pilot %d: a second agent came with its token, and was refused", pilot)
+        raise AlreadyEnrolled(
+            f"pilot {pilot} has enrolled already, and its token is good for one agent: "
+            "this one was started twice, or the token was taken by somebody else"
+        )
+    return Enrolled(token=own)
+
+
+def renew(runtime: Runtime, pilot: int, expires: float | None) -> None:
+    """Let the credential of a pilot that calls last on, once half its time is over."""
+    now = runtime.clock()
+    if expires is None or not credentials.is_due(now, expires):
+        return
+    record = runtime.store.queries.pilot(pilot)
+    until = credentials.renewed(now, record) if record else expires
+    if until > expires:
+        runtime.store.tokens.renew(pilot, until)

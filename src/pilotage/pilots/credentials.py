@@ -1,0 +1,27 @@
+"""How long the credentials of pilots last (P9)."""
+
+from pilotage.model.constants import DirectorConstants
+from pilotage.model.states import PilotState
+from pilotage.model.work import Pilot
+
+LIFETIME = 5 * 86400.0
+"""Seconds that a pilot's credential lasts, unless it is renewed (P9)."""
+
+LEAVE = 3600.0
+"""Seconds after its walltime in which a pilot may still deliver what it has."""
+
+
+def enrolment_end(time: float, director: DirectorConstants) -> float:
+    """When a token that waits with its pilot at a site ends: not before the pilot is given up there (P4)."""
+    return time + max(LIFETIME, director.max_pilot_waiting_hours * 3600 + LEAVE)
+
+
+def is_due(time: float, expires: float | None) -> bool:
+    """Tell whether a credential has lasted for half its time, so that it is renewed."""
+    return expires is not None and expires - time < LIFETIME / 2
+
+
+def renewed(time: float, pilot: Pilot) -> float:
+    """When the credential of a pilot that calls ends now: in five days, or when it can live no longer."""
+    started = pilot.since if pilot.state is PilotState.RUNNING else time
+    return min(time + LIFETIME, started + pilot.walltime + LEAVE)
