@@ -406,8 +406,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D9",
         "Priorities of live transfers can be changed.",
-        ("flow.calls.priorities", "staging.shares"),
-        settled="By API and command. A file that is read before sorting is not yet watched for.",
+        ("flow.calls.priorities",),
+        settled="By the file `transfers.prio` in the server's home, by API and by command.",
     ),
     Rule(
         "D10",

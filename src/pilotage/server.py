@@ -18,6 +18,7 @@ from pilotage.flow.loops import Loops
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
+from pilotage.inbox import FileInbox
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Credential, Identity
 from pilotage.movers.loader import InstalledMovers
@@ -41,9 +42,12 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=2048)
 
 
-def runtime_of(store: Store, steps: Sequence[Step] = STEPS, url: str = "") -> Runtime:
-    """A runtime with this machine's ports: installed adapters, the system's clock, threads."""
-    return Runtime(store, steps, load=load, movers=InstalledMovers, server_url=url)
+def runtime_of(
+    store: Store, steps: Sequence[Step] = STEPS, url: str = "", home: Path | None = None
+) -> Runtime:
+    """A runtime with this machine's ports: adapters, clock, threads, and files of ``home``."""
+    priorities = FileInbox(home / "transfers.prio") if home else None
+    return Runtime(store, steps, load=load, movers=InstalledMovers, server_url=url, priorities=priorities)
 
 
 def run(
@@ -70,7 +74,7 @@ def run(
 
 def _run(store: Store, settings: Settings, names: Sequence[str], listener: socket.socket | None) -> None:
     steps = [step for step in STEPS if step.name in names]
-    runtime = runtime_of(store, steps, settings.url)
+    runtime = runtime_of(store, steps, settings.url, settings.home)
     loops = Loops(runtime, steps)
     ended = threading.Event()
 

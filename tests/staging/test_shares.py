@@ -1,4 +1,4 @@
-"""Shares, priorities, slots and emergency slots (D1 to D7, D9)."""
+"""Shares, priorities, slots and emergency slots (D1 to D7)."""
 
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +16,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import TransferState as X
 from pilotage.model.transfers import base_priority, share_of, transfer_priority
 from pilotage.model.work import Transfer
-from pilotage.staging.shares import in_order, read_priorities, start
+from pilotage.staging.shares import in_order, start
 from pilotage.testing import NOW, three_sites, transfer, world
 
 ALICE = Identity(name="alice", vo="atlas", group="higgs", vo_role="validation")
@@ -364,11 +364,3 @@ def test_d10_a_low_priority_transfer_is_never_starved_within_its_share(
             simulation.add("_default", high)
         simulation.tick(minutes)
     assert simulation.waits[last] <= bound
-
-
-def test_d9_lines_of_id_and_priority_are_read_and_bad_ones_reported_by_number() -> None:
-    text = "12 90\n\n  7\t95  \nabc 5\n3 0\n4 101\n5\n6 1 2\n-1 5\n"
-    priorities, errors = read_priorities(text)
-    assert priorities == [(12, 90), (7, 95)]
-    assert [error.split(":")[0] for error in errors] == [f"line {n}" for n in (4, 5, 6, 7, 8, 9)]
-    assert "1..100" in errors[1]

@@ -7,6 +7,7 @@ from functools import partial
 
 from pilotage.model.federation import Federation
 from pilotage.ports import Clock, Seeds
+from pilotage.ports.inbox import Inbox
 from pilotage.ports.moving import Movers
 from pilotage.store import Store
 
@@ -29,6 +30,7 @@ class Runtime:
 
     ``clock`` tells the time in s since 1970 (UTC). ``server_url`` is where pilots call home. ``load`` makes
     the adapter of a computing element, ``movers`` the movers, given what to call when they have news.
+    ``priorities`` is where operators leave priorities of transfers (D9).
     """
 
     def __init__(
@@ -42,11 +44,13 @@ class Runtime:
         seeds: Seeds = system_seed,
         workers: WorkersPort | None = None,
         server_url: str = "",
+        priorities: Inbox | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
         self.seeds = seeds
         self.server_url = server_url
+        self.priorities = priorities
         self.workers = workers or Workers()
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()

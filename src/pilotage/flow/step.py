@@ -43,10 +43,11 @@ class Phase:
 class Step:
     """One step of a job's way.
 
-    ``place`` orders the steps in lists. ``reads`` takes the snapshot; a step without it is asked for by
-    pilots and has no loop. ``phases`` are its policies for a world, in order; with ``rereads`` each of them
-    sees what the one before it has changed. ``wakes_on`` are the states of records that give it something to
-    do, and ``idle`` says why it changes nothing in a world.
+    ``place`` orders the steps in lists. ``prepare`` takes in what was left for the step from outside, before
+    a pass reads its world; a plan does not call it. ``reads`` takes the snapshot; a step without it is asked
+    for by pilots and has no loop. ``phases`` are its policies for a world, in order; with ``rereads`` each of
+    them sees what the one before it has changed. ``wakes_on`` are the states of records that give it
+    something to do, and ``idle`` says why it changes nothing in a world.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Step:
     summary: str
     phases: Callable[[World, Brokerages], Sequence[Phase]]
     idle: Callable[[World], Iterator[str]]
+    prepare: Callable[["Runtime"], None] | None = None
     reads: Callable[["Runtime", Pass], World] | None = None
     rereads: bool = False
     wakes_on: frozenset[tuple[Kind, State]] = frozenset()
@@ -76,6 +78,8 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
     """
     if step.reads is None:
         raise ValueError(f"step {step.name} has no pass of its own")
+    if step.prepare is not None:
+        step.prepare(runtime)
     world = step.reads(runtime, now)
     changed = 0
     for number, phase in enumerate(step.phases(world, runtime.brokerages)):

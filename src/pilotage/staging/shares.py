@@ -1,4 +1,4 @@
-"""Transfer shares: who gets the delivery slots, and in which order (D1 to D7, D9)."""
+"""Transfer shares: who gets the delivery slots, and in which order (D1 to D7)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -244,23 +244,3 @@ def _starting(world: World, line: _Line, count: int, emergency: bool) -> Move:
             for share, limit in limits.items()
         ),
     )
-
-
-def read_priorities(text: str) -> tuple[list[tuple[int, int]], list[str]]:
-    """Reads lines of ``ID PRIORITY``: what they set, in order, and one error for each bad line (D9).
-
-    Empty lines mean nothing. An error names its line by number, counted from 1, and what would be right.
-    """
-    priorities: list[tuple[int, int]] = []
-    errors: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        words = line.split()
-        if not words:
-            continue
-        if len(words) != 2 or not all(word.isascii() and word.isdigit() for word in words):
-            errors.append(f"line {number}: {line.strip()!r} is not a transfer's id and a priority")
-        elif not 1 <= int(words[1]) <= 100:
-            errors.append(f"line {number}: priority {words[1]} is not within 1..100")
-        else:
-            priorities.append((int(words[0]), int(words[1])))
-    return priorities, errors

@@ -1,8 +1,9 @@
-"""Bring files to jobs and from jobs, under transfer shares (D1 to D8)."""
+"""Bring files to jobs and from jobs, under transfer shares (D1 to D9)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pilotage.flow.calls.priorities import take_file
 from pilotage.flow.idle_reasons import moment
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.scratch import clear
@@ -60,6 +61,7 @@ STEP = Step(
     name="stage",
     place=5,
     summary="Bring files to jobs and from jobs, under transfer shares.",
+    prepare=take_file,
     reads=_reads,
     phases=always(
         Phase(actor="mover", decide=deliveries.observed, act=_observed),
