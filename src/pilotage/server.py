@@ -15,6 +15,7 @@ from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, allow_connections
 from pilotage.computing.loader import load
 from pilotage.flow.loops import Loops
+from pilotage.flow.relay import Relay
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
@@ -75,7 +76,7 @@ def run(
 def _run(store: Store, settings: Settings, names: Sequence[str], listener: socket.socket | None) -> None:
     steps = [step for step in STEPS if step.name in names]
     runtime = runtime_of(store, steps, settings.url, settings.home)
-    loops = Loops(runtime, steps)
+    loops, relay = Loops(runtime, steps), Relay(store, runtime.wakeups, STEPS)
     ended = threading.Event()
 
     # Also with the API: its server passes a signal on when it has ended, and that must not be the end of us.
@@ -87,12 +88,14 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     loops.start()
+    relay.start()
     try:
         if listener:
             _serve(runtime, listener, end)
         else:
             ended.wait()
     finally:
+        relay.stop()
         loops.stop()
         runtime.close()
 

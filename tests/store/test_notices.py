@@ -2,13 +2,14 @@
 
 from itertools import islice
 
+import pytest
+
 from pilotage.store import Store
 
 
 def test_what_one_process_sends_another_hears(postgresql_url: str) -> None:
     here, there = Store.open(postgresql_url), Store.open(postgresql_url)
     ears = there.notices.listen()
-    assert ears is not None
     here.notices.send("broker")
     here.notices.send("stage finish")
     assert list(islice(ears.heard(60), 2)) == ["broker", "stage finish"]
@@ -21,5 +22,7 @@ def test_what_one_process_sends_another_hears(postgresql_url: str) -> None:
 def test_sqlite_has_nothing_to_hear(sqlite_url: str) -> None:
     store = Store.open(sqlite_url)
     store.notices.send("broker")
-    assert store.notices.listen() is None
+    assert not store.notices.are_carried
+    with pytest.raises(ValueError, match="carries no notices"):
+        store.notices.listen()
     store.close()

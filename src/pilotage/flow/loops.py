@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 
 from pilotage.store import NoFederation
@@ -16,6 +17,12 @@ SHORTEST_PAUSE = 0.01
 
 LONGEST_PAUSE = 86400.0
 """Seconds between two passes at most, whatever period the federation asks for."""
+
+REST = 3.0
+"""How many times as long as a pass that changed nothing its loop rests, however often it is woken."""
+
+LONGEST_REST = 2.0
+"""Seconds of such a rest at most."""
 
 PAUSE_AFTER_FAULT = 2.0
 """Seconds that a loop waits after a pass failed."""
@@ -46,8 +53,9 @@ class Loops:
 
     def _loop(self, step: Step) -> None:
         while not self._stopping.is_set():
+            begun = time.monotonic()
             changed, period = self._pass(step)
-            self._stopping.wait(SHORTEST_PAUSE)
+            self._stopping.wait(_pause(changed, time.monotonic() - begun))
             if not changed:
                 self._runtime.wakeups.wait(step.name, min(period, LONGEST_PAUSE))
 
@@ -61,3 +69,8 @@ class Loops:
         except Exception:
             log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
             return 0, PAUSE_AFTER_FAULT
+
+
+def _pause(changed: int, taken: float) -> float:
+    """Seconds until the next pass at least: each job that starts may wake a step that has nothing to do."""
+    return SHORTEST_PAUSE if changed else min(max(SHORTEST_PAUSE, REST * taken), LONGEST_REST)

@@ -9,13 +9,16 @@ from pilotage.model.states import FIRST, Kind, State
 
 from .step import Step
 
+Subject = tuple[Kind, State]
+"""A kind of records, and a state that some of them came into."""
+
 
 class Wakeups:
     """One event for each step's loop; :meth:`committed` listens to a store's commits."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self._events: dict[str, threading.Event] = {}
-        self._steps: dict[tuple[Kind, State], list[str]] = defaultdict(list)
+        self._steps: dict[Subject, list[str]] = defaultdict(list)
         for step in steps:
             self._events[step.name] = threading.Event()
             for subject in step.wakes_on:
@@ -44,13 +47,24 @@ class Wakeups:
 
     def committed(self, decision: Decision, committed: Committed) -> None:
         """Wake the steps for which a commit made work."""
-        for change, accepted in zip(decision.changes, committed.accepted, strict=True):
-            for subject in _subjects(change, bool(accepted)):
-                for name in self._steps.get(subject, ()):
-                    self.wake(name)
+        self.arrived(arrivals(decision, committed))
+
+    def arrived(self, subjects: Iterable[Subject]) -> None:
+        """Wake the steps for which records in these states are work."""
+        for subject in subjects:
+            for name in self._steps.get(subject, ()):
+                self.wake(name)
 
 
-def _subjects(change: Change, accepted: bool) -> set[tuple[Kind, State]]:
+def arrivals(decision: Decision, committed: Committed) -> set[Subject]:
+    """The kinds and states that a commit brought records into."""
+    found: set[Subject] = set()
+    for change, accepted in zip(decision.changes, committed.accepted, strict=True):
+        found |= _subjects(change, bool(accepted))
+    return found
+
+
+def _subjects(change: Change, accepted: bool) -> set[Subject]:
     """The kinds and states that a change brought records into."""
     if isinstance(change, Create):
         return _made(change.records)
@@ -59,5 +73,5 @@ def _subjects(change: Change, accepted: bool) -> set[tuple[Kind, State]]:
     return set()
 
 
-def _made(records: Iterable[Creation]) -> set[tuple[Kind, State]]:
+def _made(records: Iterable[Creation]) -> set[Subject]:
     return {(kind, FIRST[kind]) for record in records if (kind := KINDS.get(type(record)))}

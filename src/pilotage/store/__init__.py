@@ -7,6 +7,7 @@ from .errors import (
     IllegalTransition,
     NewerStore,
     NoFederation,
+    NoticesLost,
     StoreError,
 )
 from .events import EventView
@@ -27,6 +28,7 @@ __all__ = [
     "JobView",
     "NewerStore",
     "NoFederation",
+    "NoticesLost",
     "OutputView",
     "PersonToken",
     "QueueView",

@@ -52,3 +52,7 @@ class FederationRenamed(StoreError):
 
 class NewerStore(StoreError):
     """The store was written by a newer version of the program."""
+
+
+class NoticesLost(StoreError):
+    """The connection that brings other processes' notices was lost, or could not be opened."""
