@@ -13,7 +13,7 @@ import uvicorn
 
 from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, allow_connections
-from pilotage.computing.loader import load
+from pilotage.computing.loader import SharedLoader
 from pilotage.flow.loops import Loops
 from pilotage.flow.relay import Relay
 from pilotage.flow.runtime import Runtime
@@ -48,6 +48,7 @@ def runtime_of(
 ) -> Runtime:
     """A runtime with this machine's ports: adapters, clock, threads, and files of ``home``."""
     priorities = FileInbox(home / "transfers.prio") if home else None
+    load = SharedLoader(url)
     return Runtime(store, steps, load=load, movers=InstalledMovers, server_url=url, priorities=priorities)
 
 

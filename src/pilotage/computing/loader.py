@@ -7,6 +7,9 @@ from pilotage.model.federation import ComputingElement
 from pilotage.ports import adapters
 from pilotage.ports.computing import ComputingElementPort
 
+from .batch import BatchElement
+from .batch.hosts import Hosts
+
 GROUP = "pilotage.computing"
 METHODS = ("submit", "poll", "cancel", "capacity")
 
@@ -25,3 +28,20 @@ def load(element: ComputingElement) -> ComputingElementPort:
     made: ComputingElementPort = adapters.factory(GROUP, element.kind)(element.options)
     adapters.check_methods(made, f"computing element kind {element.kind!r}", METHODS)
     return made
+
+
+class SharedLoader:
+    """Makes adapters for one server: those that lead to the same host share its connection.
+
+    ``server_url`` is where the server answers on its own machine, to which tunnels lead back.
+    """
+
+    def __init__(self, server_url: str = "") -> None:
+        self._hosts = Hosts(server_url)
+
+    def __call__(self, element: ComputingElement) -> ComputingElementPort:
+        """Make the adapter as :func:`load` does."""
+        made = load(element)
+        if isinstance(made, BatchElement):
+            made.share(self._hosts)
+        return made

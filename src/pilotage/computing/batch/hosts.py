@@ -1,0 +1,81 @@
+"""Hosts on which commands run: connections and listings that several queues of one account share."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .commands import Command, CommandRunner, LocalRunner, Outcome
+from .options import BatchOptions
+from .spool import SpoolPaths
+
+FRESH = 1.0
+"""Seconds for which a listing serves other queues, too."""
+
+
+@dataclass(slots=True)
+class _Shared:
+    """An answer of the batch system, and the monotonic s at which it was asked for."""
+
+    asked: float
+    answer: Any
+
+
+class Host:
+    """A host: its commands, and the answers that several queues share."""
+
+    def __init__(self, runner: CommandRunner) -> None:
+        self.name = runner.name
+        self._runner = runner
+        self._lock = threading.Lock()
+        self._locks: dict[object, threading.Lock] = {}
+        self._answers: dict[object, _Shared] = {}
+
+    def run(self, command: Command) -> Outcome:
+        """Run a command. Raises OSError where the host cannot be reached and nothing was done."""
+        return self._runner.run(command)
+
+    def shared(
+        self, key: object, ask: Callable[[], Mapping[str, Any]], *, fresh: bool = False
+    ) -> Mapping[str, Any]:
+        """The answer to a question, asked anew where the last one is older than :data:`FRESH`.
+
+        Who asks while another does waits for the same answer, unless it must be ``fresh``.
+        """
+        wanted = time.monotonic() - (0 if fresh else FRESH)
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            known = self._answers.get(key)
+            if known is None or known.asked < wanted:
+                known = _Shared(time.monotonic(), ask())
+                self._answers[key] = known
+            return known.answer  # type: ignore[no-any-return]
+
+    def changed(self) -> None:
+        """Forget all answers: something was submitted or cancelled."""
+        with self._lock:
+            self._answers.clear()
+            self._locks.clear()
+
+    def server_url(self, url: str, paths: SpoolPaths) -> str:  # noqa: ARG002
+        """Where pilots of this host reach the server that answers at ``url``."""
+        return url
+
+
+class Hosts:
+    """Hosts by the options that lead to them."""
+
+    def __init__(self, server_url: str = "") -> None:
+        self._server_url = server_url
+        self._lock = threading.Lock()
+        self._hosts: dict[object, Host] = {}
+
+    def host(self, options: BatchOptions) -> Host:
+        """The host of these options; nothing is connected before its first command."""
+        key = (options.ssh, options.ssh_config, options.spool, options.tunnel, options.relay_host)
+        with self._lock:
+            if key not in self._hosts:
+                self._hosts[key] = Host(LocalRunner())
+            return self._hosts[key]

@@ -1,0 +1,89 @@
+"""Options that all batch systems have in common; each kind adds its own."""
+
+import re
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+T = TypeVar("T", bound="BatchOptions")
+
+OneLine = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=1000)]
+Word = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*$", max_length=500)]
+SitePath = Annotated[str, Field(pattern=r"^(~|\$\w+)?(/[^\x00-\x1f\x7f]*)?$", min_length=1, max_length=1000)]
+"""A path at the site, that may begin with ``~`` or a variable of the site's: ``$SCRATCH/pilots``."""
+Extra = Annotated[str, Field(pattern=r"^-[^\x00-\x1f\x7f]+$", max_length=1000)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """Where commands run, and what pilots need at the site.
+
+    All values are quoted wherever they meet a shell. Raises ValueError for what is no option or no value.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    ssh: Annotated[str, Field(pattern=r"^([\w.@:%\[\]-]*\w)?$", max_length=300)] = ""
+    """The login node, as ``user@host`` or a name of ~/.ssh/config; empty: the server's own host."""
+    ssh_config: SitePath = "~/.ssh/config"
+    """The SSH client's configuration."""
+    commands: Annotated[str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$")] = ""
+    """The directory of the batch system's commands, where the PATH does not have it."""
+    spool: SitePath = "~/.pilotage"
+    """A directory that login node and worker nodes share, readable by the account alone."""
+    directory: SitePath = "$TMPDIR"
+    """The directory of the worker node in which pilots work; a variable that is not set there is /tmp."""
+    python: Word = "python3"
+    """The Python, 3.9 or newer, of worker nodes."""
+    environment: Mapping[str, str | int | float] = field(default_factory=dict)
+    """Variables that pilots are given."""
+    tunnel: bool = False
+    """Whether pilots reach the server through the SSH connection."""
+    relay_host: Annotated[str, Field(pattern=r"^[\w.:-]*$")] = ""
+    """The name or address under which worker nodes reach the login node; empty: its host name."""
+
+    def __post_init__(self) -> None:
+        if self.tunnel and not self.ssh:
+            raise ValueError("tunnel needs ssh: the login node that the tunnel leads to")
+        for name, value in self.environment.items():
+            if not re.fullmatch(r"[A-Za-z_]\w*", name) or "\0" in str(value):
+                raise ValueError(f"environment: {name!r} is no variable")
+
+
+def parse(kind: str, options: type[T], given: Mapping[str, Any]) -> T:
+    """Options of a kind, checked. Raises ValueError, which names each that is wrong."""
+    known = sorted(options.__dataclass_fields__)
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(f"{kind}: unknown options {unknown}; known are {known}")
+    try:
+        checked: T = TypeAdapter(options).validate_python(dict(given))
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, fault['loc'])) or 'options'}: {fault['msg']}" for fault in error.errors()
+        ]
+        raise ValueError(f"{kind}: {'; '.join(faults)}") from None
+    return checked
+
+
+def refuse_reserved(extra: Collection[str], reserved: Collection[str]) -> None:
+    """Raise ValueError for an extra option that would undo what the adapter says itself.
+
+    Commands take any beginning of a long option's name for it, so these are refused as well.
+    """
+    for option in extra:
+        name = option.partition("=")[0]
+        for other in reserved:
+            short = not other.startswith("--") and name.startswith(other) and not name.startswith("--")
+            if name == other or short or (name.startswith("--") and other.startswith(name)):
+                raise ValueError(f"extra: {option!r} is said by the adapter itself")
+
+
+def shell_path(path: str) -> str:
+    """A path of :data:`SitePath` as a word of a shell: only what it begins with is expanded."""
+    first, slash, rest = path.partition("/")
+    start = '"$HOME"' if first == "~" else f'"${{{first[1:]}:-/tmp}}"' if first else ""
+    return start + (shlex.quote(slash + rest) if slash else "")

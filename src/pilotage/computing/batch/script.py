@@ -1,0 +1,104 @@
+"""The script that a batch system starts: it finds a Python, and becomes a pilot. It holds no secret."""
+
+import shlex
+from collections.abc import Sequence
+
+from pilotage.ports.computing import PilotOrder
+
+from .options import BatchOptions, shell_path
+from .spool import SpoolPaths
+
+EXITS = {
+    72: "the worker node cannot read the pilot's files: option spool must be a directory that it shares "
+    "with the login node",
+    73: "the pilot cannot make its directory on the worker node: see option directory",
+    78: "the worker node has no Python 3.9 or newer, which a pilot needs: name one with option python",
+}
+"""What the script's own exit codes mean."""
+
+OTHERS = "python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9"
+
+TEXT = """\
+#!/bin/sh
+# A pilot. It holds no secret: its token is in a file that its user alone may read.
+umask 077
+spool={spool}
+logs={logs}
+case "${{{index}:-1}}" in
+{names}
+esac
+{exports}token="$spool/tokens/$name"
+agent="$spool/{agent}"
+if [ ! -r "$token" ] || [ ! -r "$agent" ]; then
+  echo "$(uname -n) cannot read $token or $agent: {unreadable}"
+  exit 72
+fi
+found=
+for python in {python} {others}; do
+  if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+    found=$python
+    break
+  fi
+done
+if [ -z "$found" ]; then
+  rm -f "$token"
+  echo "$(uname -n): {too_old}"
+  exit 78
+fi
+work={directory}/"$name"
+mkdir -p "$work" || exit 73
+trap 'kill -TERM "$child" 2>/dev/null' TERM INT USR2
+"$found" -I "$agent" {options} --directory="$work" --hide="$spool" \\
+  --token-file="$token" --remove-token-file </dev/null &
+child=$!
+wait "$child"
+code=$?
+while kill -0 "$child" 2>/dev/null; do
+  wait "$child"
+  code=$?
+done
+rmdir "$work" 2>/dev/null
+exit "$code"
+"""
+
+
+def pilot_script(
+    orders: Sequence[PilotOrder], stem: str, paths: SpoolPaths, options: BatchOptions, index: str, url: str
+) -> str:
+    """The script of pilots that are ordered alike, each known by its place in the array.
+
+    ``stem`` is the beginning of an array's logs, to which each pilot's name becomes a link; ``url`` is where
+    they reach the server.
+    """
+    names = [
+        f"{at}) name={shlex.quote(order.name)}{_link(stem, order.name, at) if stem else ''} ;;"
+        for at, order in enumerate(orders, 1)
+    ]
+    exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in options.environment.items()]
+    order = orders[0]
+    told = {
+        "url": url,
+        "cores": order.cores,
+        "memory": order.memory,
+        "walltime": order.walltime,
+        "slots": order.slots,
+    }
+    more = [f"--identity={paths.identity}"] if options.tunnel else []
+    return TEXT.format(
+        spool=shlex.quote(paths.root),
+        logs=shlex.quote(paths.logs),
+        index=index,
+        names="\n".join(names),
+        exports="".join(exports),
+        agent=paths.agent,
+        unreadable=EXITS[72],
+        too_old=EXITS[78],
+        python=shlex.quote(options.python),
+        others=OTHERS,
+        directory=shell_path(options.directory),
+        options=shlex.join([*(f"--{name}={value}" for name, value in told.items()), *more]),
+    )
+
+
+def _link(stem: str, name: str, at: int) -> str:
+    return f'; ln -sf {shlex.quote(f"{stem}.{at}.log")} "$logs/"{shlex.quote(f"{name}.log")}'

@@ -1,0 +1,140 @@
+"""Files of pilots on the login node: their agent, their tokens, their logs, readable by the account alone."""
+
+import hashlib
+import io
+import shlex
+import socket
+import tarfile
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from pilotage.computing.agent_file import agent_file
+from pilotage.ports.computing import PilotOrder
+from pilotage.settings import Settings
+
+from .commands import CommandRunner, shell
+from .options import shell_path
+
+KEPT = 14
+"""Days that logs are kept; tokens of pilots that never started are kept for half of them."""
+
+TAIL = 400
+"""Bytes of the end of a pilot's log that tell why it ended."""
+
+MOST_TAILS = 50
+"""Logs of which the end is read at one poll."""
+
+_SEPARATOR = "--pilotage-log--"
+
+
+@cache
+def instance() -> str:
+    """This server's own name below a spool directory: others of the same account keep apart from it."""
+    return hashlib.sha256(f"{socket.gethostname()} {Settings().home}".encode()).hexdigest()[:12]
+
+
+@cache
+def agent_name() -> str:
+    """The agent's file, by what is in it: pilots of an older server keep theirs."""
+    return f"agent-{hashlib.sha256(agent_file()).hexdigest()[:12]}.pyz"
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolPaths:
+    """Paths of a spool: its ``root`` is absolute, and the site's own."""
+
+    root: str
+    agent: str
+
+    @property
+    def logs(self) -> str:
+        """The folder of logs."""
+        return f"{self.root}/logs"
+
+    @property
+    def identity(self) -> str:
+        """The key and certificate by which pilots and relay know each other."""
+        return f"{self.root}/relay.pem"
+
+    @property
+    def address(self) -> str:
+        """The file with the relay's address."""
+        return f"{self.root}/relay.url"
+
+
+class SpoolFault(OSError):
+    """The login node cannot keep files of pilots."""
+
+
+class Spool:
+    """The directory of this server's pilots at one login node."""
+
+    def __init__(self, runner: CommandRunner, place: str) -> None:
+        self._runner = runner
+        self._place = f"{shell_path(place)}/{instance()}"
+
+    def put(self, orders: Sequence[PilotOrder]) -> SpoolPaths:
+        """Write tokens, and the agent where it is not there yet. Raises OSError where nothing can be kept."""
+        tokens = {f"tokens/{order.name}": order.token.encode() for order in orders}
+        paths, is_there = self._unpack(tokens)
+        if not is_there:
+            paths, is_there = self._unpack({f"{agent_name()}.part": agent_file()})
+            if not is_there:
+                raise SpoolFault(f"{self._runner.name}: {paths.root} lost the pilots' agent")
+        return paths
+
+    def write(self, files: Mapping[str, bytes]) -> SpoolPaths:
+        """Write files by their paths below the spool. Raises OSError."""
+        return self._unpack(files)[0]
+
+    def tails(self, pilots: Collection[str]) -> dict[str, str]:
+        """The last lines of some pilots' logs by pilot, where they can be read; tokens are removed."""
+        chosen = list(pilots)[:MOST_TAILS]
+        each = f'echo {_SEPARATOR}$n; tail -c {TAIL} "logs/$n.log"'
+        loop = f"for n in {shlex.join(chosen)}; do {each}; done"
+        script = f"cd {self._place} && {{ rm -f {_tokens(pilots)}; {loop}; }}"
+        out = self._runner.run(shell(script)).stdout
+        found = {}
+        for part in out.split(_SEPARATOR)[1:]:
+            name, _, text = part.partition("\n")
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            if lines:
+                found[name] = lines[-1]
+        return found
+
+    def forget(self, pilots: Collection[str]) -> None:
+        """Remove tokens of pilots that will not start."""
+        self._runner.run(shell(f"cd {self._place} && rm -f {_tokens(pilots)}"))
+
+    def _unpack(self, files: Mapping[str, bytes]) -> tuple[SpoolPaths, bool]:
+        script = (
+            f"umask 077 && mkdir -p {self._place}/tokens {self._place}/logs && cd {self._place}"
+            " && chmod 700 . && tar -xf -"
+            f" && if [ -e {agent_name()}.part ]; then mv {agent_name()}.part {agent_name()}; fi"
+            f" && find logs -mtime +{KEPT} -delete && find tokens -mtime +{KEPT // 2} -type f -delete"
+            f" && pwd && if [ -s {agent_name()} ]; then echo there; fi"
+        )
+        outcome = self._runner.run(shell(script, _archive(files.items())))
+        lines = outcome.stdout.splitlines()
+        if outcome.code != 0 or not lines:
+            raise SpoolFault(
+                f"{self._runner.name}: files for pilots cannot be kept in the spool directory: "
+                f"{outcome.complaint}; its account's owner can mend it (option spool, quota, rights)"
+            )
+        return SpoolPaths(lines[0], agent_name()), "there" in lines[1:]
+
+
+def _tokens(pilots: Iterable[str]) -> str:
+    return shlex.join(f"tokens/{name}" for name in pilots)
+
+
+def _archive(files: Iterable[tuple[str, bytes]]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name, data in files:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
+            archive.addfile(entry, io.BytesIO(data))
+    return content.getvalue()

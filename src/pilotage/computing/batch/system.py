@@ -1,0 +1,145 @@
+"""A batch system at one host: its profile's commands, run there, and their answers read."""
+
+import logging
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from .commands import Command, Outcome
+from .hosts import Host
+from .profile import CommandFault, Job, Profile, Request
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+SUBMIT_LIMIT = 50.0
+"""Seconds that a command which submits may take; after them it is ended at the site, too."""
+
+LOOK_AGAIN = 2.0
+"""Seconds between looks for jobs whose submission was not answered."""
+
+MOST_NAMED = 500
+"""Jobs that one command names."""
+
+NOT_FOUND = 127
+"""Exit status of a shell that does not find a command."""
+
+
+class BatchSystem:
+    """A batch system. Every call raises OSError where its host, or the system itself, cannot be reached."""
+
+    def __init__(self, profile: Profile, host: Host, commands: str) -> None:
+        self.host = host
+        self._profile = profile
+        self._commands = commands
+
+    def submit(self, request: Request, script: str) -> list[str]:
+        """Submit jobs that are alike; returns them in the order of their indexes. Raises CommandFault.
+
+        Where no answer comes, they are looked for by their name, and submitted again only when they are not
+        there after the time in which the command must have ended.
+        """
+        command = self._profile.submit(request)
+        begun = time.monotonic()
+        outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
+        self.host.changed()
+        if outcome.code is None:
+            log.warning("%s: no answer to the submission of %s: looking for it", self.host.name, request.name)
+            found = self._find(request, begun + SUBMIT_LIMIT + LOOK_AGAIN)
+            if found:
+                return found
+            outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
+            self.host.changed()
+        if outcome.code != 0:
+            raise CommandFault(self._fault(command, outcome))
+        return self._profile.elements(self._profile.submitted(outcome.stdout), request.count)
+
+    def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, Job]:
+        """Those of ``jobs`` that the system lists, among others, as it was a second ago at most."""
+        found: dict[str, Job] = {}
+        commands = {self._profile.listing(some) for some in _chunks(sorted(jobs))}
+        for command in commands:
+            found |= self.host.shared(command, partial(self._listed, command), fresh=fresh)
+        return found
+
+    def remembered(self, jobs: Collection[str]) -> Mapping[str, Job]:
+        """Those of ``jobs`` that the system's history knows; none where it has no history."""
+        found: dict[str, Job] = {}
+        for some in _chunks(sorted(jobs)):
+            for command in self._profile.history(some):
+                outcome = self._run(command)
+                if outcome.code == 0:
+                    found |= self._profile.remembered(outcome.stdout)
+                    break
+        return found
+
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """End jobs."""
+        for some in _chunks(jobs):
+            command = self._profile.cancel(some)
+            outcome = self._run(command)
+            if outcome.code != 0:
+                raise OSError(self._fault(command, outcome))
+        self.host.changed()
+
+    def slots(self) -> int | None:
+        """Slots of the queue, None where the system does not tell."""
+        command = self._profile.capacity()
+        if not command:
+            return None
+        outcome = self._run(command)
+        return self._profile.slots(outcome.stdout) if outcome.code == 0 else None
+
+    def _listed(self, command: tuple[str, ...]) -> Mapping[str, Job]:
+        outcome = self._run(command)
+        try:
+            if not self._profile.is_listed(outcome):
+                raise OSError(self._fault(command, outcome))
+            return self._profile.listed(outcome.stdout)
+        except CommandFault as fault:
+            raise OSError(self._fault(command, Outcome(stderr=str(fault), code=outcome.code))) from fault
+
+    def _find(self, request: Request, until: float) -> list[str]:
+        """The jobs of a name, looked for until there is no hope; empty where they are not there."""
+        while True:
+            try:
+                listed = self._listed(self._profile.listing([]))
+            except OSError as error:
+                log.warning("%s", error)
+            else:
+                numbers = {self._profile.number(job) for job, of in listed.items() if of.name == request.name}
+                if numbers:
+                    return self._profile.elements(max(numbers, key=_age), request.count)
+                if time.monotonic() >= until:
+                    return []
+            if time.monotonic() >= until + SUBMIT_LIMIT:
+                raise OSError(
+                    f"{self.host.name}: nobody knows whether {request.name} was submitted: if it was, "
+                    "its pilots end when they start"
+                )
+            time.sleep(LOOK_AGAIN)
+
+    def _run(self, argv: tuple[str, ...], stdin: bytes = b"", time_limit: float = 60.0) -> Outcome:
+        program = f"{self._commands}/{argv[0]}" if self._commands else argv[0]
+        return self.host.run(Command(argv=(program, *argv[1:]), stdin=stdin, time_limit=time_limit))
+
+    def _fault(self, argv: tuple[str, ...], outcome: Outcome) -> str:
+        """What failed, with the command, its complaint, and who can mend it."""
+        remedy = self._profile.remedy(outcome.complaint)
+        if outcome.code == NOT_FOUND:
+            remedy = f"name the directory of {argv[0]} with option commands"
+        shown = Command(argv=argv)
+        advice = f" ({remedy})" if remedy else ""
+        return f"{self.host.name}: {outcome.complaint}{advice}; the command was: {shown}"
+
+
+def _age(number: str) -> tuple[int, str]:
+    """Order numbers of jobs, the latest last, whatever stands behind them."""
+    return len(re.match(r"\d*", number)[0]), number  # type: ignore[index]
+
+
+def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for at in range(0, len(items), MOST_NAMED):
+        yield items[at : at + MOST_NAMED]

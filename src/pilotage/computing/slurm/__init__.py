@@ -1,0 +1,273 @@
+"""Slurm, by its commands: ``sbatch`` with arrays, one ``squeue`` for all, ``sacct`` where it is there."""
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
+from pilotage.computing.batch.commands import Outcome
+from pilotage.computing.batch.options import Extra, Word, parse, refuse_reserved
+from pilotage.computing.batch.profile import CommandFault
+
+_RESERVED = """
+--array -a --export --help -h --input -i --job-name -J --output -o --error -e --parsable --requeue
+--no-requeue --test-only --usage --version -V --wait -W --wrap --cpus-per-task -c --mem --ntasks -n --nodes -N
+--time -t --quiet -Q --verbose -v
+"""
+RESERVED = tuple(_RESERVED.split())
+"""Options of sbatch that the adapter says itself, or that would change what it answers."""
+
+_WAITING = "PENDING CONFIGURING REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT RESV_DEL_HOLD"
+_RUNNING = "RUNNING COMPLETING RESIZING SIGNALING STAGE_OUT STOPPED SUSPENDED"
+_ENDED = """
+BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REVOKED TIMEOUT
+"""
+State = Literal["waiting", "running", "ended", "unknown"]
+STATES: Mapping[str, State] = {
+    **dict.fromkeys(_WAITING.split(), "waiting"),
+    **dict.fromkeys(_RUNNING.split(), "running"),
+    **dict.fromkeys(_ENDED.split(), "ended"),
+}
+"""Slurm's states; any other is unknown."""
+
+COLUMNS = (
+    ("JobArrayID", 60),
+    ("State", 20),
+    ("exit_code", 12),
+    ("Partition", 60),
+    ("Reason", 60),
+    ("Name", 300),
+)
+"""Columns of a listing with their widths: names and reasons may hold any separator."""
+
+REMEDIES = (
+    (
+        "account/partition",
+        "correct account or partition of the queue's options, or ask the site for an account there",
+    ),
+    ("invalid partition", "correct option partition: `sinfo` lists those there are"),
+    ("invalid account", "correct option account: `sacctmgr show assoc user=$USER` lists the account's"),
+    ("qos", "correct option qos, or wait where its limit is reached: `sacctmgr show qos` lists them"),
+    ("invalid generic resource", "correct option gres: `sinfo -o %G` lists those there are"),
+    ("invalid feature", "correct option constraint: `sinfo -o %f` lists those there are"),
+    (
+        "node configuration is not available",
+        "no node has what the queue's pilots ask for: lower cores or memory",
+    ),
+    ("time limit", "lower pilot_walltime of the queue's computing element"),
+    (
+        "job violates accounting/qos policy",
+        "wait, or lower max_pilots: the site limits how many jobs there may be",
+    ),
+    ("unable to contact slurm controller", "wait: Slurm is down; only its administrators can start it"),
+    ("socket timed out", "wait: Slurm is too busy to answer"),
+    ("munge", "Slurm's authentication is broken on this host: its administrators can mend it"),
+)
+"""Who can mend what, by what a complaint holds, in lower case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmOptions(BatchOptions):
+    """What a queue's pilots ask of Slurm, besides cores, memory and walltime."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    partition: Word | Literal[""] = ""
+    """The partition, or several with commas; empty: Slurm's default."""
+    account: Word | Literal[""] = ""
+    """The account that pays."""
+    qos: Word | Literal[""] = ""
+    """The quality of service."""
+    constraint: Word | Literal[""] = ""
+    """Features that nodes must have."""
+    gres: Word | Literal[""] = ""
+    """Generic resources of each pilot, such as ``gpu:2``."""
+    reservation: Word | Literal[""] = ""
+    """The reservation to run in."""
+    array: Annotated[int, Field(ge=1, le=10_000)] = 200
+    """Most pilots of one job array; Slurm's own limit, MaxArraySize, must be above it."""
+    extra: tuple[Extra, ...] = ()
+    """More options of sbatch, each in one piece: ``--nice=100``."""
+
+    def __post_init__(self) -> None:
+        BatchOptions.__post_init__(self)
+        refuse_reserved(self.extra, RESERVED)
+
+
+class SlurmProfile:
+    """Slurm's commands and their answers."""
+
+    kind = "slurm"
+    index = "SLURM_ARRAY_TASK_ID"
+
+    def __init__(self, options: SlurmOptions) -> None:
+        self.most = options.array
+        self._options = options
+
+    def name(self, name: str) -> str:
+        """Any name will do."""
+        return name
+
+    def log_ending(self, count: int) -> str:
+        """``%a`` is the index."""
+        return ".log" if count == 1 else ".%a.log"
+
+    def submit(self, request: Request) -> tuple[str, ...]:
+        """The arguments of sbatch; what the administrator's defaults would change is said."""
+        chosen = {
+            name: getattr(self._options, name)
+            for name in ("partition", "account", "qos", "constraint", "gres", "reservation")
+        }
+        memory = [f"--mem={math.ceil(request.memory)}M"] if request.memory else []
+        return (
+            "sbatch",
+            "--parsable",
+            f"--job-name={request.name}",
+            f"--output={_literal(request.log, request.count)}",
+            "--input=/dev/null",
+            "--no-requeue",
+            "--nodes=1",
+            "--ntasks=1",
+            f"--cpus-per-task={request.cores}",
+            *memory,
+            f"--time={math.ceil(request.walltime / 60)}",
+            *([f"--array=1-{request.count}"] if request.count > 1 else []),
+            *(f"--{name}={value}" for name, value in chosen.items() if value),
+            *self._options.extra,
+        )
+
+    def submitted(self, stdout: str) -> str:
+        """The number is the last line, with the cluster's name behind it where there are several."""
+        lines = stdout.split()
+        number = lines[-1].partition(";")[0] if lines else ""
+        if not number.isdecimal():
+            raise CommandFault(f"sbatch answered {stdout[:200]!r}, which is no job's number")
+        return number
+
+    def number(self, job: str) -> str:
+        """An array's number stands before the index."""
+        return job.partition("_")[0]
+
+    def elements(self, number: str, count: int) -> list[str]:
+        """``12_1``, ``12_2`` and so on."""
+        return [number] if count == 1 else [f"{number}_{at}" for at in range(1, count + 1)]
+
+    def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
+        """All of the account, with those that ended a short time ago."""
+        columns = ",".join(f"{name}:{width}" for name, width in COLUMNS)
+        return ("squeue", "--me", "--array", "--noheader", "--states=all", f"--Format={columns}")
+
+    def is_listed(self, outcome: Outcome) -> bool:
+        """It fails only as a whole."""
+        return outcome.code == 0
+
+    def listed(self, stdout: str) -> Mapping[str, Job]:
+        """Cut lines at the columns' widths; what waits of an array may be one record."""
+        found: dict[str, Job] = {}
+        for line in stdout.splitlines():
+            values, at = [], 0
+            for _, width in COLUMNS:
+                values.append(line[at : at + width].strip())
+                at += width
+            job, state, code, partition, reason, name = values
+            if state:
+                entry = _job(state, "" if reason == "None" else reason, _exit_code(code), partition, name)
+                found |= dict.fromkeys(_expanded(job), entry)
+        return found
+
+    def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
+        """The accounting; where there is none, the file of completed jobs, which knows no arrays."""
+        columns = "--format=JobID,State,ExitCode,Partition,JobName"
+        asked = ("sacct", "--noheader", "--parsable2", "--allocations", columns, f"--jobs={','.join(jobs)}")
+        single = [job for job in jobs if "_" not in job]
+        completed = ("sacct", "--completion", "--noheader", "--parsable2", f"--jobs={','.join(single)}")
+        return (asked, completed) if single else (asked,)
+
+    def remembered(self, stdout: str) -> Mapping[str, Job]:
+        """Rows of the accounting, or of the file of completed jobs, which have eight columns."""
+        found = {}
+        for line in stdout.splitlines():
+            values = line.split("|")
+            if len(values) == 8:
+                job, _, name, partition, _, _, state, _ = values
+                found[job] = _job(state, "", None, partition, name)
+            elif len(values) >= 5:
+                job, state, code, partition = values[:4]
+                found[job] = _job(state, "", _exit_code(code), partition, "|".join(values[4:]))
+        return found
+
+    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
+        """Those that are over already are left alone."""
+        return ("scancel", "--quiet", *jobs)
+
+    def capacity(self) -> tuple[str, ...]:
+        """Processors of the partition, by what becomes of them."""
+        partition = [f"--partition={self._options.partition}"] if self._options.partition else []
+        return ("sinfo", "--noheader", *partition, "--format=%P|%C")
+
+    def slots(self, stdout: str) -> int | None:
+        """All but those out of order; of the default partition where the options name none."""
+        total = None
+        for line in stdout.splitlines():
+            partition, _, counts = line.strip().partition("|")
+            numbers = counts.split("/")
+            counted = len(numbers) == 4 and all(part.isdecimal() for part in numbers)
+            if counted and (self._options.partition or partition.endswith("*")):
+                total = (total or 0) + int(numbers[3]) - int(numbers[2])
+        return total
+
+    def remedy(self, complaint: str) -> str:
+        """By words of Slurm's complaints."""
+        return next((remedy for words, remedy in REMEDIES if words in complaint.lower()), "")
+
+
+class Slurm(BatchElement):
+    """The computing element kind ``slurm``; its options are those of :class:`SlurmOptions`."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        parsed = parse("slurm", SlurmOptions, options)
+        super().__init__(SlurmProfile(parsed), parsed)
+
+
+def _literal(log: str, count: int) -> str:
+    """A path in which ``%`` has no meaning to Slurm, but for an array's index at its end."""
+    ending = ".%a.log" if count > 1 else ""
+    return log.removesuffix(ending).replace("%", "%%") + ending
+
+
+def _expanded(job: str) -> Iterator[str]:
+    """The jobs of ``12``, ``12_3`` or ``12_[3,5-7%2]``."""
+    number, _, indexes = job.partition("_")
+    if not indexes.startswith("["):
+        yield job
+        return
+    for part in indexes.strip("[]").partition("%")[0].split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            yield from (
+                f"{number}_{at}" for at in range(int(first), min(int(last or first), int(first) + 10_000) + 1)
+            )
+
+
+def _job(state: str, reason: str, code: int | None, partition: str, name: str) -> Job:
+    """A job in Slurm's words: of a state such as ``CANCELLED by 1000`` the first decides."""
+    found = STATES.get((state.split() or [""])[0].rstrip("+"), "unknown")
+    text = f"{state} ({reason})" if reason else state
+    return Job(
+        name=name, state=found, reason=text, exit_code=code if found == "ended" else None, queue=partition
+    )
+
+
+def _exit_code(text: str) -> int | None:
+    """Exit code of ``3:0`` or ``0:9``, negative for a signal, or of the status that wait(2) gives."""
+    if match := re.fullmatch(r"(\d+):(\d+)", text):
+        code, number = int(match[1]), int(match[2])
+        return -number if number else code
+    if text.isdecimal():
+        status = int(text)
+        return -(status & 0x7F) if status & 0x7F else status >> 8
+    return None

@@ -1,0 +1,242 @@
+"""The computing element of kind ``slurm`` against a real Slurm on loopback."""
+
+import dataclasses
+import itertools
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.computing.batch.commands import Command, LocalRunner, Outcome
+from pilotage.computing.batch.hosts import Host, Hosts
+from pilotage.computing.contract import violations
+from pilotage.computing.slurm import Slurm as SlurmElement
+from pilotage.ports.computing import PilotOrder, PilotStatus
+from tests.agent.fake_pilot_server import TOKEN, FakeServer, wait_for
+
+from .slurm import Slurm
+
+Make = Callable[..., SlurmElement]
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with FakeServer(idle=600).serving() as fake:
+        yield fake
+
+
+@pytest.fixture
+def make(tmp_path: Path, slurm: Slurm) -> Make:
+    def made(**options: Any) -> SlurmElement:
+        return SlurmElement({"spool": str(tmp_path / "spool"), **options})
+
+    return made
+
+
+_numbers = itertools.count(1)
+
+
+def orders(server: FakeServer, count: int, **changes: Any) -> list[PilotOrder]:
+    """Pilots of names that no other test gives."""
+    order = PilotOrder(pilot=1, name="", token=TOKEN, server_url=server.url, walltime=3600)
+    numbers = [next(_numbers) for _ in range(count)]
+    return [dataclasses.replace(order, pilot=n, name=f"here-pilot-{n}", **changes) for n in numbers]
+
+
+def submitted(element: SlurmElement, asked: list[PilotOrder]) -> list[str]:
+    answers = element.submit(asked)
+    assert [answer.error for answer in answers] == [""] * len(asked)
+    return [answer.reference for answer in answers]
+
+
+def ended(element: SlurmElement, reference: str) -> PilotStatus:
+    """The status of a pilot at its end."""
+    wait_for(lambda: element.poll([reference])[reference].state == "ended", "the pilot ends", 60)
+    return element.poll([reference])[reference]
+
+
+def running(element: SlurmElement, *references: str) -> bool:
+    return all(status.state == "running" for status in element.poll(references).values())
+
+
+def test_it_keeps_the_contract_with_arrays_and_without(make: Make, server: FakeServer) -> None:
+    options = {"spool": make()._options.spool}
+    assert violations(SlurmElement, options, orders(server, 3)) == []
+    assert violations(SlurmElement, {**options, "array": 1}, orders(server, 2)) == []
+
+
+def test_pilots_of_an_array_call_home_each_with_its_own_token(
+    make: Make, server: FakeServer, slurm: Slurm, tmp_path: Path
+) -> None:
+    element = make(environment={"PLACE": "it's here"})
+    asked = orders(server, 4, cores=2, memory=500, slots=2)
+    references = submitted(element, asked)
+    assert [reference.split("/")[-1] for reference in references] == [order.name for order in asked]
+    wait_for(lambda: len(server.matches) >= 4, "all ask for work", 60)
+    assert {name: server.matches[0][name] for name in ("cores", "memory", "max_jobs")} == {
+        "cores": 2,
+        "memory": 500,
+        "max_jobs": 2,
+    }
+    (spool,) = (tmp_path / "spool").iterdir()
+    assert list((spool / "tokens").iterdir()) == [], "each agent removed its token"
+    assert spool.stat().st_mode & 0o077 == 0
+    number = references[0].split("_")[0]
+    script = slurm.call("scontrol", "write", "batch_script", number, "-")
+    assert asked[1].name in script
+    assert TOKEN not in script + slurm.call("scontrol", "show", "job", "-d", number)
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            told = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        assert TOKEN.encode() not in told
+
+
+def test_a_pilot_of_which_the_time_is_over_and_one_that_was_preempted_end(
+    make: Make, server: FakeServer, slurm: Slurm
+) -> None:
+    """The one that is over its time is a job of ours that heeds no limit of its own."""
+    element = make(extra=["--signal=B:USR2@1"])
+    (preempted,) = submitted(element, orders(server, 1, cores=10))
+    wait_for(lambda: running(element, preempted), "it runs", 60)
+    slurm.call("sbatch", "--partition=urgent", "--cpus-per-task=12", stdin="#!/bin/sh\nsleep 1\n")
+    assert ended(element, preempted).reason.startswith("PREEMPTED")
+    late = slurm.call(
+        "sbatch", "--parsable", "--job-name=late", "--time=0:01", stdin="#!/bin/sh\nexec sleep 300\n"
+    ).strip()
+    wait_for(lambda: running(element, f"{late}/late"), "it runs", 60)
+    slurm.call("scontrol", "update", f"job={late}", "EndTime=now+1", check=False)
+    wait_for(lambda: element.poll([f"{late}/late"])[f"{late}/late"].state == "ended", "it ends", 100)
+    assert "TIMEOUT" in element.poll([f"{late}/late"])[f"{late}/late"].reason
+
+
+def test_what_slurm_refuses_says_what_and_who_can_mend_it(make: Make, server: FakeServer) -> None:
+    (answer,) = make(partition="nowhere").submit(orders(server, 1))
+    assert "invalid partition" in answer.error
+    assert "correct option partition" in answer.error
+    assert "--partition=nowhere" in answer.error
+    assert TOKEN not in answer.error
+    (tokens,) = Path(make()._options.spool).glob("*/tokens")
+    assert list(tokens.iterdir()) == [], "a pilot that was refused leaves no token"
+
+
+def test_a_node_without_a_python_says_so(make: Make, server: FakeServer, tmp_path: Path) -> None:
+    """A directory is put before all others of the PATH, whose every Python is too old."""
+    for name in ("python3", *(f"python3.{n}" for n in range(9, 15))):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    element = make(environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, python="python3.99")
+    (reference,) = submitted(element, orders(server, 1))
+    status = ended(element, reference)
+    assert "has no Python 3.9 or newer, which a pilot needs: name one with option python" in status.reason
+    assert status.exit_code == 78
+
+
+def test_a_job_of_the_same_number_is_not_taken_for_the_pilot(make: Make, slurm: Slurm) -> None:
+    number = slurm.call("sbatch", "--parsable", "--job-name=mine", stdin="#!/bin/sh\nsleep 60\n").strip()
+    element = make()
+    assert element.poll([f"{number}/mine"])[f"{number}/mine"].state == "waiting"
+    assert element.poll([f"{number}/other"])[f"{number}/other"].state == "unknown"
+    element.cancel([f"{number}/other"])
+    assert element.poll([f"{number}/mine"])[f"{number}/mine"].state != "ended"
+
+
+class Mute(LocalRunner):
+    """Loses the answers to submissions, before or after they are done."""
+
+    def __init__(self, done: bool) -> None:
+        self.done = done
+        self.submissions = 0
+
+    def run(self, command: Command) -> Outcome:
+        if command.argv[0] != "sbatch":
+            return super().run(command)
+        self.submissions += 1
+        if self.submissions > 1:
+            return super().run(command)
+        if self.done:
+            super().run(command)
+        return Outcome()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("done", [True, False])
+def test_a_lost_answer_submits_no_pilot_twice(
+    make: Make, server: FakeServer, slurm: Slurm, monkeypatch: pytest.MonkeyPatch, done: bool, count: int
+) -> None:
+    monkeypatch.setattr("pilotage.computing.batch.system.SUBMIT_LIMIT", 1)
+    monkeypatch.setattr("pilotage.computing.batch.system.LOOK_AGAIN", 0.2)
+    runner, element = Mute(done), make()
+    hosts = Hosts()
+    monkeypatch.setattr(hosts, "host", lambda _: Host(runner))
+    element.share(hosts)
+    references = submitted(element, orders(server, count))
+    assert runner.submissions == (1 if done else 2)
+    assert len(slurm.call("squeue", "--me", "-r", "-h").splitlines()) == count
+    assert all(status.state in ("waiting", "running") for status in element.poll(references).values())
+
+
+def test_many_queues_are_seen_by_one_listing(
+    make: Make, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[str] = []
+
+    class Counting(LocalRunner):
+        def run(self, command: Command) -> Outcome:
+            commands.append(command.argv[0])
+            return super().run(command)
+
+    monkeypatch.setattr("pilotage.computing.batch.hosts.LocalRunner", Counting)
+    monkeypatch.setattr("pilotage.computing.batch.hosts.FRESH", 60)
+    hosts, elements = Hosts(), [make(partition="main"), make(partition="urgent")]
+    references = []
+    for element in elements:
+        element.share(hosts)
+    for element, order in zip(elements, orders(server, 2), strict=True):
+        references += submitted(element, [order])
+    for element, reference in zip(elements, references, strict=True):
+        assert element.poll([reference])[reference].state in ("waiting", "running")
+    assert commands.count("squeue") == 1
+
+
+def test_a_slurm_that_is_down_ends_nothing(make: Make, server: FakeServer, slurm: Slurm) -> None:
+    element = make()
+    (reference,) = submitted(element, orders(server, 1))
+    wait_for(lambda: running(element, reference), "it runs", 60)
+    slurm.stop_controller()
+    try:
+        with pytest.raises(OSError, match="wait: Slurm is down"):
+            element.cancel([reference])
+        (answer,) = element.submit(orders(server, 2)[1:])
+        assert "Slurm is down" in answer.error
+    finally:
+        slurm.start_controller()
+        slurm.until_ready()
+    assert element.poll([reference])[reference].state == "running"
+
+
+def test_a_full_spool_is_said(make: Make, server: FakeServer, tmp_path: Path) -> None:
+    (tmp_path / "spool").write_text("in the way")
+    with pytest.raises(OSError, match=r"cannot be kept in the spool directory.*can mend it"):
+        make().submit(orders(server, 1))
+
+
+def test_a_pilot_that_slurm_forgot_is_unknown(make: Make, slurm: Slurm) -> None:
+    status = make().poll(["4711/gone"])["4711/gone"]
+    assert status.state == "unknown"
+
+
+def test_the_script_is_sound(make: Make, server: FakeServer, tmp_path: Path) -> None:
+    from pilotage.computing.batch.script import pilot_script
+    from pilotage.computing.batch.spool import SpoolPaths
+
+    element = make(environment={"A": "'; touch x; '"}, directory="$HOME/it's")
+    text = pilot_script(
+        orders(server, 2), "stem", SpoolPaths("/s p", "agent"), element._options, "INDEX", "http://x"
+    )
+    assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0
+    assert TOKEN not in text

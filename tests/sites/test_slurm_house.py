@@ -1,0 +1,73 @@
+"""A server whose pilots go through a real Slurm."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.house import House, wait_until
+
+from .slurm import Slurm
+
+FEDERATION = """
+name: clusters
+sites:
+  - {{ name: cluster, nucleus: true }}
+storages:
+  - {{ name: disk, site: cluster, url: "file://{place}/disk" }}
+queues:
+  - name: cluster-main
+    site: cluster
+    storage: disk
+    cores: 1
+    computing_element:
+      kind: slurm
+      max_pilots: 4
+      pilot_slots: 1
+      pilot_walltime: 3600
+      options: {{ spool: "{place}/spool", partition: main }}
+loops: {{ period: 0.5, heartbeat: 1, pilot_idle: 3 }}
+"""
+
+TASK = {
+    "name": "sums",
+    "nucleus": "cluster",
+    "command": ["sh", "-c", "sha256sum $(cat inputs.txt) > sums.txt"],
+    "inputs": [{"storages": ["disk"], "glob": "data/*"}],
+    "files_per_job": 1,
+    "outputs": ["sums.txt"],
+    "scouts": 0,
+}
+
+
+@pytest.fixture
+def house(tmp_path: Path, slurm: Slurm, free_port: int) -> Iterator[House]:
+    """A server, and six files of input."""
+    (tmp_path / "disk/data").mkdir(parents=True)
+    for number in range(6):
+        (tmp_path / f"disk/data/{number}").write_text(f"{number}\n" * 1000)
+    federation = tmp_path / "federation.yaml"
+    federation.write_text(FEDERATION.format(place=tmp_path))
+    made = House(
+        tmp_path, f"sqlite:///{tmp_path}/store.db", free_port, federation, {"server": (str(federation),)}
+    )
+    made.start("server")
+    try:
+        yield made
+    except BaseException:
+        print(made.last_words())
+        raise
+    finally:
+        made.stop()
+
+
+@pytest.mark.slow
+def test_a_task_runs_through_slurm(house: House, slurm: Slurm) -> None:
+    task = house.call("POST", "/tasks", {"tasks": [TASK]})["tasks"][0]["id"]
+    wait_until(
+        lambda: house.call("GET", f"/tasks/{task}")["state"] == "finished", 90, f"its end\n{slurm.words()}"
+    )
+    assert house.call("GET", f"/tasks/{task}")["jobs"] == {"finished": 6}
+    pilots = house.call("GET", "/pilots")["pilots"]
+    assert all("/clusters-pilot-" in pilot["reference"] for pilot in pilots)
+    print(pilots)
