@@ -96,6 +96,7 @@ def test_pilots_of_an_array_call_home_each_with_its_own_token(
         assert TOKEN.encode() not in told
 
 
+@pytest.mark.slow
 def test_a_pilot_of_which_the_time_is_over_and_one_that_was_preempted_end(
     make: Make, server: FakeServer, slurm: Slurm
 ) -> None:
@@ -103,10 +104,21 @@ def test_a_pilot_of_which_the_time_is_over_and_one_that_was_preempted_end(
     element = make(extra=["--signal=B:USR2@1"])
     (preempted,) = submitted(element, orders(server, 1, cores=10))
     wait_for(lambda: running(element, preempted), "it runs", 60)
-    slurm.call("sbatch", "--partition=urgent", "--cpus-per-task=12", stdin="#!/bin/sh\nsleep 1\n")
+    slurm.call(
+        "sbatch",
+        "--output=/dev/null",
+        "--partition=urgent",
+        "--cpus-per-task=12",
+        stdin="#!/bin/sh\nsleep 1\n",
+    )
     assert ended(element, preempted).reason.startswith("PREEMPTED")
     late = slurm.call(
-        "sbatch", "--parsable", "--job-name=late", "--time=0:01", stdin="#!/bin/sh\nexec sleep 300\n"
+        "sbatch",
+        "--output=/dev/null",
+        "--parsable",
+        "--job-name=late",
+        "--time=0:01",
+        stdin="#!/bin/sh\nexec sleep 300\n",
     ).strip()
     wait_for(lambda: running(element, f"{late}/late"), "it runs", 60)
     slurm.call("scontrol", "update", f"job={late}", "EndTime=now+1", check=False)
@@ -137,7 +149,9 @@ def test_a_node_without_a_python_says_so(make: Make, server: FakeServer, tmp_pat
 
 
 def test_a_job_of_the_same_number_is_not_taken_for_the_pilot(make: Make, slurm: Slurm) -> None:
-    number = slurm.call("sbatch", "--parsable", "--job-name=mine", stdin="#!/bin/sh\nsleep 60\n").strip()
+    number = slurm.call(
+        "sbatch", "--output=/dev/null", "--parsable", "--job-name=mine", stdin="#!/bin/sh\nsleep 60\n"
+    ).strip()
     element = make()
     assert element.poll([f"{number}/mine"])[f"{number}/mine"].state == "waiting"
     assert element.poll([f"{number}/other"])[f"{number}/other"].state == "unknown"
@@ -180,6 +194,16 @@ def test_a_lost_answer_submits_no_pilot_twice(
     assert all(status.state in ("waiting", "running") for status in element.poll(references).values())
 
 
+def test_pilots_that_are_ordered_again_are_found(make: Make, server: FakeServer, slurm: Slurm) -> None:
+    """Also those of an array, by an adapter that knows nothing of the first order, in another company."""
+    asked = orders(server, 5)
+    first = submitted(make(), asked[:4])
+    again = submitted(make(), [asked[4], asked[2], asked[1]])
+    assert again[1:] == [first[2], first[1]]
+    assert len(slurm.call("squeue", "--me", "-r", "-h").splitlines()) == 5
+    wait_for(lambda: len(server.matches) >= 5, "all call home", 60)
+
+
 def test_many_queues_are_seen_by_one_listing(
     make: Make, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +227,7 @@ def test_many_queues_are_seen_by_one_listing(
     assert commands.count("squeue") == 1
 
 
+@pytest.mark.slow
 def test_a_slurm_that_is_down_ends_nothing(make: Make, server: FakeServer, slurm: Slurm) -> None:
     element = make()
     (reference,) = submitted(element, orders(server, 1))

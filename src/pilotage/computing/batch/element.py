@@ -16,7 +16,7 @@ from .profile import CommandFault, Job, Profile, Request
 from .reference import Reference
 from .script import EXITS, pilot_script
 from .spool import Spool, SpoolPaths
-from .system import BatchSystem
+from .system import MOST_NAMED, BatchSystem
 
 log = logging.getLogger(__name__)
 
@@ -42,21 +42,14 @@ class BatchElement:
         self._hosts = hosts
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Submit pilots; those that are ordered alike as arrays, where the batch system has them."""
-        if not orders:
-            return []
-        host, begun = self._host(), time.monotonic()
-        spool = Spool(host, self._options.spool)
-        paths = spool.put(orders)
+        """Submit pilots; those that are ordered alike as arrays, where the batch system has them.
+
+        Which pilot is where is written down at the site before: a pilot that is ordered again is found there.
+        """
         answers: dict[str, Submitted] = {}
-        for alike in _alike(orders, self._profile.most):
-            late = time.monotonic() > begun + LONGEST_SUBMISSION
-            answers |= (
-                _refused(alike, f"{host.name} is too slow") if late else self._submit(alike, host, paths)
-            )
-        if refused := [name for name, answer in answers.items() if answer.error]:
-            with suppress(OSError):
-                spool.forget(refused)
+        begun = time.monotonic()
+        for at in range(0, len(orders), MOST_NAMED):
+            answers |= self._submit_some(orders[at : at + MOST_NAMED], begun + LONGEST_SUBMISSION)
         return [answers[order.name] for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
@@ -112,22 +105,62 @@ class BatchElement:
     def _system(self) -> BatchSystem:
         return BatchSystem(self._profile, self._host(), self._options.commands)
 
+    def _submit_some(self, orders: Sequence[PilotOrder], until: float) -> dict[str, Submitted]:
+        host = self._host()
+        spool = Spool(host, self._options.spool)
+        paths, places = spool.put({order.name: order.token for order in orders}, self._places(orders))
+        answers = self._there_already(places) if places else {}
+        if places:
+            orders = [order for order in orders if order.name not in answers]
+            spool.place(self._places(orders))
+        for alike in _alike(orders, self._profile.most):
+            late = time.monotonic() > until
+            answers |= (
+                _refused(alike, f"{host.name} is too slow") if late else self._submit(alike, host, paths)
+            )
+        if refused := [name for name, answer in answers.items() if answer.error]:
+            with suppress(OSError):
+                spool.forget(refused)
+        return answers
+
+    def _places(self, orders: Sequence[PilotOrder]) -> dict[str, str]:
+        """Where each pilot will be: the name of its job or array, its index, and the array's size."""
+        return {
+            order.name: f"{self._job_name(alike)} {at} {len(alike)}"
+            for alike in _alike(orders, self._profile.most)
+            for at, order in enumerate(alike, 1)
+        }
+
+    def _job_name(self, orders: Sequence[PilotOrder]) -> str:
+        first, more = orders[0].name, len(orders) - 1
+        return self._profile.name(f"{first}+{more}" if more else first)
+
+    def _there_already(self, places: Mapping[str, str]) -> dict[str, Submitted]:
+        """The answers for pilots that were ordered before, as far as the batch system has them."""
+        answers: dict[str, Submitted] = {}
+        numbers = self._system().numbers()
+        for pilot, place in places.items():
+            name, index, count = place.split()
+            if name in numbers:
+                job = self._profile.elements(numbers[name], int(count))[int(index) - 1]
+                answers[pilot] = Submitted(reference=str(Reference(job, name, pilot)))
+        return answers
+
     def _submit(self, orders: Sequence[PilotOrder], host: Host, paths: SpoolPaths) -> dict[str, Submitted]:
         """Submit pilots that are ordered alike, as one job or one array."""
-        first, count = orders[0], len(orders)
-        name = self._profile.name(first.name if count == 1 else f"{first.name}+{count - 1}")
-        stem = f"{paths.logs}/{name if count > 1 else first.name}"
+        first, count, name = orders[0], len(orders), self._job_name(orders)
         request = Request(
             name=name,
             count=count,
             cores=first.cores,
             memory=first.memory,
             walltime=first.walltime,
-            log=f"{stem}{self._profile.log_ending(count)}",
+            log=f"{paths.logs}/{name if count > 1 else first.name}{self._profile.log_ending(count)}",
         )
         try:
             url = host.server_url(first.server_url, paths)
-            script = pilot_script(orders, name, paths, self._options, self._profile.index, url)
+            stem = name if count > 1 else ""
+            script = pilot_script(orders, stem, paths, self._options, self._profile.index, url)
             jobs = self._system().submit(request, script)
         except (OSError, CommandFault) as fault:
             return _refused(orders, str(fault))

@@ -2,7 +2,9 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 
+from pilotage.computing.agent_file import agent_options
 from pilotage.ports.computing import PilotOrder
 
 from .options import BatchOptions, shell_path
@@ -75,14 +77,7 @@ def pilot_script(
         for at, order in enumerate(orders, 1)
     ]
     exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in options.environment.items()]
-    order = orders[0]
-    told = {
-        "url": url,
-        "cores": order.cores,
-        "memory": order.memory,
-        "walltime": order.walltime,
-        "slots": order.slots,
-    }
+    told = agent_options(replace(orders[0], server_url=url))
     more = [f"--identity={paths.identity}"] if options.tunnel else []
     return TEXT.format(
         spool=shlex.quote(paths.root),
@@ -96,7 +91,7 @@ def pilot_script(
         python=shlex.quote(options.python),
         others=OTHERS,
         directory=shell_path(options.directory),
-        options=shlex.join([*(f"--{name}={value}" for name, value in told.items()), *more]),
+        options=shlex.join([*told, *more]),
     )
 
 

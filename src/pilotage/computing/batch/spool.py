@@ -6,19 +6,18 @@ import shlex
 import socket
 import tarfile
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from pilotage.computing.agent_file import agent_file
-from pilotage.ports.computing import PilotOrder
 from pilotage.settings import Settings
 
 from .commands import CommandRunner, shell
 from .options import shell_path
 
 KEPT = 14
-"""Days that logs are kept; tokens of pilots that never started are kept for half of them."""
+"""Days that logs are kept, and tokens of pilots that never started."""
 
 TAIL = 400
 """Bytes of the end of a pilot's log that tell why it ended."""
@@ -75,15 +74,26 @@ class Spool:
         self._runner = runner
         self._place = f"{shell_path(place)}/{instance()}"
 
-    def put(self, orders: Sequence[PilotOrder]) -> SpoolPaths:
-        """Write tokens, and the agent where it is not there yet. Raises OSError where nothing can be kept."""
-        tokens = {f"tokens/{order.name}": order.token.encode() for order in orders}
-        paths, is_there = self._unpack(tokens)
-        if not is_there:
-            paths, is_there = self._unpack({f"{agent_name()}.part": agent_file()})
-            if not is_there:
+    def put(self, tokens: Mapping[str, str], places: Mapping[str, str]) -> tuple[SpoolPaths, dict[str, str]]:
+        """Write tokens by pilot, the agent where it is not there yet, and the place where each pilot will be.
+
+        Returns the paths, and the places of those pilots that were written down before. Raises OSError where
+        nothing can be kept.
+        """
+        files = {f"tokens/{pilot}": token.encode() for pilot, token in tokens.items()}
+        files |= {f"new/{pilot}": f"{place}\n".encode() for pilot, place in places.items()}
+        known = "echo $n $(cat places/$n); rm -f new/$n"
+        each = f"if [ -s places/$n ]; then {known}; else mv -f new/$n places/$n; fi"
+        paths, said = self._unpack(files, f"for n in {shlex.join(places)}; do {each}; done")
+        if "there" not in said:
+            paths, said_then = self._unpack({f"{agent_name()}.part": agent_file()})
+            if "there" not in said_then:
                 raise SpoolFault(f"{self._runner.name}: {paths.root} lost the pilots' agent")
-        return paths
+        return paths, {pilot: place for pilot, _, place in (line.partition(" ") for line in said) if place}
+
+    def place(self, places: Mapping[str, str]) -> None:
+        """Write down anew where pilots will be. Raises OSError."""
+        self._unpack({f"places/{pilot}": f"{place}\n".encode() for pilot, place in places.items()})
 
     def write(self, files: Mapping[str, bytes]) -> SpoolPaths:
         """Write files by their paths below the spool. Raises OSError."""
@@ -108,13 +118,13 @@ class Spool:
         """Remove tokens of pilots that will not start."""
         self._runner.run(shell(f"cd {self._place} && rm -f {_tokens(pilots)}"))
 
-    def _unpack(self, files: Mapping[str, bytes]) -> tuple[SpoolPaths, bool]:
+    def _unpack(self, files: Mapping[str, bytes], then: str = "true") -> tuple[SpoolPaths, list[str]]:
         script = (
-            f"umask 077 && mkdir -p {self._place}/tokens {self._place}/logs && cd {self._place}"
-            " && chmod 700 . && tar -xf -"
+            f"umask 077 && mkdir -p {self._place} && cd {self._place}"
+            " && mkdir -p tokens places new logs && chmod 700 . && tar -xf -"
             f" && if [ -e {agent_name()}.part ]; then mv {agent_name()}.part {agent_name()}; fi"
-            f" && find logs -mtime +{KEPT} -delete && find tokens -mtime +{KEPT // 2} -type f -delete"
-            f" && pwd && if [ -s {agent_name()} ]; then echo there; fi"
+            f" && find logs places tokens -mtime +{KEPT} ! -type d -delete"
+            f" && pwd && if [ -s {agent_name()} ]; then echo there; fi && {then}"
         )
         outcome = self._runner.run(shell(script, _archive(files.items())))
         lines = outcome.stdout.splitlines()
@@ -123,7 +133,7 @@ class Spool:
                 f"{self._runner.name}: files for pilots cannot be kept in the spool directory: "
                 f"{outcome.complaint}; its account's owner can mend it (option spool, quota, rights)"
             )
-        return SpoolPaths(lines[0], agent_name()), "there" in lines[1:]
+        return SpoolPaths(lines[0], agent_name()), lines[1:]
 
 
 def _tokens(pilots: Iterable[str]) -> str:

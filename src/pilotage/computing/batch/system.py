@@ -64,6 +64,14 @@ class BatchSystem:
             found |= self.host.shared(command, partial(self._listed, command), fresh=fresh)
         return found
 
+    def numbers(self) -> dict[str, str]:
+        """The numbers of all jobs and arrays that are listed now, by name; the latest of a name."""
+        found: dict[str, str] = {}
+        for job, listed in self._listed(self._profile.listing([])).items():
+            number = self._profile.number(job)
+            found[listed.name] = max(found.get(listed.name, ""), number, key=_age)
+        return found
+
     def remembered(self, jobs: Collection[str]) -> Mapping[str, Job]:
         """Those of ``jobs`` that the system's history knows; none where it has no history."""
         found: dict[str, Job] = {}
@@ -105,13 +113,12 @@ class BatchSystem:
         """The jobs of a name, looked for until there is no hope; empty where they are not there."""
         while True:
             try:
-                listed = self._listed(self._profile.listing([]))
+                number = self.numbers().get(request.name)
             except OSError as error:
                 log.warning("%s", error)
             else:
-                numbers = {self._profile.number(job) for job, of in listed.items() if of.name == request.name}
-                if numbers:
-                    return self._profile.elements(max(numbers, key=_age), request.count)
+                if number:
+                    return self._profile.elements(number, request.count)
                 if time.monotonic() >= until:
                     return []
             if time.monotonic() >= until + SUBMIT_LIMIT:
