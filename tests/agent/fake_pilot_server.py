@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from pilotage.agent import wire
 from pilotage.model.documents import from_document
 from pilotage.model.world import Report
 
@@ -35,6 +36,10 @@ class FakeServer:
     nonces: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
+    read: list[tuple[int, int]] = field(default_factory=list)
+    read_own: bool = False
+    logs: dict[tuple[int, int], wire.AttemptLogs] = field(default_factory=dict)
+    own_log: wire.Log | None = None
 
     @property
     def url(self) -> str:
@@ -51,9 +56,14 @@ class FakeServer:
         if name == "report":
             self.reports += [from_document(Report, report) for report in body["reports"]]
             self.holding = [(job, attempt) for job, attempt in body["holding"]]
-            return {"stop": self.stop}
+            told = wire.parse(wire.Reports, json.dumps(body).encode())
+            self.logs |= {(log.job, log.attempt): log for log in told.logs}
+            self.own_log = told.own_log or self.own_log
+            return {"stop": self.stop, "read": self.read, "read_own": self.read_own}
         if name == "end":
-            self.ended.append(body["reason"])
+            told_last = wire.parse(wire.Reason, json.dumps(body).encode())
+            self.ended.append(told_last.reason)
+            self.own_log = told_last.own_log
             return None
         return {"files": self.payloads[int(name.removeprefix("payload/"))]}
 

@@ -305,3 +305,53 @@ def test_everything_dies_with_an_agent_that_is_killed(tmp_path: Path) -> None:
         agent.kill()
     wait_for(lambda: not daemon.is_running(), "the daemon is gone")
     wait_for(lambda: not place.exists(), "the job directory is deleted")
+
+
+def test_a_payload_has_a_time_line_of_what_it_used(tmp_path: Path) -> None:
+    ended = run(
+        tmp_path,
+        *python("""
+        import os, socket, time
+        server = socket.create_server(("127.0.0.1", 0))
+        client = socket.create_connection(server.getsockname())
+        client.sendall(b"x" * 50_000)
+        with open("tmp/data", "wb") as file:
+            file.write(os.urandom(5_000_000))
+            os.fsync(file.fileno())
+        while time.process_time() < 1.5: pass
+        kept = bytearray(50_000_000)
+        time.sleep(1.5)
+        """),
+    )
+    assert ended.error == ""
+    assert len(ended.points) >= 2
+    times, cpu, memory, _, written, _, sent = zip(*ended.points, strict=True)
+    assert list(times) == sorted(times)
+    assert cpu[-1] >= 1.5
+    assert memory[-1] > 50
+    assert written[-1] >= 5000
+    assert sent[-1] >= 50
+
+
+def test_very_long_output_takes_bounded_disk_and_keeps_its_beginning_and_end(tmp_path: Path) -> None:
+    """70 MB in one go, then a line at a time: the file keeps its size, and most of it no disk."""
+    ended = run(
+        tmp_path,
+        *python("""
+        import os, sys, time
+        print("first")
+        for _ in range(140):
+            sys.stdout.write("x" * 500_000)
+        sys.stdout.flush()
+        time.sleep(1.5)
+        print("last", flush=True)
+        """),
+        cut=True,
+    )
+    assert ended.error == ""
+    found = (tmp_path / "stdout").stat()
+    assert found.st_size > 70_000_000
+    assert found.st_blocks * 512 < 20_000_000
+    out = (tmp_path / "stdout").read_bytes()
+    assert out.startswith(b"first\nxxx")
+    assert out.endswith(b"xxxlast\n")

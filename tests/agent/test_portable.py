@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 import pilotage.agent
 from pilotage.agent import wire
+from pilotage.api import logs as api_logs
 from pilotage.api import pilot_agent
 from pilotage.computing.agent_file import agent_file
 from pilotage.model import world
@@ -104,6 +105,8 @@ def test_the_file_runs_by_itself(tmp_path: Path) -> None:
         (wire.Offer, pilot_agent.Offer),
         (wire.Reports, pilot_agent.Reports),
         (wire.Reason, pilot_agent.Reason),
+        (wire.AttemptLogs, api_logs.AttemptLogs),
+        (wire.Log, api_logs.Log),
         (wire.Report, world.Report),
         (wire.Output, world.Output),
     ],

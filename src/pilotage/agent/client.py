@@ -7,7 +7,6 @@ import random
 import secrets
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from socket import gaierror
@@ -87,13 +86,13 @@ class PilotClient:
         """Fetch the payload files of a task."""
         return await self._call("GET", f"payload/{task}", None, wire.PayloadFiles)
 
-    async def report(self, holding: Sequence[wire.Pair], reports: Sequence[wire.Report]) -> wire.Stops:
+    async def report(self, reports: wire.Reports) -> wire.Stops:
         """Report on jobs, and say which are held; the answer is those that must be stopped."""
-        return await self._call("POST", "report", wire.Reports(tuple(holding), tuple(reports)), wire.Stops)
+        return await self._call("POST", "report", reports, wire.Stops)
 
-    async def end(self, reason: str) -> None:
+    async def end(self, reason: wire.Reason) -> None:
         """Say that this pilot ends."""
-        await self._send("POST", "end", wire.Reason(reason))
+        await self._send("POST", "end", reason)
 
     async def _call(self, method: str, path: str, body: Any, kind: type[T]) -> T:
         text = await self._send(method, path, body)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .client import PilotClient
 from .jobs import Resources
+from .logs import OwnLog
 from .pilot import Pilot
 from .system import guard
 
@@ -71,7 +72,12 @@ def main() -> None:
     guard()
     options = parser().parse_args()
     token = take_token(options.token_file, remove=options.remove_token_file)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    own_log = OwnLog()
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)s %(message)s",
+        level=logging.INFO,
+        handlers=[logging.StreamHandler(), own_log],
+    )
     place: Path = options.directory.resolve()
     place.mkdir(parents=True, exist_ok=True)
     os.chdir(place)
@@ -86,7 +92,7 @@ def main() -> None:
     )
     ended_well = False
     try:
-        ended_well = asyncio.run(_live(resources, options.url, token))
+        ended_well = asyncio.run(_live(resources, options.url, token, own_log))
     except Exception:
         logging.exception("the pilot fails")
     logging.shutdown()
@@ -94,5 +100,5 @@ def main() -> None:
     os._exit(0 if ended_well else 1)
 
 
-async def _live(resources: Resources, url: str, token: str) -> bool:
-    return await Pilot(resources, PilotClient(url, token)).run()
+async def _live(resources: Resources, url: str, token: str, own_log: OwnLog) -> bool:
+    return await Pilot(resources, PilotClient(url, token), own_log).run()

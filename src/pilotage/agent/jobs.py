@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -14,11 +14,12 @@ from typing import Any, Protocol, TypeVar
 from . import transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
+from .logs import STREAMS, read_streams, stderr_tail
 from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
 from .system import now
 from .view import UNCONTAINED, SitePaths, View, view
-from .wire import Output, Pair, Report
+from .wire import AttemptLogs, Output, Pair, Report
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -57,8 +58,8 @@ class Host(Protocol):
     def lease_end(self) -> float:
         """The moment until which payloads may run without news from the server."""
 
-    def say(self, report: Report) -> None:
-        """Put a report in line."""
+    def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
+        """Put a report in line, with what is kept of an attempt that has ended."""
 
     def wake(self) -> None:
         """Have the pilot look at its jobs again."""
@@ -112,6 +113,14 @@ class JobRunner:
             if held.payload:
                 held.payload.renew(lease_end)
 
+    async def logs(self, pairs: Iterable[Pair]) -> list[AttemptLogs]:
+        """What attempts that run have written so far."""
+        running = [self.held[pair] for pair in pairs if pair in self.held and self.held[pair].payload]
+        return [
+            AttemptLogs(*held.attempt.pair, await self._in_thread(read_streams, self._place(held)))
+            for held in running
+        ]
+
     def stop(self, pair: Pair) -> None:
         """Kill an attempt that is not this pilot's any more; nothing more of it is reported."""
         held = self.held.pop(pair, None)
@@ -151,7 +160,7 @@ class JobRunner:
 
     async def _work_on(self, held: Held) -> None:
         """Work on one attempt from its first byte to its last report."""
-        ended = Ended()
+        ended, place = Ended(), self._place(held)
         outputs: list[Output] = []
         lost: tuple[str, ...] = ()
         try:
@@ -172,11 +181,13 @@ class JobRunner:
             self._forget(held, wanted=False)
         else:
             held.done = not error
-            told = asdict(ended) | {"error": _storable(error), "lost_inputs": lost}
+            told = asdict(replace(ended, points=())) | {"error": _storable(error), "lost_inputs": lost}
+            del told["points"]
             told["outputs"] = tuple(outputs) if held.done else ()
             if ended.disk_io is not None:
                 told["disk_io"] = round(ended.disk_io / held.attempt.cores, 3)
-            self._pilot.say(Report(*held.attempt.pair, "done" if held.done else "failed", **told))
+            logs = AttemptLogs(*held.attempt.pair, await self._in_thread(read_streams, place), ended.points)
+            self._pilot.say(Report(*held.attempt.pair, "done" if held.done else "failed", **told), logs)
         self._pilot.wake()
 
     async def _prepare(self, held: Held) -> None:
@@ -198,6 +209,7 @@ class JobRunner:
             memory=work.memory_limit,
             workdir=work.workdir,
             keep=self._resources.keep,
+            cut=not {*STREAMS} & {*work.outputs},
             view=seen,
         )
         held.payload = payload = Payload(order, self._pilot.lease_end)
@@ -208,7 +220,7 @@ class JobRunner:
             await sweep(lambda: {other.payload.pid for other in self.working if other.payload})
         if not ended.error:
             return ended
-        return replace(ended, error=f"{ended.error}\n{workdir.stderr_tail(place)}".strip())
+        return replace(ended, error=f"{ended.error}\n{stderr_tail(place)}".strip())
 
     def _view(self, held: Held) -> View:
         work, found = held.attempt.work, self._pilot.containment

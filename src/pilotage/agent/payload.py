@@ -20,11 +20,12 @@ from typing import Any
 
 from .system import MEGABYTE, descendants, kill, now
 from .view import UNCONTAINED, View
+from .wire import Point
 
 log = logging.getLogger(__name__)
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before it is killed itself."""
-_MODULES = ("system", "landlock", "namespaces", "containment", "supervisor")
+_MODULES = ("system", "network", "timeline", "landlock", "namespaces", "containment", "supervisor")
 """Modules that a supervisor consists of, each after those that it imports."""
 _BOOT = """\
 import marshal, os, sys
@@ -70,7 +71,7 @@ class Ended:
     """The end of a payload: ``error`` is empty when it ended well; times in s, ``max_rss`` in MB.
 
     ``max_workdir`` is what the payload added to its directory at most, in MB, ``disk_io`` what it read from
-    disks and wrote to them, in kB/s; None where it was not measured.
+    disks and wrote to them, in kB/s; None where it was not measured. ``points`` are its time line.
     """
 
     error: str = ""
@@ -80,6 +81,7 @@ class Ended:
     max_rss: float = 0.0
     max_workdir: float = 0.0
     disk_io: float | None = None
+    points: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Order:
     """A command, its environment and directory, and its limits.
 
     Wall time is in s, memory and what is added to the directory in MB, 0 for none. ``keep`` leaves the
-    directory there though the agent is gone.
+    directory there though the agent is gone, ``cut`` drops the middle of very long standard output and error.
     """
 
     command: Sequence[str]
@@ -97,6 +99,7 @@ class Order:
     memory: float = 0
     workdir: float = 0
     keep: bool = False
+    cut: bool = False
     view: View = UNCONTAINED
 
     def document(self, lease_end: float) -> bytes:
@@ -111,6 +114,7 @@ class Order:
                 "workdir": int(self.workdir * MEGABYTE),
                 "lease_end": lease_end,
                 "keep": self.keep,
+                "cut": self.cut,
                 "containment": self._containment(),
             }
         )
@@ -223,6 +227,7 @@ class Payload:
             max_rss=round(result["rss"] / MEGABYTE, 1),
             max_workdir=round(result["disk"] / MEGABYTE, 3),
             disk_io=round(result["io"] / 1000 / max(result["wall"], 1.0), 3),
+            points=tuple(result["points"]),
         )
 
     def _error(self, cause: str, value: Any, status: int | None) -> str:
@@ -237,6 +242,7 @@ class Payload:
             "walltime": f"walltime exceeded: {value:.0f} s of {order.walltime:.0f}",
             "memory": f"memory exceeded: {megabytes:.0f} MB of {order.memory:.0f}",
             "work directory": f"work directory exceeded: {megabytes:.0f} MB of {order.workdir:.0f}",
+            "too many processes": f"too many processes: {value:.0f} at once",
             "processes": exited or f"left processes behind: {value:.0f}; they were killed",
         }
         return told[cause]

@@ -11,9 +11,10 @@ from math import inf
 from .attempt import Attempt
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .jobs import JobRunner, Resources
+from .logs import OwnLog, weight
 from .proof import Containment, prove
 from .system import now
-from .wire import Offer, Report
+from .wire import AttemptLogs, Offer, Pair, Reason, Report, Reports
 
 log = logging.getLogger(__name__)
 ENDS = ("done", "failed")
@@ -25,6 +26,10 @@ END_GRACE = 20.0
 """Seconds in which the last reports must be delivered."""
 MOST_AT_ONCE = 10_000
 """Jobs in one match: the most that the server gives."""
+LOGS_AT_ONCE = 4_000_000
+"""Bytes of logs after which no further attempt ends in the same report: servers bound what they read."""
+READ_EVERY = 3.0
+"""Seconds between two reports while somebody reads a log."""
 
 
 class Pilot:
@@ -34,13 +39,16 @@ class Pilot:
     the last match. The lease is enforced by the supervisors; here it is only renewed.
     """
 
-    def __init__(self, resources: Resources, client: PilotClient) -> None:
+    def __init__(self, resources: Resources, client: PilotClient, own_log: OwnLog) -> None:
         self.ending = ""
         self.containment = Containment()
-        self._resources, self._client = resources, client
+        self._resources, self._client, self._own_log = resources, client, own_log
         self._born = self._contact = self._report_at = self._busy_at = now()
         self._jobs = JobRunner(self, resources, client)
         self._reports: list[Report] = []
+        self._logs: dict[Pair, AttemptLogs] = {}
+        self._read: tuple[Pair, ...] = ()
+        self._read_own = False
         self._end_by = inf
         self._lease, self._heartbeat, self._idle = 0.0, FIRST_HEARTBEAT, FIRST_IDLE
         self._talk, self._ask = Pause(longest=15), Pause(longest=4)
@@ -74,9 +82,11 @@ class Pilot:
         """The moment until which payloads may run without news from the server."""
         return self._contact + self._lease
 
-    def say(self, report: Report) -> None:
+    def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
         """Put a report in line: an end is sent at once, other news may wait for company."""
         self._reports.append(report)
+        if logs and (logs.logs or logs.points):
+            self._logs[report.job, report.attempt] = logs
         self._report_at = min(self._report_at, now() + (0 if report.state in ENDS else REPORT_DELAY))
         self.wake()
 
@@ -150,11 +160,16 @@ class Pilot:
             self._talk.succeeded()
 
     async def _report(self) -> None:
-        reports, begun = list(self._reports), now()
+        reports, begun = self._next_reports(), now()
         ends = [(report.job, report.attempt) for report in reports if report.state in ENDS]
+        logs = [self._logs[pair] for pair in ends if pair in self._logs]
+        logs += await self._jobs.logs(self._read)
+        own = self._own_log.log() if self._read_own else None
         self._report_at = inf
         try:
-            answer = await self._client.report([*self._jobs.held], reports)
+            answer = await self._client.report(
+                Reports(tuple(self._jobs.held), tuple(reports), tuple(logs), own)
+            )
         except UnreachableError as error:
             self._report_at = begun
             for pair in ends:
@@ -162,13 +177,29 @@ class Pilot:
             raise
         self._contact = begun
         del self._reports[: len(reports)]
-        self._report_at = min(self._report_at, now() + self._heartbeat)
+        self._read, self._read_own = answer.read, answer.read_own
+        period = min(READ_EVERY, self._heartbeat) if self._read or self._read_own else self._heartbeat
+        self._report_at = min(self._report_at, now() + (0 if self._reports else period))
         self._jobs.renew(self.lease_end)
         for pair in answer.stop:
+            self._logs.pop(pair, None)
             self._reports = [report for report in self._reports if (report.job, report.attempt) != pair]
             self._jobs.stop(pair)
         for pair in ends:
+            self._logs.pop(pair, None)
             self._jobs.acknowledged(pair)
+
+    def _next_reports(self) -> list[Report]:
+        """The reports that go together: those in line, but not more logs than a server would read."""
+        taken: list[Report] = []
+        size = 0
+        for report in self._reports:
+            if size > LOGS_AT_ONCE:
+                break
+            taken.append(report)
+            logs = self._logs.get((report.job, report.attempt)) if report.state in ENDS else None
+            size += weight(logs.logs) if logs else 0
+        return taken
 
     async def _match(self) -> None:
         begun = now()
@@ -207,6 +238,6 @@ class Pilot:
 
     async def _say_goodbye(self) -> None:
         try:
-            await self._client.end(self.ending)
+            await self._client.end(Reason(self.ending, self._own_log.log()))
         except UnreachableError as error:
             log.warning("ends unheard: %s", error)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import workdir
+from .logs import stderr_tail
 from .payload import Order, Payload
 from .system import now
 from .view import SitePaths, view
@@ -87,7 +88,7 @@ async def attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, 
         ended = await Payload(order, now() + 2 * LONGEST).ended()
         told = (place / "stdout").read_text().split() if (place / "stdout").exists() else []
         if ended.error or "tried" not in told:
-            raise OSError(f"{ended.error} {workdir.stderr_tail(place)}".strip())
+            raise OSError(f"{ended.error} {stderr_tail(place)}".strip())
         await asyncio.sleep(0)
         return set(told) - {"tried", "sent"} | ({"signals"} if reached.is_set() else set())
     finally:

@@ -20,7 +20,8 @@ import sys
 import time
 
 from .containment import WITH_INIT, launch
-from .system import Deadline, descendants, disk_usage, guard, kill, now, proportional, resident
+from .system import Deadline, descendants, disk_usage, guard, kill, now, proportional, resident, shorten
+from .timeline import BLOCK, Timeline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 LOOK_EVERY = 0.5
 LEFT_BEHIND_GRACE = 1.0
+LONGEST_STREAM, STREAM_HEAD = 64_000_000, 1_000_000
+"""Bytes on disk of standard output or error beyond which it is cut, and those that stay of its beginning."""
+MOST_PROCESSES = 10_000
+"""Processes of one payload: more of them are a payload out of control."""
 FENCE_DELAY = 1.0
 """Seconds after the lease's end at which the kernel kills a supervisor that has not acted itself."""
 
@@ -78,10 +83,6 @@ class Control:
                 self.lease_end = float(line)
 
 
-BLOCK = 512
-"""Bytes of a block in which the kernel counts disk I/O."""
-
-
 class Supervisor:
     """One payload with all its descendants, from its start until none of them is left."""
 
@@ -92,12 +93,14 @@ class Supervisor:
         self.status: int | None = None
         self.cpu = 0.0
         self.max_rss = 0
-        self.disk_blocks = 0
+        self.read_blocks = self.written_blocks = 0
         self._process, self._heard = 0, -1
         self._begun, self._rest = False, b""
         self._failure: tuple[str, float | str] = "", 0
+        self._seen: list[int] = []
         self._has_init = self.order["containment"]["way"] in WITH_INIT
         self._deadline = Deadline()
+        self._timeline = Timeline()
         self._look_at_disk = 0.0
         self._disk_at_start = self.max_disk = 0
         self._disk_at_start = self._disk_used()
@@ -119,8 +122,8 @@ class Supervisor:
 
     def result(self, cause: str, value: float | str) -> dict[str, Any]:
         """``cause`` is ended, not started (``value`` an errno), not contained (a text), stopped, lease,
-        walltime (s), memory (bytes), work directory (bytes) or processes (how many); ``status`` as of
-        wait(2); CPU and wall time in s."""
+        walltime (s), memory (bytes), work directory (bytes), processes (how many were left behind) or too
+        many processes; ``status`` as of wait(2); CPU and wall time in s; points as of :mod:`timeline`."""
         return {
             "cause": cause,
             "value": value,
@@ -129,7 +132,8 @@ class Supervisor:
             "wall": now() - self.started,
             "rss": self.max_rss,
             "disk": self.max_disk,
-            "io": self.disk_blocks * BLOCK,
+            "io": (self.read_blocks + self.written_blocks) * BLOCK,
+            "points": self._timeline.points,
         }
 
     def _start(self) -> bool:
@@ -201,18 +205,26 @@ class Supervisor:
             yield "walltime", wall
         if 0 < order["memory"] < memory:
             yield "memory", memory
+        if len(self._seen) > MOST_PROCESSES:
+            yield "too many processes", len(self._seen)
         if now() >= self._look_at_disk:
+            if self.order["cut"]:
+                for stream in ("stdout", "stderr"):
+                    shorten(f"{order['directory']}/{stream}", LONGEST_STREAM, STREAM_HEAD)
             used = self._disk_used()
             if used > order["workdir"] > 0:
                 yield "work directory", used
 
     def _memory(self) -> int:
         """Bytes of all processes together; pages that they share are counted once where that matters."""
-        processes = self._processes()
+        self._seen = processes = self._processes()
         memory = sum(map(resident, processes))
         if (len(processes) > 1 and memory > self.max_rss) or 0 < self.order["memory"] < memory:
             memory = sum(map(proportional, processes))
         self.max_rss = max(self.max_rss, memory)
+        self._timeline.look(
+            processes, memory, self.cpu, self.read_blocks * BLOCK, self.written_blocks * BLOCK
+        )
         return memory
 
     def _disk_used(self) -> int:
@@ -233,7 +245,8 @@ class Supervisor:
             if process == 0:
                 return True
             self.cpu += usage.ru_utime + usage.ru_stime
-            self.disk_blocks += usage.ru_inblock + usage.ru_oublock
+            self.read_blocks += usage.ru_inblock
+            self.written_blocks += usage.ru_oublock
             self.max_rss = max(self.max_rss, usage.ru_maxrss * 1024)
             if process == self._process:
                 self._take_last_words()

@@ -16,6 +16,11 @@ from typing import Any, Optional, TypeVar, Union, cast, get_args, get_origin, ge
 T = TypeVar("T")
 Pair = tuple[int, int]
 """A job's id and the number of its attempt."""
+Point = tuple[float, float, float, float, float, float, float]
+"""A moment of a payload: s since its start, s of CPU time so far, MB of memory then; kB so far: read from
+disks, written to them, received from the network and sent to it."""
+LONGEST_LOG, LOG_HEAD = 65_536, 16_384
+"""Bytes that are kept of a stream, and how many of them from its beginning where it was longer."""
 
 
 class WireError(ValueError):
@@ -144,18 +149,53 @@ class Report:
 
 
 @dataclass(frozen=True)
+class Log:
+    """What is kept of a stream: ``stdout`` or ``stderr`` of an attempt, ``agent`` of a pilot itself.
+
+    ``size`` is the bytes of the whole stream. Where it was longer than :data:`LONGEST_LOG`, its first
+    ``head`` bytes are kept, and the last of it. ``data`` is base64 of all that is kept, compressed by zlib.
+    """
+
+    stream: str
+    size: int
+    head: int
+    data: str
+
+
+@dataclass(frozen=True)
+class AttemptLogs:
+    """The streams of an attempt, and the time line of its payload: points of growing time."""
+
+    job: int
+    attempt: int
+    logs: tuple[Log, ...] = ()
+    points: tuple[Point, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reports:
-    """A pilot's heartbeat: every attempt that it holds, and news of some of them, in order."""
+    """A pilot's heartbeat: every attempt that it holds, and news of some of them, in order.
+
+    ``logs`` are those of attempts that end, and of those that somebody reads now; ``own_log`` is the pilot's.
+    """
 
     holding: tuple[Pair, ...] = ()
     reports: tuple[Report, ...] = ()
+    logs: tuple[AttemptLogs, ...] = ()
+    own_log: Optional[Log] = None
 
 
 @dataclass(frozen=True)
 class Stops:
-    """Attempts that are not the pilot's any more: their payloads must end, their files go."""
+    """Attempts that are not the pilot's any more: their payloads must end, their files go.
+
+    Somebody reads the logs of the attempts in ``read`` now, and with ``read_own`` the pilot's own: they are
+    to come along with the next reports, which are due soon.
+    """
 
     stop: tuple[Pair, ...] = ()
+    read: tuple[Pair, ...] = ()
+    read_own: bool = False
 
 
 @dataclass(frozen=True)
@@ -167,9 +207,10 @@ class PayloadFiles:
 
 @dataclass(frozen=True)
 class Reason:
-    """A pilot's last words: the reason for its end."""
+    """A pilot's last words: the reason for its end, and its own log."""
 
     reason: str
+    own_log: Optional[Log] = None
 
 
 def serialise(record: Any) -> bytes:

@@ -11,8 +11,6 @@ from pathlib import Path
 from .attempt import RESERVED, Attempt, AttemptFailedError, legal
 from .transfer import Halt, fetch
 
-STDERR_TAIL = 2048
-
 
 def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str], halted: Halt) -> None:
     """Make the directory with everything that the payload needs. Raises AttemptFailedError.
@@ -55,16 +53,6 @@ def environment(attempt: Attempt, directory: Path) -> dict[str, str]:
         "PILOTAGE_TASK": str(attempt.work.task),
         "PILOTAGE_CORES": str(attempt.cores),
     }
-
-
-def stderr_tail(directory: Path) -> str:
-    """The end of the payload's standard error, as text that any database takes."""
-    path = directory / "stderr"
-    if path.is_symlink() or not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - STDERR_TAIL))
-        return file.read(STDERR_TAIL).decode(errors="replace").replace("\0", "").strip()
 
 
 def remove(directory: Path) -> None:

@@ -4,13 +4,16 @@ from fastapi import APIRouter, HTTPException, Response
 
 from pilotage.flow.calls import what_if
 from pilotage.model.identity import Credential
+from pilotage.model.logs import LogKey
+from pilotage.model.states import AT_A_PILOT
 from pilotage.store import JobDetails, Store
 
 from .access import Person, may_see
 from .answers import answer, documented
 from .explanations import JobExplanation, explained_job
 from .hypotheses import Hypothesis, WhatIfAnswer
-from .parts import Id, Limit, TheRuntime, TheStore, Width
+from .logs import Logs, shown
+from .parts import AnyAttempt, AnyId, Id, Limit, TheRuntime, TheStore, Width
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 
@@ -27,6 +30,31 @@ def get_explanation(
 ) -> Response:
     """Explain why a job went where it went, or nowhere, newest first: choices, analyses and text."""
     return answer(explained_job(_seen(store, caller, job), store.queries.job_choices(job, limit), width))
+
+
+@router.get("/{job}/logs", responses=documented(Logs, 404))
+def get_logs(
+    job: Id,
+    caller: Person,
+    runtime: TheRuntime,
+    attempt: AnyAttempt = 0,
+    stdout_seen: AnyId = 0,
+    stderr_seen: AnyId = 0,
+) -> Response:
+    """What an attempt wrote, and its time line; without a number that of the latest that wrote anything.
+
+    Beginning and end of a stream are kept. Bytes that were seen already, counted from a stream's beginning,
+    are left out. Of an attempt that runs, its pilot is asked for more.
+    """
+    found = _seen(runtime.store, caller, job)
+    known = runtime.store.logs.attempts("job", job)
+    at_pilot = found.state in AT_A_PILOT
+    number = attempt or (found.attempt if at_pilot or not known else known[-1])
+    runs = at_pilot and number == found.attempt
+    if runs:
+        runtime.log_readers.ask("job", job, runtime.clock())
+    seen = {"stdout": stdout_seen, "stderr": stderr_seen}
+    return answer(shown(runtime.store, LogKey(kind="job", record=job, attempt=number), seen, runs))
 
 
 @router.post("/{job}/what-if", responses=documented(WhatIfAnswer, 404, 409))

@@ -10,11 +10,13 @@ from pilotage.agent.wire import Enrolled, MatchAnswer, PayloadFiles, Stops
 from pilotage.computing.agent_file import agent_file
 from pilotage.flow.calls import enrol, match, pilot_end, report
 from pilotage.flow.errors import AlreadyEnrolled, PilotRefused
+from pilotage.model.logs import KeptLog, LogKey
 from pilotage.model.work import Count, Megabytes, Seconds
 from pilotage.model.world import Report
 
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented
+from .logs import AttemptLogs, Log
 from .parts import LARGEST_ID, Id, Text, TheRuntime, TheStore
 
 router = APIRouter(prefix="/pilot", tags=["pilot"])
@@ -45,16 +47,19 @@ class Offer(BaseModel, extra="forbid"):
 
 
 class Reports(BaseModel, extra="forbid"):
-    """Every attempt that the pilot has, and what happened to some of them, in order."""
+    """Every attempt that the pilot has, what happened to some of them, in order, and logs."""
 
     holding: tuple[Attempt, ...] = ()
     reports: tuple[Report, ...] = ()
+    logs: tuple[AttemptLogs, ...] = ()
+    own_log: Log | None = None
 
 
 class Reason(BaseModel, extra="forbid"):
-    """The reason for which a pilot ends."""
+    """The reason for which a pilot ends, and its own log."""
 
     reason: Text
+    own_log: Log | None = None
 
 
 @router.post("/enrol", responses=documented(Enrolled, 410))
@@ -86,8 +91,16 @@ def post_report(body: Reports, caller: PilotCredential, pilot: PilotId, runtime:
     """Report on attempts; the same call is the pilot's heartbeat."""
     enrol.renew(runtime, pilot, caller.expires)
     reports = [_storable(one) if "\0" in one.error else one for one in body.reports]
-    stop = report.report(runtime, pilot, body.holding, reports)
-    return answer(Stops(tuple(stop)))
+    logs = [log for attempt in body.logs for log in attempt.kept()]
+    if own := _own(body.own_log, pilot):
+        logs.append(own)
+    stop = report.report(runtime, pilot, body.holding, reports, logs)
+    read, read_own = runtime.log_readers.read(pilot, body.holding, runtime.clock())
+    return answer(Stops(tuple(stop), tuple(read), read_own))
+
+
+def _own(log: Log | None, pilot: int) -> KeptLog | None:
+    return log.kept(LogKey(kind="pilot", record=pilot)) if log and log.stream == "agent" else None
 
 
 def _storable(told: Report) -> Report:
@@ -98,7 +111,7 @@ def _storable(told: Report) -> Report:
 @router.post("/end", status_code=204, responses=documented(None, 410))
 def post_end(body: Reason, pilot: PilotId, runtime: TheRuntime) -> Response:
     """Say that nothing runs any more and nothing will."""
-    pilot_end.end(runtime, pilot, body.reason)
+    pilot_end.end(runtime, pilot, body.reason, _own(body.own_log, pilot))
     return Response(status_code=204)
 
 

@@ -1,13 +1,15 @@
 """Pilots, as people see them."""
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, HTTPException, Response
 
+from pilotage.model.logs import LogKey
 from pilotage.model.states import PilotState
 from pilotage.model.work import Name
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
-from .parts import Limit, TheStore
+from .logs import Logs, shown
+from .parts import AnyId, Id, Limit, TheRuntime, TheStore
 from .views import Pilots
 
 router = APIRouter(prefix="/pilots", tags=["pilots"])
@@ -22,3 +24,16 @@ def get_pilots(
 ) -> Response:
     """Pilots, newest first."""
     return answer({"pilots": store.queries.pilots(state, queue, limit)})
+
+
+@router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(Logs, 404))
+def get_logs(pilot: Id, runtime: TheRuntime, agent_seen: AnyId = 0) -> Response:
+    """What a pilot's agent wrote, less the bytes that were seen already. One that runs is asked for more."""
+    found = runtime.store.queries.pilot(pilot)
+    if found is None:
+        raise HTTPException(404, f"there is no pilot {pilot}")
+    runs = found.state is PilotState.RUNNING
+    if runs:
+        runtime.log_readers.ask("pilot", pilot, runtime.clock())
+    key = LogKey(kind="pilot", record=pilot)
+    return answer(shown(runtime.store, key, {"agent": agent_seen}, runs))

@@ -7,7 +7,19 @@ from typer.core import TyperGroup
 
 from pilotage.federation.faults import BadFile
 
-from . import deciding, explaining, federations, pilots, queues, server, tasks, tokens, transfers, worlds
+from . import (
+    deciding,
+    explaining,
+    federations,
+    logs,
+    pilots,
+    queues,
+    server,
+    tasks,
+    tokens,
+    transfers,
+    worlds,
+)
 from .errors import Failure
 from .output import echo
 
@@ -47,7 +59,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for room in (server, tasks, explaining, queues, pilots, transfers, worlds, deciding):
+for room in (server, tasks, explaining, logs, queues, pilots, transfers, worlds, deciding):
     app.add_typer(room.app)
 app.add_typer(federations.app, name="federation")
 app.add_typer(tokens.app, name="token")

@@ -14,6 +14,7 @@ from pilotage.store import Store
 from .brokerages import Brokerages
 from .deliveries import Deliveries
 from .elements import Elements, Load
+from .log_readers import LogReaders
 from .matching import Matching
 from .step import Pass, Step
 from .wakeups import Wakeups
@@ -55,6 +56,7 @@ class Runtime:
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()
         self.matching = Matching(store)
+        self.log_readers = LogReaders(store)
         submits = any(step.name == "provision" for step in steps)
         self.elements = Elements(load, self.workers, partial(self.wakeups.wake, "provision"), submits)
         stage = partial(self.wakeups.wake, "stage")

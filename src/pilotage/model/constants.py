@@ -198,6 +198,25 @@ class LoopConstants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LogConstants:
+    """How long logs of attempts and pilots are kept, and how much of them, compressed.
+
+    The oldest go first. What is beyond a bound goes within a minute.
+    """
+
+    __pydantic_config__ = CLOSED
+
+    retention: Seconds = 14 * 86400
+    """s that a log is kept."""
+    by_user: Positive = 200
+    """MB of one user of a VO."""
+    by_vo: Positive = 2000
+    """MB of one VO."""
+    total: Positive = 10_000
+    """MB in all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaConstants:
     """Limits on the unfinished work of users and VOs; submissions beyond them are refused."""
 

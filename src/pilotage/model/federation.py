@@ -9,6 +9,7 @@ from pydantic import Field
 from .constants import (
     BrokerageConstants,
     DirectorConstants,
+    LogConstants,
     LoopConstants,
     QuotaConstants,
     ScoutConstants,
@@ -26,6 +27,7 @@ __all__ = [
     "GlobalShare",
     "Hardware",
     "Link",
+    "LogConstants",
     "LoopConstants",
     "Queue",
     "QueueStatus",
@@ -286,5 +288,7 @@ class Federation:
     """Constants of scouting."""
     loops: LoopConstants = field(default_factory=LoopConstants)
     """Constants of the loops."""
+    logs: LogConstants = field(default_factory=LogConstants)
+    """How long logs are kept, and how much of them."""
     quotas: QuotaConstants = field(default_factory=QuotaConstants)
     """How much work users and VOs may have."""

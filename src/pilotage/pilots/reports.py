@@ -1,8 +1,10 @@
 """Follow the reports of pilots on their jobs."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from pilotage.model.decision import Change, Decision, Forget, Move, Touch, Value
+from pilotage.model.identity import Identity
+from pilotage.model.logs import KeptLog, LogKey
 from pilotage.model.moves import JobMoves
 from pilotage.model.paths import output_name
 from pilotage.model.states import AT_A_PILOT, JobState, PilotState
@@ -37,13 +39,30 @@ def stops(world: World, holding: tuple[Attempt, ...]) -> list[Attempt]:
 
     What it finished itself is not among them, for its outputs may still lie in the attempt's scratch area.
     """
+    named = {*holding, *((report.job, report.attempt) for report in world.reports)}
+    return sorted(named - _own(world).keys())
+
+
+def owned(world: World, logs: Iterable[KeptLog]) -> list[tuple[KeptLog, Identity]]:
+    """The logs that are of the pilot's own attempts, or its own, with the owner of each."""
     (pilot,) = world.pilots
-    kept = {
-        (job.id, job.attempt)
+    tasks = {task.id: task for task in world.tasks}
+    owners = {
+        LogKey(kind="job", record=job.id, attempt=job.attempt): tasks[job.task].owner
+        for job in _own(world).values()
+    }
+    owners[LogKey(kind="pilot", record=pilot.id)] = pilot.owner
+    return [(log, owners[log.key]) for log in logs if log.key in owners]
+
+
+def _own(world: World) -> dict[Attempt, Job]:
+    """The attempts that the pilot has, and those that it finished."""
+    (pilot,) = world.pilots
+    return {
+        (job.id, job.attempt): job
         for job in world.jobs
         if _is_held(job, pilot) or (job.pilot == pilot.id and job.state in _DELIVERED)
     }
-    return sorted({*holding, *((report.job, report.attempt) for report in world.reports)} - kept)
 
 
 def called_home(time: float, pilot: Pilot, matched: int = 0) -> tuple[Change, ...]:

@@ -13,6 +13,7 @@ from .errors import (
 from .events import EventView
 from .files import OutputView, ReplicaView
 from .jobs import JobDetails, JobView
+from .logs import StoredLog
 from .queues import QueueView, ShareView
 from .store import Store
 from .tasks import TaskDetails, TaskView
@@ -36,6 +37,7 @@ __all__ = [
     "ShareView",
     "Store",
     "StoreError",
+    "StoredLog",
     "TaskDetails",
     "TaskView",
 ]

@@ -4,7 +4,7 @@ from sqlalchemy import Table
 
 from pilotage.model.states import Kind
 
-from . import counters, decisions, events, federations, files, last_seen, tokens
+from . import counters, decisions, events, federations, files, last_seen, logs, tokens
 from .columns import metadata
 from .jobs import jobs
 from .pilots import pilots
@@ -19,6 +19,7 @@ __all__ = [
     "federations",
     "files",
     "last_seen",
+    "logs",
     "metadata",
     "tokens",
 ]

@@ -13,6 +13,7 @@ from .counters import fold
 from .decisions import documents
 from .engine import Database
 from .federations import Federations
+from .logs import Logs
 from .matches import Matches
 from .notices import Notices
 from .queries import Queries
@@ -46,6 +47,7 @@ class Store:
         self.matches = Matches(database, specs, self._left_beside)
         self.notices = Notices(database)
         self._beside = 0
+        self.logs = Logs(database)
         self.tokens = Tokens(database, clock, new_token)
 
     @classmethod

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.runtime import Runtime
+from pilotage.model.logs import KeptLog
 from pilotage.model.states import LIVE_PILOTS
 from pilotage.model.world import Report, World
 from pilotage.pilots import reports as policy
@@ -12,13 +13,21 @@ Attempt = tuple[int, int]
 
 
 def report(
-    runtime: Runtime, pilot: int, holding: Sequence[Attempt], reports: Sequence[Report]
+    runtime: Runtime,
+    pilot: int,
+    holding: Sequence[Attempt],
+    reports: Sequence[Report],
+    logs: Sequence[KeptLog] = (),
 ) -> list[Attempt]:
     """Take a pilot's reports; returns the attempts, of those it names, that are not its own any more.
 
-    ``holding`` lists every attempt (job, attempt) that it has. Raises :class:`PilotGone`.
+    ``holding`` lists every attempt (job, attempt) that it has. Logs are kept before the end of their attempt
+    is, so that no attempt has failed without them; those of others' attempts and pilots are dropped. Raises
+    :class:`PilotGone`.
     """
     world = _world(runtime, pilot, holding, reports)
+    if logs:
+        runtime.store.logs.put(policy.owned(world, logs), world.time)
     committed = runtime.store.commit(policy.receive(world, tuple(holding)), f"pilot:{pilot}")
     if committed.handed_back:
         world = _world(runtime, pilot, holding, reports)

@@ -20,6 +20,7 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 def _act(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Remove what dead attempts left, and end given up pilots at their sites: they may still start there."""
     clear(runtime, world, decision, committed)
+    runtime.log_readers.prune(world.time, world.federation.logs)
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     pilots = {pilot.id: pilot for pilot in world.pilots}
     ended: dict[str, list[str]] = defaultdict(list)

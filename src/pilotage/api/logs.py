@@ -1,0 +1,148 @@
+"""What pilots send of logs, checked, and logs as people are shown them."""
+
+import base64
+import binascii
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, cast
+
+from pydantic import BaseModel, Field, model_validator
+
+from pilotage.agent.timeline import MOST_POINTS
+from pilotage.agent.wire import LONGEST_LOG
+from pilotage.model.logs import KeptLog, LogKey, LogStream, Point
+from pilotage.store import Store, StoredLog
+from pilotage.store.logs import USAGE, usage_log
+
+from .parts import LARGEST_ID
+
+Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
+Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
+OnePoint = tuple[Amount, Amount, Amount, Amount, Amount, Amount, Amount]
+ENCODED = 4 * (LONGEST_LOG + 1000) // 3
+"""Characters of base64 that a log may take, compressed in vain."""
+
+
+class Log(BaseModel, extra="forbid"):
+    """What is kept of a stream of ``size`` bytes: its first ``head`` bytes, and the last of it.
+
+    ``data`` is base64 of all of that, compressed by zlib.
+    """
+
+    stream: Literal["stdout", "stderr", "agent"]
+    size: Number
+    head: Annotated[int, Field(ge=0, le=LONGEST_LOG)]
+    data: Annotated[str, Field(max_length=ENCODED)]
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> "Log":
+        kept = _inflated(self._compressed())
+        if self.head > kept or kept > self.size:
+            raise ValueError(f"{kept} bytes do not hold a head of {self.head}, of {self.size} in all")
+        return self
+
+    def _compressed(self) -> bytes:
+        try:
+            return base64.b64decode(self.data, validate=True)
+        except binascii.Error as error:
+            raise ValueError(f"data is not base64: {error}") from error
+
+    def kept(self, key: LogKey) -> KeptLog:
+        """The same for the store."""
+        return KeptLog(key=key, stream=self.stream, size=self.size, head=self.head, data=self._compressed())
+
+
+def _inflated(data: bytes) -> int:
+    """Count the bytes that were compressed. Raises ValueError where they are too many, or none."""
+    inflate = zlib.decompressobj()
+    try:
+        found = len(inflate.decompress(data, LONGEST_LOG + 1))
+    except zlib.error as error:
+        raise ValueError(f"data is not compressed by zlib: {error}") from error
+    if found > LONGEST_LOG or not inflate.eof or inflate.unused_data:
+        raise ValueError(f"data is not one stream of at most {LONGEST_LOG} bytes compressed by zlib")
+    return found
+
+
+class AttemptLogs(BaseModel, extra="forbid"):
+    """The streams of an attempt, and the time line of its payload."""
+
+    job: Number
+    attempt: Number
+    logs: Annotated[tuple[Log, ...], Field(max_length=2)] = ()
+    points: Annotated[tuple[OnePoint, ...], Field(max_length=MOST_POINTS)] = ()
+
+    def kept(self) -> Iterator[KeptLog]:
+        """The same for the store."""
+        key = LogKey(kind="job", record=self.job, attempt=self.attempt)
+        yield from (log.kept(key) for log in self.logs if log.stream != "agent")
+        if self.points:
+            yield usage_log(key, self.points)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPart:
+    """Bytes ``start`` to ``end`` of a stream, as text."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogView:
+    """A stream of ``size`` bytes as of ``time`` (s since 1970 UTC), and its parts that are kept."""
+
+    stream: LogStream
+    time: float
+    size: int
+    parts: Sequence[LogPart]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logs:
+    """The logs of an attempt of a job, or of a pilot.
+
+    ``attempts`` are those of which anything is kept. With ``runs``, more may come: within a pilot's heartbeat
+    at first, then every few seconds while somebody reads. ``points`` are the time line of the payload, in s,
+    s of CPU time, MB of memory, and kB read, written, received and sent: all but the memory are sums.
+    """
+
+    attempt: int
+    attempts: Sequence[int]
+    runs: bool
+    logs: Sequence[LogView]
+    points: Sequence[Point]
+
+
+def shown(store: Store, key: LogKey, seen: dict[str, int], runs: bool) -> Logs:
+    """The logs of an attempt or pilot from the bytes on that were ``seen`` of each stream."""
+    streams = [log for log in store.logs.of(key) if log.stream != USAGE]
+    return Logs(
+        attempt=key.attempt,
+        attempts=store.logs.attempts(key.kind, key.record),
+        runs=runs,
+        logs=[_view(log, seen.get(log.stream, 0)) for log in streams],
+        points=store.logs.points(key),
+    )
+
+
+def _view(log: StoredLog, seen: int) -> LogView:
+    tail = log.size - (len(log.data) - log.head)
+    pieces = ((0, log.data[: log.head]), (tail, log.data[log.head :]))
+    return LogView(
+        stream=cast("LogStream", log.stream),
+        time=log.time,
+        size=log.size,
+        parts=[part for start, data in pieces for part in _part(start, data, seen)],
+    )
+
+
+def _part(start: int, data: bytes, seen: int) -> Iterable[LogPart]:
+    """What was not seen yet of a piece."""
+    end = start + len(data)
+    if seen >= end or not data:
+        return ()
+    at = max(start, seen)
+    return (LogPart(start=at, end=end, text=data[at - start :].decode(errors="replace")),)

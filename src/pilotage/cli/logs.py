@@ -1,0 +1,110 @@
+"""Logs of attempts and pilots on the terminal."""
+
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from .errors import BadInput, Failure
+from .layout import visible
+from .output import Json, show_json
+
+app = typer.Typer()
+FOLLOW_EVERY = 2.0
+"""Seconds between two looks at a log that is followed."""
+
+
+@app.command(epilog="Example: pilotage logs job:345 --follow, or of a pilot's agent: pilotage logs pilot:12")
+def logs(
+    subject: Annotated[str, typer.Argument(metavar="job:ID|pilot:ID", help="A job or a pilot.")],
+    attempt: Annotated[
+        int | None, typer.Option(min=1, help="An attempt of the job; without it, the latest.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the attempt, or the pilot, has ended.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Show what a payload, or a pilot's agent, wrote: beginning and end of long logs.
+
+    What a payload that runs has written comes at its pilot's next report, then every few seconds while
+    somebody reads. Characters that terminals would obey are shown as escapes.
+    """
+    from .client import Client
+
+    path = _path(subject, attempt)
+    printer = _Printer(subject)
+    with Client() as client:
+        while True:
+            document = client.get(path, attempt=attempt, **printer.seen)
+            if json_output:
+                show_json(document)
+                return
+            printer.show(document)
+            if not (follow and document["runs"]):
+                printer.end()
+                break
+            attempt = document["attempt"] or None
+            time.sleep(FOLLOW_EVERY)
+    if not printer.seen:
+        raise Failure(_nothing(subject, document, follow))
+
+
+def _path(subject: str, attempt: int | None) -> str:
+    kind, _, number = subject.partition(":")
+    if kind.lower() not in ("job", "pilot") or not (number.isascii() and number.isdigit()):
+        raise BadInput(f"{subject!r} is neither job: nor pilot: and a number; give for example job:345")
+    if attempt and kind.lower() == "pilot":
+        raise BadInput("--attempt is for jobs: a pilot has one log")
+    return f"/{kind.lower()}s/{number}/logs"
+
+
+class _Printer:
+    """Prints what was not printed yet; ``seen`` are the bytes of each stream that were, as the API asks."""
+
+    def __init__(self, subject: str) -> None:
+        self.seen: dict[str, int] = {}
+        self._subject = subject
+        self._stream = ""
+        self._last = "\n"
+
+    def show(self, document: Any) -> None:
+        """Print the parts of each stream, under its name where that is another than the last one's."""
+        for log in document["logs"]:
+            name = f"{log['stream']}_seen"
+            for part in log["parts"]:
+                self._head(log, document["attempt"])
+                left_out = part["start"] - self.seen.get(name, 0)
+                if left_out > 0:
+                    self._line(f"[{left_out:,} bytes are not kept]")
+                self._write(visible(part["text"]))
+                self.seen[name] = part["end"]
+        sys.stdout.flush()
+
+    def _head(self, log: Any, attempt: int) -> None:
+        if self._stream == log["stream"]:
+            return
+        self._stream = log["stream"]
+        of = f"{self._subject}, attempt {attempt}" if attempt else self._subject
+        self._line(f"== {log['stream']} of {of}: {log['size']:,} bytes ==")
+
+    def _line(self, text: str) -> None:
+        """Write a line of our own, which begins where lines begin."""
+        self._write(("" if self._last == "\n" else "\n") + text + "\n")
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+        self._last = text[-1:] or self._last
+
+    def end(self) -> None:
+        """Leave the cursor where lines begin."""
+        self._write("" if self._last == "\n" else "\n")
+
+
+def _nothing(subject: str, document: Any, follow: bool) -> str:
+    if document["runs"] and not follow:
+        return f"nothing of {subject} is there yet; its pilot is asked for it: look again, or --follow"
+    others = ", ".join(str(number) for number in document["attempts"])
+    where = f"; there is something of attempt {others}" if others else ""
+    return f"{subject} wrote nothing, has not begun, or its logs are not kept any more{where}"
