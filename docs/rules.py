@@ -139,7 +139,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B8",
         "Jobs of priority 800 and above, and scouts, go to queues of the nucleus only.",
-        (f"{CHECKS}.nucleus", f"{PRODUCTION}.waivers", f"{PRODUCTION}.cycle"),
+        (f"{CHECKS}.nucleus", f"{PRODUCTION}.waivers", f"{PRODUCTION}.candidates"),
         ("model.priorities:HIGH_PRIORITY", "brokerage.high_priority"),
         "By the site of the queue's storage; not to opportunistic queues (`pledged_cpu: -1`). With "
         "`high_priority: prefer` the nucleus weighs 4 times as much, 100 times for scouts, and other sites "
@@ -296,7 +296,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B33",
         "× (available+total) / (total × (missing files/100 + 1)), bytes of input.",
-        (f"{PRODUCTION}.placement", f"{ENGINE}.task_columns"),
+        (f"{PRODUCTION}.candidates", f"{ENGINE}.task_columns"),
         settled="No input: 1. Tape is not available. Files without bytes count by number.",
     ),
     Rule(

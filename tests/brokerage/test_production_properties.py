@@ -5,14 +5,16 @@ from collections import Counter
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotage.brokerage.engine.job_groups import groups_of
-from pilotage.brokerage.engine.queue_columns import QueueColumns
+from pilotage.brokerage.engine import verdicts
+from pilotage.brokerage.engine.job_groups import Group, groups_of
+from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
-from pilotage.brokerage.engine.verdicts import Reasons, examine
+from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
 from pilotage.brokerage.production import Production, cycle
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.model.decision import Decision
@@ -200,11 +202,13 @@ def test_the_same_world_gives_the_same_bytes_also_when_saved_and_read(state: Wor
 
 
 @relaxed
-@given(worlds(), st.integers(1, 40))
-def test_how_many_tasks_are_examined_together_does_not_matter(state: World, pairs: int) -> None:
+@given(worlds(), st.integers(1, 40), st.integers(1, 40))
+def test_how_many_tasks_are_examined_together_does_not_matter(state: World, pairs: int, judged: int) -> None:
     expected = [to_json(Production(options).decide(state)) for options in ({}, OPTIONS)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cycle, "BLOCK", pairs)
+        patch.setattr(cycle, "AT_ONCE", judged)
+        patch.setattr(verdicts, "AT_ONCE", judged)
         assert [to_json(Production(options).decide(state)) for options in ({}, OPTIONS)] == expected
 
 
@@ -238,29 +242,45 @@ def test_a_stricter_queue_never_gains(state: World, data: st.DataObject) -> None
     assert set(after.candidates.queues) | {chosen.name} == set(before.candidates.queues) | {chosen.name}
 
 
+def _examined(state: World) -> tuple[Examination, QueueColumns, list[Group]]:
+    columns = QueueColumns.of(state.federation).during(state)
+    groups = groups_of(state, columns)
+    return examine(CHECKS, TaskColumns.of(groups, columns), columns, FactsDraft(columns)), columns, groups
+
+
 @relaxed
 @given(worlds())
-def test_the_refusal_matrix_and_the_reasons_agree(state: World) -> None:
-    columns = QueueColumns.of(state.federation).during(state)
-    tasks = TaskColumns.of(groups_of(state, columns), columns)
-    examination = examine(CHECKS, tasks, columns, Reasons(columns))
-    for row, refusals in enumerate(examination.refusals):
-        expected = {(item.rule, item.name): set(item.queues) for item in refusals}
-        for position, check in enumerate(CHECKS):
-            bits = (int(bits) >> position & 1 for bits in examination.refused[row])
-            found = {str(name) for name, bit in zip(columns.names, bits, strict=True) if bit}
-            assert found == expected.get((check.rule, check.name), set())
-    assert (examination.willing == (examination.refused == 0)).all()
+def test_the_refused_pairs_and_the_reasons_agree(state: World) -> None:
+    decision = decide(state)
+    for choice in decision.choices:
+        refused = {name for refusal in choice.refusals for name in refusal.queues}
+        assert refused.isdisjoint(choice.candidates.queues)
+        assert refused | set(choice.candidates.queues) == {item.name for item in state.federation.queues}
+        for refusal in choice.refusals:
+            needs = refusal.need if isinstance(refusal.need, tuple) else (refusal.need,) * len(refusal.have)
+            assert len(refusal.queues) == len(refusal.have) == len(needs) > 0
 
 
 @relaxed
 @given(worlds())
 def test_each_check_alone_says_the_same_for_each_task_alone(state: World) -> None:
-    columns = QueueColumns.of(state.federation).during(state)
-    groups = groups_of(state, columns)
-    together = examine(CHECKS, TaskColumns.of(groups, columns), columns, Reasons(columns)).refused
+    """In the bits that decide, and in the reasons."""
+    together, columns, groups = _examined(state)
+    names = columns.names.tolist()
     for row, group in enumerate(groups):
         alone = TaskColumns.of([group], columns)
-        for position, check in enumerate(CHECKS):
-            mask = check.refuses(alone, columns)
-            assert ((together[row] >> position & 1).astype(bool) == mask).all()
+        told = {item.label: item for item in together.refusals(row)}
+        labels = {(item.label.rule, item.label.name): item for item in together.rulings}
+        for check in CHECKS:
+            mask = np.broadcast_to(check.refuses(alone, columns), (1, len(names)))[0]
+            ruling = labels.get((check.rule, check.name))
+            bits = ruling.bits[ruling.rows[row]] if ruling else np.zeros(len(names), dtype=np.uint8)
+            assert (mask_of(bits, len(names)) == mask).all()
+            assert (ruling is not None and ruling.number in told) == mask.any()
+        assert (mask_of(together.refused(np.array([row])), len(names))[0] == _any(alone, columns)).all()
+
+
+def _any(alone: TaskColumns, columns: QueueColumns) -> Mask:
+    masks = [np.broadcast_to(check.refuses(alone, columns), (1, len(columns)))[0] for check in CHECKS]
+    refused: Mask = np.logical_or.reduce(masks)
+    return refused

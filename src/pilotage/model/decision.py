@@ -7,7 +7,9 @@ transition with the same values, so that its cost in the store is that of a few 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializer
 
 from .states import Kind, State
 from .types import DESCRIBED
@@ -183,6 +185,20 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """The words of a refusal: the rule's number and name, and who can mend it.
+
+    ``lifted_by`` says what would lift it; a user's needs none where asking for less would do.
+    """
+
+    rule: str
+    name: str
+    mend: Mend
+    unit: str = ""
+    lifted_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """One check and all the queues that it refuses."""
 
@@ -207,19 +223,10 @@ class Refusal:
     asked: tuple[Asked, ...] = ()
     """Fields of the task that could be changed where no queue fits, easiest first."""
 
-    def asking(self, asked: tuple[Asked, ...]) -> "Refusal":
-        """The same with these fields: written out, since every choice makes some, and ``replace`` is slow."""
-        return Refusal(
-            rule=self.rule,
-            name=self.name,
-            mend=self.mend,
-            queues=self.queues,
-            have=self.have,
-            need=self.need,
-            unit=self.unit,
-            lifted_by=self.lifted_by,
-            asked=asked,
-        )
+    @property
+    def label(self) -> Label:
+        """Its words."""
+        return Label(rule=self.rule, name=self.name, mend=self.mend, unit=self.unit, lifted_by=self.lifted_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +263,10 @@ class DatedChoice(Choice):
     time: float
 
 
+def _as_tuple(choices: Sequence[Choice], write: SerializerFunctionWrapHandler) -> Any:
+    return write(tuple(choices))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """Changes that one step decided from one world, and the reasons."""
@@ -270,7 +281,7 @@ class Decision:
     """The world's."""
     changes: tuple[Change, ...] = ()
     """What changes, in the order in which it is applied."""
-    choices: tuple[Choice, ...] = ()
+    choices: Annotated[Sequence[Choice], AfterValidator(tuple), WrapSerializer(_as_tuple)] = ()
     """The reasons of moves."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """How the decision came about, for people."""

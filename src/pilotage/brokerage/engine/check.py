@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.model.decision import Asked, Mend
+from pilotage.model.decision import Asked, Label, Mend
 
 from .job_groups import Group
 from .queue_columns import Mask, QueueColumns
@@ -32,20 +32,6 @@ NEVER = Verdict(np.zeros((1, 1), dtype=bool), 0, 0)
 
 Judge = Callable[[TaskColumns, QueueColumns], Verdict]
 Asking = Callable[[Group], tuple[Asked, ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
-    """The words of a refusal: the rule's number and name, and who can mend it.
-
-    ``lifted_by`` says what would lift it; a user's needs none where asking for less would do.
-    """
-
-    rule: str
-    name: str
-    mend: Mend
-    unit: str = ""
-    lifted_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,11 @@
 """A decision under construction: choices, and moves of jobs with the downloads that they need (D1, D2)."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from pilotage.model.decision import Choice, Claim, Creation, Decision, Move, Value
+from pilotage.model.decision import Claim, Creation, Decision, Move, Value
+from pilotage.model.reasons import Choices, Facts, Packable
 from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
 from pilotage.model.transfers import share_of, transfer_priority
@@ -23,7 +24,7 @@ class DecisionDraft:
         self._queues = queues
         self._downloads = Downloads(world, queues.reach.sources)
         self._moves: list[Move] = []
-        self._choices: list[Choice] = []
+        self._choices: list[Packable] = []
 
     def place(
         self, ids: tuple[int, ...], queue: int, *, local: bool, cause: str, claims: tuple[Claim, ...]
@@ -66,18 +67,18 @@ class DecisionDraft:
             ids += jobs
         return tuple(ids)
 
-    def explain(self, choice: Choice) -> None:
+    def explain(self, choice: Packable) -> None:
         """Add the choice that the moves since the last one belong to."""
         self._choices.append(choice)
 
-    def decision(self) -> Decision:
-        """All of it, as one decision of the step ``broker``."""
+    def decision(self, facts: Callable[[], Facts]) -> Decision:
+        """All of it, as one decision of the step ``broker``; ``facts`` are those of the choices."""
         return Decision(
             step="broker",
             time=self._world.time,
             seed=self._world.seed,
             changes=tuple(self._moves),
-            choices=tuple(self._choices),
+            choices=Choices(facts, self._choices),
         )
 
     def _by_error(self, group: Group) -> Mapping[str, Sequence[int]]:

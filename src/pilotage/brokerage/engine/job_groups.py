@@ -1,8 +1,7 @@
 """Groups of like jobs: of one task, kind and priority, with inputs of the same sizes at the same storages."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from pilotage.model.states import JobState
 from pilotage.model.work import JobKind, Task, TaskSpec
@@ -53,16 +52,8 @@ class Group:
         return max(LEAST_OUTPUT, self.spec.out_disk * self.spec.least_events)
 
 
-class _Key(NamedTuple):
-    """Attributes that jobs of one group share; ``old`` merge jobs are no longer pre-assigned."""
-
-    task: int
-    kind: JobKind
-    share: str
-    priority: int
-    inputs: tuple[Placed, ...]
-    old: bool
-
+_Key = tuple[int, JobKind, str, int, tuple[Placed, ...], bool]
+"""Task, kind, share, priority and inputs of a job, and whether it is a merge job no longer pre-assigned."""
 
 _EVERYONE = Options()
 
@@ -78,24 +69,24 @@ def groups_of(world: World, queues: QueueColumns, options: Options = _EVERYONE) 
     locate = _Locator(world, queues)
     specs: dict[tuple[int, JobKind], TaskSpec] = {}
     groups = []
-    for key, jobs in _members(world, locate).items():
-        if key.task not in tasks:
-            raise ValueError(f"job {min(jobs)} belongs to task {key.task}, which this world does not hold")
-        task = tasks[key.task]
-        if (key.task, key.kind) not in specs:
-            specs[key.task, key.kind] = task.expected(key.kind)
+    for (number, kind, share, priority, inputs, old), jobs in _members(world, locate).items():
+        task = tasks.get(number)
+        if task is None:
+            raise ValueError(f"job {min(jobs)} belongs to task {number}, which this world does not hold")
+        if (number, kind) not in specs:
+            specs[number, kind] = task.expected(kind)
         policy = policies.of(task.owner.vo)
-        gathered = key.kind == "merge" and not (key.old or task.spec.queues or "B3" in policy.off)
+        gathered = kind == "merge" and not (old or task.spec.queues or "B3" in policy.off)
         groups.append(
             Group(
                 task=task,
-                spec=specs[key.task, key.kind],
+                spec=specs[number, kind],
                 policy=policy,
-                kind=key.kind,
-                share=key.share,
-                priority=key.priority,
-                inputs=key.inputs,
-                home=_home(key.inputs, queues) if gathered else (),
+                kind=kind,
+                share=share,
+                priority=priority,
+                inputs=inputs,
+                home=_home(inputs, queues) if gathered else (),
                 jobs=tuple(sorted(jobs)),
             )
         )
@@ -117,7 +108,7 @@ def _with_files_together(groups: list[Group], world: World, locate: "_Locator") 
     for job in world.jobs:
         if job.state is JobState.DEFINED and (job.task, job.kind) in intensive:
             names.setdefault((job.task, job.kind), set()).update(job.inputs)
-    files = {key: locate.files(sorted(found)) for key, found in names.items()}
+    files = {key: locate.files(tuple(sorted(found))) for key, found in names.items()}
     return [
         replace(group, together=files[group.task.id, group.kind])
         if (group.task.id, group.kind) in files
@@ -128,13 +119,13 @@ def _with_files_together(groups: list[Group], world: World, locate: "_Locator") 
 
 def _members(world: World, locate: "_Locator") -> dict[_Key, list[int]]:
     members: dict[_Key, list[int]] = {}
+    defined = JobState.DEFINED
     for job in world.jobs:
-        if job.state is JobState.DEFINED:
+        if job.state is defined:
             inputs = locate.files(job.inputs) if job.inputs else ()
-            skipped = job.skipped_since
-            old = job.kind == "merge" and skipped is not None and world.time - skipped >= SKIPPED_AFTER
-            key = _Key(job.task, job.kind, job.share, job.priority, inputs, old)
-            members.setdefault(key, []).append(job.id)
+            skipped = job.skipped_since if job.kind == "merge" else None
+            old = skipped is not None and world.time - skipped >= SKIPPED_AFTER
+            members.setdefault((job.task, job.kind, job.share, job.priority, inputs, old), []).append(job.id)
     return members
 
 
@@ -155,6 +146,7 @@ class _Locator:
 
     def __init__(self, world: World, queues: QueueColumns) -> None:
         self._sizes = {file.name: file.size for file in world.files}
+        self._found: dict[tuple[str, ...], tuple[Placed, ...]] = {}
         holders: dict[str, set[int]] = {}
         for replica in world.replicas:
             if replica.storage in queues.storages:
@@ -163,14 +155,18 @@ class _Locator:
             file: tuple(sorted(codes)) for file, codes in holders.items()
         }
 
-    def files(self, names: Iterable[str]) -> tuple[Placed, ...]:
+    def files(self, names: tuple[str, ...]) -> tuple[Placed, ...]:
         """These files, put together by the storages that hold them."""
-        return _by_holders((self._holders.get(name, ()), self._sizes.get(name, 0)) for name in names)
+        if names not in self._found:
+            self._found[names] = self._put_together(names)
+        return self._found[names]
 
-
-def _by_holders(files: Iterable[tuple[tuple[int, ...], int]]) -> tuple[Placed, ...]:
-    found: dict[tuple[int, ...], tuple[int, int]] = {}
-    for holders, size in files:
-        count, total = found.get(holders, (0, 0))
-        found[holders] = (count + 1, total + size)
-    return tuple(sorted((holders, count, total) for holders, (count, total) in found.items()))
+    def _put_together(self, names: tuple[str, ...]) -> tuple[Placed, ...]:
+        if len(names) == 1:
+            return ((self._holders.get(names[0], ()), 1, self._sizes.get(names[0], 0)),)
+        found: dict[tuple[int, ...], tuple[int, int]] = {}
+        for name in names:
+            holders = self._holders.get(name, ())
+            count, total = found.get(holders, (0, 0))
+            found[holders] = (count + 1, total + self._sizes.get(name, 0))
+        return tuple(sorted((holders, count, total) for holders, (count, total) in found.items()))

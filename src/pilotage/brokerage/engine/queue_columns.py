@@ -1,20 +1,21 @@
 """Queue attributes as columns of shape (Q,), in the order of the queues' names."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.fairshare import FairsharePolicy, PolicyError, parse
+from pilotage.model.fairshare import FairsharePolicy, FairshareWork, PolicyError, parse
 from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
 from pilotage.model.world import JobCount, LinkCount, QueueReport, World
 
 from .link_weights import IncomingLinks, incoming_links
-from .offers import Offers
+from .offers import MOST_ANSWERS, Offers
 from .reach import Reach
 
 Column = NDArray[Any]
@@ -67,7 +68,8 @@ class QueueColumns:
     """All queues of a federation by attribute; ``live`` is the cycle's part (see :meth:`during`).
 
     ``site`` and ``storage`` are codes into ``sites`` and ``storages``, ``connectivity_code`` into
-    ``connectivity_kinds``, ``vo_code`` into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``;
+    ``connectivity_kinds``, ``vo_code`` into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``,
+    of which ``no_share`` says which refuse some work (B10);
     ``read_storages`` has the codes of storages that any queue reads. The blacklists have a mask for each
     operation, by queue (of its own storage) and by storage. ``storage_site`` is the site of the queue's
     storage, wherever the queue itself stands; ``slot_cores`` are the cores that share its work directory.
@@ -114,6 +116,7 @@ class QueueColumns:
     fairshare: Column
     fairshare_kinds: tuple[FairsharePolicy, ...]
     fairshare_code: Codes
+    no_share: Callable[[FairshareWork], tuple[bool, ...]]
     offers: Offers
     event_service: Column
     transferring_limit: Column
@@ -299,6 +302,7 @@ def _fairshares(queues: list[Queue]) -> dict[str, Any]:
     return {
         "fairshare": np.array([queue.fairshare_policy for queue in queues], dtype=object),
         "fairshare_kinds": tuple(kinds),
+        "no_share": lru_cache(MOST_ANSWERS)(lambda work: tuple(policy.refuses(work) for policy in kinds)),
         "fairshare_code": np.array([texts[queue.fairshare_policy] for queue in queues], dtype=np.intp),
     }
 

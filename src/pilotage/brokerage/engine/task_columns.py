@@ -9,10 +9,11 @@ import numpy as np
 from pilotage.model.fairshare import FairshareWork
 from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.software import parse_architecture
+from pilotage.model.work import TaskSpec
 
 from .job_groups import Group, Placed
 from .nuclei import LinkTable
-from .offers import Container, Machine, Release, request_of
+from .offers import Container, Machine, Release, Request, request_of
 from .options import VoPolicy
 from .queue_columns import Codes, Column, Mask, QueueColumns
 
@@ -136,7 +137,7 @@ class TaskColumns:
     ) -> None:
         self._length = length
         self._columns = columns
-        self._codes: dict[str, Codes] = {}
+        self._codes: dict[str, tuple[Codes, int]] = {}
         self._distinct: dict[tuple[str, ...], tuple[TaskColumns, Codes]] = {}
         self.tables = tables
         self.links = tables.links
@@ -150,17 +151,15 @@ class TaskColumns:
     @classmethod
     def of(cls, groups: Sequence[Group], queues: QueueColumns) -> "TaskColumns":
         """The columns of these groups; (T, 1) whatever the number of jobs."""
-        parsed = {text: parse_architecture(text) for text in {group.spec.architecture for group in groups}}
-        requests = [request_of(group.spec, parsed[group.spec.architecture]) for group in groups]
+        specs = [group.spec for group in groups]
+        asked = _requests(specs)
         coded = {
-            "policy": _codes(group.policy for group in groups),
-            "nucleus": _codes((g.spec.nucleus, g.policy.constants.nqueued_sat_cap) for g in groups),
+            "policy": _codes([group.policy for group in groups]),
+            "nucleus": _codes([(g.spec.nucleus, g.policy.constants.nqueued_sat_cap) for g in groups]),
             "inputs": _codes([*(group.together for group in groups), *(group.inputs for group in groups)]),
             "preassignment": _codes([((), ()), *((group.spec.queues, group.home) for group in groups)]),
-            "work": _codes(_works(groups, queues)),
-            "release": _codes(request[0] for request in requests),
-            "container": _codes(request[1] for request in requests),
-            "machine": _codes(request[2] for request in requests),
+            "work": _works(groups, queues),
+            **{name: _coded(asked, part) for part, name in enumerate(("release", "container", "machine"))},
         }
         rows = {name: codes[-len(groups) :].reshape(-1, 1) for name, (_, codes) in coded.items()}
         rows["together"] = coded["inputs"][1][: len(groups)].reshape(-1, 1)
@@ -179,6 +178,11 @@ class TaskColumns:
         )
         return cls(len(groups), _attributes(groups) | rows, tables)
 
+    def part(self, rows: slice) -> "TaskColumns":
+        """Some of the rows, with the same columns and tables."""
+        chosen = {name: column[rows] for name, column in self._columns.items()}
+        return TaskColumns(len(range(*rows.indices(len(self)))), chosen, self.tables)
+
     def distinct(self, names: tuple[str, ...]) -> tuple["TaskColumns", Codes]:
         """The distinct rows of these columns, and for each row of this table its row there.
 
@@ -186,14 +190,14 @@ class TaskColumns:
         """
         if names not in self._distinct:
             asked = names if len(self.tables.policies) == 1 else (*names, "policy")
-            codes = np.zeros(len(self), dtype=np.intp)
+            codes, kinds = np.zeros(len(self), dtype=np.intp), 1
             for name in asked:
-                own = self._coded(name)
-                codes = codes * (own.max() + 1) + own
-                codes = np.unique(codes, return_inverse=True)[1] if len(asked) > 2 else codes
-            _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+                own, number = self._numbered(name)
+                codes, kinds = _dense(codes * number + own, kinds * number)
+            first = np.zeros(kinds, dtype=np.intp)
+            first[codes[::-1]] = np.arange(len(self))[::-1]
             chosen = {name: self._columns[name][first] for name in asked}
-            self._distinct[names] = (TaskColumns(len(first), chosen, self.tables), inverse)
+            self._distinct[names] = (TaskColumns(len(first), chosen, self.tables), codes)
         return self._distinct[names]
 
     def constant(self, name: str) -> Column:
@@ -211,9 +215,11 @@ class TaskColumns:
         column = _column(values, kind)
         return column if len(column) == 1 else column[self.policy[:, 0]]
 
-    def _coded(self, name: str) -> Codes:
+    def _numbered(self, name: str) -> tuple[Codes, int]:
+        """The values of a column by number, and how many different ones there are."""
         if name not in self._codes:
-            self._codes[name] = np.unique(self._columns[name][:, 0], return_inverse=True)[1]
+            found, codes = np.unique(self._columns[name][:, 0], return_inverse=True)
+            self._codes[name] = codes, len(found)
         return self._codes[name]
 
     def cores_at(self, queues: QueueColumns) -> Column:
@@ -232,45 +238,95 @@ class TaskColumns:
         return self.input_table.missing_size[self.inputs[:, 0]].take(queues.storage, axis=1)
 
 
+def _dense(codes: Codes, most: int) -> tuple[Codes, int]:
+    """The same codes, which are below ``most``, numbered without gaps, and how many there are."""
+    if most > 4 * len(codes):
+        found, numbered = np.unique(codes, return_inverse=True)
+        return numbered, len(found)
+    there = np.zeros(most, dtype=np.intp)
+    there[codes] = 1
+    numbers = np.cumsum(there)
+    return numbers[codes] - 1, int(numbers[-1])
+
+
+_NUMBERS = (
+    "cores",
+    "max_cores",
+    "base_memory",
+    "core_memory",
+    "fixed_disk",
+    "walltime",
+    "cpu_work",
+    "most_cpu_work",
+    "base_time",
+    "disk_io",
+    "t1_weight",
+)
+_FLAGS = (
+    "high",
+    "scout",
+    "normal",
+    "merge",
+    "premerged",
+    "urgent",
+    "prefers_nucleus",
+    "walltime_known",
+    "direct_only",
+    "outputs",
+    "named",
+    "gathered",
+    "event_service",
+)
+
+
 def _attributes(groups: Sequence[Group]) -> dict[str, Column]:
-    specs = [group.spec for group in groups]
+    numbers = np.array([_numbers(group) for group in groups], dtype=float)
+    flags = np.array([_flags(group) for group in groups], dtype=bool)
     return {
-        "high": _column([group.priority >= HIGH_PRIORITY for group in groups], bool),
-        "scout": _column([group.kind == "scout" for group in groups], bool),
-        "normal": _column([group.kind == "normal" for group in groups], bool),
-        "merge": _column([group.kind == "merge" for group in groups], bool),
-        "premerged": _column([group.spec.merge is not None for group in groups], bool),
-        "urgent": _column(
-            ["urgent" in group.spec.processing_type or group.priority >= URGENT_PRIORITY for group in groups],
-            bool,
-        ),
-        "cores": _column([spec.cores for spec in specs], float),
-        "max_cores": _column([spec.max_cores for spec in specs], float),
-        "base_memory": _column([spec.fixed_memory for spec in specs], float),
-        "core_memory": _column([spec.memory_per_core for spec in specs], float),
-        "prefers_nucleus": _column(
-            [group.policy.constants.high_priority == "prefer" for group in groups], bool
-        ),
-        "fixed_disk": _column([group.output_size + group.spec.work_disk for group in groups], float),
-        "walltime_known": _column([spec.cpu_time > 0 or spec.walltime > 0 for spec in specs], bool),
-        "walltime": _column([0 if spec.cpu_time > 0 else spec.walltime for spec in specs], float),
-        "cpu_work": _column(
-            [spec.cpu_time * spec.least_events / spec.cpu_efficiency for spec in specs], float
-        ),
-        "most_cpu_work": _column(
-            [spec.cpu_time * spec.events_per_job / spec.cpu_efficiency for spec in specs], float
-        ),
-        "base_time": _column([spec.base_time if spec.cpu_time > 0 else 0 for spec in specs], float),
-        "disk_io": _column([spec.disk_io for spec in specs], float),
-        "direct_only": _column([spec.direct_access_only for spec in specs], bool),
-        "ip_connectivity": _column([spec.ip_connectivity for spec in specs], object),
+        **{name: np.ascontiguousarray(numbers[:, [place]]) for place, name in enumerate(_NUMBERS)},
+        **{name: np.ascontiguousarray(flags[:, [place]]) for place, name in enumerate(_FLAGS)},
+        "ip_connectivity": _column([group.spec.ip_connectivity for group in groups], object),
         "vo": _column([group.task.owner.vo for group in groups], object),
-        "outputs": _column([bool(spec.outputs) for spec in specs], bool),
-        "named": _column([bool(group.spec.queues) for group in groups], bool),
-        "gathered": _column([bool(group.home) for group in groups], bool),
-        "event_service": _column([spec.event_service for spec in specs], bool),
-        "t1_weight": _column([spec.t1_weight for spec in specs], float),
     }
+
+
+def _numbers(group: Group) -> tuple[float, ...]:
+    """The values of ``_NUMBERS``."""
+    spec = group.spec
+    known = spec.cpu_time > 0
+    return (
+        spec.cores,
+        spec.max_cores,
+        spec.fixed_memory,
+        spec.memory_per_core,
+        group.output_size + spec.work_disk,
+        0 if known else spec.walltime,
+        spec.cpu_time * spec.least_events / spec.cpu_efficiency if known else 0,
+        spec.cpu_time * spec.events_per_job / spec.cpu_efficiency if known else 0,
+        spec.base_time if known else 0,
+        spec.disk_io,
+        spec.t1_weight,
+    )
+
+
+def _flags(group: Group) -> tuple[bool, ...]:
+    """The values of ``_FLAGS``."""
+    spec, priority = group.spec, group.priority
+    return (
+        priority >= HIGH_PRIORITY,
+        group.kind == "scout",
+        group.kind == "normal",
+        group.kind == "merge",
+        spec.merge is not None,
+        priority >= URGENT_PRIORITY or "urgent" in spec.processing_type,
+        group.policy.constants.high_priority == "prefer",
+        spec.cpu_time > 0 or spec.walltime > 0,
+        spec.direct_access_only,
+        bool(spec.outputs),
+        bool(spec.queues),
+        bool(group.home),
+        spec.event_service,
+    )
 
 
 def _column(values: list[Any], kind: Any) -> Column:
@@ -284,21 +340,51 @@ def _codes(values: Iterable[Any]) -> tuple[tuple[Any, ...], Codes]:
     return tuple(places), np.array(codes, dtype=np.intp)
 
 
-def _works(groups: Sequence[Group], queues: QueueColumns) -> list[FairshareWork]:
-    """The attributes that any fair-share policy reads, for each group (B10)."""
+def _requests(specs: Sequence[TaskSpec]) -> tuple[Sequence[Request], Codes]:
+    """Software, containers and hardware asked for: the requests that differ, and which one each task has."""
+    found, codes = _codes(
+        (
+            spec.sw_project,
+            spec.sw_version,
+            spec.architecture,
+            spec.nightlies,
+            spec.container_name,
+            spec.only_tags,
+        )
+        for spec in specs
+    )
+    first = dict(zip(reversed(codes.tolist()), reversed(specs), strict=True))
+    asking = [first[code] for code in range(len(found))]
+    return [request_of(spec, parse_architecture(spec.architecture)) for spec in asking], codes
+
+
+def _coded(asked: tuple[Sequence[Request], Codes], part: int) -> tuple[tuple[Any, ...], Codes]:
+    """One part of the requests by code."""
+    requests, codes = asked
+    found, numbered = _codes(request[part] for request in requests)
+    return found, numbered[codes]
+
+
+def _works(groups: Sequence[Group], queues: QueueColumns) -> tuple[tuple[FairshareWork, ...], Codes]:
+    """The attributes that any fair-share policy reads, by code (B10)."""
     if not any(policy.entries for policy in queues.fairshare_kinds):
-        return [FairshareWork()] * len(groups)
+        return (FairshareWork(),), np.zeros(len(groups), dtype=np.intp)
     reads_priority = any(policy.reads_priority for policy in queues.fairshare_kinds)
-    return [
-        FairshareWork(
-            type=group.spec.processing_type,
-            group=group.spec.working_group or group.task.owner.group,
-            gshare=group.share,
-            priority=group.priority if reads_priority and group.kind != "merge" else 0,
-            merge=reads_priority and group.kind == "merge",
+    found, codes = _codes(
+        (
+            group.spec.processing_type,
+            group.spec.working_group or group.task.owner.group,
+            group.share,
+            group.priority if reads_priority and group.kind != "merge" else 0,
+            reads_priority and group.kind == "merge",
         )
         for group in groups
-    ]
+    )
+    works = (
+        FairshareWork(type=type_, group=of, gshare=share, priority=priority, merge=merge)
+        for type_, of, share, priority, merge in found
+    )
+    return tuple(works), codes
 
 
 def _preassigned(names: Sequence[str], home: Sequence[int], queues: QueueColumns) -> Mask:

@@ -1,173 +1,261 @@
-"""All checks on all queues at once: the refusal matrix, and the reasons from the arrays that decided."""
+"""All checks on all queues at once: refused pairs as bits, and the reasons from the arrays that decided."""
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.decision import Refusal, Value
+from pilotage.model.decision import Asked, Label, Value
+from pilotage.model.reasons import Facts, Given, PackedRefusal, Shared, Values
 
-from .check import Check, Label, Verdict
+from .check import Check
 from .queue_columns import Codes, Column, Mask, QueueColumns
 from .task_columns import TaskColumns
 
+Bits = NDArray[np.uint8]
+"""Masks over queues, eight queues a byte, the first one lowest."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examination:
-    """Refusals of (T, Q) as bits: the nth check is bit n % 8 of plane n // 8.
+AT_ONCE = 1 << 18
+"""Pairs of task and queue that a check judges at once: what fits a processor's cache."""
 
-    ``refusals`` has the reasons of each task, in the order of the checks.
+Asking = Callable[[Label, int], tuple[Asked, ...]]
+"""The task fields behind a check's need, of the task in a row."""
+
+
+def bits_of(mask: Mask) -> Bits:
+    """The last axis of a mask as bits."""
+    return np.packbits(mask, axis=-1, bitorder="little")
+
+
+def mask_of(bits: Bits, queues: int) -> Mask:
+    """The reverse of :func:`bits_of`."""
+    return np.unpackbits(bits, axis=-1, count=queues, bitorder="little").view(bool)
+
+
+class FactsDraft:
+    """Labels and columns that the refusals of one pass share, each kept once."""
+
+    def __init__(self, queues: QueueColumns) -> None:
+        self._names = queues.names
+        self._labels: dict[Label, int] = {}
+        self._columns: dict[object, tuple[Shared, Column]] = {}
+
+    def label(self, label: Label) -> int:
+        """The number of a label."""
+        words = Label(
+            rule=label.rule,
+            name=label.name,
+            mend=label.mend,
+            unit=label.unit,
+            lifted_by=label.lifted_by,
+        )
+        return self._labels.setdefault(words, len(self._labels))
+
+    def column(self, values: Column) -> Shared:
+        """Where a column with a value for each queue stands."""
+        key: object = id(values) if values.dtype == object else (values.dtype.str, values.tobytes())
+        if key not in self._columns:
+            self._columns[key] = Shared(len(self._columns)), values
+        return self._columns[key][0]
+
+    def facts(self) -> Facts:
+        """All of them."""
+        columns = (plain(values) for _, values in self._columns.values())
+        return Facts(queues=tuple(self._names.tolist()), labels=tuple(self._labels), columns=tuple(columns))
+
+
+def plain(values: Column) -> Values:
+    """Plain Python values of an array (N,); floats stay an array of them, in which NaN is None."""
+    if values.dtype.kind == "f":
+        return array("d", np.ascontiguousarray(values, dtype=float).tobytes())
+    return tuple(values.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Need or have of a ruling as its refusals tell it: by row, by queue, by pair, or one for all."""
+
+    kind: Literal["one", "row", "queue", "pair"]
+    values: Any
+    starts: Codes | None = None
+
+    @classmethod
+    def of(cls, parts: Sequence[Column], masks: Sequence[Mask], facts: FactsDraft) -> "Told":
+        """What the parts say, each broadcasting to its mask (D, Q), whose pairs are refused."""
+        kinds = {_kind(part) for part in parts}
+        if kinds == {"one"}:
+            return cls("one", _listed(parts[0].reshape(1))[0])
+        if kinds == {"queue"}:
+            return cls("queue", facts.column(parts[0].reshape(-1)))
+        if kinds <= {"one", "row"}:
+            rows = [np.broadcast_to(part.reshape(-1), len(mask)) for part, mask in _pairs(parts, masks)]
+            return cls("row", _listed(np.concatenate(rows)))
+        chosen = [np.broadcast_to(part, mask.shape)[mask] for part, mask in _pairs(parts, masks)]
+        counts = [mask.sum(axis=1) for mask in masks]
+        return cls("pair", np.concatenate(chosen), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
+
+    def at(self, row: int) -> Given:
+        """What the refusal of a row tells."""
+        if self.starts is not None:
+            return plain(self.values[self.starts[row] : self.starts[row + 1]])
+        given: Given = self.values[row] if self.kind == "row" else self.values
+        return given
+
+
+def _kind(part: Column) -> Literal["one", "row", "queue", "pair"]:
+    if part.size == 1:
+        return "one"
+    if part.ndim == 1 or len(part) == 1:
+        return "queue"
+    return "row" if part.shape[1] == 1 else "pair"
+
+
+def _pairs(parts: Sequence[Column], masks: Sequence[Mask]) -> Iterator[tuple[Column, Mask]]:
+    return zip(parts, masks, strict=True)
+
+
+def _listed(values: Column) -> list[Value]:
+    found: list[Value] = values.tolist()
+    if values.dtype.kind != "f" or not np.isnan(values).any():
+        return found
+    return [None if unknown else value for value, unknown in zip(found, np.isnan(values), strict=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ruling:
+    """What one check says: ``bits`` (D + 1, Q / 8) for each distinct row that it reads, none in the last.
+
+    ``rows`` (T,) is the row of each task there; -1, the last one, is of tasks to which it does not apply.
+    ``number`` is the place of the label among the facts.
     """
 
-    planes: NDArray[np.uint8]
-    refusals: Sequence[Sequence[Refusal]]
+    label: Label
+    number: int
+    bits: Bits
+    rows: Codes
+    need: Told
+    have: Told
 
     @property
-    def willing(self) -> Mask:
-        """Pairs that no check refuses."""
-        mask: Mask = np.logical_not(self.planes.any(axis=0))
+    def refusing(self) -> Mask:
+        """Tasks of which it refuses any queue, (T,)."""
+        refusing: Mask = np.any(self.bits, axis=1)
+        return refusing[self.rows]
+
+    def refusal(self, task: int, asked: tuple[Asked, ...] = ()) -> PackedRefusal:
+        """The refusal of one task."""
+        row = int(self.rows[task])
+        return PackedRefusal(
+            label=self.number,
+            queues=self.bits[row].tobytes(),
+            need=self.need.at(row),
+            have=self.have.at(row),
+            asked=asked,
+        )
+
+
+class Examination:
+    """The rulings on some tasks, in the order of the checks, and those that were ``waived``."""
+
+    def __init__(self, tasks: int, queues: int, rulings: list[Ruling], waived: list[Ruling]) -> None:
+        self._tasks = tasks
+        self._queues = queues
+        self.rulings = rulings
+        self.waived = waived
+
+    def refused(self, tasks: Codes, chosen: Callable[[Ruling], bool] = lambda _: True) -> Bits:
+        """Queues that any of the chosen rulings refuses to these tasks: (len(tasks), Q / 8)."""
+        planes = np.zeros((len(tasks), -(-self._queues // 8)), dtype=np.uint8)
+        for ruling in self.rulings:
+            if chosen(ruling):
+                planes |= ruling.bits[ruling.rows[tasks]]
+        return planes
+
+    def refusals(self, task: int, asking: Asking | None = None) -> tuple[PackedRefusal, ...]:
+        """The refusals of one task."""
+        return tuple(
+            ruling.refusal(task, asking(ruling.label, task) if asking else ())
+            for ruling in map(self.rulings.__getitem__, _set(self._refusing[task]))
+        )
+
+    def waivers(self, task: int) -> tuple[PackedRefusal, ...]:
+        """The refusals of one task that were set aside."""
+        return tuple(self.waived[place].refusal(task) for place in _set(self._waiving[task]))
+
+    @cached_property
+    def _refusing(self) -> Mask:
+        return self._by_task(self.rulings)
+
+    @cached_property
+    def _waiving(self) -> Mask:
+        return self._by_task(self.waived)
+
+    def _by_task(self, rulings: Sequence[Ruling]) -> Mask:
+        found = [ruling.refusing for ruling in rulings]
+        mask: Mask = np.array(found, dtype=bool).reshape(-1, self._tasks).T
         return mask
 
-    @property
-    def refused(self) -> NDArray[np.uint64]:
-        """The refusal matrix: bit n is set where the nth check refuses."""
-        matrix = np.zeros(self.planes.shape[1:], dtype=np.uint64)
-        for number, plane in enumerate(self.planes):
-            matrix |= plane.astype(np.uint64) << np.uint64(8 * number)
-        return matrix
+
+def _set(mask: Mask) -> list[int]:
+    places: list[int] = mask.nonzero()[0].tolist()
+    return places
 
 
 def examine(
-    checks: Sequence[Check], tasks: TaskColumns, queues: QueueColumns, reasons: "Reasons"
+    checks: Sequence[Check], tasks: TaskColumns, queues: QueueColumns, facts: FactsDraft
 ) -> Examination:
-    """Every check on every pair of task and queue, none hiding another.
+    """Every check on every pair of task and queue, none hiding another."""
+    return Examination(len(tasks), len(queues), list(rulings(checks, tasks, queues, facts)), [])
 
-    A check is evaluated once for each distinct row of the task columns that it reads; tasks that agree
-    in these share its mask and its reason.
+
+def rulings(
+    checks: Sequence[Check], tasks: TaskColumns, queues: QueueColumns, facts: FactsDraft
+) -> Iterator[Ruling]:
+    """What each check that refuses anything says.
+
+    A check is evaluated once for each distinct row of the task columns that it reads; tasks that agree in
+    these share its bits and its reason.
     """
-    planes = np.zeros((-(-len(checks) // 8), len(tasks), len(queues)), dtype=np.uint8)
-    refusals: list[list[Refusal]] = [[] for _ in range(len(tasks))]
-    for position, check in enumerate(checks):
-        distinct, inverse = tasks.distinct(check.reads)
+    for check in checks:
+        distinct, rows = tasks.distinct(check.reads)
         off = distinct.switched_off(check.rule) if check.optional else _NEVER_OFF
-        if off.all():
-            continue
-        verdict = check.judge(distinct, queues)
-        if not verdict.refused.any():
-            continue
-        refused = verdict.refused & ~off if off.any() else verdict.refused
-        mask = np.broadcast_to(refused, (len(distinct), len(queues)))
-        found = reasons.of(check, verdict, mask)
-        bits = mask.view(np.uint8) << (position % 8)
-        planes[position // 8] |= bits if len(bits) == 1 else bits[inverse]
-        for row, kind in enumerate(inverse.tolist()):
-            if kind in found:
-                refusals[row].append(found[kind])
-    return Examination(planes=planes, refusals=refusals)
+        if not off.all():
+            found = _ruling(check, distinct, rows, queues, facts, off)
+            if found is not None:
+                yield found
 
 
 _NEVER_OFF = np.zeros((1, 1), dtype=bool)
 
 
-class Reasons:
-    """Makes refusals of verdicts; like refusals share their queues and what these have."""
-
-    def __init__(self, queues: QueueColumns) -> None:
-        self._names = queues.names
-        self._shared: dict[tuple[str, str, bytes, bytes], tuple[tuple[str, ...], tuple[Value, ...]]] = {}
-
-    def of(self, label: Label, verdict: Verdict, mask: Mask) -> dict[int, Refusal]:
-        """The refusal of each row of the mask (T, Q) that refuses anything."""
-        need, have = np.asarray(verdict.need), np.asarray(verdict.have)
-        have = have[0] if have.ndim == 2 and len(have) == 1 else have
-        if len(mask) == 1:
-            columns = mask[0].nonzero()[0]
-            return {0: self._of_row(label, columns, need, have)} if len(columns) else {}
-        if have.ndim < 2 and (need.ndim == 0 or need.shape[1] == 1):
-            needs = np.broadcast_to(need, (len(mask), 1))[:, 0].tolist()
-            key = label.rule, label.name, have.tobytes() if have.dtype.kind == "f" else b""
-            return {
-                row: _refusal(label, *self._by_mask(key, mask[row], have), needs[row])
-                for row in np.flatnonzero(mask.any(axis=1)).tolist()
-            }
-        return self._one_by_one(label, mask, need, have)
-
-    def _of_row(self, label: Label, columns: Codes, need: Column, have: Column) -> Refusal:
-        names, has = tuple(self._names[columns].tolist()), tuple(_values(have, columns, columns))
-        if need.size > 1:
-            return _refusal(label, names, has, tuple(_values(need, columns, columns)))
-        return _refusal(label, names, has, need.item())
-
-    def _by_mask(
-        self, like: tuple[str, str, bytes], mask: Mask, have: Column
-    ) -> tuple[tuple[str, ...], tuple[Value, ...]]:
-        key = (*like, mask.tobytes())
-        if key not in self._shared:
-            columns = mask.nonzero()[0]
-            found = _values(have, columns, columns)
-            self._shared[key] = (tuple(self._names[columns].tolist()), tuple(found))
-        return self._shared[key]
-
-    def _one_by_one(self, label: Label, mask: Mask, need: Column, have: Column) -> dict[int, Refusal]:
-        # Much faster than the places by row and column at once.
-        places = np.flatnonzero(mask)
-        ends = np.searchsorted(places, np.arange(len(mask) + 1) * mask.shape[1]).tolist()
-        rows, columns = np.divmod(places, mask.shape[1])
-        names = self._names[columns].tolist()
-        has = _values(have, rows, columns)
-        scalar = need.ndim == 0 or need.shape[1] == 1
-        needs = _values(need, rows, columns)
-        return {
-            row: _refusal(
-                label,
-                tuple(names[start:end]),
-                tuple(has[start:end]),
-                needs[start] if scalar else tuple(needs[start:end]),
-            )
-            for row, (start, end) in enumerate(pairwise(ends))
-            if start < end
-        }
-
-
-def _refusal(
-    label: Label, queues: tuple[str, ...], have: tuple[Value, ...], need: Value | tuple[Value, ...]
-) -> Refusal:
-    if isinstance(need, tuple) and need.count(need[0]) == len(need):
-        # So that it does not show which other tasks were examined together with this one.
-        need = need[0]
-    return Refusal(
-        rule=label.rule,
-        name=label.name,
-        mend=label.mend,
-        queues=queues,
-        have=have,
-        need=need,
-        unit=label.unit,
-        lifted_by=label.lifted_by,
+def _ruling(
+    check: Check, distinct: TaskColumns, rows: Codes, queues: QueueColumns, facts: FactsDraft, off: Mask
+) -> Ruling | None:
+    masks, needs, haves = [], [], []
+    step = max(2, AT_ONCE // len(queues))
+    for start in range(0, len(distinct), step):
+        part = distinct if step >= len(distinct) else distinct.part(slice(start, start + step))
+        verdict = check.judge(part, queues)
+        refused = verdict.refused
+        if off.any():
+            refused = refused & ~(off if len(off) == 1 else off[start : start + step])
+        rows_told = len(part) if len(distinct) > len(part) else len(refused)
+        masks.append(np.broadcast_to(refused, (rows_told, len(queues))))
+        needs.append(np.asarray(verdict.need))
+        haves.append(np.asarray(verdict.have))
+    bits = np.zeros((sum(map(len, masks)) + 1, -(-len(queues) // 8)), dtype=np.uint8)
+    np.concatenate([bits_of(mask) for mask in masks], out=bits[:-1])
+    if not bits.any():
+        return None
+    return Ruling(
+        label=check,
+        number=facts.label(check),
+        bits=bits,
+        rows=rows if len(bits) == len(distinct) + 1 else np.zeros_like(rows),
+        need=Told.of(needs, masks, facts),
+        have=Told.of(haves, masks, facts),
     )
-
-
-def _values(array: Column, rows: Codes, columns: Codes) -> list[Value]:
-    """Plain Python values at these places of an array that broadcasts to (T, Q); unknown (NaN) is None."""
-    table = np.atleast_2d(array)
-    if table.size == 1:
-        picked = np.repeat(table[0], len(columns))
-    elif len(table) > 1:
-        picked = table[rows, 0 if table.shape[1] == 1 else columns]
-    elif len(columns) > len(table[0]):
-        # As objects, so that each queue's value is made once and not for each task that it refuses.
-        picked = _known(table[0]).astype(object)[columns]
-    else:
-        picked = table[0, columns]
-    plain: list[Value] = _known(picked).tolist()
-    return plain
-
-
-def _known(array: Column) -> Column:
-    if array.dtype.kind != "f" or not np.isnan(array).any():
-        return array
-    known = array.astype(object)
-    known[np.isnan(array)] = None
-    return known

@@ -1,21 +1,21 @@
-"""Weights and limits that change while jobs are placed: B30 to B33, B36, and the spreading of jobs (B38)."""
+"""Weights and limits that change while jobs are placed: B30 to B32, B36, and the spreading of jobs (B38)."""
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property
 
 import numpy as np
 from numpy.random import default_rng
 
-from pilotage.brokerage.engine.check import Label, Verdict
 from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask, QueueColumns
-from pilotage.brokerage.engine.task_columns import TaskColumns
-from pilotage.brokerage.engine.verdicts import Reasons
-from pilotage.model.decision import Ordering, Refusal
+from pilotage.brokerage.engine.verdicts import FactsDraft, bits_of, plain
+from pilotage.model.decision import Label, Ordering
+from pilotage.model.reasons import PackedCandidates, PackedRefusal
 from pilotage.model.states import JobState
-from pilotage.model.world import World
 
+from .candidates import Pairs
 from .extensions import CandidateOrder, Ranking, keys_of
 
 BOOTSTRAP = 20.0
@@ -50,17 +50,12 @@ def initial_weight(slots: Column, waiting: Column, assigned: Column, activated: 
     return weight
 
 
-def data_weight(tasks: TaskColumns, row: int, storages: Codes) -> Column:
-    """B33 for one task's group of jobs at these storages; 1 where there is no input."""
-    table, kind = tasks.input_table, int(tasks.inputs[row, 0])
-    files, size = table.files[kind, 0], table.size[kind, 0]
-    if files == 0:
-        return np.ones(len(storages))
-    missing = table.missing_files[kind, storages]
-    # Files without bytes are there or not by their number.
-    share = 1 - (table.missing_size[kind, storages] / size if size > 0 else missing / files)
-    weight: Column = (share + 1) / (missing / 100 + 1)
-    return weight
+def weight_of_one(slots: float, waiting: float, assigned: float, activated: float) -> float:
+    """The same for a single queue: arrays are slow for one number."""
+    many = 1.0
+    if assigned > 0:
+        many = min(max(assigned / activated, 1.0), 2.0) if activated > 0 else 2.0
+    return (slots + 1) / ((waiting + 10) * many)
 
 
 def spread(jobs: int, weights: Column, room: Column) -> list[int]:
@@ -88,229 +83,278 @@ def fill(jobs: int, room: Column) -> list[int]:
     return counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Queues that passed every check, best first (codes), their weight by rule, and what each may take.
+class Ties:
+    """Draws the order of queues that weigh the same, anew for each group, with the world's seed (B37)."""
 
-    ``ordering`` is what put them in this order, where it was not their weight.
+    def __init__(self, seed: int, queues: int, groups: int) -> None:
+        self._order = default_rng(seed).permutation(queues)
+        self._shifts = iter(default_rng([seed, 1]).integers(queues, size=groups).tolist())
+
+    def draw(self) -> int:
+        """Draw for the next group."""
+        drawn: int = next(self._shifts)
+        return drawn
+
+    def of(self, queues: Codes, drawn: int) -> Column:
+        """The place of each of these queues among equals, as drawn for a group."""
+        places: Column = (self._order[queues] + drawn) % len(self._order)
+        return places
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """Queues at which more jobs of a share wait than may (B36), with the limit and what waits there.
+
+    ``near`` are all that wait but those assigned, ``waiting`` all, which count where input is missing (B31).
     """
 
+    label: int
     queues: Codes
-    weights: Column
-    factors: dict[str, Column]
-    room: Column
-    local: Mask
-    ordering: Ordering | None = None
+    limit: Column
+    near: Column
+    waiting: Column
 
-
-NOWHERE = Standing(
-    queues=np.zeros(0, dtype=np.intp),
-    weights=np.zeros(0),
-    factors={},
-    room=np.zeros(0),
-    local=np.zeros(0, dtype=bool),
-)
-"""No queue passed."""
+    def refusal(self, local: Mask | None, queues: int) -> PackedRefusal | None:
+        """The refusal of jobs whose input is at the ``local`` queues (Q,), or at all: they have none."""
+        there = True if local is None else local[self.queues]
+        has = np.where(there, self.near, self.waiting)
+        over = has > self.limit
+        if not over.any():
+            return None
+        mask = np.zeros(queues, dtype=bool)
+        mask[self.queues[over]] = True
+        return PackedRefusal(
+            label=self.label,
+            queues=bits_of(mask).tobytes(),
+            need=plain(self.limit[over]),
+            have=plain(has[over]),
+        )
 
 
 class Limit:
-    """The most jobs that may wait at each queue, (Q,): 2R, but never below ``nqueue_limit_site`` (B36).
+    """The most jobs of a share that may wait at each queue (Q,): 2R, or ``nqueue_limit_site`` if more (B36).
 
-    Where the input of jobs is everywhere, a queue once crowded stays so: ``lasting`` keeps these refusals.
+    ``room`` (2Q) is what it leaves: first where input is missing, then where it is at the queue.
     """
 
-    def __init__(self, jobs: Column) -> None:
+    def __init__(self, jobs: Column, ledger: "Ledger") -> None:
         self.jobs = jobs
-        self.needs = jobs.astype(object)[None, :]
-        self.lasting: tuple[Verdict, tuple[Refusal, ...]] | None = None
+        self.room = np.concatenate([jobs, jobs]) - ledger.waiting
+        self._ledger = ledger
+        self._crowd: Crowd | None = None
+        self._everywhere: PackedRefusal | None = None
+
+    @property
+    def crowd(self) -> Crowd:
+        """Who is crowded now; the same object until that changes."""
+        if self._crowd is None:
+            size = len(self.jobs)
+            over = np.flatnonzero(self.room[:size] < 0)
+            waiting = self._ledger.waiting
+            self._crowd = Crowd(
+                self._ledger.label, over, self.jobs[over], waiting[over + size], waiting[over]
+            )
+        return self._crowd
+
+    @cached_property
+    def everywhere(self) -> PackedRefusal | None:
+        """The refusal of jobs without input: they are near anywhere, and what is crowded stays so."""
+        return self.crowd.refusal(None, len(self.jobs))
+
+    def taken(self, queue: int) -> None:
+        """Count anew what is left at a queue."""
+        size, waiting = len(self.jobs), self._ledger.waiting
+        self.room[queue] = left = self.jobs[queue] - waiting[queue]
+        self.room[queue + size] = self.jobs[queue] - waiting[queue + size]
+        if left < 0:
+            self._crowd = None
+
+
+class Ledger:
+    """Counts of a share's jobs that wait at each queue in this cycle, those placed in it included (B38).
+
+    ``waiting`` and ``weight`` (B32) have two parts, (2Q): for jobs whose input is missing at the queue, then
+    for those whose input is there (B31).
+    """
+
+    def __init__(self, queues: QueueColumns, share: str, label: int) -> None:
+        jobs = queues.live.of_share(share)
+        self.label = label
+        self.slots = capacity(queues, jobs)
+        self._limits: dict[int, Limit] = {}
+        self.assigned = np.concatenate([jobs[JobState.ASSIGNED], np.zeros(len(queues))])
+        self.activated = np.tile(jobs[JobState.ACTIVATED], 2)
+        near = jobs[JobState.DEFINED] + jobs[JobState.ACTIVATED] + jobs[JobState.STARTING]
+        self.waiting = np.tile(near, 2) + self.assigned
+        self.weight = initial_weight(np.tile(self.slots, 2), self.waiting, self.assigned, self.activated)
+
+    def limit(self, group: Group) -> Limit:
+        """The limit on waiting jobs at each queue, for jobs like these (B36)."""
+        constants = group.policy.constants
+        least = constants.nqueue_limit_site_by_share.get(group.share, constants.nqueue_limit_site)
+        if least not in self._limits:
+            self._limits[least] = Limit(np.maximum(2 * self.slots, least), self)
+        return self._limits[least]
+
+    def take(self, queue: int, local: bool, jobs: int) -> None:
+        """Count jobs that were placed at a queue."""
+        size = len(self.slots)
+        if local:
+            for part in (queue, queue + size):
+                self.activated[part] += jobs
+                self.waiting[part] += jobs
+        else:
+            self.assigned[queue] += jobs
+            self.waiting[queue] += jobs
+        slots = float(self.slots[queue])
+        for part in (queue, queue + size):
+            self.weight[part] = weight_of_one(
+                slots, float(self.waiting[part]), float(self.assigned[part]), float(self.activated[part])
+            )
+        for limit in self._limits.values():
+            limit.taken(queue)
+
+    def falling(self, places: Codes, taken: Column) -> Column:
+        """B32 at these places of the columns once each took 0, 1, 2 ... of the jobs: (C, K)."""
+        places = places[:, None]
+        size = len(self.slots)
+        local = places >= size
+        waiting = self.waiting[places] + taken
+        assigned = np.where(local, 0, self.assigned[places] + taken)
+        activated = np.broadcast_to(self.activated[places], assigned.shape)
+        return initial_weight(self.slots[places % size], waiting, assigned, activated)
+
+
+class Standing:
+    """The queues that fit a group, as they weighed when its turn came: columns over its pairs.
+
+    ``keys`` is what they are ordered by, where that is not their weight; ``drawn`` what the ties are.
+    """
+
+    __slots__ = ("drawn", "keys", "load", "pairs", "queues", "room", "task", "weights")
+
+    def __init__(self, pairs: Pairs, task: int, ledger: Ledger, limit: Limit, drawn: int) -> None:
+        span = pairs.span(task)
+        places = pairs.places[span]
+        self.pairs = pairs
+        self.task = task
+        self.queues = pairs.queues[span]
+        self.drawn = drawn
+        self.load = ledger.weight.take(places)
+        self.room = limit.room.take(places)
+        self.weights = self.load * pairs.rest[span]
+        self.keys: Column | None = None
+
+    @property
+    def places(self) -> Codes:
+        """The places of its pairs in a ledger's columns."""
+        return self.pairs.places[self.pairs.span(self.task)]
+
+    def best(self, ties: Ties) -> int:
+        """The pair of the highest weight among those with room; -1 where there is none."""
+        weights = np.where(self.room >= 1, self.weights, -1.0)
+        if not len(weights) or (most := weights.max()) < 0:
+            return -1
+        equal = (weights == most).nonzero()[0]
+        if len(equal) == 1:
+            return int(equal[0])
+        return int(equal[ties.of(self.queues[equal], self.drawn).argmin()])
+
+    def order(self, chosen: Codes, ties: Ties) -> Codes:
+        """These pairs, best first; ties are drawn (B37)."""
+        drawn = ties.of(self.queues[chosen], self.drawn)
+        keys = () if self.keys is None else (self.keys[chosen],)
+        return chosen[np.lexsort((drawn, -self.weights[chosen], *keys))]
+
+    def set_keys(self, group: Group, queues: QueueColumns, order: CandidateOrder) -> None:
+        """Order the queues that are not crowded by something else than their weight."""
+        chosen = self._uncrowded()
+        ranking = Ranking(
+            group=group,
+            queues=queues,
+            candidates=self.queues[chosen],
+            weights=self.weights[chosen],
+            factors={rule: values[chosen] for rule, values in self._factors().items()},
+        )
+        self.keys = np.full(len(self.room), np.inf)
+        self.keys[chosen] = keys_of(order, ranking)
+
+    def packed(self, ties: Ties, most: int, order: CandidateOrder | None) -> PackedCandidates:
+        """All that were not crowded, in their order."""
+        best = self.order(self._uncrowded(), ties)
+        if not len(best):
+            return PackedCandidates(most=most)
+        ordering = None
+        if order is not None and self.keys is not None:
+            keys = tuple(self.keys[best].tolist())
+            ordering = Ordering(rule=order.rule, name=order.name, keys=keys, unit=order.unit)
+        return PackedCandidates(
+            queues=array("I", self.queues[best].astype(np.uint32).tobytes()),
+            weights=_floats(self.weights[best]),
+            factors={rule: _floats(values[best]) for rule, values in self._factors().items()},
+            room=array("q", np.floor(self.room[best]).astype(np.int64).tobytes()),
+            ordering=ordering,
+            most=most,
+        )
+
+    def _uncrowded(self) -> Codes:
+        chosen: Codes = (self.room >= 0).nonzero()[0]
+        return chosen
+
+    def _factors(self) -> Mapping[str, Column]:
+        return {"B32": self.load, **self.pairs.factors_of(self.task)}
+
+
+def _floats(values: Column) -> "array[float]":
+    return array("d", np.ascontiguousarray(values, dtype=float).tobytes())
+
+
+Placed = tuple[int, bool, int]
+"""A queue, whether all input is there, and how many jobs it takes."""
 
 
 class Ledgers:
     """The ledger of each global share: a share that floods a queue does not shut the others out."""
 
-    def __init__(self, world: World, queues: QueueColumns, order: CandidateOrder | None = None) -> None:
+    def __init__(self, queues: QueueColumns, facts: FactsDraft) -> None:
         self._queues = queues
-        self._order = order
-        self._ties = Ties(world.seed, len(queues))
+        self._label = facts.label(CROWDED)
         self._of: dict[str, Ledger] = {}
 
-    def of(self, share: str) -> "Ledger":
+    def of(self, share: str) -> Ledger:
         """Its ledger for this cycle."""
         if share not in self._of:
-            self._of[share] = Ledger(self._queues, share, self._ties, self._order)
+            self._of[share] = Ledger(self._queues, share, self._label)
         return self._of[share]
 
 
-class Ties:
-    """Draws the order of queues that weigh the same, anew for each group, with the world's seed (B37)."""
+def place(group: Group, standing: Standing, ledger: Ledger, ties: Ties) -> Sequence[Placed]:
+    """Spread the jobs over the best candidates that have room, and count them there."""
+    if len(group.jobs) == 1 and standing.keys is None:
+        best = standing.best(ties)
+        chosen, counts = ([best], [1]) if best >= 0 else ([], [])
+    else:
+        chosen, counts = _spread_over_best(group, standing, ledger, ties)
+    placed = []
+    places, size = standing.places, len(ledger.slots)
+    for pair, count in zip(chosen, counts, strict=True):
+        if count:
+            local, queue = divmod(int(places[pair]), size)
+            ledger.take(queue, bool(local), count)
+            placed.append((queue, bool(local), count))
+    return placed
 
-    def __init__(self, seed: int, queues: int) -> None:
-        self._random = default_rng(seed)
-        self._order = self._random.permutation(queues)
-        self._shift = 0
 
-    def draw(self) -> None:
-        """Draw for the next group."""
-        self._shift = int(self._random.integers(len(self._order)))
-
-    def of(self, queues: Codes) -> Column:
-        """The place of each of these queues among equals."""
-        places: Column = (self._order[queues] + self._shift) % len(self._order)
-        return places
-
-
-class Ledger:
-    """Counts of a share's jobs that wait at each queue in this cycle, those placed in it included (B38)."""
-
-    def __init__(
-        self, queues: QueueColumns, share: str, ties: Ties, order: CandidateOrder | None = None
-    ) -> None:
-        jobs = queues.live.of_share(share)
-        self._queues = queues
-        self._ties = ties
-        self._order = order
-        self.slots = capacity(queues, jobs)
-        self._limits: dict[int, Limit] = {}
-        self._assigned = jobs[JobState.ASSIGNED].copy()
-        self._activated = jobs[JobState.ACTIVATED].copy()
-        self._near = jobs[JobState.DEFINED] + self._activated + jobs[JobState.STARTING]
-        self._everywhere = np.ones(len(queues), dtype=bool)
-
-    def limit(self, group: Group) -> "Limit":
-        """The limit on waiting jobs at each queue, for jobs like these (B36)."""
-        constants = group.policy.constants
-        least = constants.nqueue_limit_site_by_share.get(group.share, constants.nqueue_limit_site)
-        if least not in self._limits:
-            self._limits[least] = Limit(np.maximum(2 * self.slots, least))
-        return self._limits[least]
-
-    def local(self, tasks: TaskColumns, row: int) -> Mask:
-        """Queues whose storage has all the input of these jobs (B31)."""
-        kind = int(tasks.inputs[row, 0])
-        if tasks.input_table.files[kind, 0] == 0:
-            return self._everywhere
-        mask: Mask = (tasks.input_table.missing_files[kind] == 0)[self._queues.storage]
-        return mask
-
-    def crowded(self, local: Mask, limit: "Limit") -> Verdict:
-        """B36: activated+starting, or all that waits, are more than 2R; assigned count as B31 says.
-
-        The first is never more than the second, so the second decides.
-        """
-        waiting = self._waiting(local)
-        return Verdict((waiting > limit.jobs)[None, :], limit.needs, waiting)
-
-    def crowded_reasons(
-        self, local: Mask, limit: "Limit", reasons: Reasons
-    ) -> tuple[Verdict, tuple[Refusal, ...]]:
-        """B36 with its reasons. Where input is local, a crowded queue never gets a job: they last a cycle."""
-        if local is self._everywhere and limit.lasting is not None:
-            return limit.lasting
-        verdict = self.crowded(local, limit)
-        found = verdict, tuple(reasons.of(CROWDED, verdict, verdict.refused).values())
-        if local is self._everywhere:
-            limit.lasting = found
-        return found
-
-    def rank(
-        self,
-        group: Group,
-        tasks: TaskColumns,
-        row: int,
-        local: Mask,
-        fits: Mask,
-        further: Mapping[str, Column],
-    ) -> Standing:
-        """The queues that fit, by weight or as they are ordered; ties are drawn (B37).
-
-        ``further`` are other factors (Q,) by rule.
-        """
-        self._ties.draw()
-        chosen = fits.nonzero()[0]
-        if not len(chosen):
-            return NOWHERE
-        near = local[chosen]
-        assigned = np.where(near, 0, self._assigned[chosen])
-        waiting = self._near[chosen] + assigned
-        factors = {
-            "B32": initial_weight(self.slots[chosen], waiting, assigned, self._activated[chosen]),
-            "B33": data_weight(tasks, row, self._queues.storage[chosen]),
-        }
-        if "B34" not in group.policy.off:
-            factors["B34"] = tasks.links.weight[int(tasks.nucleus[row, 0])][chosen]
-        factors |= {rule: values[chosen] for rule, values in further.items()}
-        weights = reduce(np.multiply, factors.values())
-        order, ordering = self._in_order(group, chosen, weights, factors)
-        best = chosen[order]
-        return Standing(
-            queues=best,
-            weights=weights[order],
-            factors={rule: values[order] for rule, values in factors.items()},
-            room=self.limit(group).jobs[best] - waiting[order],
-            local=near[order],
-            ordering=ordering,
-        )
-
-    def _in_order(
-        self, group: Group, chosen: Codes, weights: Column, factors: Mapping[str, Column]
-    ) -> tuple[Codes, Ordering | None]:
-        if self._order is None:
-            return np.lexsort((self._ties.of(chosen), -weights)), None
-        ranking = Ranking(
-            group=group, queues=self._queues, candidates=chosen, weights=weights, factors=factors
-        )
-        keys = keys_of(self._order, ranking)
-        order = np.lexsort((self._ties.of(chosen), -weights, keys))
-        ordering = Ordering(
-            rule=self._order.rule,
-            name=self._order.name,
-            keys=tuple(keys[order].tolist()),
-            unit=self._order.unit,
-        )
-        return order, ordering
-
-    def place(self, group: Group, standing: Standing) -> list[tuple[int, bool, int]]:
-        """Spreads the jobs over the best candidates that have room: (queue, whether local, jobs) of each."""
-        most = group.policy.constants.max_candidates
-        best = (standing.room >= 1).nonzero()[0][:most]
-        if not len(best):
-            return []
-        placed = []
-        counts = self._counts(len(group.jobs), standing, best)
-        for position, count in zip(best.tolist(), counts, strict=False):
-            if count:
-                queue, local = int(standing.queues[position]), bool(standing.local[position])
-                self._take(queue, local, count)
-                placed.append((queue, local, count))
-        return placed
-
-    def _counts(self, jobs: int, standing: Standing, best: Codes) -> list[int]:
-        if jobs == 1:
-            return [1]
-        room = standing.room[best]
-        if standing.ordering is not None:
-            return fill(jobs, room)
-        taken = np.arange(min(jobs, int(room.max())))
-        return spread(jobs, self._falling(standing, best, taken), room)
-
-    def _waiting(self, local: Mask) -> Column:
-        if local is self._everywhere:
-            return self._near
-        return self._near + np.where(local, 0, self._assigned)
-
-    def _falling(self, standing: Standing, best: Codes, taken: Column) -> Column:
-        """The weights of these candidates once each took 0, 1, 2 ... of the jobs: (C, K)."""
-        queues, local = standing.queues[best, None], standing.local[best, None]
-        assigned = np.where(local, 0, self._assigned[queues] + taken)
-        waiting = self._near[queues] + np.where(local, taken, assigned)
-        activated = np.broadcast_to(self._activated[queues], assigned.shape)
-        rest = reduce(np.multiply, (values for rule, values in standing.factors.items() if rule != "B32"))
-        weights: Column = initial_weight(self.slots[queues], waiting, assigned, activated) * rest[best, None]
-        return weights
-
-    def _take(self, queue: int, local: bool, jobs: int) -> None:
-        if local:
-            self._activated[queue] += jobs
-            self._near[queue] += jobs
-        else:
-            self._assigned[queue] += jobs
+def _spread_over_best(
+    group: Group, standing: Standing, ledger: Ledger, ties: Ties
+) -> tuple[list[int], list[int]]:
+    best = standing.order((standing.room >= 1).nonzero()[0], ties)[: group.policy.constants.max_candidates]
+    if not len(best):
+        return [], []
+    room, jobs = standing.room[best], len(group.jobs)
+    if standing.keys is not None:
+        return best.tolist(), fill(jobs, room)
+    taken = np.arange(min(jobs, int(room.max())))
+    rest = standing.pairs.rest[standing.pairs.span(standing.task)][best, None]
+    weights = ledger.falling(standing.places[best], taken) * rest
+    return best.tolist(), spread(jobs, weights, room)

@@ -49,7 +49,7 @@ def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -
 def decide(world: World, changes: Changes) -> WhatIf:
     """Decide for the one task of this world (pure). Raises ``BadDocument``."""
     other = changed(world, changes)
-    before, after = planning.plan("broker", world).choices, planning.plan("broker", other).choices
+    before, after = (tuple(planning.plan("broker", one).choices) for one in (world, other))
     fit, would_fit = _fit(before), _fit(after)
     return WhatIf(
         time=world.time,

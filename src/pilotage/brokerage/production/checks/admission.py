@@ -16,9 +16,8 @@ def zero_share(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     kinds = queues.fairshare_kinds
     if not any(policy.entries for policy in kinds):
         return NEVER
-    works = [tasks.tables.works[code] for code in tasks.work[:, 0].tolist()]
-    refused = [[policy.refuses(work) for policy in kinds] for work in works]
-    mask = np.array(refused, dtype=bool)[:, queues.fairshare_code]
+    answers = [queues.no_share(tasks.tables.works[code]) for code in tasks.work[:, 0].tolist()]
+    mask = np.array(answers, dtype=bool)[:, queues.fairshare_code]
     return Verdict(mask, "a share above 0", queues.fairshare)
 
 

@@ -8,6 +8,9 @@ from pilotage.brokerage.engine.task_columns import TaskColumns
 
 from . import asking
 
+PLEDGED = "a pledged queue"
+"""What work needs that only prefers its nucleus."""
+
 
 @check(
     "B8",
@@ -25,7 +28,7 @@ def nucleus_only(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     nucleus = tasks.nucleus[:, 0]
     away = ~tasks.links.here[nucleus] & ~tasks.prefers_nucleus
     kept = tasks.links.exists[nucleus] & (tasks.high | tasks.scout)
-    need = np.where(tasks.prefers_nucleus, "a pledged queue", "a pledged queue of the nucleus")
+    need = np.where(tasks.prefers_nucleus, PLEDGED, f"{PLEDGED} of the nucleus")
     return Verdict(kept & (away | queues.opportunistic), need, queues.site_names)
 
 

@@ -92,9 +92,12 @@ def _memory(tasks: TaskColumns, queues: QueueColumns) -> Column:
 
 def _within_its_part(need: Column, applies: Mask, tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """A pseudo-queue's slots share the directory of its unified queue, each core its part of it."""
-    have = queues.max_workdir * np.minimum(tasks.cores_at(queues) / queues.slot_cores, 1)
-    refused = applies & (queues.max_workdir > 0) & (need >= have)
-    return Verdict(refused, need, have) if refused.any() else NEVER
+    cores, kinds = np.unique(tasks.cores[:, 0], return_inverse=True)
+    used = np.where(cores[:, None] > 0, cores[:, None], np.maximum(queues.cores, 1))
+    parts = queues.max_workdir * np.minimum(used / queues.slot_cores, 1)
+    limits = np.where(queues.max_workdir > 0, parts, np.inf)
+    refused = applies & (need >= limits[kinds])
+    return Verdict(refused, need, parts[kinds]) if refused.any() else NEVER
 
 
 CHECKS: tuple[Check, ...] = (

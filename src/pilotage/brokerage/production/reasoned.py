@@ -1,0 +1,95 @@
+"""The reasons of one group's choice, kept as the arrays that decided until somebody reads or stores them."""
+
+from collections.abc import Sequence
+
+from pilotage.brokerage.engine.job_groups import Group
+from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
+from pilotage.brokerage.engine.verdicts import Examination
+from pilotage.model.decision import Asked, Label
+from pilotage.model.reasons import PackedChoice, PackedRefusal
+
+from .checks import Check
+from .extensions import CandidateOrder
+from .placement import Crowd, Limit, Placed, Standing, Ties
+
+
+class Reasons:
+    """What the choices of groups that were examined together share."""
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        tasks: TaskColumns,
+        found: Examination,
+        queues: QueueColumns,
+        ties: Ties,
+        order: CandidateOrder | None,
+    ) -> None:
+        self.groups = groups
+        self.tasks = tasks
+        self.found = found
+        self.queues = queues
+        self.ties = ties
+        self.order = order
+
+    def asked(self, label: Label, row: int) -> tuple[Asked, ...]:
+        """The task fields behind a check's need: what these jobs could ask for instead."""
+        ask = label.asks if isinstance(label, Check) else None
+        return ask(self.groups[row]) if ask else ()
+
+    def local(self, row: int) -> Mask | None:
+        """Queues whose storage has all the input (B31), (Q,); None where there is no input."""
+        table, kind = self.tasks.input_table, int(self.tasks.inputs[row, 0])
+        if table.files[kind, 0] == 0:
+            return None
+        mask: Mask = (table.missing_files[kind] == 0)[self.queues.storage]
+        return mask
+
+
+class Reasoned:
+    """The choice of the group in a ``row``: how the queues stood, who was crowded, and what was placed."""
+
+    __slots__ = ("_crowd", "_limit", "_moved", "_placed", "_reasons", "_row", "_standing")
+
+    def __init__(
+        self,
+        reasons: Reasons,
+        row: int,
+        standing: Standing,
+        crowd: Crowd,
+        limit: Limit,
+        moved: tuple[int, ...],
+        placed: Sequence[Placed],
+    ) -> None:
+        self._reasons = reasons
+        self._row = row
+        self._standing = standing
+        self._crowd = crowd
+        self._limit = limit
+        self._moved = moved
+        self._placed = placed
+
+    def packed(self) -> PackedChoice:
+        """The reasons in columns."""
+        reasons, row = self._reasons, self._row
+        group, names = reasons.groups[row], reasons.queues.names
+        asking = None if len(self._standing.queues) else reasons.asked
+        most = group.policy.constants.max_candidates
+        return PackedChoice(
+            task=group.task.id,
+            job_kind=group.kind,
+            jobs=self._moved,
+            placed={names[queue]: jobs for queue, _, jobs in self._placed},
+            considered=len(names),
+            left=len(group.jobs) - len(self._moved),
+            candidates=self._standing.packed(reasons.ties, most, reasons.order),
+            refusals=reasons.found.refusals(row, asking) + self._crowded(),
+            waived=reasons.found.waivers(row),
+        )
+
+    def _crowded(self) -> tuple[PackedRefusal, ...]:
+        local = self._reasons.local(self._row)
+        size = len(self._reasons.queues)
+        found = self._limit.everywhere if local is None else self._crowd.refusal(local, size)
+        return () if found is None else (found,)

@@ -1,0 +1,228 @@
+"""Reasons in columns: what the choices of a pass share stands once; what a person reads is made when read.
+
+A pass refuses millions of pairs of task and queue. So a refusal keeps the queues that it refuses as bits, and
+what they have as a column that all choices of the pass point at.
+"""
+
+from abc import abstractmethod
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import compress
+from math import isnan
+from typing import Protocol, overload
+
+from .decision import Asked, Candidates, Choice, Label, Ordering, Refusal, Value
+
+Values = Sequence[Value]
+"""Floats as an ``array("d")``, in which NaN stands for None; anything else as a tuple."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The values of the queues in a column of the facts."""
+
+    column: int
+
+
+Given = Value | Shared | Values
+"""One value for all refused queues, a column that other choices share, or a value for each in turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the choices of a pass share: queues by number, the labels of checks, and values of all queues."""
+
+    queues: Sequence[str]
+    labels: tuple[Label, ...]
+    columns: tuple[Values, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedRefusal:
+    """One check of ``Facts.labels`` and the queues that it refuses: bit n % 8 of byte n // 8 is queue n."""
+
+    label: int
+    queues: bytes
+    need: Given
+    have: Given
+    asked: tuple[Asked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedCandidates:
+    """Queues by number, best first, with columns as long as these."""
+
+    queues: "array[int]" = field(default_factory=lambda: array("I"))
+    weights: "array[float]" = field(default_factory=lambda: array("d"))
+    factors: Mapping[str, "array[float]"] = field(default_factory=dict)
+    room: "array[int]" = field(default_factory=lambda: array("q"))
+    ordering: Ordering | None = None
+    most: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedChoice:
+    """A :class:`Choice` that points at facts."""
+
+    task: int
+    job_kind: str
+    jobs: tuple[int, ...]
+    placed: Mapping[str, int]
+    considered: int
+    left: int
+    candidates: PackedCandidates
+    refusals: tuple[PackedRefusal, ...]
+    waived: tuple[PackedRefusal, ...]
+
+
+class Packable(Protocol):
+    """A choice that can say its reasons; whoever decided keeps them as they were made."""
+
+    @abstractmethod
+    def packed(self) -> PackedChoice:
+        """The reasons in columns."""
+
+
+class Choices(Sequence[Choice]):
+    """The choices of a pass, each made when it is read, and equal to a tuple of the same choices."""
+
+    def __init__(self, facts: Callable[[], Facts], items: Sequence[Packable]) -> None:
+        self._facts = facts
+        self._items = items
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What they share."""
+        return self._facts()
+
+    def packed(self) -> Iterator[PackedChoice]:
+        """Each of them in columns, in their order."""
+        return (item.packed() for item in self._items)
+
+    @overload
+    def __getitem__(self, place: int) -> Choice: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Choice, ...]: ...
+    def __getitem__(self, place: int | slice) -> Choice | tuple[Choice, ...]:
+        if isinstance(place, slice):
+            return tuple(unpacked(item.packed(), self.facts) for item in self._items[place])
+        return unpacked(self._items[place].packed(), self.facts)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(other) == len(self) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+
+def packed(choices: Sequence[Choice]) -> tuple[Facts, Iterable[PackedChoice]]:
+    """Any choices in columns; those of a brokerage that makes each by itself share names and labels only."""
+    if isinstance(choices, Choices):
+        return choices.facts, choices.packed()
+    names: dict[str, int] = {}
+    labels: dict[Label, int] = {}
+    found = [_packed(choice, names, labels) for choice in choices]
+    return Facts(queues=tuple(names), labels=tuple(labels), columns=()), found
+
+
+def unpacked(choice: PackedChoice, facts: Facts) -> Choice:
+    """The choice as a person reads it."""
+    found, names = choice.candidates, facts.queues
+    return Choice(
+        task=choice.task,
+        job_kind=choice.job_kind,
+        jobs=choice.jobs,
+        placed=choice.placed,
+        considered=choice.considered,
+        candidates=Candidates(
+            queues=tuple([names[number] for number in found.queues]),
+            weights=tuple(found.weights),
+            factors={rule: tuple(values) for rule, values in found.factors.items()},
+            ordering=found.ordering,
+            room=tuple(found.room),
+            most=found.most,
+        ),
+        refusals=tuple(_refusal(refusal, facts) for refusal in choice.refusals),
+        left=choice.left,
+        waived=tuple(_refusal(refusal, facts) for refusal in choice.waived),
+    )
+
+
+def _refusal(refusal: PackedRefusal, facts: Facts) -> Refusal:
+    label, places = facts.labels[refusal.label], numbers(refusal.queues)
+    need = _values(refusal.need, places, facts)
+    has = _values(refusal.have, places, facts)
+    return Refusal(
+        rule=label.rule,
+        name=label.name,
+        mend=label.mend,
+        queues=tuple([facts.queues[place] for place in places]),
+        have=has if isinstance(has, tuple) else (has,) * len(places),
+        # Equal needs are one, so that a refusal does not show with which others it was examined.
+        need=need[0] if isinstance(need, tuple) and need.count(need[0]) == len(need) else need,
+        unit=label.unit,
+        lifted_by=label.lifted_by,
+        asked=refusal.asked,
+    )
+
+
+def numbers(bits: bytes) -> list[int]:
+    """The queues whose bits are set."""
+    digits = format(int.from_bytes(bits, "little"), "b")[::-1]
+    return list(compress(range(len(digits)), map(int, digits)))
+
+
+def _values(given: Given, places: Sequence[int], facts: Facts) -> Value | tuple[Value, ...]:
+    if isinstance(given, Shared):
+        column = facts.columns[given.column]
+        return _known([column[place] for place in places], column)
+    return _known(given, given) if isinstance(given, array | tuple) else given  # type: ignore[return-value]
+
+
+def _known(values: Values, column: Values) -> tuple[Value, ...]:
+    if isinstance(column, array):
+        return tuple([None if isnan(value) else value for value in values])  # type: ignore[arg-type]
+    return tuple(values)
+
+
+def _packed(choice: Choice, names: dict[str, int], labels: dict[Label, int]) -> PackedChoice:
+    found = choice.candidates
+    return PackedChoice(
+        task=choice.task,
+        job_kind=choice.job_kind,
+        jobs=choice.jobs,
+        placed=choice.placed,
+        considered=choice.considered,
+        left=choice.left,
+        candidates=PackedCandidates(
+            queues=array("I", [names.setdefault(name, len(names)) for name in found.queues]),
+            weights=array("d", found.weights),
+            factors={rule: array("d", values) for rule, values in found.factors.items()},
+            room=array("q", found.room),
+            ordering=found.ordering,
+            most=found.most,
+        ),
+        refusals=tuple(_packed_refusal(refusal, names, labels) for refusal in choice.refusals),
+        waived=tuple(_packed_refusal(refusal, names, labels) for refusal in choice.waived),
+    )
+
+
+def _packed_refusal(refusal: Refusal, names: dict[str, int], labels: dict[Label, int]) -> PackedRefusal:
+    places = [names.setdefault(name, len(names)) for name in refusal.queues]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    bits = bytearray(max(places, default=0) // 8 + 1)
+    for place in places:
+        bits[place // 8] |= 1 << place % 8
+    need = refusal.need
+    return PackedRefusal(
+        label=labels.setdefault(refusal.label, len(labels)),
+        queues=bytes(bits),
+        need=tuple([need[place] for place in order]) if isinstance(need, tuple) else need,
+        have=tuple([refusal.have[place] for place in order]),
+        asked=refusal.asked,
+    )
