@@ -10,6 +10,7 @@ import socket
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -54,6 +55,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
+    """A loopback port that no other test takes."""
+    with locked_port() as port:
+        yield port
+
+
+@contextmanager
+def locked_port() -> Iterator[int]:
     """A loopback port that no other test takes, in this or any other run of tests on this machine.
 
     The lock is what holds it: a port that was only looked at may be somebody else's a moment later. Ports

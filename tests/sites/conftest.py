@@ -1,9 +1,15 @@
 """Real batch systems for tests: one for each worker, started where this machine has what it takes."""
 
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.conftest import locked_port
+
+from . import arc
 from . import slurm as slurms
 
 
@@ -23,3 +29,21 @@ def slurm(running_slurm: slurms.Slurm, monkeypatch: pytest.MonkeyPatch) -> Itera
         monkeypatch.setenv(name, value)
     yield running_slurm
     running_slurm.clear()
+
+
+@pytest.fixture(scope="session")
+def arc_server() -> Iterator[arc.ArcServer]:
+    """An ARC computing element, for all tests that end the jobs they made."""
+    if lacking := arc.lacking():
+        pytest.skip(lacking)
+    place = Path(tempfile.mkdtemp(prefix="pilotage-arc-"))
+    place.chmod(0o755)
+    with locked_port() as port:
+        server = arc.ArcServer(place, port)
+        try:
+            server.prepare()
+            server.start()
+            yield server
+        finally:
+            server.stop()
+            shutil.rmtree(place, ignore_errors=True)

@@ -1,6 +1,7 @@
 """The pilot agent as one file, ``agent.pyz``, and what it is started with, for every kind of batch system."""
 
 import io
+import shlex
 import zipfile
 from functools import cache
 from importlib.resources import files
@@ -40,3 +41,28 @@ def agent_options(order: PilotOrder) -> list[str]:
         "slots": order.slots,
     }
     return [f"--{name}={value}" for name, value in options.items()]
+
+
+_FIND_PYTHON = """\
+#!/bin/sh
+for python in {python} python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9; do
+  if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+    exec "$python" -I "$0" {options}
+  fi
+done
+echo "$(uname -n) has no Python 3.9 or newer, which a pilot needs: name one with option python" >&2
+exit 78
+"""
+
+
+def pilot_file(order: PilotOrder, python: str, token_file: str) -> bytes:
+    """One executable file that becomes this pilot: a script that finds a Python, and the agent behind it.
+
+    It holds no secret: the token is read from ``token_file``, which it removes. So no batch system handles
+    arguments, which some of them expand. A shell reads no further than the script; Python finds the zip at
+    the end.
+    """
+    options = [*agent_options(order), f"--token-file={token_file}", "--remove-token-file"]
+    return (
+        _FIND_PYTHON.format(python=shlex.quote(python), options=shlex.join(options)).encode() + agent_file()
+    )

@@ -4,14 +4,12 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field
 
-T = TypeVar("T", bound="BatchOptions")
+from pilotage.computing.options import Word
 
-OneLine = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=1000)]
-Word = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*$", max_length=500)]
 SitePath = Annotated[str, Field(pattern=r"^(~|\$\w+)?(/[^\x00-\x1f\x7f]*)?$", min_length=1, max_length=1000)]
 """A path at the site, that may begin with ``~`` or a variable of the site's: ``$SCRATCH/pilots``."""
 Extra = Annotated[str, Field(pattern=r"^-[^\x00-\x1f\x7f]+$", max_length=1000)]
@@ -51,22 +49,6 @@ class BatchOptions:
         for name, value in self.environment.items():
             if not re.fullmatch(r"[A-Za-z_]\w*", name) or "\0" in str(value):
                 raise ValueError(f"environment: {name!r} is no variable")
-
-
-def parse(kind: str, options: type[T], given: Mapping[str, Any]) -> T:
-    """Options of a kind, checked. Raises ValueError, which names each that is wrong."""
-    known = sorted(options.__dataclass_fields__)
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise ValueError(f"{kind}: unknown options {unknown}; known are {known}")
-    try:
-        checked: T = TypeAdapter(options).validate_python(dict(given))
-    except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, fault['loc'])) or 'options'}: {fault['msg']}" for fault in error.errors()
-        ]
-        raise ValueError(f"{kind}: {'; '.join(faults)}") from None
-    return checked
 
 
 def refuse_reserved(extra: Collection[str], reserved: Collection[str]) -> None:

@@ -10,8 +10,9 @@ from pydantic import ConfigDict, Field
 
 from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
 from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.batch.options import Extra, Word, parse, refuse_reserved
+from pilotage.computing.batch.options import Extra, refuse_reserved
 from pilotage.computing.batch.profile import CommandFault
+from pilotage.computing.options import Word, parse
 
 _RESERVED = """
 --array -a --export --help -h --input -i --job-name -J --output -o --error -e --parsable --requeue

@@ -1,0 +1,194 @@
+"""Pilots at an ARC computing element: created, given their files, seen, and ended, many in one call."""
+
+import re
+import threading
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pilotage.computing.agent_file import pilot_file
+from pilotage.computing.options import LocalPath, Word, parse
+from pilotage.computing.web_service import AnswerLost, Credentials, WebService
+from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
+
+from .descriptions import PILOT, TOKEN, adl
+from .jobs import MOST_AT_ONCE, ArcJobs, Job
+
+State = Literal["waiting", "running", "ended", "unknown"]
+
+STATES: Mapping[str, State] = {
+    **dict.fromkeys(("ACCEPTING", "ACCEPTED", "PREPARING", "PREPARED", "SUBMITTING"), "waiting"),
+    **dict.fromkeys(("QUEUING", "HELD"), "waiting"),
+    **dict.fromkeys(("RUNNING", "EXITINGLRMS", "OTHER", "EXECUTED", "FINISHING", "KILLING"), "running"),
+    **dict.fromkeys(("FINISHED", "FAILED", "KILLED", "WIPED"), "ended"),
+}
+"""ARC's states; a job whose state is none of these cannot be seen."""
+
+UPLOADING = ("ACCEPTING", "ACCEPTED", "PREPARING")
+"""States in which a job takes its input files."""
+
+MOST_NAMES = 100_000
+_JOB = re.compile(r"[A-Za-z0-9]{1,128}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArcOptions:
+    """Where an ARC service is, who calls it, and what pilots need at the site."""
+
+    endpoint: Word
+    """The service's URL: ``https://host:443/arex``; the scheme and the usual path may be left out."""
+    certificate_file: LocalPath = ""
+    """A certificate or a proxy, with its key unless ``key_file`` has that."""
+    key_file: LocalPath = ""
+    """The certificate's key."""
+    token_file: LocalPath = ""
+    """A bearer token."""
+    ca_path: LocalPath = ""
+    """Authorities that are trusted, a file or a folder with hashed names; empty: the system's."""
+    queue: Word | None = None
+    """The batch system's queue; none: ARC chooses."""
+    runtime_environments: tuple[Word, ...] = ()
+    """Runtime environments of the site that are set up for pilots."""
+    python: Word = "python3"
+    """The Python, 3.9 or newer, of worker nodes."""
+
+
+class Arc:
+    """The computing element kind ``arc``. Its options are those of :class:`ArcOptions`."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        given = self._options = parse("arc", ArcOptions, options)
+        self._endpoint = _url(given.endpoint)
+        credentials = Credentials(
+            certificate_file=given.certificate_file,
+            key_file=given.key_file,
+            token_file=given.token_file,
+            ca_path=given.ca_path,
+        )
+        self._jobs = ArcJobs(WebService(self._endpoint, credentials))
+        self._lock = threading.Lock()
+        self._names: dict[str, str] = {}
+
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
+        """Create a job for each order that has none yet, and give it the agent and its token.
+
+        A job without these never starts. So one whose creation was not answered does no harm: it is found by
+        its name when the order comes again, or given up by ARC after some minutes.
+        """
+        if not orders:
+            return []
+        there = self._living({order.name for order in orders})
+        new = [order for order in orders if order.name not in there]
+        for at in range(0, len(new), MOST_AT_ONCE):
+            there |= self._created(new[at : at + MOST_AT_ONCE])
+        return [self._provided(order, there[order.name]) for order in orders]
+
+    def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
+        """Tell states as ARC's information provider last saw them, and why they ended."""
+        known = {reference: job for reference in references if (job := self._job(reference))}
+        states = self._jobs.states(known.values()) if known else {}
+        ended = [job for job in known.values() if STATES.get(states.get(job, "")) == "ended"]
+        records = self._jobs.activities(ended) if ended else {}
+        return {
+            reference: _status(
+                states.get(known.get(reference, ""), ""), records.get(known.get(reference, ""), {})
+            )
+            for reference in references
+        }
+
+    def cancel(self, references: Collection[str]) -> None:
+        """Kill the jobs; ARC does so at its next turn."""
+        if jobs := [job for reference in references if (job := self._job(reference))]:
+            self._jobs.kill(jobs)
+
+    def capacity(self) -> Capacity:
+        """Slots of the batch system behind it, and how many jobs this identity has there now."""
+        states = [STATES.get(state, "unknown") for state in self._jobs.live().values()]
+        manager = _one(self._jobs.computing_service().get("ComputingManager"))
+        slots = str(manager.get("TotalSlots", ""))
+        return Capacity(
+            slots=int(slots) if slots.isdecimal() and len(slots) < 12 else None,
+            running=states.count("running"),
+            waiting=states.count("waiting"),
+        )
+
+    def _living(self, wanted: Collection[str]) -> dict[str, Job]:
+        """The jobs of these names that have not ended."""
+        live = self._jobs.live()
+        with self._lock:
+            unknown = [job for job in live if job not in self._names]
+        self._remember(self._jobs.names(unknown) if unknown else {})
+        with self._lock:
+            named = {self._names.get(job, ""): Job(job, state) for job, state in live.items()}
+        return {name: job for name, job in named.items() if name in wanted}
+
+    def _created(self, orders: Sequence[PilotOrder]) -> dict[str, Job]:
+        names = [order.name for order in orders]
+        described = adl(orders, self._options.queue or "", self._options.runtime_environments)
+        try:
+            made = self._jobs.create(described, len(orders))
+        except OSError as error:
+            found: dict[str, Job] = {}
+            if isinstance(error, AnswerLost):
+                with suppress(OSError):
+                    found = self._living(names)
+            return {name: found.get(name, Job("", "", str(error))) for name in names}
+        self._remember({job.id: name for name, job in zip(names, made, strict=True) if job.id})
+        return dict(zip(names, made, strict=True))
+
+    def _provided(self, order: PilotOrder, job: Job) -> Submitted:
+        """Upload what the job needs to start, its token last; one that does not get it is killed."""
+        if job.error:
+            return Submitted(error=f"{order.name}: {job.error}")
+        try:
+            if job.state in UPLOADING:
+                self._jobs.upload(job.id, PILOT, pilot_file(order, self._options.python, TOKEN))
+                self._jobs.upload(job.id, TOKEN, order.token.encode())
+        except OSError as error:
+            with suppress(OSError):
+                self._jobs.kill([job.id])
+            return Submitted(error=f"{order.name}: its files are not taken: {error}")
+        return Submitted(reference=f"{self._endpoint}/{job.id}")
+
+    def _remember(self, names: Mapping[str, str]) -> None:
+        with self._lock:
+            if len(self._names) > MOST_NAMES:
+                self._names.clear()
+            self._names.update(names)
+
+    def _job(self, reference: str) -> str:
+        """The job that a reference of this service stands for, empty where it is none."""
+        place, _, job = reference.rpartition("/")
+        return job if place == self._endpoint and _JOB.fullmatch(job) else ""
+
+
+def _url(endpoint: str) -> str:
+    """The service's URL, where people may leave out the scheme and the usual path."""
+    url = endpoint if "://" in endpoint else f"https://{endpoint}"
+    return url.rstrip("/") if url.rstrip("/").count("/") > 2 else f"{url.rstrip('/')}/arex"
+
+
+def _status(state: str, record: Mapping[str, Any]) -> PilotStatus:
+    meaning = STATES.get(state, "unknown")
+    if meaning == "unknown":
+        said = f"ARC calls it {state}" if state else "ARC does not know it, or no longer"
+        return PilotStatus(state="unknown", reason=said)
+    if meaning != "ended":
+        return PilotStatus(state=meaning, reason=f"ARC: {state}")
+    code = str(record.get("ExitCode", ""))
+    reason = "; ".join(_texts(record.get("Error"))) or f"ARC: {state}"
+    return PilotStatus(
+        state="ended",
+        reason="".join(char if char.isprintable() else " " for char in reason[:1000]),
+        exit_code=int(code) if code.isdecimal() and len(code) < 12 else None,
+    )
+
+
+def _texts(value: object) -> Iterable[str]:
+    return [value] if isinstance(value, str) else map(str, value) if isinstance(value, list) else []
+
+
+def _one(value: object) -> Mapping[str, Any]:
+    first = value[0] if isinstance(value, list) and value else value
+    return first if isinstance(first, dict) else {}

@@ -1,0 +1,150 @@
+"""The calls of ARC's REST interface, version 1.0, that pilots need; nonsense as an answer is an OSError."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pilotage.computing.web_service import WebAnswer, WebService
+
+API = "rest/1.0"
+MOST_AT_ONCE = 200
+"""Jobs in one call."""
+
+LIVE = (
+    "ACCEPTING,ACCEPTED,PREPARING,PREPARED,SUBMITTING,QUEUING,RUNNING,HELD,EXITINGLRMS,OTHER,EXECUTED,"
+    "FINISHING,KILLING"
+)
+"""The states of jobs that have not ended."""
+
+LONGEST_REASON = 300
+
+
+class Job(NamedTuple):
+    """A job that has not ended, in its ``state``; or else the ``error`` that there is none."""
+
+    id: str
+    state: str
+    error: str = ""
+
+
+class ArcJobs:
+    """The jobs of one identity at one ARC service."""
+
+    def __init__(self, service: WebService) -> None:
+        self._service = service
+
+    def create(self, descriptions: bytes, count: int) -> list[Job]:
+        """Create a job for each description. Raises AnswerLost where nobody knows whether they were."""
+        answer = self._call(
+            "POST",
+            "jobs",
+            query={"action": "new"},
+            body=descriptions,
+            content_type="application/xml",
+            repeatable=False,
+        )
+        entries = list(_entries(answer))
+        if len(entries) != count:
+            raise OSError(f"{count} descriptions have {len(entries)} answers")
+        return [_created(entry) for entry in entries]
+
+    def upload(self, job: str, name: str, content: bytes) -> None:
+        """Put an input file into a job's session directory. Raises OSError where it is not taken."""
+        self._call("PUT", f"jobs/{job}/session/{name}", body=content)
+
+    def live(self) -> dict[str, str]:
+        """The jobs that have not ended, with their states, as the service itself knows them now."""
+        answer = self._call("GET", "jobs", query={"state": LIVE})
+        return {_text(entry, "id"): _text(entry, "state") for entry in _entries(answer)}
+
+    def states(self, jobs: Collection[str]) -> dict[str, str]:
+        """The states of jobs that the service knows, as its information provider last saw them."""
+        return {_text(entry, "id"): _text(entry, "state") for entry in self._each("status", jobs)}
+
+    def activities(self, jobs: Collection[str]) -> dict[str, Mapping[str, Any]]:
+        """The records, in GLUE2, of those jobs whose records are written already."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for entry in self._each("info", jobs):
+            document = entry.get("info_document")
+            activity = document.get("ComputingActivity") if isinstance(document, dict) else None
+            if isinstance(activity, dict):
+                found[_text(entry, "id")] = activity
+        return found
+
+    def names(self, jobs: Collection[str]) -> dict[str, str]:
+        """The names of jobs; the service's own files have those that no record has yet."""
+        names = {job: _text(record, "Name") for job, record in self.activities(jobs).items()}
+        for job in jobs:
+            if not names.get(job):
+                local = self._service.call("GET", f"{API}/jobs/{job}/diagnose/local").body
+                lines = local.decode(errors="replace").splitlines()
+                names[job] = next((line[8:] for line in lines if line.startswith("jobname=")), "")
+        return names
+
+    def kill(self, jobs: Collection[str]) -> None:
+        """End jobs; those that have ended, or that the service does not know, stay as they are."""
+        for _ in self._each("kill", jobs):
+            pass
+
+    def computing_service(self) -> Mapping[str, Any]:
+        """What the service says of itself, in GLUE2."""
+        found = self._call("GET", "info").json()
+        for key in ("Domains", "AdminDomain", "Services", "ComputingService"):
+            found = found.get(key) if isinstance(found, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def _each(self, action: str, jobs: Collection[str]) -> Iterator[Mapping[str, Any]]:
+        """Do something with jobs; the answers of those with which it was done, for each its ``id``."""
+        ids = list(jobs)
+        for at in range(0, len(ids), MOST_AT_ONCE):
+            part = ids[at : at + MOST_AT_ONCE]
+            body = json.dumps({"job": [{"id": job} for job in part]}).encode()
+            answer = self._call(
+                "POST", "jobs", query={"action": action}, body=body, content_type="application/json"
+            )
+            for entry in _entries(answer):
+                if _text(entry, "id") in part and _text(entry, "status-code")[:1] == "2":
+                    yield entry
+
+    def _call(self, method: str, path: str, **how: Any) -> WebAnswer:
+        answer = self._service.call(method, f"{API}/{path}", **how)
+        if not 200 <= answer.status < 300:
+            reason = _printable(f"{answer.status} {answer.reason}")
+            raise OSError(f"ARC refuses {method} {path}: {reason}{HINTS.get(answer.status, '')}")
+        return answer
+
+
+HINTS: Mapping[int, str] = {
+    401: "; the certificate or token is not accepted",
+    403: "; the service knows no user for this certificate or token",
+    404: "; is the endpoint right?",
+}
+
+
+def _entries(answer: WebAnswer) -> Sequence[Mapping[str, Any]]:
+    """The entries of an answer about jobs. Version 1.0 writes a list of one as its only element."""
+    document = answer.json()
+    if document is None:
+        return []
+    found = document.get("job", []) if isinstance(document, dict) else None
+    entries = [found] if isinstance(found, dict) else found
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise OSError(f"the answer is no list of jobs: {_printable(repr(document))}")
+    return entries
+
+
+def _created(entry: Mapping[str, Any]) -> Job:
+    job = _text(entry, "id")
+    if _text(entry, "status-code")[:1] == "2" and job.isalnum() and job.isascii():
+        return Job(job, "ACCEPTING")
+    return Job("", "", _text(entry, "reason") or "refused without a reason")
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    """A value as one line; numbers are written as text by some versions, and as numbers by others."""
+    value = entry.get(key)
+    return _printable(str(value)) if isinstance(value, str | int) else ""
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text[:LONGEST_REASON])

@@ -1,0 +1,32 @@
+"""Options of computing elements: a frozen dataclass for each kind, checked when the federation is read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+T = TypeVar("T")
+
+OneLine = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$", max_length=1000)]
+Word = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f-][^\s\x00-\x1f\x7f]*$", max_length=500)]
+"""Text without blanks, which no command takes for an option."""
+
+LocalPath = Annotated[OneLine, AfterValidator(lambda path: str(Path(path).expanduser()) if path else "")]
+"""A path on the server's machine, where ``~`` is the home directory; empty: none."""
+
+
+def parse(kind: str, options: type[T], given: Mapping[str, Any]) -> T:
+    """The options of a kind, checked. Raises ValueError, which names each that is unknown or wrong."""
+    known = sorted(options.__dataclass_fields__)  # type: ignore[attr-defined]
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(f"{kind}: unknown options {unknown}; known are {known}")
+    try:
+        checked: T = TypeAdapter(options).validate_python(dict(given))
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, fault['loc'])) or 'options'}: {fault['msg']}" for fault in error.errors()
+        ]
+        raise ValueError(f"{kind}: {'; '.join(faults)}") from None
+    return checked

@@ -1,0 +1,189 @@
+"""Calls of a batch system's web service: credentials from files, every answer bounded in size and time."""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from urllib3.exceptions import HTTPError, NewConnectionError
+
+TIMEOUTS = (20.0, 60.0)
+"""Seconds to connect, and without a byte, before a service is given up."""
+
+LONGEST_CALL = 180.0
+"""Seconds that one answer may take in all."""
+
+LARGEST_ANSWER = 32 << 20
+LARGEST_TOKEN = 65_536
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class AnswerLost(OSError):
+    """The request may have arrived, and no answer came: nobody knows what was done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """Files of credentials, read anew for every call, so that one who renews them need tell nobody.
+
+    ``certificate_file`` is a client's certificate, or a proxy, with its key unless ``key_file`` has that;
+    ``token_file`` holds a bearer token; ``ca_path``, a file or a folder with hashed names, the authorities
+    that are trusted instead of the system's.
+    """
+
+    certificate_file: str = ""
+    key_file: str = ""
+    token_file: str = ""
+    ca_path: str = ""
+
+    def headers(self) -> dict[str, str]:
+        """The header that carries the token. Raises OSError where its file cannot be read."""
+        if not self.token_file:
+            return {}
+        with Path(self.token_file).open(encoding="ascii", errors="replace") as file:
+            token = file.read(LARGEST_TOKEN).strip()
+        if not token.isprintable() or not token.isascii() or not token:
+            raise OSError(f"{self.token_file} holds no token: it is to be one line of text")
+        return {"Authorization": f"Bearer {token}"}
+
+    def version(self) -> tuple[int, ...]:
+        """What changes when a certificate is renewed. Raises OSError where a file cannot be read."""
+        files = (self.certificate_file, self.key_file, self.ca_path)
+        return tuple(Path(file).stat().st_mtime_ns for file in files if file)
+
+
+@dataclass(frozen=True, slots=True)
+class WebAnswer:
+    """Status, reason and body of an answer."""
+
+    status: int
+    reason: str
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON, None where it is empty. Raises OSError where it is none."""
+        try:
+            return json.loads(self.body) if self.body.strip() else None
+        except (ValueError, RecursionError) as error:
+            raise OSError(f"the answer is no JSON: {error}") from None
+
+
+class WebService:
+    """The calls below one URL.
+
+    Raises ValueError where the URL is none of a web server, or would send credentials unencrypted.
+    """
+
+    def __init__(self, url: str, credentials: Credentials) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("https", "http") or not parts.hostname or parts.username:
+            raise ValueError(f"{url!r} is not a URL like https://host:443/path")
+        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+            raise ValueError(f"{url!r} would send credentials unencrypted; give https://")
+        self._url = url.rstrip("/")
+        self._credentials = credentials
+        self._lock = threading.Lock()
+        self._known: tuple[int, ...] = ()
+        self._session: requests.Session | None = None
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes = b"",
+        content_type: str = "",
+        query: Mapping[str, str] | None = None,
+        repeatable: bool = True,
+    ) -> WebAnswer:
+        """Make a call; one that may be repeated is, where a kept connection broke.
+
+        Raises AnswerLost where nobody knows whether it arrived, and OSError where it did not.
+        """
+        try:
+            return self._call(method, path, body, content_type, query)
+        except AnswerLost:
+            if not repeatable:
+                raise
+        return self._call(method, path, body, content_type, query)
+
+    def _call(
+        self, method: str, path: str, body: bytes, content_type: str, query: Mapping[str, str] | None
+    ) -> WebAnswer:
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"} | self._credentials.headers()
+        if content_type:
+            headers["Content-Type"] = content_type
+        session = self._open()
+        until = time.monotonic() + LONGEST_CALL
+        what = f"{method} {self._url}/{path}"
+        try:
+            with session.request(
+                method,
+                f"{self._url}/{path}",
+                params=query,
+                data=body,
+                headers=headers,
+                stream=True,
+                allow_redirects=False,
+                timeout=TIMEOUTS,
+            ) as answer:
+                return WebAnswer(answer.status_code, answer.reason or "", _body(answer, until))
+        except (requests.RequestException, HTTPError) as error:
+            if _unsent(error):
+                raise OSError(f"{what}: cannot be reached: {_why(error)}") from None
+            raise AnswerLost(f"{what}: no answer: {_why(error)}") from None
+
+    def _open(self) -> requests.Session:
+        """The session with its connections; a new one when the certificate was renewed."""
+        version = self._credentials.version()
+        with self._lock:
+            if self._session is None or version != self._known:
+                self._session, self._known = self._made(), version
+            return self._session
+
+    def _made(self) -> requests.Session:
+        made, files = requests.Session(), self._credentials
+        # Neither ~/.netrc nor a cookie says who calls.
+        made.auth = lambda request: request
+        made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        if files.certificate_file:
+            made.cert = (files.certificate_file, files.key_file) if files.key_file else files.certificate_file
+        if files.ca_path:
+            made.verify = files.ca_path
+            # Else REQUESTS_CA_BUNDLE would count instead.
+            made.trust_env = False
+        return made
+
+
+def _body(answer: requests.Response, until: float) -> bytes:
+    """The body, as far as it comes in time and in size."""
+    parts, size = [], 0
+    while part := answer.raw.read1(65_536):
+        parts.append(part)
+        size += len(part)
+        if size > LARGEST_ANSWER:
+            raise requests.RequestException(f"the answer is longer than {LARGEST_ANSWER >> 20} MiB")
+        if time.monotonic() > until:
+            raise requests.RequestException(f"the answer takes longer than {LONGEST_CALL:g} s")
+    return b"".join(parts)
+
+
+def _unsent(error: BaseException) -> bool:
+    """Tell whether a failed request surely never reached the service."""
+    if isinstance(error, requests.ConnectTimeout | requests.exceptions.SSLError):
+        return True
+    cause = error.args[0] if error.args else None
+    return isinstance(getattr(cause, "reason", cause), NewConnectionError)
+
+
+def _why(error: BaseException) -> str:
+    """The innermost reason, without the tower of those that passed it on."""
+    cause = error.args[0] if error.args and isinstance(error.args[0], BaseException) else None
+    cause = getattr(cause, "reason", cause)
+    return f"{cause or error}"[:300] or type(error).__name__

@@ -1,0 +1,136 @@
+"""Pilots at a real ARC computing element: A-REX of Debian's packages, its fork backend, over HTTPS."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from pilotage.computing.arc import Arc
+from pilotage.computing.arc.jobs import ArcJobs, Job
+from pilotage.computing.contract import violations
+from pilotage.computing.web_service import AnswerLost
+from pilotage.ports.computing import PilotOrder
+from tests.agent.fake_pilot_server import TOKEN, FakeServer
+
+from .arc import ArcServer
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 120.0
+
+
+@pytest.fixture
+def home() -> Iterator[FakeServer]:
+    """The server that pilots call, which has no work for them."""
+    with FakeServer(idle=600).serving() as server:
+        yield server
+
+
+def orders(home: FakeServer, *names: str) -> list[PilotOrder]:
+    return [
+        PilotOrder(pilot=at, name=name, token=TOKEN, server_url=home.url, cores=2, memory=1000, walltime=3600)
+        for at, name in enumerate(names, 1)
+    ]
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    """Wait until the condition holds: ARC tells of a change some seconds later."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what}"
+        time.sleep(0.3)
+
+
+def agents(home: FakeServer) -> list[psutil.Process]:
+    """The agents that call this server."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if f"--url={home.url}" in (process.info["cmdline"] or []) and "-I" in process.info["cmdline"]
+    ]
+
+
+def test_it_keeps_the_contract(arc_server: ArcServer, home: FakeServer) -> None:
+    asked = orders(home, "bed-pilot-1", "bed-pilot-2", "bed-pilot-3")
+    assert violations(Arc, arc_server.options, asked, patience=PATIENCE) == []
+
+
+def test_a_pilot_calls_home_and_its_token_is_nowhere(arc_server: ArcServer, home: FakeServer) -> None:
+    element = Arc(arc_server.options)
+    (answer,) = element.submit(orders(home, "bed-pilot-4"))
+    assert answer.error == ""
+    wait_for(lambda: home.matches, "the pilot calls home")
+    assert {key: home.matches[0][key] for key in ("cores", "memory")} == {"cores": 2, "memory": 1000}
+    job = answer.reference.rpartition("/")[2]
+    files = [path for path in arc_server.place.rglob("*") if job in str(path) and path.is_file()]
+    assert any(path.name == "agent.log" for path in files)
+    assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []
+    told = [process.cmdline() for process in agents(home)]
+    assert told
+    assert TOKEN not in str(told)
+    assert element.capacity().running == 1
+    element.cancel([answer.reference])
+    wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends")
+
+
+def test_one_whose_answer_was_lost_is_recognised_by_its_name(
+    arc_server: ArcServer, home: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service does what was asked, and its answer never comes."""
+    create, lost = ArcJobs.create, []
+
+    def answered_to_nobody(self: ArcJobs, described: bytes, count: int) -> list[Job]:
+        lost.extend(create(self, described, count))
+        raise AnswerLost("no answer")
+
+    monkeypatch.setattr(ArcJobs, "create", answered_to_nobody)
+    asked = orders(home, "bed-pilot-5", "bed-pilot-6")
+    answers = Arc(arc_server.options).submit(asked)
+    assert [answer.reference.rpartition("/")[2] for answer in answers] == [job.id for job in lost]
+    again = Arc(arc_server.options)
+    assert [answer.reference for answer in again.submit(asked)] == [answer.reference for answer in answers]
+    assert len(lost) == 2
+    references = [answer.reference for answer in answers]
+    again.cancel(references)
+    wait_for(lambda: {one.state for one in again.poll(references).values()} == {"ended"}, "both end")
+
+
+def test_a_pilot_that_fails_says_why(arc_server: ArcServer, home: FakeServer) -> None:
+    home.status = 410
+    element = Arc(arc_server.options)
+    (answer,) = element.submit(orders(home, "bed-pilot-7"))
+    wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends")
+    status = element.poll([answer.reference])[answer.reference]
+    assert status.exit_code == 1
+    assert "exit code" in status.reason
+
+
+def test_what_is_refused_is_said(arc_server: ArcServer, home: FakeServer, tmp_path: Path) -> None:
+    wrong: dict[str, Any] = {**arc_server.options, "queue": "no-such-queue"}
+    (answer,) = Arc(wrong).submit(orders(home, "bed-pilot-8"))
+    assert "no-such-queue" in answer.error
+    nobody = {key: value for key, value in wrong.items() if key not in ("certificate_file", "key_file")}
+    with pytest.raises(OSError, match=r"ARC refuses GET jobs: 403 .*knows no user"):
+        Arc(nobody).submit(orders(home, "bed-pilot-8"))
+    stranger = {key: value for key, value in wrong.items() if key != "ca_path"}
+    with pytest.raises(OSError, match=r"cannot be reached: .*certificate verify failed"):
+        Arc(stranger).submit(orders(home, "bed-pilot-8"))
+
+
+def test_a_service_that_is_killed_is_seen_again(arc_server: ArcServer, home: FakeServer) -> None:
+    element = Arc(arc_server.options)
+    (answer,) = element.submit(orders(home, "bed-pilot-9"))
+    wait_for(lambda: home.matches, "the pilot calls home")
+    arc_server.kill()
+    with pytest.raises(OSError, match="cannot be reached"):
+        element.poll([answer.reference])
+    with pytest.raises(OSError, match="cannot be reached"):
+        element.submit(orders(home, "bed-pilot-10"))
+    assert agents(home), "the pilot does not depend on it"
+    arc_server.start()
+    assert element.poll([answer.reference])[answer.reference].state == "running"
+    element.cancel([answer.reference])
+    wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends")
