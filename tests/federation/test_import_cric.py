@@ -116,7 +116,7 @@ def test_the_entrances_of_the_first_kind_are_the_computing_element() -> None:
     element = result.federation.queues[0].computing_element
     assert element is not None
     assert element.kind == "htcondor"
-    assert element.options == {"endpoints": ["gate01.aglt2.org:9619", "gate02.aglt2.org:9619"]}
+    assert element.options == {"schedd": "gate01.aglt2.org", "collector": "gate01.aglt2.org:9619"}
     assert notes(result, "dropped", "queues")
     assert first(queues(queues=[])).computing_element is None
 

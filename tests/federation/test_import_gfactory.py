@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.computing.arc import Arc
 from pilotage.federation.checks import check_federation
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS, Imported, ImportSource, Note
@@ -78,12 +79,56 @@ def test_an_entry_is_a_queue_with_its_limits_and_its_site() -> None:
     element = made.computing_element
     assert element is not None
     assert (element.kind, element.max_pilots, element.pilot_walltime) == ("htcondor", 350, 171000)
+    assert element.options == {"schedd": "ce.a.org", "collector": "ce.a.org:9619"}
+
+
+def test_an_entry_of_another_kind_keeps_what_it_says() -> None:
+    head: dict[str, str | None] = {"gridtype": "cream", "rsl": "(queue=x)"}
+    element = queue(entry(submit={"+xcount": "8"}, head=head)).computing_element
+    assert element is not None
+    assert element.kind == "cream"
     assert element.options == {
         "gatekeeper": "ce.a.org ce.a.org:9619",
         "rsl": "(queue=x)",
         "max_idle": 30,
         "max_held": 20,
         "submit_attributes": {"+xcount": "8"},
+    }
+
+
+def test_an_arc_entry_becomes_options_of_the_adapter() -> None:
+    rsl = "(queue=grid)(count=8)(memory=2000)(runtimeenvironment=ENV/GLITE)(priority=5)"
+    head: dict[str, str | None] = {"gridtype": "nordugrid", "gatekeeper": "ce.a.org:443", "rsl": rsl}
+    submit = {"arc_rte": "ENV/GLITE,ENV/PROXY", "batch_queue": '"long"', "Request_GPUs": "1"}
+    result = imported(entry(head=head, submit=submit))
+    assert result.federation is not None
+    element = result.federation.queues[0].computing_element
+    assert element is not None
+    assert element.kind == "arc"
+    assert element.options == {
+        "endpoint": "ce.a.org:443",
+        "queue": "long",
+        "runtime_environments": ["ENV/GLITE", "ENV/PROXY"],
+    }
+    assert Arc(element.options)
+    assert [note.text for note in notes(result, "dropped", "rsl")] == [
+        "count = 8: each pilot asks for what its work needs",
+        "memory = 2000: each pilot asks for what its work needs",
+        "priority = 5: has no option",
+    ]
+    assert notes(result, "dropped", "submit_attr Request_GPUs")
+    (missing,) = notes(result, "guessed", "credentials")
+    assert "add certificate_file or token_file" in missing.text
+
+
+def test_an_htcondor_entry_keeps_what_no_pilot_says() -> None:
+    submit = {"+queue": '"osg"', "request_disk": "50GB", "+maxWallTime": "1440", "request_cpus": "8"}
+    element = queue(entry(submit=submit)).computing_element
+    assert element is not None
+    assert element.options == {
+        "schedd": "ce.a.org",
+        "collector": "ce.a.org:9619",
+        "submit": {"+queue": '"osg"', "request_disk": "50GB"},
     }
 
 
@@ -340,6 +385,7 @@ def test_processors_and_accelerators_are_kept() -> None:
 
 def test_the_system_that_a_glidein_requires_is_an_option_of_its_element() -> None:
     for said, required in (("rhel7", "rhel7"), ("any", None), (None, None)):
-        element = queue(entry(attrs={"GLIDEIN_REQUIRED_OS": said})).computing_element
+        made = entry(attrs={"GLIDEIN_REQUIRED_OS": said}, head={"gridtype": "cream"})
+        element = queue(made).computing_element
         assert element is not None
         assert element.options.get("required_os") == required

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
 
+from . import elements
 from .assembly import Draft, record
 from .cric_documents import Document, Record, records
 from .report import Refused, shown
@@ -342,9 +343,13 @@ def _element(queue: Record, walltime: float) -> dict[str, Any] | None:
             "queues",
             f"{len(entrances) - len(same)} entrances of other kinds than {shown(flavour)}",
         )
+    endpoints = list(dict.fromkeys(item["ce_endpoint"] for item in same if item["ce_endpoint"].strip()))
+    options = elements.options_of(kind, endpoints[0], queue.note) if endpoints else None
+    if options is not None and len(endpoints) > 1:
+        queue.note("dropped", "queues", f"endpoints besides {shown(endpoints[0])}: one is used")
     element: dict[str, Any] = {
         "kind": kind,
-        "options": {"endpoints": list(dict.fromkeys(item["ce_endpoint"] for item in same))},
+        "options": {"endpoints": endpoints} if options is None else options,
     }
     if walltime:
         element["pilot_walltime"] = walltime

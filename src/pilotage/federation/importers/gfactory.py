@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pilotage.model.federation import ComputingElement, Queue
 
-from . import xml
+from . import elements, xml
 from .assembly import Draft, record
 from .report import Entry, Imported, ImportSource, Refused
 from .values import CORES, COUNT, MEMORY, SECONDS, number, truth, whole
@@ -281,6 +281,23 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
     kind = _KINDS.get(gridtype, re.sub(r"[^A-Za-z0-9]+", "-", gridtype).strip("-") or "unknown")
     if kind != gridtype:
         fields.note("converted", "gridtype", f"a computing element of kind {kind}")
+    options = elements.options_of(
+        kind, fields.text("gatekeeper"), fields.note, fields.text("rsl"), fields.submit
+    )
+    if options is None:
+        options = _options(fields)
+    most_pilots = whole(f"{_LIMITS}glideins", fields.text(f"{_LIMITS}glideins"), COUNT)
+    if most_pilots is None:
+        most_pilots = ComputingElement().max_pilots
+        fields.note("guessed", f"{_LIMITS}glideins", f"says nothing: max_pilots is {most_pilots}")
+    element: dict[str, Any] = {"kind": kind, "max_pilots": max(1, most_pilots), "options": options}
+    if walltime:
+        element["pilot_walltime"] = walltime
+    return element
+
+
+def _options(fields: Fields) -> dict[str, Any]:
+    """Options for an adapter that is not the house's, as the entry has them."""
     options: dict[str, Any] = {
         option: fields.text(path) for option, path in _OPTIONS.items() if fields.text(path)
     }
@@ -292,11 +309,4 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
             options[option] = most
     if fields.submit:
         options["submit_attributes"] = dict(sorted(fields.submit.items()))
-    most_pilots = whole(f"{_LIMITS}glideins", fields.text(f"{_LIMITS}glideins"), COUNT)
-    if most_pilots is None:
-        most_pilots = ComputingElement().max_pilots
-        fields.note("guessed", f"{_LIMITS}glideins", f"says nothing: max_pilots is {most_pilots}")
-    element: dict[str, Any] = {"kind": kind, "max_pilots": max(1, most_pilots), "options": options}
-    if walltime:
-        element["pilot_walltime"] = walltime
-    return element
+    return options

@@ -1,0 +1,83 @@
+"""Options of the adapters for ARC and HTCondor, from what other systems say of a computing element."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .report import Action
+
+Note = Callable[[Action, str, str], None]
+"""Called with what was done to a field, the field, and why."""
+
+CREDENTIALS: Mapping[str, str] = {
+    "arc": "no credential is known: add certificate_file or token_file to its options",
+    "htcondor": "no credential is known: add token_file to its options, unless the host's own is used",
+}
+"""What is missing, by the kind of computing element."""
+
+_RSL = re.compile(r"\(\s*(\w+)\s*=\s*\"?([^()\"]*?)\"?\s*\)")
+_ORDERED = {"count", "countpernode", "memory", "walltime", "jobtype", "gridtime", "cputime"}
+"""Fields of an rsl that each pilot's order says."""
+
+_ARC = {"batch_queue": "queue", "arc_rte": "runtimeenvironment", "arc_resources": "walltime"}
+"""Submit attributes for ARC, by the xRSL's name of the same."""
+
+_SAID = {
+    "request_cpus",
+    "requestcpus",
+    "request_memory",
+    "requestmemory",
+    "+xcount",
+    "+maxmemory",
+    "+maxwalltime",
+}
+"""Submit commands that each pilot's order says, in lower case."""
+
+
+def arc(gatekeeper: str, rsl: str, submit: Mapping[str, str], note: Note) -> dict[str, Any]:
+    """Options of kind ``arc`` from a service's address, an xRSL and submit attributes."""
+    said = [("rsl", name.lower(), value) for name, value in _RSL.findall(rsl)]
+    said += [
+        (f"submit_attr {name}", _ARC.get(name, name.lower()), value.strip().strip('"'))
+        for name, value in submit.items()
+    ]
+    options: dict[str, Any] = {"endpoint": gatekeeper.split(maxsplit=1)[0]}
+    environments: list[str] = []
+    for field, name, value in said:
+        if name == "queue":
+            options["queue"] = value
+        elif name == "runtimeenvironment":
+            environments += [one.strip() for one in value.split(",") if one.strip()]
+        else:
+            why = "each pilot asks for what its work needs" if name in _ORDERED | _SAID else "has no option"
+            note("dropped", field, f"{name} = {value}: {why}")
+    if environments:
+        options["runtime_environments"] = list(dict.fromkeys(environments))
+    return options
+
+
+def htcondor(gatekeeper: str, submit: Mapping[str, str], note: Note) -> dict[str, Any]:
+    """Options of kind ``htcondor`` from ``SCHEDD COLLECTOR``, or a schedd's address alone, and attributes."""
+    schedd, *pool = gatekeeper.split()
+    host, _, port = schedd.partition(":")
+    options: dict[str, Any] = {"schedd": host}
+    if pool or port:
+        options["collector"] = pool[0] if pool else schedd
+    kept = {name: value for name, value in sorted(submit.items()) if name.lower() not in _SAID}
+    for name in sorted(submit.keys() - kept.keys()):
+        note("dropped", f"submit_attr {name}", "each pilot asks for what its work needs")
+    if kept:
+        options["submit"] = kept
+    return options
+
+
+def options_of(
+    kind: str, gatekeeper: str, note: Note, rsl: str = "", submit: Mapping[str, str] | None = None
+) -> dict[str, Any] | None:
+    """Options of a kind that is known here, and a note of what is missing; None for any other kind."""
+    if kind not in CREDENTIALS:
+        return None
+    note("guessed", "credentials", CREDENTIALS[kind])
+    if kind == "arc":
+        return arc(gatekeeper, rsl, submit or {}, note)
+    return htcondor(gatekeeper, submit or {}, note)
