@@ -221,7 +221,7 @@ class Payload:
         status = result["status"]
         return Ended(
             error=self._error(result["cause"], result["value"], status),
-            exit_code=None if status is None else os.waitstatus_to_exitcode(status),
+            exit_code=_exit_code(result["cause"], status),
             cpu_seconds=round(result["cpu"], 3),
             wall_seconds=round(result["wall"], 3),
             max_rss=round(result["rss"] / MEGABYTE, 1),
@@ -246,6 +246,13 @@ class Payload:
             "processes": exited or f"left processes behind: {value:.0f}; they were killed",
         }
         return told[cause]
+
+
+def _exit_code(cause: str, status: int | None) -> int | None:
+    """The payload's; as a shell's where there is no such command; none where the payload never ran."""
+    if cause == "not started":
+        return 127
+    return None if status is None else os.waitstatus_to_exitcode(status)
 
 
 def _start_error(cause: str, value: Any, order: Order) -> str:

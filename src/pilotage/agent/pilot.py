@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import platform
+import re
 import signal
 from contextlib import suppress
 from math import inf
@@ -18,6 +20,9 @@ from .wire import AttemptLogs, Offer, Pair, Reason, Report, Reports
 
 log = logging.getLogger(__name__)
 ENDS = ("done", "failed")
+NODE = re.sub("[^A-Za-z0-9._-]", "-", platform.node())[:100]
+"""The machine's name, as servers take it."""
+
 FIRST_IDLE, FIRST_HEARTBEAT = 300.0, 60.0
 """Seconds, until the server has told its own."""
 REPORT_DELAY = 0.5
@@ -221,7 +226,7 @@ class Pilot:
     def _offer(self) -> Offer:
         """The cores, memory (0 where there is no limit to it), time and slots that no attempt takes."""
         cores, memory, slots = self._free()
-        return Offer(cores, memory, round(self._time_left(), 1), slots, self.containment.name)
+        return Offer(cores, memory, round(self._time_left(), 1), slots, self.containment.name, NODE)
 
     def _free(self) -> tuple[int, float, int]:
         taken = [held.attempt for held in self._jobs.working]

@@ -45,7 +45,8 @@ class Enrolled:
 class Offer:
     """A request for jobs: free cores, memory in MB (0: no limit) and walltime in s; most jobs to take.
 
-    ``containment`` names the way in which payloads are kept from everything that is not their own.
+    ``containment`` names the way in which payloads are kept from everything that is not their own, ``node``
+    the machine.
     """
 
     cores: int
@@ -53,6 +54,7 @@ class Offer:
     walltime: float
     max_jobs: int
     containment: str = ""
+    node: str = ""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Enrolment(BaseModel, extra="forbid"):
 class Offer(BaseModel, extra="forbid"):
     """Free cores, memory in MB (0: no limit) and walltime in s of a pilot, and the most jobs it would take.
 
-    ``containment`` is the way in which it contains payloads; empty: unknown.
+    ``containment`` is the way in which it contains payloads, ``node`` its machine; empty: unknown.
     """
 
     cores: Count
@@ -44,6 +44,7 @@ class Offer(BaseModel, extra="forbid"):
     walltime: Seconds
     max_jobs: Batch
     containment: Annotated[str, Field(max_length=40, pattern=r"^[a-z-]*$")] = ""
+    node: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9._-]*$")] = ""
 
 
 class Reports(BaseModel, extra="forbid"):

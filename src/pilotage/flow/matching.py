@@ -4,10 +4,11 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
-from pilotage.model.decision import Committed, Decision, Move, Touch
+from pilotage.model.decision import Committed, Decision, Move, Touch, Value
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
 from pilotage.model.work import File, Job, Pilot, Requirements, Task
@@ -20,6 +21,7 @@ from pilotage.store import Store
 from pilotage.store.matches import CAUSE, Given, Wanted
 
 from .errors import PilotGone, PilotRefused
+from .resting import Resting
 
 TRIES = 30
 """How often a pilot is drawn for anew because others took what it was drawn."""
@@ -64,19 +66,25 @@ class Matching:
         self._lock = threading.Lock()
         self._known: dict[str, Known] = {}
         self._pilots: OrderedDict[int, Pilot] = OrderedDict()
+        self._resting = Resting(store)
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
         """Give a pilot the jobs of the highest claims. Raises :class:`PilotGone`, :class:`PilotRefused`."""
         pilot = self.pilot(request.pilot, time, seed)
         known = self._task_queues(request.queue)
-        self._contain(pilot, known.queue, request.containment, time, seed)
+        pilot = self._described(pilot, known.queue, request, time, seed)
         parts: list[Given] = []
         kept: list[Draw] = []
         for number in range(TRIES):
+            room = self._resting.room(pilot, time)
             left = _left(request, parts)
+            left = left if room.jobs is None else replace(left, max_jobs=min(left.max_jobs, room.jobs))
             with self._lock:
-                draws = kept or policy.draw(known.lines, left, pilot, seed + number)
+                draws = kept or policy.draw(known.lines, left, pilot, seed + number, room)
+            tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
             given = self._give(known, pilot, draws, time, seed)
+            if tries and not given.jobs:
+                self._resting.take_back(tries)
             parts.append(given)
             missing = _missing(draws, given)
             if given.good and not missing and not kept:
@@ -92,22 +100,30 @@ class Matching:
             files=tuple({file.name: file for part in parts for file in part.files}.values()),
         )
 
-    def _contain(self, pilot: Pilot, queue: Queue | None, containment: str, time: float, seed: int) -> None:
-        """Note how a pilot contains payloads. Raises :class:`PilotRefused` where that is too little."""
-        reason = containments.refusal(queue, containment)
-        found = containments.in_force(queue, containment)
+    def _described(
+        self, pilot: Pilot, queue: Queue | None, request: MatchRequest, time: float, seed: int
+    ) -> Pilot:
+        """Note a pilot's node and containment. Raises :class:`PilotRefused` where that is too little."""
+        reason = containments.refusal(queue, request.containment)
         if reason:
             self._pilots.pop(pilot.id, None)
             refused = self._store.queries.pilot(pilot.id) or pilot
-            decision = containments.refuse(refused, reason, containment, time, seed)
+            decision = containments.refuse(refused, reason, request.containment, time, seed)
             self._store.commit(decision, f"pilot:{pilot.id}")
             raise PilotRefused(reason)
-        if found not in ("", pilot.containment):
-            touch = Touch(kind="pilot", ids=(pilot.id,), changes={"containment": found})
-            self._store.commit(
-                Decision(step="match", time=time, seed=seed, changes=(touch,)), f"pilot:{pilot.id}"
-            )
-            self._remember(replace(pilot, containment=found))
+        told = {"containment": containments.in_force(queue, request.containment), "node": request.node}
+        news: dict[str, Value] = {
+            name: now for name, now in told.items() if now not in ("", getattr(pilot, name))
+        }
+        if not news:
+            return pilot
+        touch = Touch(kind="pilot", ids=(pilot.id,), changes=news)
+        self._store.commit(
+            Decision(step="match", time=time, seed=seed, changes=(touch,)), f"pilot:{pilot.id}"
+        )
+        known = replace(pilot, **cast(Any, news))
+        self._remember(known)
+        return known
 
     def _give(self, known: Known, pilot: Pilot, draws: Sequence[Draw], time: float, seed: int) -> Given:
         wanted = Wanted(

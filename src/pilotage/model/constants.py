@@ -182,6 +182,36 @@ class ScoutConstants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GuardConstants:
+    """Constants of the guards against black holes (F2) and broken tasks (F3)."""
+
+    __pydantic_config__ = CLOSED
+
+    fast: Seconds = 120
+    """s within which a payload fails fast (F2)."""
+    in_a_row: Positive = 5
+    """Jobs of an owner that fail fast in a row, at a queue or node, before it rests (F2)."""
+    pilots: Fraction = 0.2
+    """Fraction of a queue's pilots that must have had such jobs before all of it rests (F2)."""
+    rest: Seconds = 1800
+    """s of the first rest; twice as long each time that the job that tries fails fast too (F2)."""
+    longest_rest: Seconds = 8 * 3600
+    """s of the longest rest (F2)."""
+    same: Positive = 10
+    """Attempts of a task that fail, all in the same way, before it is stopped; none may have ended well. Of
+    scouts as many as there are, where that is less, but three (F3)."""
+
+    @property
+    def fewest(self) -> int:
+        """Attempts that may stop a task, at the least: those of scouts (F3)."""
+        return min(self.same, 3)
+
+    def rest_after(self, rests: int) -> float:
+        """Seconds for which a place rests after so many rests."""
+        return min(self.rest * 2.0 ** min(rests, 20), self.longest_rest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopConstants:
     """Constants of loops and pilots: periods, and the size of a pass."""
 

@@ -11,16 +11,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializer
 
+from .failures import Failure
 from .states import Kind, State
 from .types import DESCRIBED
 from .work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
-Creation = NewTask | NewJob | NewTransfer | NewPilot | File | Replica
+Creation = NewTask | NewJob | NewTransfer | NewPilot | File | Replica | Failure
 
 KINDS: Mapping[type, Kind] = {NewTask: "task", NewJob: "job", NewTransfer: "transfer", NewPilot: "pilot"}
-"""The kind of new records; files and replicas have no states."""
+"""The kind of new records; files, replicas and failures have no states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

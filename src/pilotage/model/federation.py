@@ -9,6 +9,7 @@ from pydantic import Field
 from .constants import (
     BrokerageConstants,
     DirectorConstants,
+    GuardConstants,
     LogConstants,
     LoopConstants,
     QuotaConstants,
@@ -25,6 +26,7 @@ __all__ = [
     "DirectorConstants",
     "Federation",
     "GlobalShare",
+    "GuardConstants",
     "Hardware",
     "Link",
     "LogConstants",
@@ -290,5 +292,7 @@ class Federation:
     """Constants of the loops."""
     logs: LogConstants = field(default_factory=LogConstants)
     """How long logs are kept, and how much of them."""
+    guard: GuardConstants = field(default_factory=GuardConstants)
+    """Constants of the guards against black holes and broken tasks."""
     quotas: QuotaConstants = field(default_factory=QuotaConstants)
     """How much work users and VOs may have."""

@@ -68,10 +68,16 @@ class JobMoves:
             group.creates[job.id] = creates
 
     def fail(
-        self, job: Job, source: JobState, max_attempts: int, cause: str, changes: Mapping[str, Value]
+        self,
+        job: Job,
+        source: JobState,
+        max_attempts: int,
+        cause: str,
+        changes: Mapping[str, Value],
+        creates: tuple[Creation, ...] = (),
     ) -> None:
         """The attempt failed; while attempts remain the job is brokered again, as the next one."""
-        self.add(job, source, JobState.FAILED, cause=cause, changes=changes)
+        self.add(job, source, JobState.FAILED, cause=cause, changes=changes, creates=creates)
         if job.attempt < max_attempts:
             again = f"tried again, attempt {job.attempt + 1} of {max_attempts}"
             self.add(job, JobState.FAILED, JobState.DEFINED, cause=again, changes=FRESH, next_attempt=True)

@@ -153,6 +153,9 @@ AT_A_PILOT = _AT_A_PILOT
 """A pilot holds the job; taking it away needs a new attempt."""
 
 UNSTARTED_JOBS = _UNSTARTED
+DONE_JOBS = (J.HOLDING, J.TRANSFERRING, J.MERGING, J.FINISHED)
+"""The payload ended well."""
+
 LIVE_JOBS = _LIVE_JOBS
 LIVE_TASKS = _LIVE_TASKS
 LIVE_TRANSFERS = (X.QUEUED, X.DELIVERING, X.FINISHING)

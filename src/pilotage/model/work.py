@@ -433,6 +433,13 @@ class Pilot:
     """Why it failed."""
     containment: str = ""
     """How it keeps payloads from all that is not theirs; empty: not known yet."""
+    node: str = ""
+    """The machine that it runs on; empty: not known yet."""
+
+    @property
+    def place(self) -> str:
+        """Its node, or itself where that is not known."""
+        return self.node or f"pilot {self.id}"
 
     @property
     def last_heard(self) -> float:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from .failures import Failure
 from .federation import Federation
 from .identity import Identity
 from .observations import DeliverySighting, PilotSighting, PilotSubmission
@@ -136,6 +137,8 @@ class MatchRequest:
     """Most jobs that it would take."""
     containment: str = ""
     """How it contains payloads; empty: it did not tell."""
+    node: str = ""
+    """The machine that it runs on; empty: it did not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +239,8 @@ class World:
     """Live transfers by link."""
     queue_reports: tuple[QueueReport, ...] = ()
     """What was last seen of queues."""
+    failures: tuple[Failure, ...] = ()
+    """Failed attempts that speak against a place or a task (F2, F3)."""
     usages: tuple[JobUsage, ...] = ()
     """What jobs used."""
     requests: tuple[MatchRequest, ...] = ()

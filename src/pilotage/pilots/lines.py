@@ -14,6 +14,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import MatchRequest
 
+from .rests import OPEN, Room
 from .task_queues import first_turn, is_open, turns, walltime_needed
 
 
@@ -92,9 +93,17 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> Lines:
     )
 
 
-def draw(lines: Lines, request: MatchRequest, pilot: Pilot, seed: int) -> list[Draw]:
-    """The jobs that one pilot takes, by the task queue and priority of each, in the order of their turns."""
-    places = np.flatnonzero(_fitting(lines, request, pilot))
+def draw(lines: Lines, request: MatchRequest, pilot: Pilot, seed: int, room: Room = OPEN) -> list[Draw]:
+    """The jobs that one pilot takes, by the task queue and priority of each, in the order of their turns.
+
+    ``room`` keeps task queues of some owners from it, because their jobs failed fast where it runs (F2).
+    """
+    fits = _fitting(lines, request, pilot)
+    if room is not OPEN:
+        fits &= np.array([room.takes(key[0], key[2]) for key in lines.owner_numbers], dtype=bool)[
+            lines.owners
+        ]
+    places = np.flatnonzero(fits)
     if not len(places):
         return []
     if request.max_jobs == 1:

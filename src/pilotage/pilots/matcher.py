@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from pilotage.model.black_holes import rests
 from pilotage.model.decision import Change, Decision, Move
 from pilotage.model.federation import Queue
 from pilotage.model.states import LIVE_PILOTS, JobState
@@ -12,6 +13,7 @@ from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
 from .reports import called_home
+from .rests import Room, Tries
 from .task_queues import is_open, may_run, turns, walltime_needed
 
 
@@ -37,13 +39,18 @@ def match(world: World) -> Decision:
     queues = {queue.name: queue for queue in world.federation.queues if is_open(queue)}
     pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
     lines = _lines(world)
+    found = rests(world.failures, world.federation.guard)
+    tries = Tries(fast=world.federation.guard.fast)
     changes: list[Change] = []
     for request in sorted(world.requests, key=lambda request: request.pilot):
         pilot = pilots.get(request.pilot)
         if pilot is None:
             continue
         queue = queues.get(request.queue)
-        jobs = _take(world, request, pilot, queue, lines[request.queue]) if queue else []
+        room = tries.room(found, request.queue, pilot.place, world.time)
+        jobs = _take(world, request, pilot, queue, lines[request.queue], room) if queue else []
+        for job in jobs:
+            tries.begin(found, request.queue, pilot.place, _whose(job), world.time)
         changes.extend(called_home(world.time, pilot, len(jobs)))
         if jobs:
             changes.append(_sent(pilot, jobs))
@@ -64,15 +71,20 @@ def _lines(world: World) -> dict[str, list[_Line]]:
 
 
 def _take(
-    world: World, request: MatchRequest, pilot: Pilot, queue: Queue, lines: Sequence[_Line]
+    world: World, request: MatchRequest, pilot: Pilot, queue: Queue, lines: Sequence[_Line], room: Room
 ) -> list[Job]:
     """The jobs that one pilot takes, until it has its number, or none of what is left fits."""
-    fitting = [line for line in lines if _fits(line.wanted, request, pilot, queue)]
+    fitting = [
+        line
+        for line in lines
+        if _fits(line.wanted, request, pilot, queue) and room.takes(line.wanted.vo, line.wanted.owner)
+    ]
     cores, memory = request.cores, request.memory or inf
+    most = request.max_jobs if room.jobs is None else min(request.max_jobs, room.jobs)
     taken: list[Job] = []
-    offers = [[job.priority for job in line.offered(request.max_jobs)] for line in fitting]
+    offers = [[job.priority for job in line.offered(most)] for line in fitting]
     for index in turns(world.seed, request.pilot, offers):
-        if len(taken) == request.max_jobs or cores < 1:
+        if len(taken) == most or cores < 1:
             break
         line = fitting[index]
         if line.wanted.cores <= cores and line.wanted.memory <= memory:
@@ -96,6 +108,11 @@ def _fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queu
         and wanted.memory <= (request.memory or inf)
         and walltime_needed(wanted, queue) <= walltime
     )
+
+
+def _whose(job: Job) -> tuple[str, str]:
+    wanted = Requirements.from_text(job.requirements)
+    return wanted.vo, wanted.owner
 
 
 def _sent(pilot: Pilot, jobs: Sequence[Job]) -> Move:

@@ -2,19 +2,17 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from pilotage.model.decision import Change, Decision, Forget, Move, Touch, Value
+from pilotage.model.decision import Change, Creation, Decision, Forget, Move, Touch, Value
+from pilotage.model.failures import Failure, ending_of, outweighed
 from pilotage.model.identity import Identity
 from pilotage.model.logs import KeptLog, LogKey
 from pilotage.model.moves import JobMoves
 from pilotage.model.paths import output_name
-from pilotage.model.states import AT_A_PILOT, JobState, PilotState
-from pilotage.model.work import File, Job, Pilot, Replica
+from pilotage.model.states import AT_A_PILOT, DONE_JOBS, JobState, PilotState
+from pilotage.model.work import File, Job, Pilot, Replica, Task
 from pilotage.model.world import Output, Report, World
 
 Attempt = tuple[int, int]
-
-_DELIVERED = (JobState.HOLDING, JobState.TRANSFERRING, JobState.MERGING, JobState.FINISHED)
-"""States after a pilot's own "done": to hear it again, because the answer got lost, changes nothing."""
 
 
 def receive(world: World, holding: tuple[Attempt, ...]) -> Decision:
@@ -61,7 +59,7 @@ def _own(world: World) -> dict[Attempt, Job]:
     return {
         (job.id, job.attempt): job
         for job in world.jobs
-        if _is_held(job, pilot) or (job.pilot == pilot.id and job.state in _DELIVERED)
+        if _is_held(job, pilot) or (job.pilot == pilot.id and job.state in DONE_JOBS)
     }
 
 
@@ -96,6 +94,8 @@ class _Told:
         self._lost: set[tuple[str, str]] = set()
         self._storages = {queue.name: queue.storage for queue in world.federation.queues}
         self._world = world
+        self._pilot = pilot
+        self._speaking = world.failures
         self._tasks = {task.id: task for task in world.tasks}
         self._jobs = {(job.id, job.attempt): job for job in world.jobs if _is_held(job, pilot)}
         self._states = {job.id: job.state for job in self._jobs.values()}
@@ -109,7 +109,9 @@ class _Told:
             if job.queue in self._storages:
                 lost = set(report.lost_inputs) & set(job.inputs)
                 self._lost |= {(name, self._storages[job.queue]) for name in lost}
-            self._fail(job, report.error or "failed without saying why", _metrics(report))
+            self._fail(
+                job, report.error or "failed without saying why", _metrics(report), self._failure(job, report)
+            )
         elif report.state == "starting":
             if self._states[job.id] == JobState.SENT:
                 self._step(job, JobState.STARTING, "its pilot prepares it")
@@ -156,7 +158,7 @@ class _Told:
         ending = {"ended": self._world.time, "error": "", **_metrics(report)}
         instance = self._world.federation.name
         files = tuple(_file(instance, job, stored[name]) for name in expected)
-        self._step(job, target, "payload done", ending, files)
+        self._step(job, target, "payload done", ending, (*files, *self._outweighed(task)))
 
     def _step(
         self,
@@ -164,17 +166,51 @@ class _Told:
         target: JobState,
         cause: str,
         changes: Mapping[str, Value] | None = None,
-        files: tuple[File, ...] = (),
+        creates: tuple[Creation, ...] = (),
     ) -> None:
         source = self._states[job.id]
-        self.moves.add(job, source, target, cause=cause, changes=changes, creates=files)
+        self.moves.add(job, source, target, cause=cause, changes=changes, creates=creates)
         self._states[job.id] = target
 
-    def _fail(self, job: Job, error: str, metrics: Mapping[str, Value]) -> None:
+    def _fail(
+        self, job: Job, error: str, metrics: Mapping[str, Value], creates: tuple[Creation, ...] = ()
+    ) -> None:
         attempts = self._tasks[job.task].spec.max_attempts
         changes = {"ended": self._world.time, "error": error, **metrics}
-        self.moves.fail(job, self._states[job.id], attempts, "failed at its pilot", changes)
+        self.moves.fail(job, self._states[job.id], attempts, "failed at its pilot", changes, creates)
         self._states[job.id] = JobState.FAILED
+
+    def _failure(self, job: Job, report: Report) -> tuple[Failure, ...]:
+        """What the guards go by (F2, F3); a lost input is neither its place's fault nor its task's."""
+        if report.lost_inputs:
+            return ()
+        owner = self._tasks[job.task].owner
+        running = {one.queue: one.running_pilots for one in self._world.queue_reports}
+        failure = Failure(
+            job=job.id,
+            attempt=job.attempt,
+            task=job.task,
+            owner=owner.name,
+            vo=owner.vo,
+            queue=job.queue,
+            node=self._pilot.place,
+            pilot=self._pilot.id,
+            pilots=running.get(job.queue, 0),
+            time=self._world.time,
+            lasted=report.wall_seconds,
+            exit_code=report.exit_code,
+            ending=ending_of(report.error),
+        )
+        self._speaking = (*self._speaking, failure)
+        return (failure,)
+
+    def _outweighed(self, task: Task) -> tuple[Failure, ...]:
+        """Earlier failures of the task's owner that speak against less now that a job has ended well here."""
+        whose = task.owner.vo, task.owner.name
+        changed = tuple(outweighed(self._speaking, whose, self._pilot.queue, self._pilot.place))
+        news = {(one.job, one.attempt): one for one in changed}
+        self._speaking = tuple(news.get((one.job, one.attempt), one) for one in self._speaking)
+        return changed
 
 
 def _file(instance: str, job: Job, output: Output) -> File:

@@ -39,7 +39,7 @@ WRITABLE: dict[Kind, frozenset[str]] = {
     "task": frozenset({"error", "measured"}),
     "job": frozenset({"queue", "pilot", "wake_at", *_OUTCOME}),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
-    "pilot": frozenset({"reference", "heartbeat", "error", "matched", "ended", "containment"}),
+    "pilot": frozenset({"reference", "heartbeat", "error", "matched", "ended", "containment", "node"}),
 }
 """The columns that a decision may set."""
 

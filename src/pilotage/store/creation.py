@@ -9,11 +9,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.decision import KINDS, Creation
 from pilotage.model.documents import to_json
+from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
 from pilotage.model.states import FIRST, Kind, TransferState
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
-from . import bulk
+from . import bulk, failures
 from .columns import is_state
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
@@ -26,9 +27,9 @@ from .tasks import tasks
 from .transfers import transfers
 
 WITHOUT_NUMBER = 0
-"""Stands for the id of a file or replica that came into being: they are known by name."""
+"""Stands for the id of a file, replica or failure that came into being: they are known otherwise."""
 
-_ORDER: tuple[type, ...] = (NewTask, File, Replica, NewJob, NewTransfer, NewPilot)
+_ORDER: tuple[type, ...] = (NewTask, File, Replica, NewJob, NewTransfer, NewPilot, Failure)
 """What others refer to comes first."""
 
 _FILE_COLUMNS = ("name", "size", "checksum", "task", "job")
@@ -97,6 +98,9 @@ class Creator:
             return self._files(records)
         if type_ is Replica:
             return self._replicas(records)
+        if type_ is Failure:
+            failures.write(self._connection, records)
+            return [WITHOUT_NUMBER] * len(records)
         if type_ is NewTransfer:
             return self._transfers(records, cause)
         if type_ is NewTask:

@@ -28,6 +28,7 @@ pilots = Table(
     Column("matched", Integer, nullable=False),
     Column("ended", Double),
     text_column("containment"),
+    text_column("node"),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -37,7 +38,7 @@ _p = pilots.c
 PILOT_COLUMNS = (
     *(_p.id, _p.queue, _p.requirements, _p.kind, _p.owner, _p.vo, _p.group, _p.vo_role),
     *(_p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
-    *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment),
+    *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
 )
 _STATES = {str(state): state for state in PilotState}
 
@@ -61,4 +62,5 @@ def pilot(row: Sequence[Any]) -> Pilot:
         matched=row[16],
         error=row[17],
         containment=row[18],
+        node=row[19],
     )

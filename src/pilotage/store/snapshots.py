@@ -12,6 +12,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, func, literal, select
 
 from pilotage.model.counters import JOBS_BY_TASK
+from pilotage.model.failures import Failure
 from pilotage.model.idle_slots import idle_slots
 from pilotage.model.states import (
     AT_A_PILOT,
@@ -26,8 +27,8 @@ from pilotage.model.states import (
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import JobCount, MatchRequest, Report, TaskCount, World
 
-from . import broker_facts, staging, watching
-from .columns import is_state
+from . import broker_facts, failures, staging, watching
+from .columns import has_state, is_state
 from .counters import counts
 from .engine import Database
 from .federations import Federations
@@ -214,16 +215,21 @@ class Snapshots:
     ) -> World:
         """A pilot, the jobs it has, and those it speaks of; ``holding`` lists (job, attempt)."""
 
-        def read(reader: Reader, _: World) -> dict[str, Any]:
+        def read(reader: Reader, world: World) -> dict[str, Any]:
             held = reader.jobs_where(_j.pilot == pilot, is_state(jobs, *AT_A_PILOT))
             named = {report.job for report in reports} | {job for job, _ in holding}
             others = named - {job.id for job in held}
             found = _by_id(held, reader.jobs_where(among(_j.id, "ids"), ids=list(others)) if others else ())
+            speaking = reader.pilots(pilots.c.id == pilot)
+            ends = {report.state for report in reports} & {"done", "failed"}
+            queue = speaking[0].queue if ends and speaking else ""
             return {
-                "pilots": reader.pilots(pilots.c.id == pilot),
+                "pilots": speaking,
                 "jobs": found,
                 "tasks": reader.tasks_of(found),
                 "reports": tuple(reports),
+                "failures": failures.of_queue(reader, world.time, queue) if queue else (),
+                "queue_reports": reader.queue_reports() if "failed" in ends else (),
             }
 
         return self._world(time, seed, read)
@@ -252,6 +258,25 @@ class Snapshots:
                 "files": reader.files_of_tasks([*scouting, *to_merge]),
                 "usages": reader.usages(scouts),
             }
+
+        return self._world(time, seed, read)
+
+    def failures(self, time: float) -> tuple[Failure, ...]:
+        """Read the failed attempts that speak against queues and nodes (F2)."""
+        return self._database.read(
+            lambda connection: failures.of_places(Reader(connection, self._specs), time)
+        )
+
+    def for_stopping(self, time: float, seed: int) -> World:
+        """Tasks of which nothing ended well and all that failed did so alike (F3), and their live jobs."""
+
+        def read(reader: Reader, world: World) -> dict[str, Any]:
+            parts = failures.alike(reader, time, world.federation.guard.fewest)
+            ids = [task.id for task in parts["tasks"]]
+            live = (
+                reader.jobs_where(among(_j.task, "ids"), has_state(jobs, *LIVE_JOBS), ids=ids) if ids else ()
+            )
+            return parts | {"jobs": live, "task_counts": reader.task_counts(ids)}
 
         return self._world(time, seed, read)
 
@@ -296,6 +321,7 @@ class Snapshots:
                 "task_counts": reader.task_counts(live_tasks),
                 "link_counts": reader.link_counts(),
                 "queue_reports": broker_facts.reports(reader, time, world.federation.director),
+                "failures": failures.everything(reader, time),
                 "requests": _requests(world, live),
             }
 
@@ -329,6 +355,7 @@ def _to_broker(reader: Reader, world: World, found: Sequence[Job]) -> dict[str, 
         "job_counts": reader.job_counts(),
         "link_counts": reader.link_counts(),
         "queue_reports": broker_facts.reports(reader, world.time, world.federation.director),
+        "failures": failures.of_places(reader, world.time),
     }
 
 

@@ -5,13 +5,16 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, not_, select
 
+from pilotage.model.black_holes import resting_now
 from pilotage.model.counters import JOBS_BY_QUEUE
+from pilotage.model.failures import Failure
 from pilotage.model.rebrokerage import excess
 from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState, TransferState
 from pilotage.model.timeouts import JOB_RULES, resting_queues, shortest_heartbeat
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import JobCount, QueueReport, World
 
+from . import failures
 from .columns import is_state
 from .counters import counts
 from .jobs import JOB_COLUMNS, is_urgent, jobs
@@ -85,11 +88,12 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     known = tuple(by_id[id_] for id_ in sorted(by_id))
     reports = reader.queue_reports()
     counts = reader.job_counts()
+    told = failures.of_places(reader, world.time)
     due = [
         *_late(reader, world, reports, limit),
         *_pending(reader, world, limit),
         *_lost(reader, world, known, limit),
-        *_stranded(reader, world, limit),
+        *_stranded(reader, world, told, limit),
         *_too_many(reader, world, counts, limit),
     ]
     found = {job.id: job for job in due}
@@ -101,6 +105,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
         "transfers": reader.transfers_in(TransferState.DELIVERING),
         "queue_reports": reports,
         "job_counts": counts,
+        "failures": told,
     }
 
 
@@ -143,10 +148,11 @@ def _lost(reader: Reader, world: World, known: Sequence[Pilot], limit: int) -> t
     return reader.jobs(_LOST, pilots=lost, limit=limit) if lost else ()
 
 
-def _stranded(reader: Reader, world: World, limit: int) -> list[Job]:
-    """Jobs that wait at queues which are not in the federation any more."""
+def _stranded(reader: Reader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
+    """Jobs that wait at queues which are not in the federation any more, or which rest (F2)."""
     named = {queue.name for queue in world.federation.queues}
-    gone = sorted({queue for (queue,) in reader.rows(_QUEUES)} - named)
+    closed = {rest.queue for rest in resting_now(told, world.federation.guard, world.time)}
+    gone = sorted({queue for (queue,) in reader.rows(_QUEUES)} - (named - closed))
     if not gone:
         return []
     return [job for query in _STRANDED.values() for job in reader.jobs(query, queues=gone, limit=limit)]

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+from pilotage.model.black_holes import Rest, resting_now
 from pilotage.model.decision import Decision, Move, Value
 from pilotage.model.moves import FRESH, JobMoves
 from pilotage.model.priorities import HIGH_PRIORITY
@@ -43,6 +44,9 @@ class _Watchdog:
         self._federation = world.federation
         self._constants = world.federation.timeouts
         self._resting = resting_queues(world.federation)
+        self._black_holes: dict[str, list[Rest]] = defaultdict(list)
+        for rest in resting_now(world.failures, world.federation.guard, world.time):
+            self._black_holes[rest.queue].append(rest)
 
     def pilots(self) -> tuple[Move, ...]:
         """Pilots that were never submitted, wait too long, or are lost."""
@@ -91,8 +95,8 @@ class _Watchdog:
         if job.state == JobState.PENDING and job.wake_at is not None:
             cause = "its time to wait is over (B37)"
             return ("rebroker", cause) if self._world.time >= job.wake_at else ("none", "")
-        if job.state in UNSTARTED_JOBS and job.queue not in self._queues:
-            return "rebroker", "its queue is not in the federation any more"
+        if job.state in UNSTARTED_JOBS and (closed := self._closed(job)):
+            return "rebroker", closed
         held = _RULES.get(("job", job.state, "silence"))
         pilot = self._pilots.get(job.pilot) if job.pilot is not None else None
         if held and pilot is None:
@@ -105,6 +109,15 @@ class _Watchdog:
             if rule and self._world.time - job.since >= self._limit(job, rule):
                 return rule.outcome, f"{rule.text}: {job.state} for {self._limit(job, rule):g} s"
         return "none", ""
+
+    def _closed(self, job: Job) -> str:
+        """Why a job's queue takes none any more; empty where it may."""
+        if job.queue not in self._queues:
+            return "its queue is not in the federation any more"
+        owner = self._tasks[job.task].owner
+        rests = self._black_holes.get(job.queue, ())
+        rest = any(rest.holds_for((owner.vo, owner.name)) for rest in rests)
+        return "its queue rests: job after job failed fast there (F2)" if rest else ""
 
     def _limit(self, job: Job, rule: Rule) -> float:
         """The limit of a job in s: the shorter one at high priority, where the rule has one that holds."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pilotage.model.black_holes import Rest, resting_now
 from pilotage.model.fairshare import FairsharePolicy, FairshareWork, PolicyError, parse
 from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.sources import Sources
@@ -40,7 +41,7 @@ class LiveColumns:
     ``by_share`` has the jobs of each global share. Points in time are NaN where nothing was ever seen, as is
     ``disk_io``. ``link_files`` counts live transfers by destination site, then source site, both as codes;
     ``arriving`` those of outputs that come from other sites. ``no_pilots`` marks queues where this system
-    knows that it can start none, with ``pilots_problem``.
+    knows that it can start none, with ``pilots_problem``. ``rests`` are those of whole queues (F2).
     """
 
     time: float
@@ -55,6 +56,7 @@ class LiveColumns:
     pilots_problem: Column
     link_files: Mapping[int, Mapping[int, int]]
     arriving: Mapping[int, int]
+    rests: tuple[Rest, ...]
 
     def of_share(self, share: str) -> Mapping[JobState, Column]:
         """Jobs of one global share at each queue, by state (B30 to B36)."""
@@ -190,8 +192,13 @@ class QueueColumns:
             pilots_problem=np.array([report.pilots_problem for report in seen], dtype=object),
             link_files=self._files_by_link(world.link_counts),
             arriving=self._arriving(world.link_counts),
+            rests=self._rests(world),
         )
         return replace(self, live=live)
+
+    def _rests(self, world: World) -> tuple[Rest, ...]:
+        found = resting_now(world.failures, world.federation.guard, world.time)
+        return tuple(rest for rest in found if rest.queue in self.index)
 
     def _jobs_by_share(self, counts: Iterable[JobCount]) -> dict[str, dict[JobState, Column]]:
         found: dict[str, dict[JobState, Column]] = {}
@@ -240,6 +247,7 @@ def _nothing_lives(queues: int) -> LiveColumns:
         pilots_problem=np.full(queues, "", dtype=object),
         link_files={},
         arriving={},
+        rests=(),
     )
 
 

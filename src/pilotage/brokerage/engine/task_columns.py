@@ -79,6 +79,7 @@ class Tables:
     releases: tuple[Release, ...]
     containers: tuple[Container, ...]
     machines: tuple[Machine, ...]
+    owners: tuple[tuple[str, str], ...]
 
 
 class TaskColumns:
@@ -86,7 +87,8 @@ class TaskColumns:
 
     ``nucleus``, ``inputs`` and ``preassignment`` are rows of ``links``, ``input_table`` and ``preassigned``
     (of shape (P, Q); row 0 is no pre-assignment), ``policy``, ``work``, ``release``, ``container`` and
-    ``machine`` codes into the tables of these. ``together`` is the row of ``input_table`` for all jobs that
+    ``machine`` codes into the tables of these, ``owner`` into VOs and names.
+    ``together`` is the row of ``input_table`` for all jobs that
     are brokered together, of I/O-intensive work only (B11). ``named`` is whether the task names its queues.
     Memory in MB: ``base_memory`` for a job, ``core_memory`` for each of its cores. ``cpu_work`` is in HS23
     seconds of all cores. What :meth:`distinct` returns has only the columns asked for,
@@ -104,6 +106,7 @@ class TaskColumns:
     release: Column
     container: Column
     machine: Column
+    owner: Column
     high: Column
     scout: Column
     normal: Column
@@ -160,6 +163,7 @@ class TaskColumns:
             "preassignment": _codes([((), ()), *((group.spec.queues, group.home) for group in groups)]),
             "work": _works(groups, queues),
             **{name: _coded(asked, part) for part, name in enumerate(("release", "container", "machine"))},
+            "owner": _codes((group.task.owner.vo, group.task.owner.name) for group in groups),
         }
         rows = {name: codes[-len(groups) :].reshape(-1, 1) for name, (_, codes) in coded.items()}
         rows["together"] = coded["inputs"][1][: len(groups)].reshape(-1, 1)
@@ -175,6 +179,7 @@ class TaskColumns:
             releases=values["release"],
             containers=values["container"],
             machines=values["machine"],
+            owners=values["owner"],
         )
         return cls(len(groups), _attributes(groups) | rows, tables)
 

@@ -21,6 +21,7 @@ def match(
     walltime: float,
     max_jobs: int,
     containment: str = "",
+    node: str = "",
 ) -> MatchAnswer:
     """Hand a pilot what it can run now, nothing if there is nothing.
 
@@ -38,6 +39,7 @@ def match(
         walltime=walltime,
         max_jobs=max_jobs,
         containment=containment,
+        node=node,
     )
     matched = runtime.matching.match(request, time, seed)
     return _answer(matched.federation, _works(matched))

@@ -1,4 +1,4 @@
-"""VOs that a queue is open to: F1, a rule of this project that no published text has."""
+"""Rules of this project that no published text has: VOs that a queue is open to (F1), rests (F2)."""
 
 import numpy as np
 
@@ -19,4 +19,26 @@ def vo(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(mask, tasks.vo, queues.vos)
 
 
-CHECKS: tuple[Check, ...] = (vo,)
+@check(
+    "F2",
+    "black hole",
+    "wait",
+    reads=("owner",),
+    lifted_by="its rest is over; then one job tries it again",
+)
+def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Job after job of the owner failed fast at the queue, which rests; or those of two owners."""
+    rests = queues.live.rests
+    if not rests:
+        return NEVER
+    refused = np.zeros((len(tasks), len(queues)), dtype=bool)
+    have = np.full(len(queues), "", dtype=object)
+    owners = [tasks.tables.owners[code] for code in tasks.owner[:, 0]]
+    for rest in rests:
+        place = queues.index[rest.queue]
+        refused[:, place] |= [rest.holds_for(owner) for owner in owners]
+        have[place] = rest.text
+    return Verdict(refused, "a queue where jobs do not fail at once", have)
+
+
+CHECKS: tuple[Check, ...] = (vo, black_hole)

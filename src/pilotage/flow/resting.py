@@ -1,0 +1,66 @@
+"""The rests of queues and nodes as the matches of one process know them (F2)."""
+
+import threading
+from collections.abc import Iterable
+
+from pilotage.model.black_holes import Rest, rests
+from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.failures import Failure
+from pilotage.model.work import Pilot, Requirements
+from pilotage.pilots.rests import OPEN, Key, Room, Tries
+from pilotage.store import Store
+
+KNOWN_FOR = 5.0
+"""Seconds after which failures are read anew: another server may have heard of some."""
+
+
+class Resting:
+    """Reads failures again when this process has committed one, or after some seconds.
+
+    Safe to use from many threads.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._read_at: float | None = None
+        self._rests: tuple[Rest, ...] = ()
+        self._tries = Tries(fast=0.0)
+        store.listeners.append(self._heard)
+
+    def room(self, pilot: Pilot, time: float) -> Room:
+        """What a pilot may be given."""
+        with self._lock:
+            if self._read_at is None or not 0 <= time - self._read_at <= KNOWN_FOR:
+                self._read_at = time
+                guard = self._store.federation().guard
+                self._rests = rests(self._store.snapshots.failures(time), guard)
+                self._tries.fast = guard.fast
+            if not self._rests:
+                return OPEN
+            return self._tries.room(self._rests, pilot.queue, pilot.place, time)
+
+    def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[Key]:
+        """Note that a pilot is about to be given jobs of task queues; returns the tries that these are."""
+        if not self._rests:
+            return []
+        wanted = {Requirements.from_text(text) for text in requirements}
+        with self._lock:
+            return [
+                key
+                for vo, owner in sorted({(one.vo, one.owner) for one in wanted})
+                for key in self._tries.begin(self._rests, pilot.queue, pilot.place, (vo, owner), time)
+            ]
+
+    def take_back(self, tries: Iterable[Key]) -> None:
+        """Forget tries whose jobs somebody else took."""
+        with self._lock:
+            self._tries.take_back(tries)
+
+    def _heard(self, decision: Decision, _: Committed) -> None:
+        for change in decision.changes:
+            if isinstance(change, Move) and any(
+                isinstance(record, Failure) for records in change.creates.values() for record in records
+            ):
+                self._read_at = None
+                return

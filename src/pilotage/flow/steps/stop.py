@@ -1,0 +1,33 @@
+"""Stop tasks whose first attempts all failed alike (F3)."""
+
+from collections.abc import Iterator
+
+from pilotage.flow.idle_reasons import counted
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.model.states import JobState
+from pilotage.model.world import World
+from pilotage.tasks import stopping
+
+
+def _reads(runtime: Runtime, now: Pass) -> World:
+    return runtime.store.snapshots.for_stopping(now.time, now.seed)
+
+
+def _idle(world: World) -> Iterator[str]:
+    if world.failures:
+        failed = counted(len(world.failures), "failed attempt")
+        yield f"{failed}: not enough, or not the task's fault"
+    else:
+        yield "no attempt of a live task has failed lately"
+
+
+STEP = Step(
+    name="stop",
+    place=10,
+    summary="Stop tasks whose first attempts all failed alike.",
+    reads=_reads,
+    phases=always(Phase(actor="stop", decide=stopping.stop)),
+    idle=_idle,
+    wakes_on=frozenset({("job", JobState.FAILED)}),
+)

@@ -1,0 +1,105 @@
+"""Places that rest because job after job failed fast there: a guard against black holes (F2)."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import inf
+
+from .constants import GuardConstants
+from .failures import Failure
+
+EVERYBODY = ("", "")
+"""Whose jobs a place takes none of where two owners or more have seen it fail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """A queue, or one ``node`` of it, that gets no jobs of an owner until a time, in s since 1970.
+
+    ``whose`` is VO and name of the owner. ``failures`` counts what failed fast in a row, ``last`` the newest.
+    """
+
+    queue: str
+    node: str
+    whose: tuple[str, str]
+    since: float
+    until: float
+    failures: int
+    last: Failure
+
+    @property
+    def text(self) -> str:
+        """Until when it rests, and why."""
+        until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return f"rests until {until}: {self.failures} failed fast in a row, the last with: {self.last.ending}"
+
+    def holds_for(self, whose: tuple[str, str]) -> bool:
+        """Tell whether it concerns the jobs of an owner."""
+        return self.whose in (whose, EVERYBODY)
+
+
+def rests(failures: Iterable[Failure], constants: GuardConstants) -> tuple[Rest, ...]:
+    """Places where jobs failed fast in a row. Where the rest is over, one job tries.
+
+    A row counts for its owner alone, so that nobody's broken tasks close a queue to others; where two owners'
+    rests overlap, it is closed to everybody. Failures that their task may be to blame for count nothing.
+    """
+    rows: dict[tuple[str, str, tuple[str, str]], list[Failure]] = defaultdict(list)
+    for failure in sorted(failures, key=lambda one: (one.time, one.job, one.attempt)):
+        if failure.against == "task" or not failure.proven or failure.lasted > constants.fast:
+            continue
+        rows[failure.queue, failure.node, failure.whose].append(failure)
+        if failure.against == "queue":
+            rows[failure.queue, "", failure.whose].append(failure)
+    found = [rest for place, row in sorted(rows.items()) if (rest := _rest(*place, row, constants))]
+    return (*found, *_of_everybody(found))
+
+
+def resting_now(failures: Iterable[Failure], constants: GuardConstants, time: float) -> tuple[Rest, ...]:
+    """The rests of whole queues that are not over."""
+    return tuple(rest for rest in rests(failures, constants) if not rest.node and time < rest.until)
+
+
+def _rest(
+    queue: str, node: str, whose: tuple[str, str], row: list[Failure], constants: GuardConstants
+) -> Rest | None:
+    """Follow a row in time: what fails during a rest was under way before it, and counts nothing."""
+    count, times, since, until = 0, 0, 0.0, -inf
+    pilots: set[int] = set()
+    last = row[0]
+    for failure in row:
+        if failure.time < until:
+            continue
+        count, last = count + 1, failure
+        pilots.add(failure.pilot)
+        many = node or len(pilots) >= constants.pilots * failure.pilots
+        if count >= constants.in_a_row and many:
+            since, until = failure.time, failure.time + constants.rest_after(times)
+            times += 1
+    if not times:
+        return None
+    return Rest(queue=queue, node=node, whose=whose, since=since, until=until, failures=count, last=last)
+
+
+def _of_everybody(found: list[Rest]) -> list[Rest]:
+    """Rests of places where those of two owners overlap, as long as both last."""
+    by_place: dict[tuple[str, str], list[Rest]] = defaultdict(list)
+    for rest in found:
+        by_place[rest.queue, rest.node].append(rest)
+    closed = []
+    for (queue, node), several in by_place.items():
+        *_, second, first = [None, *sorted(several, key=lambda rest: rest.until)]
+        if second is not None and first is not None and first.since < second.until:
+            closed.append(
+                Rest(
+                    queue=queue,
+                    node=node,
+                    whose=EVERYBODY,
+                    since=first.since,
+                    until=second.until,
+                    failures=first.failures + second.failures,
+                    last=first.last,
+                )
+            )
+    return closed

@@ -1,0 +1,78 @@
+"""Failed attempts, and what they speak against: their queue, their node, or their task alone (F2, F3)."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from .types import DESCRIBED
+
+Against = Literal["queue", "node", "task"]
+
+LONGEST_ENDING = 200
+"""Characters that are kept of the end of an error."""
+
+_DIGITS = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An attempt that failed at a pilot."""
+
+    __pydantic_config__ = DESCRIBED
+
+    job: int
+    """The job."""
+    attempt: int
+    """The attempt."""
+    task: int
+    """The task that it belongs to."""
+    owner: str
+    """Whose task it is."""
+    vo: str
+    """VO of the owner."""
+    queue: str
+    """Where it ran."""
+    node: str
+    """The machine; the pilot where that did not tell it."""
+    pilot: int
+    """The pilot that had it."""
+    pilots: int
+    """Pilots that ran at the queue then."""
+    time: float
+    """When it failed, in s since 1970."""
+    lasted: float
+    """s for which its payload ran."""
+    exit_code: int | None = None
+    """Exit code of its payload; none: it never ran."""
+    ending: str = ""
+    """End of its error, without the digits in it."""
+    against: Against = "queue"
+    """What it speaks against: its queue, until a job of the owner ends well at another node there; its node,
+    until one ends well at that; then its task alone."""
+    proven: bool = False
+    """Whether its task is not to blame: its payload never ran, or jobs of the task end well, or run longer,
+    elsewhere."""
+
+    @property
+    def whose(self) -> tuple[str, str]:
+        """VO and name of the owner."""
+        return self.vo, self.owner
+
+
+def ending_of(error: str) -> str:
+    """The last line of an error, with ``#`` for its numbers: those of a file or a line differ by job."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    return _DIGITS.sub("#", lines[-1])[-LONGEST_ENDING:] if lines else ""
+
+
+def outweighed(
+    failures: Iterable[Failure], whose: tuple[str, str], queue: str, node: str
+) -> Iterator[Failure]:
+    """The failures that speak against less once a job of this owner has ended well at a node of a queue."""
+    for failure in failures:
+        if failure.whose != whose or failure.queue != queue or failure.against == "task":
+            continue
+        against: Against = "task" if failure.node == node else "node"
+        if against != failure.against:
+            yield replace(failure, against=against)

@@ -1,0 +1,76 @@
+"""Owners whose jobs a pilot is not given because they failed fast where it runs, and the one try (F2)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pilotage.model.black_holes import EVERYBODY, Rest
+
+JUDGED_AFTER = 60.0
+"""Seconds beyond ``guard.fast`` after which a try that has not failed opens its place."""
+
+Whose = tuple[str, str]
+Key = tuple[str, str, Whose]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Owners whose jobs are kept from a pilot, and those of whom it takes one job as a try."""
+
+    closed: frozenset[Whose] = frozenset()
+    trying: frozenset[Whose] = frozenset()
+
+    def takes(self, vo: str, owner: str) -> bool:
+        """Tell whether the pilot may be given jobs of an owner."""
+        return not self.closed & {(vo, owner), EVERYBODY}
+
+    @property
+    def jobs(self) -> int | None:
+        """Most jobs that the pilot may be given at once; None: as many as it asks for."""
+        return 1 if self.trying else None
+
+
+OPEN = Room()
+"""Nothing rests."""
+
+
+@dataclass(slots=True)
+class Tries:
+    """Jobs that try places whose rest is over: by place the rest that they try, and when they were given."""
+
+    fast: float
+    given: dict[Key, tuple[float, float]] = field(default_factory=dict)
+
+    def room(self, rests: Iterable[Rest], queue: str, node: str, time: float) -> Room:
+        """What a pilot at a node of a queue may be given now."""
+        closed: set[Whose] = set()
+        trying: set[Whose] = set()
+        for rest in _at(rests, queue, node):
+            since, tried = self.given.get(_key(rest), (0.0, 0.0))
+            if time < rest.until or (since == rest.since and time - tried <= self.fast + JUDGED_AFTER):
+                closed.add(rest.whose)
+            elif since != rest.since:
+                trying.add(rest.whose)
+        return Room(frozenset(closed), frozenset(trying - closed)) if closed or trying else OPEN
+
+    def begin(self, rests: Iterable[Rest], queue: str, node: str, whose: Whose, time: float) -> list[Key]:
+        """Note that a job of an owner is given to a pilot there: the try of every place in the answer."""
+        begun = []
+        for rest in _at(rests, queue, node):
+            since, _ = self.given.get(_key(rest), (0.0, 0.0))
+            if rest.holds_for(whose) and time >= rest.until and since != rest.since:
+                self.given[_key(rest)] = (rest.since, time)
+                begun.append(_key(rest))
+        return begun
+
+    def take_back(self, keys: Iterable[Key]) -> None:
+        """Forget tries: their jobs were not there any more."""
+        for key in keys:
+            self.given.pop(key, None)
+
+
+def _at(rests: Iterable[Rest], queue: str, node: str) -> Iterable[Rest]:
+    return (rest for rest in rests if rest.queue == queue and rest.node in ("", node))
+
+
+def _key(rest: Rest) -> Key:
+    return rest.queue, rest.node, rest.whose

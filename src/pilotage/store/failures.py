@@ -1,0 +1,179 @@
+"""Failed attempts that the guards go by: table, how they are written, and how they are read (F2, F3)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Double,
+    Index,
+    Integer,
+    String,
+    Table,
+    bindparam,
+    delete,
+    func,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pilotage.model.counters import JOBS_BY_TASK
+from pilotage.model.failures import Failure
+from pilotage.model.states import DONE_JOBS, LIVE_TASKS, JobState
+
+from .columns import Id, has_state, is_state, metadata, text_column
+from .counters import counts
+from .jobs import jobs
+from .reader import Reader
+from .sets import among
+from .tasks import TASK_COLUMNS, tasks
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("job", Id, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("task", Id, nullable=False),
+    text_column("owner"),
+    text_column("vo"),
+    Column("queue", String, nullable=False),
+    Column("node", String, nullable=False),
+    Column("pilot", Id, nullable=False),
+    Column("pilots", Integer, nullable=False),
+    Column("time", Double, nullable=False),
+    Column("lasted", Double, nullable=False),
+    Column("exit_code", Integer),
+    text_column("ending"),
+    Column("against", String, nullable=False),
+    Index("failures_by_place", "queue", "vo", "owner", "node", "time"),
+    Index("failures_by_task", "task"),
+)
+
+KEPT = 7 * 86400.0
+"""Seconds for which a failure is kept: many times the longest rest."""
+
+MOST_OF_A_PLACE = 20
+"""Failures of an owner that are kept for a node: enough for the longest rest, however many jobs failed."""
+
+_f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
+
+_COLUMNS = [column.name for column in _f]
+_SAVE = {
+    name: upsert.on_conflict_do_update(
+        index_elements=[_f.job, _f.attempt], set_={"against": upsert.excluded.against}
+    )
+    for name, upsert in (("sqlite", sqlite.insert(failures)), ("postgresql", postgresql.insert(failures)))
+}
+_OLD = delete(failures).where(_f.time < bindparam("before"))
+_other = failures.alias()
+_NEWEST = (
+    select(_other.c.time)
+    .where(*(_other.c[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")))
+    .order_by(_other.c.time.desc())
+    .limit(1)
+    .offset(MOST_OF_A_PLACE - 1)
+    .scalar_subquery()
+)
+_TOO_MANY = delete(failures).where(
+    *(_f[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")), _f.time < _NEWEST
+)
+
+_ALL = select(failures).where(_f.time > bindparam("after")).order_by(_f.time, _f.job)
+_SPEAKING = _ALL.where(_f.against != "task")
+_AT_A_QUEUE = _SPEAKING.where(_f.queue == bindparam("queue"))
+_ENDED_WELL = (
+    select(_c.first)
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(s) for s in DONE_JOBS]), among(_c.first, "tasks"))
+    .group_by(_c.first)
+    .having(func.sum(_c.count) > 0)
+)
+_RUNNING = (
+    select(_j.task, _j.queue, func.min(_j.started))
+    .where(among(_j.task, "tasks"), is_state(jobs, JobState.RUNNING), _j.started.is_not(None))
+    .group_by(_j.task, _j.queue)
+)
+_ALIKE = (
+    select(_f.task)
+    .group_by(_f.task)
+    .having(
+        func.count() >= bindparam("least"),
+        func.count(_f.exit_code) == func.count(),
+        func.min(_f.exit_code) == func.max(_f.exit_code),
+        func.min(_f.ending) == func.max(_f.ending),
+    )
+)
+_LIVE = select(*TASK_COLUMNS).where(among(_t.id, "ids"), has_state(tasks, *LIVE_TASKS)).order_by(_t.id)
+_OF_TASKS = select(failures).where(among(_f.task, "tasks")).order_by(_f.time, _f.job)
+
+
+def write(connection: Connection, found: Sequence[Failure]) -> None:
+    """Write failures, or what they speak against from now on; drop those that are too old or too many."""
+    rows = [{name: getattr(failure, name) for name in _COLUMNS} for failure in found]
+    connection.execute(_SAVE[connection.dialect.name], rows)
+    connection.execute(_OLD, {"before": max(failure.time for failure in found) - KEPT})
+    places = {(failure.queue, failure.vo, failure.owner, failure.node) for failure in found}
+    for queue, vo, owner, node in sorted(places):
+        place = {"its_queue": queue, "its_vo": vo, "its_owner": owner, "its_node": node}
+        connection.execute(_TOO_MANY, place)
+
+
+def of_queue(reader: Reader, time: float, queue: str) -> tuple[Failure, ...]:
+    """The failures that speak against a queue, or a node of it."""
+    return _proven(reader, time, reader.rows(_AT_A_QUEUE, after=time - KEPT, queue=queue))
+
+
+def of_places(reader: Reader, time: float) -> tuple[Failure, ...]:
+    """The failures that speak against queues and nodes, oldest first."""
+    return _proven(reader, time, reader.rows(_SPEAKING, after=time - KEPT))
+
+
+def everything(reader: Reader, time: float) -> tuple[Failure, ...]:
+    """All failures that are kept."""
+    return _proven(reader, time, reader.rows(_ALL, after=time - KEPT))
+
+
+def alike(reader: Reader, time: float, least: int) -> dict[str, Any]:
+    """Live tasks of which nothing ended well, and ``least`` attempts or more failed, all in the same way."""
+    suspects = [task for (task,) in reader.rows(_ALIKE, least=least)]
+    if suspects:
+        suspects = sorted({*suspects} - _ended_well(reader, suspects))
+    found = reader.tasks_from(_LIVE, ids=suspects) if suspects else ()
+    ids = [task.id for task in found]
+    told = _proven(reader, time, reader.rows(_OF_TASKS, tasks=ids)) if ids else ()
+    return {"tasks": found, "failures": told}
+
+
+def _proven(reader: Reader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:
+    """Failures, each with whether its task is not to blame."""
+    if not rows:
+        return ()
+    suspects = sorted({row.task for row in rows})
+    well = _ended_well(reader, suspects)
+    running = {
+        (task, queue): time - started
+        for task, queue, started in reader.rows(_RUNNING, tasks=[one for one in suspects if one not in well])
+    }
+    return tuple(
+        Failure(
+            **row._mapping, proven=row.exit_code is None or row.task in well or _runs_longer(row, running)
+        )
+        for row in rows
+    )
+
+
+def _ended_well(reader: Reader, suspects: Sequence[int]) -> set[int]:
+    found = reader.rows(_ENDED_WELL, tasks=[str(task) for task in suspects])
+    return {int(task) for (task,) in found}
+
+
+MARGIN = 30.0
+"""Seconds that a job must run beyond twice the time that another lasted: reports take a while."""
+
+
+def _runs_longer(row: Any, running: dict[tuple[int, str], float]) -> bool:
+    """Tell whether a job of the same task runs longer at another queue than this one did here."""
+    return any(
+        task == row.task and queue != row.queue and ran > 2 * row.lasted + MARGIN
+        for (task, queue), ran in running.items()
+    )

@@ -1,0 +1,83 @@
+"""Tasks whose first jobs all failed in the same way are stopped: the others would fail as well (F3)."""
+
+from collections import defaultdict
+
+from pilotage.model.constants import GuardConstants
+from pilotage.model.decision import Decision, Move
+from pilotage.model.failures import Failure
+from pilotage.model.states import DONE_JOBS, LIVE_JOBS, LIVE_TASKS, JobState, TaskState
+from pilotage.model.work import Job, Task
+from pilotage.model.world import World
+
+
+def stop(world: World) -> Decision:
+    """Fail every task whose attempts so far all failed alike, and close its live jobs.
+
+    Exit code and end of stderr were the same ``guard.same`` times, or once for each scout; no job ended well,
+    and none runs longer elsewhere, which would speak against the place and not the task (F2).
+    """
+    counts: dict[int, dict[JobState, int]] = defaultdict(dict)
+    for count in world.task_counts:
+        counts[count.task][count.state] = count.jobs
+    failures: dict[int, list[Failure]] = defaultdict(list)
+    for failure in world.failures:
+        failures[failure.task].append(failure)
+    live: dict[int, list[Job]] = defaultdict(list)
+    for job in world.jobs:
+        if job.state in LIVE_JOBS:
+            live[job.task].append(job)
+    changes: list[Move] = []
+    for task in sorted(world.tasks, key=lambda task: task.id):
+        if _is_hopeless(task, counts[task.id], failures[task.id], world.federation.guard):
+            error = _error(failures[task.id])
+            changes += [*_closed(live[task.id], world.time), _failed(task, error)]
+    return Decision(step="stop", time=world.time, seed=world.seed, changes=tuple(changes))
+
+
+def _is_hopeless(
+    task: Task, counts: dict[JobState, int], failures: list[Failure], constants: GuardConstants
+) -> bool:
+    if task.state not in LIVE_TASKS or not failures or any(counts.get(state) for state in DONE_JOBS):
+        return False
+    least = constants.same
+    if task.state is TaskState.SCOUTING:
+        least = min(least, max(constants.fewest, sum(counts.values())))
+    same = {(failure.exit_code, failure.ending) for failure in failures}
+    return len(failures) >= least and len(same) == 1 and not any(failure.proven for failure in failures)
+
+
+def _error(failures: list[Failure]) -> str:
+    first = failures[0]
+    return (
+        f"stopped: its first {len(failures)} attempts all failed alike, with exit code {first.exit_code}: "
+        f"{first.ending}; job {first.job} was the first"
+    )
+
+
+def _failed(task: Task, error: str) -> Move:
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=task.state,
+        target=TaskState.FAILED,
+        cause="its first attempts all failed alike (F3)",
+        changes={"error": error},
+    )
+
+
+def _closed(live: list[Job], time: float) -> list[Move]:
+    """Close jobs: their own errors, of the attempts before, stay to be read."""
+    by_state: dict[JobState, list[int]] = defaultdict(list)
+    for job in live:
+        by_state[job.state].append(job.id)
+    return [
+        Move(
+            kind="job",
+            ids=tuple(sorted(ids)),
+            source=state,
+            target=JobState.CLOSED,
+            cause="its task was stopped (F3)",
+            changes={"ended": time},
+        )
+        for state, ids in sorted(by_state.items())
+    ]

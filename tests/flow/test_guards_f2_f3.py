@@ -1,0 +1,242 @@
+"""Guards in a running service: places where jobs fail fast rest (F2), hopeless tasks are stopped (F3)."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pilotage.flow.calls import match as calls
+from pilotage.model.federation import ComputingElement, Queue
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState, TaskState
+from pilotage.model.world import Report
+
+from .house import ALICE, House, attempts
+
+J = JobState
+BOB = Identity(name="bob", vo="ligo")
+
+
+def two_queues(house: House) -> None:
+    """South has a queue too, of the same pilots."""
+    found = house.store.federation()
+    element = ComputingElement(kind="fake", max_pilots=3)
+    south = Queue(
+        name="south-queue", site="south", storage="south-disk", num_slots=1000, computing_element=element
+    )
+    house.store.save_federation(replace(found, queues=(*found.queues, south)), "test")
+
+
+def fetch(house: House, pilot: int, most: int = 1, node: str = "") -> list[tuple[int, int]]:
+    answer = calls.match(house.runtime, pilot, 1000, 0, 86400, most, node=node)
+    return attempts(answer)
+
+
+def fail(house: House, pilot: int, jobs: Iterable[tuple[int, int]], **values: object) -> None:
+    for job, attempt in jobs:
+        told = {"error": "payload exited with code 1\nOSError: disk 7", "exit_code": 1, "wall_seconds": 2}
+        house.tell(pilot, Report(job=job, attempt=attempt, state="failed", **(told | values)))  # type: ignore[arg-type]
+
+
+def end_well(house: House, pilot: int, jobs: Iterable[tuple[int, int]]) -> None:
+    for job, attempt in jobs:
+        house.tell(pilot, Report(job=job, attempt=attempt, state="done", wall_seconds=2))
+
+
+def black_hole(house: House, owner: Identity = ALICE, jobs: int = 40) -> tuple[int, int]:
+    """A task that does well in the south; five of its jobs fail in the north. Returns task and pilot."""
+    task = house.task(owner=owner, jobs=jobs, max_attempts=9)
+    house.take("broker")
+    south = house.pilot(queue="south-queue")
+    end_well(house, south, fetch(house, south, most=100))
+    north = house.pilot()
+    for _ in range(5):
+        fail(house, north, fetch(house, north))
+    return task, north
+
+
+def rules(house: House, task: int) -> set[tuple[str, str, str]]:
+    (choice, *_) = house.store.queries.task_choices(task, 1)
+    return {(item.rule, item.mend, queue) for item in choice.refusals for queue in item.queues}
+
+
+def test_f2_a_queue_where_five_jobs_failed_fast_rests_and_its_jobs_go_elsewhere(house: House) -> None:
+    two_queues(house)
+    task, north = black_hole(house)
+    assert fetch(house, north) == [], "the queue rests"
+    assert fetch(house, house.pilot()) == [], "for every pilot of it"
+    house.take("watch")
+    house.take("broker")
+    assert ("F2", "wait", "north-queue") in rules(house, task)
+    (choice, *_) = house.store.queries.task_choices(task, 1)
+    (refusal,) = [item for item in choice.refusals if item.rule == "F2"]
+    assert "5 failed fast in a row" in str(refusal.have[0])
+    assert "OSError: disk #" in str(refusal.have[0])
+    assert not choice.placed.get("north-queue")
+
+
+def test_f2_after_the_rest_one_job_tries_and_a_rest_twice_as_long_follows_its_failure(house: House) -> None:
+    two_queues(house)
+    _, north = black_hole(house)
+    for rest in (1800, 3600, 7200, 14400, 28800, 28800):
+        assert fetch(house, house.pilot()) == []
+        house.take("watch")
+        house.now += rest - 1
+        other = house.task(jobs=3, max_attempts=9)
+        house.take("broker")
+        assert ("F2", "wait", "north-queue") in rules(house, other)
+        house.now += 1
+        more = house.task(jobs=5, max_attempts=9, queues=("north-queue",))
+        house.take("broker")
+        assert house.states(more) == {J.ACTIVATED: 5}
+        north, other_pilot = house.pilot(), house.pilot()
+        tried = fetch(house, north, most=8)
+        assert len(tried) == 1, "one job tries"
+        assert fetch(house, other_pilot, most=8) == [], "and no other"
+        fail(house, north, tried, exit_code=None)
+
+
+def test_f2_a_try_that_ends_well_opens_the_queue(house: House) -> None:
+    two_queues(house)
+    black_hole(house)
+    house.take("watch")
+    house.now += 1800
+    house.task(jobs=5, queues=("north-queue",))
+    house.take("broker")
+    north = house.pilot()
+    end_well(house, north, fetch(house, north, most=8))
+    assert len(fetch(house, house.pilot(), most=8)) > 1
+
+
+def test_f2_a_try_that_does_not_fail_fast_opens_the_queue(house: House) -> None:
+    two_queues(house)
+    black_hole(house)
+    house.take("watch")
+    house.now += 1800
+    house.task(jobs=5, queues=("north-queue",))
+    house.take("broker")
+    assert len(fetch(house, house.pilot(), most=8)) == 1
+    house.now += 181
+    assert len(fetch(house, house.pilot(), most=8)) > 1
+
+
+def test_f2_nobody_closes_a_queue_to_others_by_jobs_of_his_own_that_fail(house: House) -> None:
+    """The attack: a task of which one job ends well and all others fail at once, at a queue of others."""
+    two_queues(house)
+    _, north = black_hole(house, owner=BOB)
+    victim = house.task(owner=ALICE, jobs=2, queues=("north-queue",))
+    house.take("broker")
+    assert house.states(victim) == {J.ACTIVATED: 2}
+    found = fetch(house, north, most=8)
+    assert {house.store.queries.job(job).task for job, _ in found} == {victim}  # type: ignore[union-attr]
+
+
+def test_f2_what_two_owners_have_seen_fail_rests_for_everybody(house: House) -> None:
+    two_queues(house)
+    black_hole(house, owner=ALICE)
+    black_hole(house, owner=BOB)
+    other = house.task(owner=Identity(name="carol", vo="ligo"), jobs=2)
+    house.take("broker")
+    assert ("F2", "wait", "north-queue") in rules(house, other)
+
+
+def test_f2_one_bad_node_of_a_good_queue_rests_alone(house: House) -> None:
+    two_queues(house)
+    house.task(jobs=100, max_attempts=9)
+    house.take("broker")
+    good = [house.pilot() for _ in range(7)]
+    for number, pilot in enumerate(good):
+        end_well(house, pilot, fetch(house, pilot, node=f"good{number}"))
+    bad = house.pilot()
+    for _ in range(5):
+        fail(house, bad, fetch(house, bad, node="bad"))
+    assert fetch(house, bad, node="bad") == []
+    assert fetch(house, house.pilot(), node="bad") == [], "nor does another pilot there"
+    assert len(fetch(house, good[0])) == 1
+
+
+def test_f2_a_task_that_fails_everywhere_is_nobodys_black_hole(house: House) -> None:
+    two_queues(house)
+    house.task(jobs=40, max_attempts=9)
+    house.take("broker")
+    for name in ("north-queue", "south-queue"):
+        pilot = house.pilot(queue=name)
+        for _ in range(6):
+            fail(house, pilot, fetch(house, pilot))
+    other = house.task(jobs=40)
+    house.take("broker")
+    assert not [rule for rule, _, _ in rules(house, other) if rule == "F2"]
+
+
+def test_f2_constants_are_read_anew(house: House) -> None:
+    two_queues(house)
+    task, north = black_hole(house)
+    assert fetch(house, north) == []
+    found = house.store.federation()
+    house.store.save_federation(replace(found, guard=replace(found.guard, in_a_row=6)), "test")
+    house.now += 6
+    assert len(fetch(house, north)) == 1
+    house.take("broker")
+    assert ("F2", "wait", "north-queue") not in rules(house, task)
+
+
+def test_f3_a_task_whose_first_attempts_fail_alike_is_stopped(house: House) -> None:
+    task = house.task(jobs=59, max_attempts=3)
+    house.take("broker")
+    pilot = house.pilot()
+    for number in range(9):
+        fail(house, pilot, fetch(house, pilot), error=f"payload exited with code 1\nKeyError: 'row {number}'")
+    assert house.take("stop") == 0
+    running = fetch(house, pilot, most=2)
+    fail(house, pilot, running[:1], error="payload exited with code 1\nKeyError: 'row 10'")
+    assert house.take("stop") > 0
+    found = house.store.queries.task(task)
+    assert found is not None
+    assert found.state is TaskState.FAILED
+    assert "first 10 attempts all failed alike, with exit code 1: KeyError: 'row #'" in found.error
+    assert set(house.states(task)) == {J.CLOSED}
+    assert fetch(house, pilot) == []
+
+
+def test_f3_different_ends_or_one_good_end_stop_nothing(house: House) -> None:
+    different, good = house.task(jobs=20, max_attempts=3), house.task(jobs=20, max_attempts=3)
+    house.take("broker")
+    pilot = house.pilot()
+    jobs = {task: [] for task in (different, good)}  # type: dict[int, list[tuple[int, int]]]
+    for job, attempt in fetch(house, pilot, most=40):
+        found = house.store.queries.job(job)
+        assert found is not None
+        jobs[found.task].append((job, attempt))
+    for number, pair in enumerate(jobs[different][:12]):
+        fail(house, pilot, [pair], exit_code=1 + number % 2)
+    end_well(house, pilot, jobs[good][:1])
+    fail(house, pilot, jobs[good][1:])
+    assert house.take("stop") == 0
+
+
+def test_f3_scouts_that_all_fail_alike_stop_their_task_at_their_first_attempts(house: House) -> None:
+    task = house.task(command=("false",), jobs=59, scouts=5, max_attempts=3, walltime=100)
+    house.take("broker")
+    pilot = house.pilot()
+    fail(house, pilot, fetch(house, pilot, most=4))
+    assert house.take("stop") == 0
+    fail(house, pilot, fetch(house, pilot, most=1))
+    assert house.take("stop") > 0
+    found = house.store.queries.task(task)
+    assert found is not None
+    assert found.state is TaskState.FAILED
+
+
+def test_f3_a_task_whose_jobs_run_on_elsewhere_is_not_stopped_its_queue_rests(house: House) -> None:
+    two_queues(house)
+    task = house.task(jobs=40, max_attempts=9)
+    house.take("broker")
+    south = house.pilot(queue="south-queue")
+    house.report(south, "running", fetch(house, south))
+    house.now += 60
+    north = house.pilot()
+    for _ in range(10):
+        fail(house, north, fetch(house, north))
+    assert house.take("stop") == 0
+    other = house.task(jobs=1)
+    house.take("broker")
+    assert ("F2", "wait", "north-queue") in rules(house, other)
+    assert house.states(task)[J.RUNNING] == 1
