@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import locked_port
 
 from . import arc
+from . import login as logins
 from . import slurm as slurms
 
 
@@ -47,3 +48,12 @@ def arc_server() -> Iterator[arc.ArcServer]:
         finally:
             server.stop()
             shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.fixture
+def login(slurm: slurms.Slurm) -> Iterator[logins.LoginNode]:
+    """A login node of that Slurm."""
+    if lacking := logins.lacking():
+        pytest.skip(lacking)
+    with logins.login_node(slurm.environment) as node:
+        yield node

@@ -12,7 +12,7 @@ from http.client import HTTPException
 from socket import gaierror
 from typing import Any, TypeVar
 
-from . import wire
+from . import relay, wire
 from .storage import opener
 from .system import now
 
@@ -63,12 +63,12 @@ class PilotClient:
     Calls are made one after the other by a thread of its own: nothing else of the agent waits for them.
     """
 
-    def __init__(self, url: str, token: str, timeout: float = TIMEOUT) -> None:
-        self._url = f"{url.rstrip('/')}/api/v1/pilot/"
+    def __init__(self, url: str, token: str, timeout: float = TIMEOUT, identity: str = "") -> None:
+        self._url = url
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._nonce = secrets.token_hex(32)
         self._timeout = timeout
-        self._opener = opener()
+        self._opener = relay.opener(identity) if identity else opener()
         self._thread = ThreadPoolExecutor(1, "client")
 
     async def enrol(self) -> None:
@@ -107,7 +107,11 @@ class PilotClient:
         return await loop.run_in_executor(self._thread, self._request, method, path, content)
 
     def _request(self, method: str, path: str, content: bytes | None) -> bytes:
-        request = urllib.request.Request(self._url + path, content, self._headers, method=method)
+        try:
+            url = f"{relay.address(self._url).rstrip('/')}/api/v1/pilot/{path}"
+        except OSError as error:
+            raise UnreachableError(f"{method} {path}: {error!r}", heard=False) from error
+        request = urllib.request.Request(url, content, self._headers, method=method)
         try:
             with self._opener.open(request, timeout=self._timeout) as answer:
                 text: bytes = answer.read()

@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from . import relay
 from .client import PilotClient
 from .jobs import Resources
 from .logs import OwnLog
@@ -27,7 +28,14 @@ def parser() -> argparse.ArgumentParser:
         epilog="The token is read from standard input, or from the file that --token-file names.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    options.add_argument("--url", default="http://127.0.0.1:8000", help="the server")
+    options.add_argument(
+        "--url",
+        default="http://127.0.0.1:8000",
+        help="the server; file:///PATH is a file that holds its address",
+    )
+    options.add_argument(
+        "--identity", default="", help="key and certificate of pilots and relay, for a tunnel"
+    )
     options.add_argument("--cores", type=int, default=1, help="cores, for all payloads together")
     options.add_argument(
         "--memory", type=float, default=0.0, help="MB of memory, for all payloads; 0: no limit"
@@ -68,7 +76,10 @@ def take_token(file: Path | None, *, remove: bool) -> str:
 
 
 def main() -> None:
-    """Run one pilot; exit status 0 when it ended in good order, else 1."""
+    """Run one pilot, or a relay; exit status 0 when it ended in good order, else 1."""
+    if sys.argv[1:2] == ["relay"]:
+        relay.main(sys.argv[2:])
+        return
     guard()
     options = parser().parse_args()
     token = take_token(options.token_file, remove=options.remove_token_file)
@@ -92,13 +103,10 @@ def main() -> None:
     )
     ended_well = False
     try:
-        ended_well = asyncio.run(_live(resources, options.url, token, own_log))
+        client = PilotClient(options.url, token, identity=options.identity)
+        ended_well = asyncio.run(Pilot(resources, client, own_log).run())
     except Exception:
         logging.exception("the pilot fails")
     logging.shutdown()
     # A thread that waits for a storage which never answers must not keep a pilot alive that has ended.
     os._exit(0 if ended_well else 1)
-
-
-async def _live(resources: Resources, url: str, token: str, own_log: OwnLog) -> bool:
-    return await Pilot(resources, PilotClient(url, token), own_log).run()

@@ -8,7 +8,10 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from .spool import SpoolPaths
 
 LONGEST_OUTPUT = 64 << 20
 """Bytes of a command's output that are read; what passes it is as if the command had not answered."""
@@ -63,6 +66,9 @@ class CommandRunner(Protocol):
     def run(self, command: Command) -> Outcome:
         """Run a command to its end. Raises OSError where the host cannot be reached and nothing was done."""
 
+    def server_url(self, url: str, paths: "SpoolPaths") -> str:
+        """Where pilots of this host reach the server that answers at ``url``."""
+
 
 def shell(script: str, stdin: bytes = b"", time_limit: float = 60.0) -> Command:
     """A command of a shell script of one line, which is part of the arguments."""
@@ -73,6 +79,10 @@ class LocalRunner:
     """Runs commands on this host, with none of this process's secrets in their environment."""
 
     name = "this host"
+
+    def server_url(self, url: str, paths: "SpoolPaths") -> str:  # noqa: ARG002
+        """The server's own."""
+        return url
 
     def run(self, command: Command) -> Outcome:
         """See :meth:`CommandRunner.run`; what is over its time is killed with all that it started."""

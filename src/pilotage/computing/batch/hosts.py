@@ -9,6 +9,7 @@ from typing import Any
 from .commands import Command, CommandRunner, LocalRunner, Outcome
 from .options import BatchOptions
 from .spool import SpoolPaths
+from .ssh import SshLoop, SshRunner
 
 FRESH = 1.0
 """Seconds for which a listing serves other queues, too."""
@@ -59,9 +60,9 @@ class Host:
             self._answers.clear()
             self._locks.clear()
 
-    def server_url(self, url: str, paths: SpoolPaths) -> str:  # noqa: ARG002
+    def server_url(self, url: str, paths: SpoolPaths) -> str:
         """Where pilots of this host reach the server that answers at ``url``."""
-        return url
+        return self._runner.server_url(url, paths)
 
 
 class Hosts:
@@ -70,6 +71,7 @@ class Hosts:
     def __init__(self, server_url: str = "") -> None:
         self._server_url = server_url
         self._lock = threading.Lock()
+        self._loop = SshLoop()
         self._hosts: dict[object, Host] = {}
 
     def host(self, options: BatchOptions) -> Host:
@@ -77,5 +79,6 @@ class Hosts:
         key = (options.ssh, options.ssh_config, options.spool, options.tunnel, options.relay_host)
         with self._lock:
             if key not in self._hosts:
-                self._hosts[key] = Host(LocalRunner())
+                remote = options.ssh and SshRunner(options, self._loop, self._server_url)
+                self._hosts[key] = Host(remote or LocalRunner())
             return self._hosts[key]

@@ -13,7 +13,7 @@ from functools import cache
 from pilotage.computing.agent_file import agent_file
 from pilotage.settings import Settings
 
-from .commands import CommandRunner, shell
+from .commands import Command, CommandRunner, shell
 from .options import shell_path
 
 KEPT = 14
@@ -72,7 +72,7 @@ class Spool:
 
     def __init__(self, runner: CommandRunner, place: str) -> None:
         self._runner = runner
-        self._place = f"{shell_path(place)}/{instance()}"
+        self._option, self._place = place, _folder(place)
 
     def put(self, tokens: Mapping[str, str], places: Mapping[str, str]) -> tuple[SpoolPaths, dict[str, str]]:
         """Write tokens by pilot, the agent where it is not there yet, and the place where each pilot will be.
@@ -95,10 +95,6 @@ class Spool:
         """Write down anew where pilots will be. Raises OSError."""
         self._unpack({f"places/{pilot}": f"{place}\n".encode() for pilot, place in places.items()})
 
-    def write(self, files: Mapping[str, bytes]) -> SpoolPaths:
-        """Write files by their paths below the spool. Raises OSError."""
-        return self._unpack(files)[0]
-
     def tails(self, pilots: Collection[str]) -> dict[str, str]:
         """The last lines of some pilots' logs by pilot, where they can be read; tokens are removed."""
         chosen = list(pilots)[:MOST_TAILS]
@@ -119,14 +115,7 @@ class Spool:
         self._runner.run(shell(f"cd {self._place} && rm -f {_tokens(pilots)}"))
 
     def _unpack(self, files: Mapping[str, bytes], then: str = "true") -> tuple[SpoolPaths, list[str]]:
-        script = (
-            f"umask 077 && mkdir -p {self._place} && cd {self._place}"
-            " && mkdir -p tokens places new logs && chmod 700 . && tar -xf -"
-            f" && if [ -e {agent_name()}.part ]; then mv {agent_name()}.part {agent_name()}; fi"
-            f" && find logs places tokens -mtime +{KEPT} ! -type d -delete"
-            f" && pwd && if [ -s {agent_name()} ]; then echo there; fi && {then}"
-        )
-        outcome = self._runner.run(shell(script, _archive(files.items())))
+        outcome = self._runner.run(self.unpacking(self._option, files, then))
         lines = outcome.stdout.splitlines()
         if outcome.code != 0 or not lines:
             raise SpoolFault(
@@ -134,6 +123,26 @@ class Spool:
                 f"{outcome.complaint}; its account's owner can mend it (option spool, quota, rights)"
             )
         return SpoolPaths(lines[0], agent_name()), lines[1:]
+
+    @staticmethod
+    def unpacking(place: str, files: Mapping[str, bytes], then: str = "true") -> Command:
+        """The command that writes files below the spool of option ``place``, and goes on there.
+
+        It answers with the spool's absolute path, ``there`` where the agent is there, and what ``then`` says.
+        """
+        folder = _folder(place)
+        script = (
+            f"umask 077 && mkdir -p {folder} && cd {folder}"
+            " && mkdir -p tokens places new logs && chmod 700 . && tar -xf -"
+            f" && if [ -e {agent_name()}.part ]; then mv {agent_name()}.part {agent_name()}; fi"
+            f" && find logs places tokens -mtime +{KEPT} ! -type d -delete"
+            f" && pwd && if [ -s {agent_name()} ]; then echo there; fi && {then}"
+        )
+        return shell(script, _archive(files.items()))
+
+
+def _folder(place: str) -> str:
+    return f"{shell_path(place)}/{instance()}"
 
 
 def _tokens(pilots: Iterable[str]) -> str:

@@ -1,0 +1,122 @@
+"""The relay on a login node: it passes pilots' calls into a tunnel to their server, and nowhere else.
+
+Nodes of a cluster rarely reach a port of a login node's loopback, where a reverse tunnel of SSH ends. Pilots
+and relay know each other by one key and certificate, in a file that their account alone may read: who has not
+got it gets no connection, and cannot read along.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import socket
+import ssl
+import sys
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+MOST_CONNECTIONS = 2000
+SILENCE = 600.0
+"""Seconds without a byte after which a connection is closed."""
+BLOCK = 1 << 16
+FILE = "file://"
+
+
+def opener(identity: str) -> urllib.request.OpenerDirector:
+    """HTTPS with a relay that has the same key and certificate as the file ``identity``; no proxy is used."""
+    handler = urllib.request.HTTPSHandler(context=_context(identity, ssl.PROTOCOL_TLS_CLIENT))
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), handler)
+
+
+def address(url: str) -> str:
+    """A server's URL; one of a file stands for what the file holds now. Raises OSError."""
+    if not url.startswith(FILE):
+        return url
+    found = Path(url[len(FILE) :]).read_text().strip()
+    if not found.startswith("https://"):
+        raise OSError(f"{url} holds no address of a relay")
+    return found
+
+
+def main(arguments: list[str]) -> None:
+    """Run a relay until standard input ends, as it does with the SSH connection that started it."""
+    options = argparse.ArgumentParser(prog="python agent.pyz relay", description=main.__doc__)
+    options.add_argument("--tunnel", required=True, help="the socket at which the server answers")
+    options.add_argument("--identity", required=True, help="the file with key and certificate")
+    options.add_argument("--address", type=Path, required=True, help="the file that gets the relay's URL")
+    options.add_argument("--host", default="", help="the name or address of this machine; empty: its name")
+    chosen = options.parse_args(arguments)
+    asyncio.run(_relay(chosen.tunnel, chosen.identity, chosen.address, chosen.host))
+
+
+def _context(identity: str, protocol: int) -> ssl.SSLContext:
+    """TLS between two who have the same certificate: no other is trusted, whatever name it bears."""
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(identity)
+    context.load_cert_chain(identity)
+    return context
+
+
+async def _relay(tunnel: str, identity: str, file: Path, host: str) -> None:
+    open_now: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        if len(open_now) < MOST_CONNECTIONS:
+            open_now.add(task)
+            task.add_done_callback(open_now.discard)
+            await _pass_on(reader, writer, tunnel)
+        writer.close()
+
+    context = _context(identity, ssl.PROTOCOL_TLS_SERVER)
+    server = await asyncio.start_server(serve, host or None, _port(host), ssl=context, backlog=512)
+    url = f"https://{_name(host)}:{server.sockets[0].getsockname()[1]}"
+    draft = file.with_name(f"{file.name}.{os.getpid()}")
+    draft.write_text(f"{url}\n")
+    draft.replace(file)
+    print(url, flush=True)
+    async with server:
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    os._exit(0)
+
+
+def _port(host: str) -> int:
+    """A free port, the same for all addresses of the machine, should it have several."""
+    if host:
+        return 0
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _name(host: str) -> str:
+    name = host or socket.gethostname()
+    return f"[{name}]" if ":" in name else name
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tunnel: str) -> None:
+    """Copy bytes both ways until either end closes."""
+    try:
+        there, back = await asyncio.open_unix_connection(tunnel)
+    except OSError as error:
+        print(f"the tunnel is closed: {error}", file=sys.stderr, flush=True)
+        return
+    ways = [asyncio.create_task(_copy(reader, back)), asyncio.create_task(_copy(there, writer))]
+    await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    for way in ways:
+        way.cancel()
+    back.close()
+
+
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with suppress(OSError, asyncio.TimeoutError):
+        while data := await asyncio.wait_for(source.read(BLOCK), SILENCE):
+            target.write(data)
+            await target.drain()
