@@ -7,7 +7,7 @@ from pilotage.model.black_holes import Rest, rests
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.failures import Failure
 from pilotage.model.work import Pilot, Requirements
-from pilotage.pilots.rests import OPEN, Key, Room, Tries
+from pilotage.pilots.tries import OPEN, Key, Room, Tries
 from pilotage.store import Store
 
 KNOWN_FOR = 5.0

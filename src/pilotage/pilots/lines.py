@@ -14,8 +14,8 @@ from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import MatchRequest
 
-from .rests import OPEN, Room
 from .task_queues import first_turn, is_open, turns, walltime_needed
+from .tries import OPEN, Room
 
 
 class Level(NamedTuple):

@@ -13,8 +13,8 @@ from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
 from .reports import called_home
-from .rests import Room, Tries
 from .task_queues import is_open, may_run, turns, walltime_needed
+from .tries import Room, Tries
 
 
 @dataclass(slots=True)
