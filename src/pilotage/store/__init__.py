@@ -10,8 +10,8 @@ from .errors import (
     NoticesLost,
     StoreError,
 )
-from .events import EventView
 from .files import OutputView, ReplicaView
+from .history import EventView
 from .jobs import JobDetails, JobView
 from .logs import StoredLog
 from .queues import QueueView, ShareView

@@ -12,8 +12,7 @@ from pilotage.model.work import Job
 from pilotage.model.world import QueueReport
 
 from .columns import is_state
-from .events import events
-from .jobs import jobs
+from .jobs import is_in, jobs
 from .pilots import pilots
 from .reader import Reader
 from .sets import among
@@ -24,11 +23,11 @@ WAITED_LONG = 3600.0
 LATELY = 3600.0
 """Seconds for which pilots that failed before they called home speak against a queue (P6, B26)."""
 
-_j, _p, _e = jobs.c, pilots.c, events.c
+_j, _p = jobs.c, pilots.c
 
 _WAITING = (
     select(_j.queue, func.min(_j.since))
-    .where(is_state(jobs, JobState.ACTIVATED), _j.since <= bindparam("before"))
+    .where(is_in(JobState.ACTIVATED), _j.since <= bindparam("before"))
     .group_by(_j.queue)
 )
 _FAILED = (
@@ -57,11 +56,7 @@ _FAILURES = (
     .order_by(_p.id)
 )
 _ERRORS = select(_p.queue, _p.error).where(among(_p.id, "ids"))
-_SKIPS = (
-    select(_e.record, func.min(_e.time))
-    .where(_e.kind == "job", _e.target == str(JobState.PENDING), among(_e.record, "ids"))
-    .group_by(_e.record)
-)
+_HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 
 
 def reports(reader: Reader, time: float, director: DirectorConstants) -> tuple[QueueReport, ...]:
@@ -119,5 +114,9 @@ def with_first_skips(reader: Reader, found: Sequence[Job]) -> tuple[Job, ...]:
     merging = [job.id for job in found if job.kind == "merge"]
     if not merging:
         return tuple(found)
-    first = dict(tuple(row) for row in reader.rows(_SKIPS, ids=merging))
-    return tuple(replace(job, skipped_since=first[job.id]) if job.id in first else job for job in found)
+    ids, histories = zip(*reader.rows(_HISTORIES, ids=merging), strict=True)
+    first = {
+        id_: next((event.time for event in happened if event.target is JobState.PENDING), None)
+        for id_, happened in zip(ids, reader.events(histories), strict=True)
+    }
+    return tuple(replace(job, skipped_since=first[job.id]) if first.get(job.id) else job for job in found)

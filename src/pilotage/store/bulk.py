@@ -10,22 +10,38 @@ from sqlalchemy.dialects import postgresql
 Row = Sequence[Any]
 
 
-def insert(connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Insert rows, each with the values of ``columns`` in their order."""
+LONGEST, KEPT = 8000, 2000
+"""A text that is appended to loses its middle when it is longer; so many characters of each end stay."""
+
+GAP = "~"
+"""Stands where the middle was."""
+
+
+def insert(
+    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Row], once: bool = False
+) -> None:
+    """Insert rows, each with the values of ``columns`` in their order; ``once``: but those that are there."""
     if not rows:
         return
     statement = _insert(table, tuple(columns), connection.dialect.name)
+    if once:
+        statement += " ON CONFLICT DO NOTHING"
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(statement, [tuple(row) for row in rows])
     else:
         connection.exec_driver_sql(statement, _arrays(rows))
 
 
-def update(connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """Set ``columns`` of the records with the numbers that stand last in each row."""
+def update(
+    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Row], appended: str = ""
+) -> None:
+    """Set ``columns`` of the records with the numbers that stand last in each row.
+
+    Where a column is to be ``appended`` to, what is added stands before the number.
+    """
     if not rows:
         return
-    statement = _update(table, tuple(columns), connection.dialect.name)
+    statement = _update(table, tuple(columns), connection.dialect.name, appended)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(statement, [tuple(row) for row in rows])
     else:
@@ -76,14 +92,27 @@ def _insert(table: Table, columns: tuple[str, ...], dialect: str) -> str:
 
 
 @cache
-def _update(table: Table, columns: tuple[str, ...], dialect: str) -> str:
+def _update(table: Table, columns: tuple[str, ...], dialect: str, appended: str) -> str:
+    name = table.name
     if dialect == "sqlite":
-        values = ", ".join(f'"{name}" = ?' for name in columns)
-        return f"UPDATE {table.name} SET {values} WHERE id = ?"
-    values = ", ".join(f'"{name}" = new."{name}"' for name in columns)
-    rows = _unnested(table, (*columns, "id"))
-    names = ", ".join(f'"{name}"' for name in (*columns, "id"))
-    return f"UPDATE {table.name} SET {values} FROM {rows} AS new ({names}) WHERE {table.name}.id = new.id"
+        values = [f'"{column}" = ?' for column in columns]
+        if appended:
+            ends = f"substr({appended}, 1, {KEPT}) || '{GAP}' || substr({appended}, -{KEPT})"
+            values.append(f"{appended} = {_shortened(appended, ends)} || ?")
+        return f"UPDATE {name} SET {', '.join(values)} WHERE id = ?"
+    values = [f'"{column}" = new."{column}"' for column in columns]
+    if appended:
+        own = f"{name}.{appended}"
+        ends = f"left({own}, {KEPT}) || '{GAP}' || right({own}, {KEPT})"
+        values.append(f"{appended} = {_shortened(own, ends)} || new.{appended}")
+    given = (*columns, *([appended] if appended else []), "id")
+    names = ", ".join(f'"{column}"' for column in given)
+    rows = _unnested(table, given)
+    return f"UPDATE {name} SET {', '.join(values)} FROM {rows} AS new ({names}) WHERE {name}.id = new.id"
+
+
+def _shortened(text: str, ends: str) -> str:
+    return f"CASE WHEN length({text}) > {LONGEST} THEN {ends} ELSE {text} END"
 
 
 def _unnested(table: Table, columns: Iterable[str]) -> str:

@@ -1,7 +1,8 @@
 """The only place that writes what decisions change: what still holds of one, in one transaction."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
@@ -19,17 +20,18 @@ from pilotage.model.decision import (
     Move,
     Touch,
 )
-from pilotage.model.states import LIVE, LIVE_PILOTS, JobState, Kind, is_allowed
+from pilotage.model.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, is_allowed
 
 from .counters import KEY_COLUMNS, Deltas, LightDeltas
 from .creation import Creator
 from .decisions import decisions
 from .errors import IllegalColumn, IllegalTransition
-from .events import Events
+from .history import Entries, Meaning
 from .last_seen import LastSeen
+from .numbers import Numbers
 from .sets import among
 from .tokens import tokens
-from .working_set import ATTEMPT, ID, KEYS, TASK, Record, WorkingSet
+from .working_set import ID, KEYS, Record, WorkingSet
 
 _STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended"}
 _USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
@@ -61,6 +63,17 @@ def check(decision: Decision) -> None:
             _check_move(change, len(decision.choices))
         if isinstance(change, Move | Touch):
             _check_changes(change)
+
+
+def meanings(decision: Decision, actor: str) -> Iterator[Meaning]:
+    """What the transitions of a decision mean, for the history of their records."""
+    for change in decision.changes:
+        if isinstance(change, Move):
+            yield Meaning.of(change.kind, change.source, change.target, change.cause, actor)
+        if isinstance(change, Move | Create):
+            made = change.records if isinstance(change, Create) else chain(*change.creates.values())
+            for kind in {KINDS[type(record)] for record in made if type(record) in KINDS}:
+                yield Meaning.of(kind, None, FIRST[kind], change.cause, actor)
 
 
 def is_light(decision: Decision) -> bool:
@@ -110,7 +123,8 @@ Result = tuple[tuple[int, ...], tuple[int | None, ...]]
 class Commit:
     """One decision being applied in one transaction.
 
-    ``documents`` are the rows of its choices; ``light`` says that other commits may run beside this one.
+    ``documents`` are the rows of its choices; ``entries`` writes what goes into the history of records;
+    ``light`` says that other commits may run beside this one.
     """
 
     def __init__(
@@ -119,6 +133,7 @@ class Commit:
         decision: Decision,
         documents: Sequence[Mapping[str, Any]],
         actor: str,
+        entries: Entries,
         light: bool,
     ) -> None:
         self._connection = connection
@@ -128,8 +143,9 @@ class Commit:
         self._records = WorkingSet(connection)
         self._light = light
         self._deltas = LightDeltas(connection) if light else Deltas(connection)
-        self._events = Events(decision.time, actor)
-        self._creator = Creator(connection, decision.time, self._deltas, self._events)
+        self._entries = entries
+        self._numbers = Numbers(connection)
+        self._creator = Creator(connection, decision.time, self._deltas, entries, self._numbers)
         self._last_seen = LastSeen(connection, decision.time)
         self._handed_back = 0
         self._ineffective: set[int] = set()
@@ -138,14 +154,14 @@ class Commit:
 
     def run(self) -> Committed:
         """Apply the changes in their order; returns what became of each."""
-        self._first_document = self._next_document()
+        self._first_document = self._numbers.take("decision", len(self._documents)).start
         if not self._light:
             self._deltas.fold()
         self._records.load(self._decision.changes)
         results = [self._apply(change) for change in self._decision.changes]
         self._records.write()
         self._creator.write()
-        self._events.write(self._connection)
+        self._numbers.write()
         self._save_documents()
         self._revoke_tokens()
         self._last_seen.write()
@@ -175,7 +191,9 @@ class Commit:
         self._note_choice(move, bool(taken))
         if not taken:
             return ()
-        self._note_events(move, taken)
+        decision = None if move.choice is None else self._first_document + move.choice
+        entry = self._entries.entry(move.kind, move.source, move.target, move.cause, decision)
+        self._records.note(move.kind, taken, entry)
         self._count(move, taken)
         values = {**move.changes, "state": str(move.target), "since": self._decision.time}
         self._records.change(move.kind, taken, values)
@@ -185,13 +203,6 @@ class Commit:
         if move.kind == "pilot" and move.target not in LIVE_PILOTS:
             self._ended_pilots += ids
         return ids
-
-    def _note_events(self, move: Move, rows: Sequence[Record]) -> None:
-        decision = None if move.choice is None else self._first_document + move.choice
-        for row in rows:
-            self._events.add(
-                move.kind, row[ID], row[TASK], row[ATTEMPT], move.source, move.target, move.cause, decision
-            )
 
     def _count(self, move: Move, rows: Sequence[Record]) -> None:
         columns = KEY_COLUMNS[move.kind]
@@ -239,12 +250,6 @@ class Commit:
             for index in counted[self._deltas.room(of_kind, len(counted)) :]:
                 fits[index] = False
         return fits
-
-    def _next_document(self) -> int:
-        if not self._documents:
-            return 0
-        highest = self._connection.execute(select(decisions.c.id).order_by(decisions.c.id.desc()).limit(1))
-        return (highest.scalar() or 0) + 1
 
     def _note_choice(self, move: Move, effective: bool) -> None:
         if move.choice is not None:

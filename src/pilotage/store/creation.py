@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Connection, bindparam, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.decision import KINDS, Creation
@@ -18,9 +18,10 @@ from . import bulk, failures
 from .columns import is_state
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
-from .events import Events
 from .files import files, replicas
+from .history import Entries
 from .jobs import job_inputs
+from .numbers import Numbers
 from .records import RECORDS
 from .sets import among
 from .tasks import tasks
@@ -62,12 +63,14 @@ N = TypeVar("N", NewTask, NewJob, NewTransfer, NewPilot)
 class Creator:
     """Numbers the new records of one commit, and writes those that have numbers once at its end."""
 
-    def __init__(self, connection: Connection, time: float, deltas: Deltas, events: Events) -> None:
+    def __init__(
+        self, connection: Connection, time: float, deltas: Deltas, entries: Entries, numbers: Numbers
+    ) -> None:
         self._connection = connection
         self._time = time
         self._deltas = deltas
-        self._events = events
-        self._next: dict[Kind, int] = {}
+        self._entries = entries
+        self._numbers = numbers
         self._rows: dict[Kind, list[tuple[Any, ...]]] = defaultdict(list)
         self._columns: dict[Kind, tuple[str, ...]] = {}
         self._inputs: list[tuple[int, int, str]] = []
@@ -127,27 +130,18 @@ class Creator:
         """Number the rows in their order, keep them in their first state to be written, and count them."""
         kind = KINDS[type_]
         state = FIRST[kind]
-        ids = self._numbers(kind, len(rows))
+        ids = self._numbers.take(kind, len(rows))
+        made = self._entries.entry(kind, None, state, cause)(1)
         for id_, row in zip(ids, rows, strict=True):
-            row.update(id=id_, state=str(state), attempt=1, created=self._time, since=self._time)
+            row.update(
+                id=id_, state=str(state), attempt=1, created=self._time, since=self._time, history=made
+            )
         names = self._columns.setdefault(kind, tuple(rows[0]))
         self._rows[kind] += [tuple(map(row.get, names)) for row in rows]
-        for id_, row in zip(ids, rows, strict=True):
-            task = id_ if kind == "task" else row.get("task")
-            self._events.add(kind, id_, task, 1, None, state, cause)
         columns = KEY_COLUMNS[kind]
         for values, count in Counter(tuple(row[column] for column in columns) for row in rows).items():
             self._deltas.add(kind, values, state, count)
         return ids
-
-    def _numbers(self, kind: Kind, count: int) -> range:
-        """Take the next numbers of a kind: safe without a sequence, as only one commit creates at a time."""
-        if kind not in self._next:
-            highest = select(func.max(RECORDS[kind].c.id))
-            self._next[kind] = (self._connection.execute(highest).scalar_one() or 0) + 1
-        first = self._next[kind]
-        self._next[kind] += count
-        return range(first, first + count)
 
     def _files(self, given: Sequence[File]) -> list[int | None]:
         names = list({file.name for file in given})

@@ -4,14 +4,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Double, ForeignKey, Index, Integer, String, Table, literal_column, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    and_,
+    literal_column,
+    select,
+)
 
 from pilotage.model.priorities import HIGH_PRIORITY
-from pilotage.model.states import AT_A_PILOT, JobState
+from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState
 from pilotage.model.work import Job, JobKind
 
 from .columns import Id, id_column, is_state, life_columns, metadata, partial, text_column
-from .events import EventView
+from .history import EventView
 
 jobs = Table(
     "jobs",
@@ -36,6 +48,7 @@ jobs = Table(
     Column("started", Double),
     Column("ended", Double),
     Column("disk_io", Double),
+    text_column("history"),
 )
 
 job_inputs = Table(
@@ -51,9 +64,18 @@ _j = jobs.c
 
 is_urgent = _j.priority >= literal_column(str(HIGH_PRIORITY))
 
+is_live = is_state(jobs, *LIVE_JOBS)
+"""What has ended is in no index of states: it only piles up."""
+
+
+def is_in(state: JobState) -> ColumnElement[bool]:
+    """The condition that a job is in a state that it has not ended in, for the index by state and time."""
+    return and_(is_live, is_state(jobs, state))
+
+
 # SQLite takes a partial index in its order only if it begins with what is asked for: hence state, again.
 Index("jobs_by_task", _j.task, _j.state, _j.id)
-Index("jobs_by_state", _j.state, _j.since, _j.id)
+Index("jobs_by_state", _j.state, _j.since, _j.id, **partial(is_live))
 Index("jobs_urgent", _j.state, _j.since, _j.id, **partial(is_urgent))
 Index("jobs_to_broker", _j.state, _j.task, _j.id, **partial(is_state(jobs, JobState.DEFINED)))
 Index("jobs_to_wake", _j.state, _j.wake_at, _j.id, **partial(is_state(jobs, JobState.PENDING)))

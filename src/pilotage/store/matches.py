@@ -19,6 +19,7 @@ from . import bulk
 from . import tasks as task_rows
 from .counters import KEY_COLUMNS, Deltas
 from .engine import Database
+from .history import Entries, Meaning, Meanings
 from .jobs import JOB_COLUMNS, job
 from .reader import Reader
 from .task_queues import LEVELS, lines
@@ -52,16 +53,14 @@ WITH seen AS MATERIALIZED ({_STANDING.format(queue="%(queue)s")}
       ORDER BY id LIMIT wanted.jobs FOR UPDATE SKIP LOCKED
     ) AS job
 ), sent AS (
-  UPDATE jobs SET state = 'sent', since = %(time)s, pilot = %(pilot)s::bigint
+  UPDATE jobs SET state = 'sent', since = %(time)s, pilot = %(pilot)s::bigint,
+    history = history || %(entry)s || CASE WHEN attempt > 1 THEN ' a' || attempt ELSE '' END || chr(10)
   FROM heads WHERE jobs.id = heads.id
   RETURNING {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)}
 ), counted AS (
   INSERT INTO job_deltas (queue, share, task, requirements, priority, source, target, count)
   SELECT queue, share, task, requirements, priority, 'activated', 'sent', count(*) FROM sent
   GROUP BY queue, share, task, requirements, priority
-), told AS (
-  INSERT INTO events (kind, record, task, attempt, source, target, time, cause, actor)
-  SELECT 'job', id, task, attempt, 'activated', 'sent', %(time)s, '{CAUSE}', %(actor)s FROM sent
 ), touched AS (
   UPDATE pilots SET heartbeat = %(time)s, matched = pilots.matched + (SELECT count(*) FROM sent)
   FROM good WHERE pilots.id = good.id
@@ -123,9 +122,12 @@ class Given:
 class Matches:
     """Reads what stands in line, and gives it away."""
 
-    def __init__(self, database: Database, specs: SpecCache, left_beside: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, specs: SpecCache, meanings: Meanings, left_beside: Callable[[], None]
+    ) -> None:
         self._database = database
         self._specs = specs
+        self._meanings = meanings
         self._left_beside = left_beside
 
     def standing(self, queue: str) -> Standing:
@@ -142,14 +144,19 @@ class Matches:
 
     def give(self, wanted: Wanted) -> Given:
         """Give a pilot what is still there of what it was drawn; the call is its heartbeat."""
+        actor = f"pilot:{wanted.pilot}"
+        meaning = Meaning.of("job", JobState.ACTIVATED, JobState.SENT, CAUSE, actor)
+        told = Entries(self._meanings.numbers([meaning]), wanted.time, actor).entry(
+            "job", JobState.ACTIVATED, JobState.SENT, CAUSE
+        )
         if self._database.is_postgresql:
-            rows = self._database.run(_GIVE, _values(wanted))
+            rows = self._database.run(_GIVE, _values(wanted, told(1)))
             alive, good = bool(rows[0][0]), bool(rows[0][1])
             found = [tuple(row[2:]) for row in rows if row[2] is not None]
             if found:
                 self._left_beside()
             return self._given(alive, good, found)
-        alive, good, found = self._database.write(lambda connection: _give(connection, wanted))
+        alive, good, found = self._database.write(lambda connection: _give(connection, wanted, told))
         return self._given(alive, good, found)
 
     def _given(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> Given:
@@ -173,7 +180,7 @@ class Matches:
         return Given(alive, good, jobs, tasks, files)
 
 
-def _values(wanted: Wanted) -> dict[str, Any]:
+def _values(wanted: Wanted, entry: str) -> dict[str, Any]:
     requirements, priorities, counts = zip(*wanted.heads, strict=True) if wanted.heads else ((), (), ())
     return {
         "queue": wanted.queue,
@@ -182,7 +189,7 @@ def _values(wanted: Wanted) -> dict[str, Any]:
         "version": wanted.version,
         "used": wanted.used,
         "time": wanted.time,
-        "actor": f"pilot:{wanted.pilot}",
+        "entry": entry.rstrip(),
         "requirements": bulk.array(requirements),
         "priorities": bulk.array(priorities),
         "counts": bulk.array(counts),
@@ -199,10 +206,7 @@ SELECT {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)},
 FROM jobs JOIN tasks ON tasks.id = jobs.task
 WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = 'activated'
 ORDER BY jobs.id LIMIT ?"""
-_SEND = "UPDATE jobs SET state = 'sent', since = ?, pilot = ? WHERE id = ?"
-_TELL = f"""
-INSERT INTO events (kind, record, task, attempt, source, target, time, cause, actor)
-VALUES ('job', ?, ?, ?, 'activated', 'sent', ?, '{CAUSE}', ?)"""
+_SEND = "UPDATE jobs SET state = 'sent', since = ?, pilot = ?, history = history || ? WHERE id = ?"
 _TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ? WHERE id = ?"
 _REPORT = f"""
 UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {_REPORTED_AFTER}"""
@@ -211,7 +215,9 @@ _PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(
 _INPUT_COUNT = _PLACES["input_count"]
 
 
-def _give(connection: Connection, wanted: Wanted) -> tuple[bool, bool, list[tuple[Any, ...]]]:
+def _give(
+    connection: Connection, wanted: Wanted, told: Callable[[int], str]
+) -> tuple[bool, bool, list[tuple[Any, ...]]]:
     # The driver's own connection: a dozen small statements take it half the time.
     raw = connection.connection.driver_connection
     if raw is None:
@@ -223,12 +229,8 @@ def _give(connection: Connection, wanted: Wanted) -> tuple[bool, bool, list[tupl
         return alive is not None, False, []
     found = [tuple(row) for head in wanted.heads for row in run(_HEAD, (wanted.queue, *head))]
     if found:
-        ids = [row[_PLACES["id"]] for row in found]
-        raw.executemany(_SEND, [(wanted.time, wanted.pilot, id_) for id_ in ids])
-        actor = f"pilot:{wanted.pilot}"
-        told = ("id", "task", "attempt")
-        events = [(*(row[_PLACES[name]] for name in told), wanted.time, actor) for row in found]
-        raw.executemany(_TELL, events)
+        sent = ((told(row[_PLACES["attempt"]]), row[_PLACES["id"]]) for row in found)
+        raw.executemany(_SEND, [(wanted.time, wanted.pilot, entry, id_) for entry, id_ in sent])
         deltas = Deltas(connection)
         for row in found:
             keys = [row[_PLACES[name]] for name in KEY_COLUMNS["job"]]

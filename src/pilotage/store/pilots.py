@@ -29,6 +29,7 @@ pilots = Table(
     Column("ended", Double),
     text_column("containment"),
     text_column("node"),
+    text_column("history"),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )

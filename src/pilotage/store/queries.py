@@ -26,7 +26,6 @@ from pilotage.model.states import (
 )
 from pilotage.model.work import JobKind, Pilot, Transfer
 
-from . import events as event_rows
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -36,18 +35,19 @@ from .counters import counts
 from .decisions import dated, decisions
 from .engine import Database
 from .errors import NoFederation
-from .events import EventView, events
 from .federations import Federations
 from .files import OutputView, ReplicaView
+from .history import EventView, decisions_of, events
 from .jobs import JOB_VIEW, JobDetails, JobView, jobs
 from .pilots import PILOT_COLUMNS, pilots
 from .queues import QueueView, ShareView
 from .reader import Reader
+from .records import RECORDS
 from .sets import among
 from .tasks import TASK_VIEW, SpecCache, TaskDetails, TaskView, tasks
 from .transfers import TRANSFER_COLUMNS, transfers
 
-_t, _j, _c, _e, _d = tasks.c, jobs.c, counts.c, events.c, decisions.c
+_t, _j, _c, _d = tasks.c, jobs.c, counts.c, decisions.c
 
 _TASK_WHOLE = TASK_VIEW.add_columns(_t.measured)
 _COUNTS = (
@@ -140,23 +140,27 @@ class Queries:
 
     def job(self, job: int) -> JobDetails | None:
         """One job, with its history."""
-        history = select(events).where(_e.kind == "job", _e.record == job).order_by(_e.id)
+        query = JOB_VIEW.add_columns(_j.history).where(_j.id == job)
 
         def read(connection: Connection) -> JobDetails | None:
-            row = connection.execute(JOB_VIEW.where(_j.id == job)).one_or_none()
+            row = connection.execute(query).one_or_none()
             if row is None:
                 return None
-            happened = tuple(event_rows.shown(event) for event in connection.execute(history))
+            (happened,) = events(connection, [row.history])
             return JobDetails(**job_rows.shown(row, self._sites(connection)), events=happened)
 
         return self._database.read(read)
 
     def events(self, kind: Kind, record: int) -> list[EventView]:
         """The history of any record, oldest first."""
-        history = select(events).where(_e.kind == kind, _e.record == record).order_by(_e.id)
-        return self._database.read(
-            lambda connection: [event_rows.shown(row) for row in connection.execute(history)]
-        )
+        table = RECORDS[kind].c
+        query = select(table.history).where(table.id == record)
+
+        def read(connection: Connection) -> list[EventView]:
+            found = events(connection, connection.execute(query).scalars())
+            return list(*found)
+
+        return self._database.read(read)
 
     def task_choices(self, task: int, limit: int = 100) -> list[DatedChoice]:
         """Read why a task's jobs went where they went, or nowhere."""
@@ -165,9 +169,14 @@ class Queries:
 
     def job_choices(self, job: int, limit: int = 100) -> list[DatedChoice]:
         """Read why a job went where it went, or nowhere, each time it was brokered."""
-        chosen = select(_e.decision).where(_e.kind == "job", _e.record == job, _e.decision.is_not(None))
-        query = select(_d.time, _d.document).where(_d.id.in_(chosen)).order_by(_d.id.desc()).limit(limit)
-        return self._choices(query)
+        history = select(_j.history).where(_j.id == job)
+        query = select(_d.time, _d.document).where(among(_d.id, "ids")).order_by(_d.id.desc()).limit(limit)
+
+        def read(connection: Connection) -> list[DatedChoice]:
+            ids = decisions_of(connection.execute(history).scalar() or "")
+            return [dated(row) for row in connection.execute(query, {"ids": ids})]
+
+        return self._database.read(read)
 
     def outputs(self, task: int) -> list[OutputView]:
         """The files that a task's jobs made, by name, and where they lie."""

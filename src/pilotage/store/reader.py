@@ -16,6 +16,7 @@ from pilotage.model.states import LIVE_PILOTS, LIVE_TRANSFERS, JobState, PilotSt
 from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
 
+from . import history
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -23,6 +24,7 @@ from . import transfers as transfer_rows
 from .columns import is_state
 from .counters import counters, counts
 from .files import files, replicas
+from .history import EventView
 from .jobs import JOB_COLUMNS, JOB_STATES, job_inputs, jobs
 from .last_seen import queue_reports
 from .pilots import PILOT_COLUMNS, pilots
@@ -116,6 +118,10 @@ class Reader:
     def rows(self, query: Any, **values: Any) -> Sequence[Any]:
         """The rows of any query."""
         return self._connection.execute(query, values).all()
+
+    def events(self, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
+        """The transitions of each of these histories."""
+        return history.events(self._connection, histories)
 
     def jobs(self, query: Select[Any], **values: Any) -> tuple[Job, ...]:
         """Jobs with their inputs, from a query of :data:`JOB_COLUMNS`."""

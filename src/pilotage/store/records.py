@@ -4,7 +4,7 @@ from sqlalchemy import Table
 
 from pilotage.model.states import Kind
 
-from . import counters, decisions, events, federations, files, last_seen, logs, tokens
+from . import counters, decisions, federations, files, history, last_seen, logs, numbers, tokens
 from .columns import metadata
 from .jobs import jobs
 from .pilots import pilots
@@ -15,12 +15,13 @@ __all__ = [
     "RECORDS",
     "counters",
     "decisions",
-    "events",
     "federations",
     "files",
+    "history",
     "last_seen",
     "logs",
     "metadata",
+    "numbers",
     "tokens",
 ]
 

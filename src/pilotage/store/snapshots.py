@@ -32,7 +32,7 @@ from .columns import has_state, is_state
 from .counters import counts
 from .engine import Database
 from .federations import Federations
-from .jobs import JOB_COLUMNS, jobs
+from .jobs import JOB_COLUMNS, is_live, jobs
 from .pilots import pilots
 from .reader import Reader
 from .sets import among
@@ -291,7 +291,7 @@ class Snapshots:
             made = reader.files_of_tasks([task])
             return {
                 "tasks": reader.tasks([task]),
-                "jobs": reader.jobs_where(_j.task == task, is_state(jobs, *LIVE_JOBS)),
+                "jobs": reader.jobs_where(_j.task == task, is_live),
                 "transfers": reader.live_transfers_of(made),
                 "files": made,
             }
@@ -302,7 +302,7 @@ class Snapshots:
         """All that is live, in order, and a request for work of every pilot that runs."""
 
         def read(reader: Reader, world: World) -> dict[str, Any]:
-            found = reader.jobs_where(is_state(jobs, *LIVE_JOBS))
+            found = reader.jobs_where(is_live)
             moving = reader.transfers_in(*LIVE_TRANSFERS)
             live = reader.live_pilots()
             live_tasks = [id_ for (id_,) in reader.rows(select(_t.id).where(is_state(tasks, *LIVE_TASKS)))]

@@ -17,7 +17,7 @@ from . import transfers as transfer_rows
 from .columns import has_state, is_state
 from .counters import counters
 from .files import files, replicas
-from .jobs import JOB_COLUMNS, job_inputs, jobs
+from .jobs import JOB_COLUMNS, is_in, job_inputs, jobs
 from .reader import Reader
 from .sets import among
 from .transfers import TRANSFER_COLUMNS, transfers
@@ -102,7 +102,7 @@ _FAILED = (
     .order_by(_x.since, _x.id)
     .limit(_LIMIT)
 )
-_HOLDING = select(*JOB_COLUMNS).where(is_state(jobs, _J.HOLDING)).order_by(_j.since, _j.id).limit(_LIMIT)
+_HOLDING = select(*JOB_COLUMNS).where(is_in(_J.HOLDING)).order_by(_j.since, _j.id).limit(_LIMIT)
 _WAITING = (
     select(_j.id, _j.queue, job_inputs.c.file)
     .join(job_inputs, job_inputs.c.job == _j.id)

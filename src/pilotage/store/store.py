@@ -8,11 +8,12 @@ from pilotage.model.decision import Committed, Decision
 from pilotage.model.federation import Federation
 
 from . import schema
-from .commit import Commit, check, is_light
+from .commit import Commit, check, is_light, meanings
 from .counters import fold
 from .decisions import documents
 from .engine import Database
 from .federations import Federations
+from .history import Entries, Meanings
 from .logs import Logs
 from .matches import Matches
 from .notices import Notices
@@ -44,7 +45,8 @@ class Store:
         specs = SpecCache()
         self.snapshots = Snapshots(database, self._federations, specs)
         self.queries = Queries(database, self._federations, specs)
-        self.matches = Matches(database, specs, self._left_beside)
+        self._meanings = Meanings(database)
+        self.matches = Matches(database, specs, self._meanings, self._left_beside)
         self.notices = Notices(database)
         self._beside = 0
         self.logs = Logs(database)
@@ -85,8 +87,11 @@ class Store:
             return Committed()
         reasons = documents(decision)
         light = self.database.is_postgresql and is_light(decision)
+        numbers = self._meanings.numbers(meanings(decision, actor))
+        entries = Entries(numbers, decision.time, actor)
         committed = self.database.write(
-            lambda connection: Commit(connection, decision, reasons, actor, light).run(), alone=not light
+            lambda connection: Commit(connection, decision, reasons, actor, entries, light).run(),
+            alone=not light,
         )
         if light:
             self._left_beside()

@@ -30,6 +30,7 @@ tasks = Table(
     Column("submission", String),
     Column("planned_jobs", Integer, server_default="0", nullable=False),
     Column("input_files", Integer, server_default="0", nullable=False),
+    text_column("history"),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),

@@ -27,6 +27,7 @@ transfers = Table(
     Column("heartbeat", Double),
     Column("started", Double),
     Column("ended", Double),
+    text_column("history"),
     Index("transfers_by_state", "state", "since", "id"),
     Index("transfers_by_file", "file", "state"),
 )

@@ -17,7 +17,7 @@ from pilotage.model.world import JobCount, QueueReport, World
 from . import failures
 from .columns import is_state
 from .counters import counts
-from .jobs import JOB_COLUMNS, is_urgent, jobs
+from .jobs import JOB_COLUMNS, is_in, is_urgent, jobs
 from .pilots import pilots
 from .reader import Reader
 from .sets import among
@@ -31,7 +31,7 @@ _RULES = [rule for rule in JOB_RULES if rule.outcome != "none" and rule.state is
 
 _DUE = {
     state: select(*JOB_COLUMNS)
-    .where(is_state(jobs, state), _j.since <= bindparam("before"), not_(among(_j.queue, "resting")))
+    .where(is_in(state), _j.since <= bindparam("before"), not_(among(_j.queue, "resting")))
     .order_by(_j.since, _j.id)
     .limit(_LIMIT)
     for state in (rule.state for rule in _RULES)
@@ -45,7 +45,7 @@ _TO_WAKE = (
 )
 _FORGOTTEN = (
     select(*JOB_COLUMNS)
-    .where(is_state(jobs, _J.PENDING), _j.wake_at.is_(None), _j.since <= bindparam("before"))
+    .where(is_in(_J.PENDING), _j.wake_at.is_(None), _j.since <= bindparam("before"))
     .order_by(_j.since, _j.id)
     .limit(_LIMIT)
 )
@@ -72,10 +72,7 @@ _QUEUES = (
     .having(func.sum(counts.c.count) > 0)
 )
 _STRANDED = {
-    state: select(*JOB_COLUMNS)
-    .where(is_state(jobs, state), among(_j.queue, "queues"))
-    .order_by(_j.id)
-    .limit(_LIMIT)
+    state: select(*JOB_COLUMNS).where(is_in(state), among(_j.queue, "queues")).order_by(_j.id).limit(_LIMIT)
     for state in UNSTARTED_JOBS
 }
 

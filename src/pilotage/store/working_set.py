@@ -1,7 +1,7 @@
 """The records that a decision changes: read and locked once, changed in memory, written once."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from pilotage.model.states import Kind, State
 from . import bulk
 from .counters import KEY_COLUMNS
 from .records import RECORDS
-from .sets import among
+from .sets import among, raw_rows
 
 ID, STATE, ATTEMPT, TASK, KEYS = range(5)
 """Where a record has what: from ``KEYS`` on stand the values that it is counted by."""
@@ -31,6 +31,7 @@ class WorkingSet:
         self._connection = connection
         self._records: dict[Kind, dict[int, Record]] = {kind: {} for kind in _LOCKED}
         self._changed: dict[Kind, dict[int, Mapping[str, Any]]] = {kind: {} for kind in _LOCKED}
+        self._entries: dict[Kind, dict[int, str]] = {kind: {} for kind in _LOCKED}
 
     def load(self, changes: Sequence[Change]) -> None:
         """Read and lock every record that the changes name."""
@@ -40,7 +41,7 @@ class WorkingSet:
                 named[change.kind].update(change.ids)
         for kind in _LOCKED:
             if named[kind]:
-                found = self._connection.execute(_rows(kind), {"ids": sorted(named[kind])}).all()
+                found = raw_rows(self._connection, _rows(kind), ids=sorted(named[kind]))
                 self._records[kind] = {row[ID]: list(row) for row in found}
 
     def standing(
@@ -74,6 +75,12 @@ class WorkingSet:
             for place, value in places:
                 row[place] = value
 
+    def note(self, kind: Kind, rows: Iterable[Record], entry: Callable[[int], str]) -> None:
+        """Add to the history of records an entry, given their attempt."""
+        entries = self._entries[kind]
+        for row in rows:
+            entries[row[ID]] = entries.get(row[ID], "") + entry(row[ATTEMPT])
+
     def next_attempt(self, kind: Kind, rows: Iterable[Record]) -> None:
         """Add one to the attempts of records."""
         for row in rows:
@@ -87,15 +94,24 @@ class WorkingSet:
         One statement writes all records of a kind that change the same columns.
         """
         for kind in kinds or _LOCKED:
-            changed = self._changed.pop(kind, {})
-            self._changed[kind] = {}
-            by_columns: dict[tuple[str, ...], list[tuple[Any, ...]]] = defaultdict(list)
-            columns: dict[int, tuple[str, ...]] = {}
+            changed, self._changed[kind] = self._changed[kind], {}
+            entries, self._entries[kind] = self._entries[kind], {}
+            shapes: dict[int, tuple[tuple[str, ...], tuple[Any, ...]]] = {}
+            moved: dict[tuple[str, ...], list[tuple[Any, ...]]] = defaultdict(list)
+            touched: dict[tuple[str, ...], list[tuple[Any, ...]]] = defaultdict(list)
             for id_ in sorted(changed):
                 values = changed[id_]
-                names = columns.get(id(values)) or columns.setdefault(id(values), tuple(sorted(values)))
-                by_columns[names].append((*[values[name] for name in names], id_))
-            for names, rows in by_columns.items():
+                shape = shapes.get(id(values))
+                if shape is None:
+                    names = tuple(sorted(values))
+                    shape = shapes[id(values)] = (names, tuple([values[name] for name in names]))
+                if id_ in entries:
+                    moved[shape[0]].append((*shape[1], entries[id_], id_))
+                else:
+                    touched[shape[0]].append((*shape[1], id_))
+            for names, rows in moved.items():
+                bulk.update(self._connection, RECORDS[kind], names, rows, appended="history")
+            for names, rows in touched.items():
                 bulk.update(self._connection, RECORDS[kind], names, rows)
 
 

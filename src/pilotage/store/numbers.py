@@ -1,0 +1,38 @@
+"""The numbers of records: each is given once, also where the record that had the last one is deleted."""
+
+from sqlalchemy import Column, Connection, String, Table, select
+
+from . import bulk
+from .columns import Id, metadata
+
+numbers = Table(
+    "numbers",
+    metadata,
+    Column("kind", String, primary_key=True),
+    Column("last", Id, nullable=False),
+)
+
+
+class Numbers:
+    """Takes numbers for one commit. Needs no sequence: only one commit makes records at a time."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._first: dict[str, int] = {}
+        self._next: dict[str, int] = {}
+
+    def take(self, kind: str, count: int) -> range:
+        """The next numbers of a kind."""
+        if not count:
+            return range(0)
+        if kind not in self._next:
+            last = select(numbers.c.last).where(numbers.c.kind == kind)
+            self._first[kind] = self._next[kind] = (self._connection.execute(last).scalar() or 0) + 1
+        first = self._next[kind]
+        self._next[kind] += count
+        return range(first, first + count)
+
+    def write(self) -> None:
+        """Note the last that were taken."""
+        taken = [(kind, self._next[kind] - first) for kind, first in self._first.items()]
+        bulk.add(self._connection, numbers, ("kind",), "last", taken)
