@@ -13,6 +13,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, Engine, create_engine, select, text
 
 from pilotage import store
+from pilotage.model.states import Kind
 from pilotage.store import NewerStore, Store
 from pilotage.store.engine import Database
 from pilotage.store.history import decisions_of
@@ -167,7 +168,8 @@ def test_events_of_an_older_store_become_the_histories_of_its_records(empty_url:
         connection.execute(text(EVENT), [dict(zip(names, event, strict=True)) for event in told])
     engine.dispose()
     opened = Store.open(empty_url)
-    for kind, record in (("job", 7), ("task", 3)):
+    records: tuple[tuple[Kind, int], ...] = (("job", 7), ("task", 3))
+    for kind, record in records:
         events = opened.queries.events(kind, record)
         assert [(kind, record, e.attempt, e.source, e.target, e.time, e.cause, e.actor) for e in events] == [
             event[:-1] for event in told if event[:2] == (kind, record)

@@ -157,8 +157,11 @@ class Commit:
         self._first_document = self._numbers.take("decision", len(self._documents)).start
         if not self._light:
             self._deltas.fold()
-        self._records.load(self._decision.changes)
-        results = [self._apply(change) for change in self._decision.changes]
+        changes = self._decision.changes
+        claims = [claim for change in changes if isinstance(change, Move | Create) for claim in change.claims]
+        self._deltas.look_up(claims)
+        self._records.load(changes)
+        results = [self._apply(change) for change in changes]
         self._records.write()
         self._creator.write()
         self._numbers.write()

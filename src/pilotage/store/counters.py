@@ -6,7 +6,7 @@ the differences to the counters.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -16,9 +16,9 @@ from sqlalchemy import (
     String,
     Table,
     TableClause,
+    bindparam,
     column,
     func,
-    literal,
     select,
     text,
 )
@@ -31,6 +31,7 @@ from pilotage.model.states import JobState, Kind, State
 
 from . import bulk
 from .columns import Id, metadata
+from .sets import among
 from .task_queues import LINE_COLUMNS, write_lines
 
 counters = Table(
@@ -113,6 +114,12 @@ _POSITIONS: dict[Kind, list[tuple[str, tuple[int, ...]]]] = {
     for kind in KEY_COLUMNS
 }
 _LINE = tuple(KEY_COLUMNS["job"].index(name) for name in LINE_COLUMNS)
+_SUMS = (
+    select(_c.first, _c.second, _c.state, func.sum(_c.count))
+    .where(_c.counter == bindparam("counter"))
+    .group_by(_c.first, _c.second, _c.state)
+)
+_OF_COUNTER, _OF_KEYS = _SUMS, _SUMS.where(among(_c.first, "firsts"))
 _FOLDED = text(
     "WITH gone AS (DELETE FROM job_deltas RETURNING *)"
     f" SELECT {', '.join(KEY_COLUMNS['job'])}, source, target, SUM(count) FROM gone"
@@ -134,7 +141,9 @@ class Deltas:
         self._deltas: defaultdict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
         self._lines: Counter[tuple[Any, ...]] = Counter()
         self._activated: set[str] = set()
-        self._sums: dict[tuple[Any, ...], int] = {}
+        self._stored: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
+        self._whole: set[str] = set()
+        self._keys: dict[tuple[Kind, tuple[Any, ...]], list[tuple[str, Key]]] = {}
 
     def fold(self) -> None:
         """Take over the differences that others left. The caller is alone."""
@@ -146,14 +155,20 @@ class Deltas:
 
     def add(self, kind: Kind, values: Sequence[Any], state: str, count: int) -> None:
         """Count records of a kind whose :data:`KEY_COLUMNS` have these values."""
-        for name, positions in _POSITIONS[kind]:
-            first, second = key([values[position] for position in positions])
+        values = tuple(values)
+        for name, (first, second) in self._keys.get((kind, values)) or self._keys_of(kind, values):
             self._deltas[name, first][second, state] += count
         if kind == "job" and state == JobState.ACTIVATED:
-            line = tuple(values[position] for position in _LINE)
+            line = tuple([values[position] for position in _LINE])
             self._lines[line] += count
             if count > 0:
                 self._activated.add(line[0])
+
+    def _keys_of(self, kind: Kind, values: tuple[Any, ...]) -> list[tuple[str, Key]]:
+        found = self._keys[kind, values] = [
+            (name, key([values[position] for position in positions])) for name, positions in _POSITIONS[kind]
+        ]
+        return found
 
     def moved(
         self,
@@ -168,33 +183,40 @@ class Deltas:
         self.add(kind, before, str(source), -count)
         self.add(kind, after, str(target), count)
 
+    def look_up(self, claims: Iterable[Claim]) -> None:
+        """Read all that these claims rest on, together; the caller is alone, so that it stays as it is."""
+        keys: dict[str, set[str]] = defaultdict(set)
+        for claim in claims:
+            if claim.key[0] is None:
+                self._whole.add(claim.counter)
+            elif (claim.counter, str(claim.key[0])) not in self._stored:
+                keys[claim.counter].add(str(claim.key[0]))
+        for counter, firsts in keys.items():
+            self._stored |= {(counter, first): {} for first in firsts}
+            values = {"counter": counter, "firsts": sorted(firsts)}
+            self._read(counter, self._connection.execute(_OF_KEYS, values))
+        for counter in self._whole:
+            self._read(counter, self._connection.execute(_OF_COUNTER, {"counter": counter}))
+
+    def _read(self, counter: str, rows: Iterable[Any]) -> None:
+        for first, second, state, count in rows:
+            self._stored.setdefault((counter, first), {})[second, state] = int(count)
+
     def room(self, claims: Sequence[Claim], wanted: int) -> int:
-        """The number of ``wanted`` records that fit all claims."""
+        """The number of ``wanted`` records that fit all claims, which were looked up."""
         return max(0, min([wanted, *(claim.limit - self._taken(claim) for claim in claims)]))
 
     def _taken(self, claim: Claim) -> int:
         first, second = (None if part is None else str(part) for part in (*claim.key, None)[:2])
-        identity = (claim.counter, first, second, claim.states)
-        if identity not in self._sums:
-            self._sums[identity] = self._stored(claim, first, second)
-        return self._sums[identity] + sum(
-            count
-            for deltas in self._touched(claim.counter, first)
-            for (two, state), count in deltas.items()
-            if state in claim.states and second in (None, two)
-        )
-
-    def _touched(self, counter: str, first: str | None) -> list[Counter[tuple[str, str]]]:
-        if first is not None:
-            return [self._deltas[counter, first]]
-        return [deltas for (name, _), deltas in self._deltas.items() if name == counter]
-
-    def _stored(self, claim: Claim, first: str | None, second: str | None) -> int:
-        conditions = [_c.counter == claim.counter, _c.state.in_([str(state) for state in claim.states])]
-        conditions += [_c.first == first] if first is not None else []
-        conditions += [_c.second == second] if second is not None else []
-        total = select(func.coalesce(func.sum(_c.count), literal(0))).where(*conditions)
-        return int(self._connection.execute(total).scalar_one())
+        if first is None:
+            counts = [part for (name, _), part in self._stored.items() if name == claim.counter]
+            counts += [part for (name, _), part in self._deltas.items() if name == claim.counter]
+        else:
+            place = (claim.counter, first)
+            counts = [self._stored[place], self._deltas.get(place, {})]
+        if second is not None:
+            return sum([part.get((second, state), 0) for part in counts for state in claim.states])
+        return sum([n for part in counts for (_, state), n in part.items() if state in claim.states])
 
     def write(self) -> None:
         """Add the differences to the tables; a row that comes to nothing is taken out."""

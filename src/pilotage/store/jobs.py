@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from pilotage.model.priorities import HIGH_PRIORITY
-from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState
+from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState, State
 from pilotage.model.work import Job, JobKind
 
 from .columns import Id, id_column, is_state, life_columns, metadata, partial, text_column
@@ -68,7 +68,7 @@ is_live = is_state(jobs, *LIVE_JOBS)
 """What has ended is in no index of states: it only piles up."""
 
 
-def is_in(state: JobState) -> ColumnElement[bool]:
+def is_in(state: State) -> ColumnElement[bool]:
     """The condition that a job is in a state that it has not ended in, for the index by state and time."""
     return and_(is_live, is_state(jobs, state))
 
