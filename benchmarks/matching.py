@@ -64,7 +64,7 @@ def measure(database: house.Database, queues: int, servers: int = 0) -> tuple[fl
         shutil.rmtree(place, ignore_errors=True)
 
 
-def prepare(url: str, queues: int, jobs: int = JOBS) -> list[int]:
+def prepare(url: str, queues: int, jobs: int = JOBS, pilots: int = CLIENTS * 25) -> list[int]:
     """A queue with activated jobs in so many task queues, and the pilots of its clients."""
     store = Store.open(url)
     site, storage = Site(name="s", nucleus=True), Storage(name="d", site="s", url="file:///tmp")
@@ -92,12 +92,12 @@ def prepare(url: str, queues: int, jobs: int = JOBS) -> list[int]:
         queue=QUEUE, requirements="r", kind="generic", owner=OWNER,
         cores=1, memory=0, walltime=1e7,
     )  # fmt: skip
-    pilots = _made(store, *[pilot] * (CLIENTS * 25))
+    ids = _made(store, *[pilot] * pilots)
     _moved(store, Move(
-        kind="pilot", ids=tuple(pilots), source=PilotState.CREATED, target=PilotState.RUNNING, cause="b",
+        kind="pilot", ids=tuple(ids), source=PilotState.CREATED, target=PilotState.RUNNING, cause="b",
     ))  # fmt: skip
     store.close()
-    return pilots
+    return ids
 
 
 def _made(store: Store, *records: NewTask | NewJob | NewPilot) -> list[int]:

@@ -126,13 +126,16 @@ def test_broker_sees_live_transfers_by_link_and_what_queues_last_did(house: Stor
     bring(house, new_jobs(house, new_task(house)), J.RUNNING, time=NOW + 1)
     pilot = new_pilot(house)
     moved(house, move("pilot", [pilot], P.CREATED, P.RUNNING, {"heartbeat": NOW + 2}), time=NOW + 2)
+    # Within 10 s of the last call nothing is written down.
     touch(house, "pilot", pilot, time=NOW + 3, heartbeat=NOW + 3)
+    touch(house, "pilot", pilot, time=NOW + 13, heartbeat=NOW + 13)
+    touch(house, "pilot", pilot, time=NOW + 14, heartbeat=NOW + 14)
     touch(house, "pilot", pilot, time=NOW, heartbeat=NOW)
     world = house.snapshots.for_broker(NOW, 1, 10)
     assert world.link_counts == (LinkCount(source="CERN-disk", destination="PIC-disk", files=2, uploads=0),)
     assert world.queue_reports == (
         QueueReport(
-            queue="CERN-q", last_pilot=NOW + 3, last_start=NOW + 1, batch_workers=1, running_pilots=1
+            queue="CERN-q", last_pilot=NOW + 13, last_start=NOW + 1, batch_workers=1, running_pilots=1
         ),
     )
 

@@ -34,6 +34,7 @@ class Server:
 
     def __init__(self, process: subprocess.Popen[bytes], url: str, home: Path) -> None:
         self._process = process
+        self.url = url
         self._log = home / LOG
         self._token = home / "token"
         self._client = httpx.Client(base_url=f"{url}/api/v1", timeout=30, trust_env=False)
@@ -88,10 +89,13 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(federation: Path, home: Path, port: int | None, store: str | None = None) -> Iterator[Server]:
-    """A server for one federation with its own home, until the block is left, however it is.
+def running(
+    federation: Path | None, home: Path, port: int | None, store: str | None = None, *options: str
+) -> Iterator[Server]:
+    """A server with its own home, until the block is left, however it is.
 
-    ``store`` is the address of its store; without, it has its own in its home.
+    ``federation`` is put in force first, ``store`` is the address of its store; without, it has its own in
+    its home. ``options`` are more of ``pilotage up``.
     """
     port = port or free_port()
     home.mkdir(parents=True, exist_ok=True)
@@ -101,7 +105,8 @@ def running(federation: Path, home: Path, port: int | None, store: str | None = 
         "PILOTAGE_URL": f"http://127.0.0.1:{port}",
         "PILOTAGE_STORE": store or "",
     }
-    command = [sys.executable, "-m", "pilotage.cli", "up", str(federation)]
+    declared = [str(federation)] if federation else []
+    command = [sys.executable, "-m", "pilotage.cli", "up", *declared, *options]
     with _adopted() as family, (home / LOG).open("wb") as output:
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, Connection, Double, String, Table, func
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.decision import Touch
 from pilotage.model.states import JobState, Kind, PilotState, State
 
 from .columns import metadata
+from .sets import among
 
 queue_reports = Table(
     "queue_reports",
@@ -21,15 +22,24 @@ queue_reports = Table(
 )
 
 _COLUMNS = ("last_pilot", "last_start")
+
+REPORTED_AFTER = 10.0
+"""Seconds before a queue's last call or start is written down again: B9 and B26 look at hours."""
+
 _UPSERTS = {
     name: insert(queue_reports)
     for name, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
 }
+_q = queue_reports.c
+_LATELY = {
+    column: select(_q.queue).where(among(_q.queue, "queues"), _q[column] > bindparam("time"))
+    for column in _COLUMNS
+}
 _SEEN = {
     (name, column): upsert.on_conflict_do_update(
-        index_elements=[queue_reports.c.queue],
+        index_elements=[_q.queue],
         set_={column: upsert.excluded[column]},
-        where=func.coalesce(queue_reports.c[column], 0) < upsert.excluded[column],
+        where=func.coalesce(_q[column], 0) < upsert.excluded[column],
     )
     for name, upsert in _UPSERTS.items()
     for column in _COLUMNS
@@ -82,7 +92,12 @@ class LastSeen:
         if self._disk_io:
             self._connection.execute(_MEASURED[self._connection.dialect.name], self._disk_io)
         for column, queues in self._queues.items():
-            if queues:
-                statement = _SEEN[self._connection.dialect.name, column]
-                rows = [{"queue": queue, column: self._time} for queue in sorted(queues)]
-                self._connection.execute(statement, rows)
+            # Whoever finds that nothing is to be written must not lock the row that all commits meet at.
+            lately = self._lately(column, queues) if queues else set()
+            rows = [{"queue": queue, column: self._time} for queue in sorted(queues - lately)]
+            if rows:
+                self._connection.execute(_SEEN[self._connection.dialect.name, column], rows)
+
+    def _lately(self, column: str, queues: set[str]) -> set[str]:
+        values = {"queues": sorted(queues), "time": self._time - REPORTED_AFTER}
+        return set(self._connection.execute(_LATELY[column], values).scalars())

@@ -21,14 +21,12 @@ from .counters import KEY_COLUMNS, Deltas
 from .engine import Database
 from .history import Entries, Meaning, Meanings
 from .jobs import JOB_COLUMNS, job
+from .last_seen import REPORTED_AFTER
 from .reader import Reader
 from .task_queues import LEVELS, lines
 from .tasks import TASK_COLUMNS, SpecCache
 
 CAUSE = "matched to a pilot (P13)"
-
-_REPORTED_AFTER = 10.0
-"""Seconds before a queue's last call is written down again: B26 looks at hours."""
 
 _STANDING = """
 SELECT coalesce((SELECT number FROM activations WHERE queue = {queue}), 0) AS number,
@@ -66,7 +64,7 @@ WITH seen AS MATERIALIZED ({_STANDING.format(queue="%(queue)s")}
   FROM good WHERE pilots.id = good.id
 ), reported AS (
   UPDATE queue_reports SET last_pilot = %(time)s FROM good
-  WHERE queue = %(queue)s AND coalesce(last_pilot, 0) < %(time)s - {_REPORTED_AFTER}
+  WHERE queue = %(queue)s AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER}
 )
 SELECT (SELECT count(*) FROM alive), (SELECT count(*) FROM good),
   {", ".join(f"sent.{column.name}" for column in JOB_COLUMNS)},
@@ -209,7 +207,7 @@ ORDER BY jobs.id LIMIT ?"""
 _SEND = "UPDATE jobs SET state = 'sent', since = ?, pilot = ?, history = history || ? WHERE id = ?"
 _TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ? WHERE id = ?"
 _REPORT = f"""
-UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {_REPORTED_AFTER}"""
+UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
 
 _PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
 _INPUT_COUNT = _PLACES["input_count"]

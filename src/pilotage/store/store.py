@@ -13,6 +13,7 @@ from .counters import fold
 from .decisions import documents
 from .engine import Database
 from .federations import Federations
+from .heartbeats import Heartbeats
 from .history import Entries, Meanings
 from .logs import Logs
 from .matches import Matches
@@ -47,6 +48,7 @@ class Store:
         self.queries = Queries(database, self._federations, specs)
         self._meanings = Meanings(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside)
+        self.heartbeats = Heartbeats(database)
         self.notices = Notices(database)
         self._beside = 0
         self.logs = Logs(database)

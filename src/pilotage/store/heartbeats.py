@@ -1,0 +1,58 @@
+"""The heartbeat of a pilot that has nothing to tell: one statement, beside all others."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from pilotage.model.states import AT_A_PILOT, PilotState
+
+from .engine import Database
+from .last_seen import REPORTED_AFTER
+
+_AT_A_PILOT = ", ".join(f"'{state}'" for state in AT_A_PILOT)
+
+_BEAT = f"""
+WITH alive AS (
+  UPDATE pilots SET heartbeat = %(time)s
+  WHERE id = %(pilot)s AND state = '{PilotState.RUNNING}' RETURNING queue
+), reported AS (
+  UPDATE queue_reports SET last_pilot = %(time)s FROM alive
+  WHERE queue_reports.queue = alive.queue AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER}
+)
+SELECT jobs.id, jobs.attempt
+FROM alive LEFT JOIN jobs ON jobs.pilot = %(pilot)s AND jobs.state IN ({_AT_A_PILOT})"""
+
+_ALIVE = f"UPDATE pilots SET heartbeat = ? WHERE id = ? AND state = '{PilotState.RUNNING}' RETURNING queue"
+_REPORTED = f"""
+UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
+_HELD = f"SELECT id, attempt FROM jobs WHERE pilot = ? AND state IN ({_AT_A_PILOT})"
+
+
+class Heartbeats:
+    """Notes that pilots called."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def beat(self, pilot: int, time: float) -> set[tuple[int, int]] | None:
+        """Note the call of a pilot that runs, and return the attempts (job, attempt) that it has.
+
+        None, with nothing noted, where it does not run (yet, or any more).
+        """
+        if self._database.is_postgresql:
+            rows = self._database.run(_BEAT, {"time": time, "pilot": pilot})
+            return _attempts(rows) if rows else None
+
+        def write(connection: Connection) -> set[tuple[int, int]] | None:
+            queue = connection.exec_driver_sql(_ALIVE, (time, pilot)).scalar()
+            if queue is None:
+                return None
+            connection.exec_driver_sql(_REPORTED, (time, queue, time))
+            return _attempts(connection.exec_driver_sql(_HELD, (pilot,)).all())
+
+        return self._database.write(write)
+
+
+def _attempts(rows: Sequence[Any]) -> set[tuple[int, int]]:
+    return {(job, attempt) for job, attempt in rows if job is not None}
