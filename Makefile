@@ -4,10 +4,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check bench lock format docs clean
+.PHONY: help demo test test-sites quick check bench lock format docs clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,10 @@ demo: $(READY) ## one real task all the way, on the embedded default
 
 test: $(READY) ## all tests, on SQLite and on a real PostgreSQL, in parallel
 	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1
+
+test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
+	tests/sites/install.sh
+	$(BIN)/python -m pytest -n 2 --dist load --maxschedchunk 1 -rs tests/sites
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
 	$(BIN)/python -m pytest -n auto --dist load --hypothesis-profile quick -m "not slow and not acceptance and not postgresql"

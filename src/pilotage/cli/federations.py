@@ -5,16 +5,20 @@ from typing import Annotated
 
 import typer
 
-from . import importing
+from . import adding, importing
 from .output import Json, document_text, echo, plural, show_json
 
 app = typer.Typer(
-    help="Check a federation's file, load it into the server, show the one in force, or import one.",
+    help="Check a federation's file, add a cluster to it, load it, show the one in force, import one.",
     no_args_is_help=True,
 )
 app.command(
     name="import", epilog="Example: pilotage federation import gfactory entries.xml --output federation.yaml"
 )(importing.import_federation)
+
+app.command(name="add", epilog="Example: pilotage federation add slurm --ssh me@login.example.org")(
+    adding.add
+)
 
 File = Annotated[Path, typer.Argument(help="A federation's YAML or JSON file.")]
 

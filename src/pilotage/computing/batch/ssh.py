@@ -17,7 +17,7 @@ from .spool import SpoolPaths
 from .tunnel import Tunnel
 
 if TYPE_CHECKING:
-    from asyncssh import SSHClientConnection
+    from asyncssh import SSHClientConnection, SSHClientProcess
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -35,6 +35,7 @@ FIRST_REST, LONGEST_REST = 2.0, 60.0
 """Seconds in which a login node that could not be reached is left alone; they double each time."""
 
 ENDED_BY_TIMEOUT = (124, 137)
+REFUSALS = 50
 
 
 class SshLoop:
@@ -162,7 +163,7 @@ async def execute(connection: "SSHClientConnection", command: Command) -> Outcom
 
     limit = ["timeout", "-k", "5", f"{command.time_limit:g}"]
     try:
-        process = await connection.create_process(shlex.join([*limit, *command.argv]), encoding=None)
+        process = await _started(connection, shlex.join([*limit, *command.argv]))
         async with process:
             process.stdin.write(command.stdin)
             process.stdin.write_eof()
@@ -173,6 +174,19 @@ async def execute(connection: "SSHClientConnection", command: Command) -> Outcom
     except (asyncssh.Error, OSError) as error:
         return Outcome(stderr=str(error))
     return outcome(out, complaints, None if code in ENDED_BY_TIMEOUT else code)
+
+
+async def _started(connection: "SSHClientConnection", text: str) -> "SSHClientProcess[bytes]":
+    """Start a command. Servers count channels that were closed a moment ago, and refuse more for now."""
+    import asyncssh
+
+    for _ in range(REFUSALS):
+        with suppress(asyncssh.ChannelOpenError):
+            return await connection.create_process(text, encoding=None)
+        if connection.is_closed():
+            break
+        await asyncio.sleep(0.2)
+    return await connection.create_process(text, encoding=None)
 
 
 async def _read(source: Any) -> bytes:

@@ -1,0 +1,104 @@
+"""Clusters added to a federation's file: looked at where they are, with a report of every guess."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .errors import BadInput, Failure
+from .output import Column, Json, echo, show, show_json
+
+EMPTY = "name: {name}\n"
+
+
+class ClusterKind(StrEnum):
+    """The batch systems that are looked at."""
+
+    SLURM = "slurm"
+
+
+def add(
+    kind: Annotated[ClusterKind, typer.Argument(help="The batch system.")],  # noqa: ARG001 -- the only one
+    ssh: Annotated[
+        str, typer.Option(help="The login node, as user@host or a name of ~/.ssh/config; else this machine.")
+    ] = "",
+    file: Annotated[Path, typer.Option(help="The federation's file; made where there is none.")] = Path(
+        "federation.yaml"
+    ),
+    site: Annotated[str, typer.Option(help="The site's name; else the cluster's.")] = "",
+    ssh_config: Annotated[str, typer.Option(help="The SSH client's configuration.")] = "",
+    commands: Annotated[
+        str, typer.Option(help="The directory of Slurm's commands, if not in the PATH.")
+    ] = "",
+    tunnel: Annotated[
+        bool, typer.Option("--tunnel", help="Pilots reach this server through the SSH connection.")
+    ] = False,
+    json_output: Json = False,
+) -> None:
+    """Look at a cluster, and write its site, storage and queues into a federation's file.
+
+    The rest of the file stays as it is, with its comments. What was guessed is told field by field.
+    """
+    from dataclasses import asdict
+
+    from pilotage.federation import additions, documents
+    from pilotage.federation.faults import BadDocument
+    from pilotage.federation.importers import slurm
+    from pilotage.model.federation import Federation
+
+    options: dict[str, Any] = {
+        name: value
+        for name, value in {
+            "ssh": ssh,
+            "ssh_config": ssh_config,
+            "commands": commands,
+            "tunnel": tunnel,
+        }.items()
+        if value
+    }
+    try:
+        cluster = slurm.describe(_answer(options, slurm.QUESTIONS), options, site)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    before = documents.read_text(file) if file.exists() else EMPTY.format(name="federation")
+    _refuse_known(before, cluster.records["sites"][0]["name"], file)
+    try:
+        text = additions.added(before, cluster.records)
+        documents.read(Federation, documents.Source(str(file), text))
+    except BadDocument as bad:
+        raise BadInput(f"{file}: {bad.faults[0].message}; {bad.faults[0].remedy}") from bad
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"{file} cannot be written: {error.strerror}") from error
+    if json_output:
+        show_json({"file": str(file), **cluster.records, "notes": [asdict(note) for note in cluster.notes]})
+        return
+    columns = (Column("done"), Column("field"), Column("times", number=True), Column("for example"))
+    show(columns, cluster.report().summary(), "", stderr=True)
+    echo(
+        f"{file} has site {cluster.records['sites'][0]['name']} with {len(cluster.records['queues'])} queues"
+    )
+
+
+def _answer(options: dict[str, Any], questions: str) -> str:
+    from pilotage.computing.batch.commands import shell
+    from pilotage.computing.batch.hosts import Hosts
+    from pilotage.computing.slurm import SlurmOptions
+
+    parsed = SlurmOptions(**{name: value for name, value in options.items() if name != "tunnel"})
+    path = f"PATH={parsed.commands}:$PATH; " if parsed.commands else ""
+    try:
+        return Hosts().host(parsed).run(shell(path + questions)).stdout
+    except OSError as error:
+        raise Failure(str(error)) from error
+
+
+def _refuse_known(text: str, name: str, file: Path) -> None:
+    from pilotage.federation.text import parse
+
+    document = parse(text)
+    sites = document.get("sites") if isinstance(document, dict) else None
+    if any(isinstance(one, dict) and one.get("name") == name for one in sites or ()):
+        raise BadInput(f"{file} has a site {name} already; give another name with --site")

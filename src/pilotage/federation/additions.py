@@ -1,0 +1,50 @@
+"""Records added to a federation's file as text: comments, order and layout of the rest stay as they are."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from .faults import BadDocument, Fault
+from .text import render
+
+
+def added(text: str, records: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The text with records at the ends of lists, by the lists' names.
+
+    Raises BadDocument where a list is not written with a dash for each record.
+    """
+    for part, new in records.items():
+        text = _with(text, part, new)
+    return text
+
+
+def _with(text: str, part: str, new: Sequence[Mapping[str, Any]]) -> str:
+    lines = text.splitlines()
+    root = yaml.compose(text, Loader=yaml.SafeLoader) if text.strip() else None
+    if root is not None and not (isinstance(root, yaml.MappingNode) and not root.flow_style):
+        raise BadDocument([Fault((), "is not a YAML mapping of a line for each key", "write it as one")])
+    found = (
+        next((value for key, value in root.value if key.value == part), None) if root is not None else None
+    )
+    if found is None:
+        return "\n".join([*lines, f"{part}:", *_items(new, 2), ""])
+    if not isinstance(found, yaml.SequenceNode) or found.flow_style or not found.value:
+        raise BadDocument([Fault((part,), "is not a list with dashes", "write each record after a dash")])
+    at = _end(found) + 1
+    return "\n".join([*lines[:at], *_items(new, found.start_mark.column), *lines[at:], ""])
+
+
+def _items(new: Sequence[Mapping[str, Any]], indent: int) -> list[str]:
+    return [" " * indent + line for line in render([dict(record) for record in new]).splitlines()]
+
+
+def _end(node: yaml.Node) -> int:
+    """The line, from 0, on which the last value of a node ends: what follows may be comments."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(last[1] if isinstance(last, tuple) else last)
+    mark = node.end_mark
+    assert mark is not None
+    at: int = mark.line
+    return at - 1 if mark.column == 0 and at > node.start_mark.line else at

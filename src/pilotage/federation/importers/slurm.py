@@ -1,0 +1,216 @@
+"""A Slurm cluster as it describes itself: its partitions become queues of one site."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .report import Entry, Imported, Note
+from .values import Names
+
+SECTION = "== pilotage "
+DEFAULT_WALLTIME = 172_800
+MOST_PILOTS = 500
+"""Pilots of a queue unless its partition has fewer slots: a guess that shares the cluster with others."""
+
+_ASKED = {
+    "partitions": "sinfo --noheader --exact --format='%P|%a|%l|%D|%c|%m|%G'",
+    "configuration": "scontrol show config",
+    "accounts": "sacctmgr --noheader --parsable2 show assoc user=$(id -un) format=account,partition,qos",
+    "places": 'for place in "$SCRATCH" "$WORK" "$HOME"; do [ -d "$place" ] && df -Pk "$place" | tail -1 '
+    '&& echo "path|$place"; done',
+    "python": "python3 --version",
+    "host": "uname -n",
+}
+QUESTIONS = "; ".join(f"echo {shlex.quote(SECTION + name)}; {command}" for name, command in _ASKED.items())
+"""What a shell of the cluster is asked; :func:`describe` reads the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Records for a federation's file, by the part to which each belongs, and notes on every guess."""
+
+    records: Mapping[str, list[dict[str, Any]]]
+    notes: tuple[Note, ...]
+
+    def report(self) -> Imported:
+        """The notes as the importers' report."""
+        return Imported(federation=None, entries=len(self.records["queues"]), notes=self.notes)
+
+
+@dataclass
+class _Partition:
+    """A partition, of which several groups of nodes may differ: the smallest node decides."""
+
+    name: str
+    is_up: bool
+    limit: str
+    slots: int = 0
+    memory: float = 0
+    gres: set[str] = field(default_factory=set)
+
+
+def describe(answer: str, options: Mapping[str, Any], site: str = "") -> Cluster:
+    """The site of a cluster that answers so to :data:`QUESTIONS`.
+
+    ``options`` are those of all its computing elements, ``site`` the name, else the cluster's own. Raises
+    ValueError where the answer has no partition.
+    """
+    told = _sections(answer)
+    partitions = list(_partitions(told.get("partitions", [])))
+    if not partitions:
+        raise ValueError(
+            "sinfo names no partition: is this a Slurm cluster, and are its commands in the PATH?"
+        )
+    configured = dict(_pairs(told.get("configuration", [])))
+    entry = Entry("", None, site or configured.get("ClusterName") or (told.get("host") or ["cluster"])[0])
+    name = Names().take(entry.name, entry, "name", "cluster")
+    options = {**options, **_asked_of_all(told, configured, entry)}
+    storage = _storage(name, told.get("places", []), entry)
+    queues = [_queue(name, partition, options, entry) for partition in partitions]
+    records: dict[str, list[dict[str, Any]]] = {
+        "sites": [{"name": name}],
+        "storages": [storage],
+        "queues": queues,
+    }
+    return Cluster(records, tuple(entry.notes))
+
+
+def _sections(answer: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in answer.splitlines():
+        if line.startswith(SECTION):
+            lines = found.setdefault(line.removeprefix(SECTION).strip(), [])
+        elif line.strip():
+            lines.append(line.strip())
+    return found
+
+
+def _pairs(lines: list[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        name, mark, value = line.partition("=")
+        if mark:
+            yield name.strip(), value.strip()
+
+
+def _partitions(lines: list[str]) -> Iterator[_Partition]:
+    found: dict[str, _Partition] = {}
+    for line in lines:
+        values = line.split("|")
+        if len(values) != 7 or not values[3].isdecimal():
+            continue
+        name, availability, limit, nodes, cores, memory, gres = values
+        each = int(cores.rstrip("+") or 1) if cores.rstrip("+").isdecimal() else 1
+        part = found.setdefault(name, _Partition(name.rstrip("*"), availability == "up", limit))
+        part.slots += int(nodes) * each
+        if memory.rstrip("+").isdecimal():
+            share = int(memory.rstrip("+")) / max(each, 1)
+            part.memory = min(part.memory or share, share)
+        part.gres.add(re.sub(r"\([^)]*\)", "", gres))
+    yield from found.values()
+
+
+def _asked_of_all(
+    told: Mapping[str, list[str]], configured: Mapping[str, str], entry: Entry
+) -> dict[str, Any]:
+    """Options that hold for every partition: the account, the largest array, a Python that is new enough."""
+    options: dict[str, Any] = {}
+    accounts = sorted({line.partition("|")[0] for line in told.get("accounts", []) if "|" in line})
+    if accounts:
+        options["account"] = accounts[0]
+        text = f"one of {', '.join(accounts)}" if len(accounts) > 1 else "the only one of this user"
+        entry.note("guessed", "account", accounts[0], text)
+    largest = configured.get("MaxArraySize", "")
+    if largest.isdecimal() and 1 <= int(largest) - 1 < 200:
+        options["array"] = max(1, int(largest) - 1)
+        entry.note("clipped", "array", largest, "Slurm's MaxArraySize is the end of an array's indexes")
+    version = re.search(r"Python (\d+)\.(\d+)", " ".join(told.get("python", [])))
+    if version is None or (int(version[1]), int(version[2])) < (3, 9):
+        seen = version[0] if version else "none"
+        text = "the login node's python3 is too old for pilots: name one of the nodes with option python"
+        entry.note("guessed", "python", seen, text)
+    return options
+
+
+def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
+    """The first place with most room: $SCRATCH, $WORK, or the home directory."""
+    places: list[tuple[str, float]] = []
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        values = line.split()
+        if following.startswith("path|") and len(values) >= 6 and values[3].isdecimal():
+            places.append((following.removeprefix("path|"), int(values[3]) / 1e6))
+    path, free = places[0] if places else ("/scratch", 1000.0)
+    text = (
+        f"a directory of the cluster, {free:.0f} GB free on its whole file system; this server stages files "
+        "there only where it has the same directory mounted: else give a storage that both reach"
+    )
+    entry.note("guessed", "storage", path, text)
+    return {"name": f"{site}-disk", "site": site, "url": f"file://{path}/pilotage-data", "free": round(free)}
+
+
+def _queue(site: str, partition: _Partition, options: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
+    """A queue of single cores; a partition of GPUs gives one to each pilot."""
+    limit = _seconds(partition.limit)
+    asked = {**options, "partition": partition.name}
+    queue: dict[str, Any] = {
+        "name": f"{site}-{partition.name}",
+        "site": site,
+        "storage": f"{site}-disk",
+        "cores": 1,
+    }
+    what = f"partition {partition.name}"
+    entry.note("guessed", "cores", 1, f"{what}: single cores; make queues of more cores by hand")
+    if partition.memory:
+        queue["max_memory"] = int(partition.memory)
+        entry.note(
+            "guessed", "max_memory", int(partition.memory), f"{what}: MB of its smallest node, by core"
+        )
+    if limit:
+        queue["max_walltime"] = limit
+    else:
+        entry.note(
+            "guessed", "pilot_walltime", partition.limit, f"{what} has no limit: pilots ask for two days"
+        )
+    if not partition.is_up:
+        queue["status"] = "offline"
+        entry.note("converted", "status", "down", f"{what} is not up: its queue is offline")
+    if models := _gpus(partition.gres):
+        asked["gres"] = "gpu:1"
+        queue["architectures"] = [{"type": "gpu", "model": models or ["any"]}]
+        entry.note("guessed", "gres", ", ".join(sorted(partition.gres)), f"{what}: a GPU for each pilot")
+    most = max(1, min(MOST_PILOTS, partition.slots))
+    entry.note("guessed", "max_pilots", most, f"{what}: it has {partition.slots} cores, for all its users")
+    queue["computing_element"] = {
+        "kind": "slurm",
+        "max_pilots": most,
+        "pilot_walltime": limit or DEFAULT_WALLTIME,
+        "options": asked,
+    }
+    return queue
+
+
+def _gpus(gres: set[str]) -> list[str]:
+    """Models of GPUs, ``any`` where a node does not tell; none where a node has no GPU."""
+    models: set[str] = set()
+    for resources in gres:
+        gpus = [part.split(":") for part in resources.split(",") if part.split(":")[0] == "gpu"]
+        if not gpus:
+            return []
+        models |= {parts[1] if len(parts) > 2 else "any" for parts in gpus}
+    return sorted(models)
+
+
+def _seconds(limit: str) -> int:
+    """Seconds of ``days-hours:minutes:seconds``; 0 for none."""
+    days, mark, rest = limit.rpartition("-")
+    parts = rest.split(":")
+    if not all(part.isdecimal() for part in parts) or (days and not days.isdecimal()):
+        return 0
+    numbers = [int(part) for part in parts]
+    if mark:
+        hours, minutes, seconds = [*numbers, 0, 0][:3]
+    else:
+        hours, minutes, seconds = ([0, 0, *numbers] if len(numbers) > 1 else [0, numbers[0], 0])[-3:]
+    return int(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
