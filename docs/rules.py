@@ -187,9 +187,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B14",
         "The queue publishes the software, container and hardware that the task asks for.",
-        (f"{CHECKS}.admission", f"{ENGINE}.offers"),
+        (f"{CHECKS}.admission", f"{CHECKS}.size", f"{ENGINE}.offers"),
         settled="Software is skipped where `releases` have `ANY`, the default; hardware is checked where it "
-        "is published. A platform asks for its processor, a base platform for containers.",
+        "is published. A platform asks for its processor, a base platform for containers. A task's `gpus` "
+        "are within the queue's.",
     ),
     Rule(
         "B15",

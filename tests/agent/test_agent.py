@@ -92,12 +92,12 @@ class Site:
         } | more
 
     @contextmanager
-    def agent(self, *options: str, token: str = TOKEN) -> Iterator[subprocess.Popen[bytes]]:
+    def agent(self, *options: str, token: str = TOKEN, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
         """A running agent. Whatever happens, nothing of it is left in the end."""
         command = [sys.executable, "-m", "pilotage.agent", "--url", self.server.url]
         with subprocess.Popen(
             [*command, "--directory", str(self.place), *options],
-            env={"PATH": os.environ["PATH"]},
+            env={"PATH": os.environ["PATH"], **variables},
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as process:
@@ -109,9 +109,9 @@ class Site:
             finally:
                 process.kill()
 
-    def run(self, *options: str) -> int:
+    def run(self, *options: str, **variables: str) -> int:
         """Run an agent to its end, which comes when it has been idle."""
-        with self.agent(*options) as process:
+        with self.agent(*options, **variables) as process:
             return int(process.wait(30))
 
     def payload(self) -> psutil.Process:

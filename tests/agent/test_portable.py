@@ -107,6 +107,7 @@ def test_the_file_runs_by_itself(tmp_path: Path) -> None:
         (wire.Reason, pilot_agent.Reason),
         (wire.AttemptLogs, api_logs.AttemptLogs),
         (wire.Log, api_logs.Log),
+        (wire.Node, pilot_agent.Node),
         (wire.Report, world.Report),
         (wire.Output, world.Output),
     ],

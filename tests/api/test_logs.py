@@ -54,7 +54,7 @@ def test_what_failed_is_there_to_be_read_by_its_owner_and_operators_alone(
         }
         for stream, text in (("stderr", "wrong"), ("stdout", "hello"))
     ]
-    assert document == {"attempt": 1, "attempts": [1], "runs": False, "points": POINTS}
+    assert document == {"attempt": 1, "attempts": [1], "runs": False, "points": POINTS, "node": None}
     assert operator.get(f"/jobs/{job}/logs").json()["attempts"] == [1]
     for stranger in (BOB, OTHER_ALICE):
         assert house.as_("user", stranger).get(f"/jobs/{job}/logs").status_code == 404
@@ -114,12 +114,14 @@ def test_an_agents_log_is_for_operators(
     assert operator.get("/pilots/999/logs").status_code == 404
     assert operator.get(f"/pilots/{number}/logs").json()["runs"] is True
     house.now += 2
+    pilot.post("/pilot/match", json=OFFER | {"found": {"cores": 2, "gpus": ["GPU-a"]}})
     assert report(pilot, holding=[[job, 1]])["read_own"] is True
     report(pilot, holding=[[job, 1]], own_log=log(b"begins", "agent"))
     ended = pilot.post("/pilot/end", json={"reason": "idle", "own_log": log(b"begins, ends", "agent")})
     assert ended.status_code == 204
     document = operator.get(f"/pilots/{number}/logs", params={"agent_seen": 6}).json()
     assert document["runs"] is False
+    assert document["node"]["gpus"] == ["GPU-a"]
     assert document["logs"][0]["parts"] == [{"start": 6, "end": 12, "text": ", ends"}]
 
 

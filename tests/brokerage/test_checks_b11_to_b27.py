@@ -85,6 +85,13 @@ def test_b13_max_cores_bounds_the_queue() -> None:
     assert refused(house, "B13", cores=8, max_cores=16) == set()
 
 
+def test_b14_slots_have_the_gpus_that_a_job_asks_for() -> None:
+    house = federation([queue("NONE"), queue("TWO", gpus=2)])
+    assert refused(house, "B14", gpus=0) == set()
+    assert refused(house, "B14", gpus=2) == {"NONE"}
+    assert refused(house, "B14", gpus=3) == {"NONE", "TWO"}
+
+
 def test_b15_the_expected_memory_is_within_the_limits() -> None:
     house = federation([queue(min_memory=900, max_memory=1800)])
     assert refused(house, "B15", ram=2000) == set()

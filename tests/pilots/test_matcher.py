@@ -89,6 +89,8 @@ def test_a_job_is_sent_fenced_by_its_attempt() -> None:
         ({"memory": 2000}, {"memory": 1999}),
         ({"cpu_time": 86400}, {"walltime": 86399}),
         ({"private": True}, {}),
+        ({"gpus": 2}, {"gpus": 1}),
+        ({"container": True}, {"containers": False}),
     ],
 )
 def test_what_does_not_fit_is_not_taken(asked: dict[str, Any], offered: dict[str, Any]) -> None:
@@ -135,6 +137,29 @@ def test_a_new_pilot_takes_the_longest_job_though_starting_up_took_a_little_of_i
     assert taken(long, asking=offered, by=pilot(matched=1)) == []
 
 
+def test_p13_a_new_pilot_whose_slot_is_shorter_than_ordered_gets_nothing_that_cannot_end_in_time() -> None:
+    jobs = (job(1, requirements=requirements(cpu_time=172_800)), job(2, requirements=requirements()))
+    both = request(walltime=4000, cores=2, max_jobs=2)
+    assert taken(*jobs, asking=both, by=pilot(matched=0)) == [2]
+
+
+def test_gpus_are_used_up_and_containers_need_a_pilot_that_runs_them() -> None:
+    jobs = [job(id_, requirements=requirements(gpus=1)) for id_ in range(1, 6)]
+    many = request(cores=9, max_jobs=9, gpus=3, containers=True)
+    assert len(taken(*jobs, asking=many)) == 3
+    boxed = job(6, requirements=requirements(container=True))
+    assert len(taken(*jobs, boxed, asking=many)) == 4
+    assert taken(boxed, asking=replace(many, containers=False)) == []
+
+
+def test_requirements_come_back_from_their_text() -> None:
+    for changes in ({}, {"gpus": 2}, {"container": True}, {"gpus": 1, "container": True}):
+        text = requirements(**changes)
+        assert Requirements.from_text(text).text == text
+    assert Requirements.from_text(requirements(gpus=2)).gpus == 2
+    assert Requirements.from_text(requirements(container=True)).container
+
+
 def test_a_segment_longer_than_the_queue_allows_asks_for_what_the_queue_allows() -> None:
     fed = federation([queue(max_walltime=50_000)])
     wanted = job(1, requirements=requirements(cpu_time=86_400))
@@ -174,6 +199,8 @@ def crowds(draw: st.DrawFn) -> tuple[list[Job], list[MatchRequest], list[Pilot]]
         memory=st.sampled_from([0, 500, 2000]),
         cpu_time=st.sampled_from([600, 86400]),
         private=st.booleans(),
+        gpus=st.sampled_from([0, 0, 1]),
+        container=st.booleans(),
     )
     rows = draw(st.lists(st.tuples(shapes, st.integers(1, 1000), st.sampled_from(["Q", "q2"])), max_size=40))
     jobs = [
@@ -188,6 +215,8 @@ def crowds(draw: st.DrawFn) -> tuple[list[Job], list[MatchRequest], list[Pilot]]
             owner=draw(st.sampled_from([ALICE, BOB])),
             cores=draw(st.integers(0, 16)),
             memory=draw(st.sampled_from([0, 1000, 5000])),
+            gpus=draw(st.sampled_from([0, 2])),
+            containers=draw(st.booleans()),
             walltime=draw(st.sampled_from([100, 1000, 100_000])),
             max_jobs=draw(st.integers(0, 20)),
         )
@@ -217,6 +246,8 @@ def test_no_job_goes_to_two_pilots_and_none_takes_more_than_it_has_room_for(
         assert {entry.queue for entry in mine} <= {asked.queue}
         assert sum(want.cores for want in wants) <= asked.cores
         assert asked.memory == 0 or sum(want.memory for want in wants) <= asked.memory
+        assert sum(want.gpus for want in wants) <= asked.gpus
+        assert asked.containers or not any(want.container for want in wants)
         assert all(want.cpu_time <= asked.walltime for want in wants)
         assert all(
             want.owner == asked.owner.name if asked.kind == "private" else not want.private for want in wants

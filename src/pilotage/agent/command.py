@@ -13,9 +13,12 @@ from . import relay
 from .client import PilotClient
 from .jobs import Resources
 from .logs import OwnLog
+from .node import look
 from .pilot import Pilot
 from .system import guard
+from .wire import Node
 
+log = logging.getLogger(__name__)
 LARGEST_TOKEN = 65_536
 """Bytes of a token file; more than that is not a token."""
 
@@ -36,14 +39,19 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--identity", default="", help="key and certificate of pilots and relay, for a tunnel"
     )
-    options.add_argument("--cores", type=int, default=1, help="cores, for all payloads together")
+    options.add_argument(
+        "--cores", type=int, default=1, help="cores, for all payloads together; 0: those of the slot"
+    )
     options.add_argument(
         "--memory", type=float, default=0.0, help="MB of memory, for all payloads; 0: no limit"
     )
     options.add_argument("--walltime", type=float, default=86_400.0, help="seconds that the pilot may live")
-    options.add_argument("--slots", type=int, default=1, help="payloads side by side")
+    options.add_argument("--slots", type=int, default=1, help="payloads side by side; 0: one a core")
     options.add_argument(
         "--directory", type=Path, default=Path(), help="where the jobs' directories are made"
+    )
+    options.add_argument(
+        "--least-disk", type=float, default=100.0, help="MB free there without which it takes no jobs"
     )
     options.add_argument("--keep", action="store_true", help="keep the jobs' directories")
     options.add_argument("--hide", action="append", default=[], help="a folder that no payload sees")
@@ -75,6 +83,29 @@ def take_token(file: Path | None, *, remove: bool) -> str:
     return token
 
 
+def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
+    """What a pilot offers: what it was ordered with, but no more than its slot is confined to."""
+
+    def bounded(name: str, asked: float, confined: float) -> float:
+        if 0 < confined < asked:
+            log.warning("%s: %g were ordered, the slot has %g", name, asked, confined)
+        return min(asked, confined) if asked and confined else asked or confined
+
+    cores = int(bounded("cores", options.cores, node.cores)) or node.machine_cores
+    return Resources(
+        cores=cores,
+        memory=bounded("MB of memory", options.memory, node.memory),
+        walltime=bounded("s of walltime", options.walltime, node.walltime),
+        slots=options.slots or cores,
+        directory=place,
+        keep=options.keep,
+        least_disk=options.least_disk,
+        hidden=tuple(options.hide),
+        gpus=node.gpus,
+        node=node,
+    )
+
+
 def main() -> None:
     """Run one pilot, or a relay; exit status 0 when it ended in good order, else 1."""
     if sys.argv[1:2] == ["relay"]:
@@ -92,15 +123,7 @@ def main() -> None:
     place: Path = options.directory.resolve()
     place.mkdir(parents=True, exist_ok=True)
     os.chdir(place)
-    resources = Resources(
-        cores=options.cores,
-        memory=options.memory,
-        walltime=options.walltime,
-        slots=options.slots,
-        directory=place,
-        keep=options.keep,
-        hidden=tuple(options.hide),
-    )
+    resources = claim(options, look(place, os.environ), place)
     ended_well = False
     try:
         client = PilotClient(options.url, token, identity=options.identity)

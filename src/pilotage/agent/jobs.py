@@ -7,19 +7,21 @@ import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from . import transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
+from .containers import Runtime, choose, write_variables
 from .logs import STREAMS, read_streams, stderr_tail
+from .node import free_disk
 from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
 from .system import now
 from .view import UNCONTAINED, SitePaths, View, view
-from .wire import AttemptLogs, Output, Pair, Report
+from .wire import AttemptLogs, Node, Output, Pair, Report
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -34,7 +36,8 @@ class Resources:
     """A pilot's share of its machine: ``slots`` payloads side by side, ``cores`` and ``memory`` for all.
 
     Memory is in MB (0: no limit), ``walltime`` in s. Jobs' directories are made in ``directory``; ``keep``
-    leaves them there. No payload sees what lies in the folders of ``hidden``.
+    leaves them there. It takes jobs while ``least_disk`` MB are free there. No payload sees what lies in the
+    folders of ``hidden``, nor other GPUs than its own.
     """
 
     cores: int = 1
@@ -43,7 +46,10 @@ class Resources:
     slots: int = 1
     directory: Path = Path()
     keep: bool = False
+    least_disk: float = 100
     hidden: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    node: Node = field(default_factory=Node)
 
 
 class Host(Protocol):
@@ -53,6 +59,8 @@ class Host(Protocol):
     """Why it ends; empty as long as it does not."""
     containment: Containment
     """How payloads are contained."""
+    runtimes: tuple[Runtime, ...]
+    """The programs that run payloads in containers of an image."""
 
     @property
     def lease_end(self) -> float:
@@ -74,6 +82,8 @@ class Held:
     """
 
     attempt: Attempt
+    gpus: tuple[str, ...] = ()
+    runtime: Runtime | None = None
     payload: Payload | None = None
     stopping: str = ""
     dropped: bool = False
@@ -98,7 +108,7 @@ class JobRunner:
         """Take an attempt on. An empty payload has succeeded already."""
         if attempt.pair in self.held:
             return
-        self.held[attempt.pair] = held = Held(attempt)
+        self.held[attempt.pair] = held = Held(attempt, self.free_gpus()[: attempt.work.gpus])
         if not attempt.work.command:
             self._pilot.say(Report(*attempt.pair, "done"))
             return
@@ -106,6 +116,11 @@ class JobRunner:
         task = asyncio.create_task(self._work_on(held))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def free_gpus(self) -> tuple[str, ...]:
+        """GPUs that no attempt has."""
+        taken = {gpu for held in self.working for gpu in held.gpus}
+        return tuple(gpu for gpu in self._resources.gpus if gpu not in taken)
 
     def renew(self, lease_end: float) -> None:
         """Let all payloads live until then."""
@@ -133,9 +148,10 @@ class JobRunner:
             self._forget(held, wanted=held.end_heard)
 
     def kill_all(self, reason: str) -> None:
-        """Kill every payload; their ends are reported with the reason."""
+        """Kill every payload; their ends are reported with the reason. What has ended may be delivered."""
         for held in self.working:
-            self._kill(held, reason)
+            if not held.stored:
+                self._kill(held, reason)
 
     def acknowledged(self, pair: Pair) -> None:
         """Forget an attempt whose end the server has heard of."""
@@ -166,11 +182,11 @@ class JobRunner:
         try:
             await self._prepare(held)
             ended = await self._run_payload(held)
-            error = ended.error
+            error = ended.error and f"{ended.error}{self._disk_fault()}"
             if not error:
                 outputs = await self._store(held)
         except AttemptFailedError as failure:
-            error = held.stopping or str(failure)
+            error = held.stopping or f"{failure}{self._disk_fault()}"
             lost = (failure.name,) if isinstance(failure, InputLostError) else ()
         except Exception as failure:
             log.exception("job %s", held.attempt.name)
@@ -190,8 +206,20 @@ class JobRunner:
             self._pilot.say(Report(*held.attempt.pair, "done" if held.done else "failed", **told), logs)
         self._pilot.wake()
 
+    def _disk_fault(self) -> str:
+        """What a failure has to do with a full disk: nothing where there is room."""
+        directory = self._resources.directory
+        left = free_disk(directory)
+        if left >= self._resources.least_disk:
+            return ""
+        return f"\nthe disk of the pilot is full: {left:.0f} MB free in {directory}"
+
     async def _prepare(self, held: Held) -> None:
         attempt, place = held.attempt, self._place(held)
+        if len(held.gpus) < attempt.work.gpus:
+            raise AttemptFailedError(
+                f"{attempt.work.gpus} GPUs are asked for, {len(held.gpus)} are free here"
+            )
         self._pilot.say(Report(*attempt.pair, "starting"))
         payload_files = await self._files_of(held) if attempt.work.payload_files else {}
         await self._in_thread(workdir.prepare, attempt, place, payload_files, lambda: bool(held.stopping))
@@ -199,36 +227,53 @@ class JobRunner:
             raise AttemptFailedError(held.stopping)
 
     async def _run_payload(self, held: Held) -> Ended:
-        work, place = held.attempt.work, self._place(held)
-        seen = await self._in_thread(self._view, held)
-        order = Order(
-            command=work.command,
-            environment=workdir.environment(held.attempt, place),
-            directory=place,
-            walltime=work.walltime,
-            memory=work.memory_limit,
-            workdir=work.workdir,
-            keep=self._resources.keep,
-            cut=not {*STREAMS} & {*work.outputs},
-            view=seen,
-        )
+        place = self._place(held)
+        order = await self._in_thread(self._order, held)
         held.payload = payload = Payload(order, self._pilot.lease_end)
         self._pilot.say(Report(*held.attempt.pair, "running"))
         ended = await payload.ended()
         held.payload = None
         if payload.lost:
             await sweep(lambda: {other.payload.pid for other in self.working if other.payload})
+        if held.runtime:
+            await self._in_thread(held.runtime.clear, place)
         if not ended.error:
             return ended
         return replace(ended, error=f"{ended.error}\n{stderr_tail(place)}".strip())
 
-    def _view(self, held: Held) -> View:
-        work, found = held.attempt.work, self._pilot.containment
-        if not work.contained:
-            return UNCONTAINED
+    def _order(self, held: Held) -> Order:
+        """The payload, in its container if it asks for one. Raises AttemptFailedError."""
+        work, place = held.attempt.work, self._place(held)
+        order = Order(
+            command=work.command,
+            environment=workdir.environment(held.attempt, place, held.gpus),
+            directory=place,
+            walltime=work.walltime,
+            memory=work.memory_limit,
+            workdir=work.workdir,
+            keep=self._resources.keep,
+            cut=not {*STREAMS} & {*work.outputs},
+        )
         hidden = (*self._resources.hidden, str(self._resources.directory))
         site = SitePaths(work.readable, work.writable, hidden)
-        return view(found.way, found.bubblewrap, self._place(held), site)
+        if not work.images:
+            return replace(order, view=self._view(held, site))
+        held.runtime, image = choose(work.images, self._pilot.runtimes, site)
+        write_variables(place, order.environment)
+        binds = [(path, "ro") for path in work.readable] + [(path, "rw") for path in work.writable]
+        within = replace(
+            order,
+            command=held.runtime.command(image, place, work.command, binds, bool(held.gpus)),
+            environment=held.runtime.environment(order.environment),
+        )
+        seen = self._view(held, site) if held.runtime.is_contained else UNCONTAINED
+        return replace(within, view=seen)
+
+    def _view(self, held: Held, site: SitePaths) -> View:
+        found = self._pilot.containment
+        if not held.attempt.work.contained:
+            return UNCONTAINED
+        return view(found.way, found.bubblewrap, self._place(held), site, bool(held.gpus))
 
     async def _store(self, held: Held) -> list[Output]:
         attempt, place = held.attempt, self._place(held)

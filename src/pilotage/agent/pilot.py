@@ -8,15 +8,18 @@ import platform
 import re
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from math import inf
 
 from .attempt import Attempt
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
+from .containers import Runtime, find_runtimes
 from .jobs import JobRunner, Resources
 from .logs import OwnLog, weight
+from .node import free_disk
 from .proof import Containment, prove
 from .system import now
-from .wire import AttemptLogs, Offer, Pair, Reason, Report, Reports
+from .wire import AttemptLogs, Node, Offer, Pair, Reason, Report, Reports
 
 log = logging.getLogger(__name__)
 ENDS = ("done", "failed")
@@ -27,6 +30,8 @@ FIRST_IDLE, FIRST_HEARTBEAT = 300.0, 60.0
 """Seconds, until the server has told its own."""
 REPORT_DELAY = 0.5
 """Seconds that news other than an attempt's end may wait for company."""
+LONGEST_PAUSE = 60.0
+"""Seconds between two calls at most while the server cannot be reached."""
 END_GRACE = 20.0
 """Seconds in which the last reports must be delivered."""
 MOST_AT_ONCE = 10_000
@@ -45,8 +50,9 @@ class Pilot:
     """
 
     def __init__(self, resources: Resources, client: PilotClient, own_log: OwnLog) -> None:
-        self.ending = ""
+        self.ending = self._draining = ""
         self.containment = Containment()
+        self.runtimes: tuple[Runtime, ...] = ()
         self._resources, self._client, self._own_log = resources, client, own_log
         self._born = self._contact = self._report_at = self._busy_at = now()
         self._jobs = JobRunner(self, resources, client)
@@ -56,7 +62,9 @@ class Pilot:
         self._read_own = False
         self._end_by = inf
         self._lease, self._heartbeat, self._idle = 0.0, FIRST_HEARTBEAT, FIRST_IDLE
-        self._talk, self._ask = Pause(longest=15), Pause(longest=4)
+        self._talk, self._ask = Pause(longest=LONGEST_PAUSE), Pause(longest=4)
+        self._node: Node | None = None
+        self._told = False
         self._woken = asyncio.Event()
 
     async def run(self) -> bool:
@@ -64,7 +72,11 @@ class Pilot:
         for number in (signal.SIGTERM, signal.SIGINT):
             reason = f"pilot stopped by signal {number} ({signal.Signals(number).name})"
             asyncio.get_running_loop().add_signal_handler(number, self._end, reason)
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            reason = f"warned by signal {number} ({signal.Signals(number).name}) that its slot ends"
+            asyncio.get_running_loop().add_signal_handler(number, self._drain, reason)
         proof = asyncio.create_task(prove(self._resources.directory, self._resources.hidden))
+        trial = asyncio.create_task(self._try_containers())
         try:
             while not self._is_over():
                 self._woken.clear()
@@ -73,12 +85,21 @@ class Pilot:
                 await self._rest()
             await self._jobs.drop_all(self.ending)
             await self._say_goodbye()
+            await trial
         except (GivenUpError, RefusedError) as error:
             log.error("given up: %s", error)
             self.ending = self.ending or f"given up: {error}"
             await self._jobs.drop_all(self.ending)
             return False
         return True
+
+    async def _try_containers(self) -> None:
+        """Find out what runs containers here, while jobs that need none are taken already."""
+        loop, directory = asyncio.get_running_loop(), self._resources.directory
+        self.runtimes = await loop.run_in_executor(None, find_runtimes, directory)
+        self._node = replace(self._resources.node, containers=tuple(one.kind for one in self.runtimes))
+        self._ask.succeeded()
+        self.wake()
 
     # For its jobs
 
@@ -114,11 +135,20 @@ class Pilot:
             self._busy_at = now()
         if self._time_left() <= 0:
             self._end("the pilot's walltime is over")
+        elif self._draining and not self._is_busy():
+            self._end(self._draining)
         elif now() >= self._busy_at + self._idle:
             self._end("idle")
         elif self._lease and now() >= self._contact + 2 * self._lease:
             # The server has given its jobs to others by now: those that it holds are nobody's any more.
             self._end("no contact with the server for twice the lease", grace=0)
+
+    def _drain(self, reason: str) -> None:
+        """Take nothing more, and end when all that runs has ended and is delivered."""
+        if not self._draining:
+            log.info("takes no more jobs: %s", reason)
+            self._draining = reason
+            self.wake()
 
     def _end(self, reason: str, grace: float = END_GRACE) -> None:
         """Kill every payload, and live no longer than it takes to report that."""
@@ -158,7 +188,7 @@ class Pilot:
                 await self._report()
             if self._has_room() and self._ask.until <= now():
                 self.containment = await proof
-                await self._match()
+                await self._match_if_there_is_disk()
         except UnreachableError as error:
             log.warning("%s; trying again in %.1f s", error, self._talk.failed())
         else:
@@ -206,14 +236,23 @@ class Pilot:
             size += weight(logs.logs) if logs else 0
         return taken
 
+    async def _match_if_there_is_disk(self) -> None:
+        directory, least = self._resources.directory, self._resources.least_disk
+        if (left := free_disk(directory)) < least:
+            self._drain(f"only {left:.0f} MB are free in {directory}, less than the {least:.0f} needed")
+        else:
+            await self._match()
+
     async def _match(self) -> None:
         begun = now()
-        answer = await self._client.match(self._offer())
+        offer = self._offer()
+        answer = await self._client.match(offer)
+        self._told = self._told or offer.found is not None
         if not self._lease:
             self._contact = begun
         self._lease, self._idle = answer.lease, answer.idle
         self._heartbeat = max(0.1, min(answer.heartbeat, self._lease / 3))
-        self._talk.longest = min(15, self._lease / 3)
+        self._talk.longest = min(LONGEST_PAUSE, self._lease / 3)
         self._report_at = min(self._report_at, now() + self._heartbeat)
         found = [Attempt(work, order) for work in answer.works for order in work.jobs]
         for attempt in found:
@@ -226,7 +265,11 @@ class Pilot:
     def _offer(self) -> Offer:
         """The cores, memory (0 where there is no limit to it), time and slots that no attempt takes."""
         cores, memory, slots = self._free()
-        return Offer(cores, memory, round(self._time_left(), 1), slots, self.containment.name, NODE)
+        walltime, gpus = round(self._time_left(), 1), len(self._jobs.free_gpus())
+        return Offer(
+            *(cores, memory, walltime, slots, self.containment.name, NODE),
+            *(gpus, bool(self.runtimes), None if self._told else self._node),
+        )
 
     def _free(self) -> tuple[int, float, int]:
         taken = [held.attempt for held in self._jobs.working]
@@ -236,7 +279,7 @@ class Pilot:
         return cores, memory, min(offered.slots - len(taken), MOST_AT_ONCE)
 
     def _has_room(self) -> bool:
-        if self.ending or self._time_left() <= 0:
+        if self.ending or self._draining or self._time_left() <= 0:
             return False
         cores, memory, slots = self._free()
         return cores > 0 and slots > 0 and (memory > 0 or not self._resources.memory)

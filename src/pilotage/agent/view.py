@@ -13,8 +13,8 @@ SYSTEM = (
     *("/cvmfs", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/run/nscd"),
 )
 """Programs, libraries, settings and name resolution; what is not there is left out."""
-DEVICES = ("nvidia*", "dri", "kfd", "infiniband")
-"""Devices for computing, below /dev."""
+DEVICES, GPUS = ("infiniband",), ("nvidia*", "dri", "kfd")
+"""Devices for computing, below /dev: those that all may use, and those of payloads that have GPUs."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class SitePaths:
     hidden: tuple[str, ...] = ()
 
 
-def view(way: str, bubblewrap: str, directory: Path, site: SitePaths) -> View:
-    """Lay out the paths of a payload that works in ``directory``."""
+def view(way: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool = False) -> View:
+    """Lay out the paths of a payload that works in ``directory``, with the devices of GPUs if it has any."""
     if way == "none":
         return UNCONTAINED
     hidden = [os.path.realpath(path) for path in site.hidden]
@@ -63,7 +63,7 @@ def view(way: str, bubblewrap: str, directory: Path, site: SitePaths) -> View:
     binds: list[Bind] = []
     for path in _outermost([*folders, *_interpreter(), *map(Path, site.readable)]):
         binds += _shown(path, hidden, links, writable=False)
-    for pattern in DEVICES:
+    for pattern in (*DEVICES, *(GPUS if gpus else ())):
         binds += [Bind(str(path), str(path), True) for path in sorted(Path("/dev").glob(pattern))]
     for path in _outermost(map(Path, site.writable)):
         binds += _shown(path, hidden, links, writable=True)

@@ -42,11 +42,35 @@ class Enrolled:
 
 
 @dataclass(frozen=True)
+class Node:
+    """What a pilot's slot was found to have.
+
+    ``cores``, ``memory`` (MB) and ``walltime`` (s left) are what it is confined to, 0 for not at all;
+    ``machine_cores`` and ``machine_memory`` what the machine has. ``disk`` is free, in MB. ``gpus`` are the
+    names by which drivers know them, ``routes`` IPv4 and IPv6 where these lead anywhere, ``containers`` the
+    programs that run containers here.
+    """
+
+    cores: int = 0
+    memory: float = 0
+    walltime: float = 0
+    disk: float = 0
+    gpus: tuple[str, ...] = ()
+    containers: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+    machine_cores: int = 0
+    machine_memory: float = 0
+    system: str = ""
+    python: str = ""
+
+
+@dataclass(frozen=True)
 class Offer:
     """A request for jobs: free cores, memory in MB (0: no limit) and walltime in s; most jobs to take.
 
     ``containment`` names the way in which payloads are kept from everything that is not their own, ``node``
-    the machine.
+    the machine; ``containers`` tells whether they can run in one. ``gpus`` are free. What was ``found`` of
+    the node is told once.
     """
 
     cores: int
@@ -55,6 +79,9 @@ class Offer:
     max_jobs: int
     containment: str = ""
     node: str = ""
+    gpus: int = 0
+    containers: bool = False
+    found: Optional[Node] = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +109,8 @@ class Work:
 
     ``memory`` is the MB that a job is expected to need. Limits on its payload, 0 for none: ``memory_limit``
     and ``workdir`` (what it adds to its directory) in MB, ``walltime`` in s. Where it is ``contained``, it
-    sees its directory, the system, and the paths in ``readable`` and ``writable``.
+    sees its directory, the system, and the paths in ``readable`` and ``writable``. It runs in a container of
+    the first of ``images`` that can be had, where there are any, and sees ``gpus`` GPUs.
     """
 
     task: int
@@ -101,6 +129,8 @@ class Work:
     contained: bool = True
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    gpus: int = 0
+    images: tuple[str, ...] = ()
     jobs: tuple[JobOrder, ...] = ()
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .attempt import RESERVED, Attempt, AttemptFailedError, legal
+from .node import DEVICES_OF_PAYLOADS
 from .transfer import Halt, fetch
 
 
@@ -39,8 +40,8 @@ def _write(directory: Path, name: str, text: str) -> None:
         path.chmod(0o755)
 
 
-def environment(attempt: Attempt, directory: Path) -> dict[str, str]:
-    """The whole environment of a payload: nothing of the agent's but the search path."""
+def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[str, str]:
+    """The whole environment of a payload: nothing of the agent's but the search path; its own GPUs alone."""
     path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     return {
         "PATH": f"{Path(sys.executable).parent}:{path}",
@@ -52,6 +53,7 @@ def environment(attempt: Attempt, directory: Path) -> dict[str, str]:
         "PILOTAGE_ATTEMPT": attempt.name,
         "PILOTAGE_TASK": str(attempt.work.task),
         "PILOTAGE_CORES": str(attempt.cores),
+        **dict.fromkeys(DEVICES_OF_PAYLOADS, ",".join(gpus)),
     }
 
 

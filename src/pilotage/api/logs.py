@@ -3,9 +3,9 @@
 import base64
 import binascii
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -13,7 +13,7 @@ from pilotage.agent.timeline import MOST_POINTS
 from pilotage.agent.wire import LONGEST_LOG
 from pilotage.model.logs import KeptLog, LogKey, LogStream, Point
 from pilotage.store import Store, StoredLog
-from pilotage.store.logs import USAGE, usage_log
+from pilotage.store.logs import NODE, USAGE, usage_log
 
 from .parts import LARGEST_ID
 
@@ -107,6 +107,7 @@ class Logs:
     ``attempts`` are those of which anything is kept. With ``runs``, more may come: within a pilot's heartbeat
     at first, then every few seconds while somebody reads. ``points`` are the time line of the payload, in s,
     s of CPU time, MB of memory, and kB read, written, received and sent: all but the memory are sums.
+    ``node`` is what a pilot found of its node: its slot and machine, GPUs, containers, routes.
     """
 
     attempt: int
@@ -114,17 +115,19 @@ class Logs:
     runs: bool
     logs: Sequence[LogView]
     points: Sequence[Point]
+    node: Mapping[str, Any] | None = None
 
 
 def shown(store: Store, key: LogKey, seen: dict[str, int], runs: bool) -> Logs:
     """The logs of an attempt or pilot from the bytes on that were ``seen`` of each stream."""
-    streams = [log for log in store.logs.of(key) if log.stream != USAGE]
+    streams = [log for log in store.logs.of(key) if log.stream not in (USAGE, NODE)]
     return Logs(
         attempt=key.attempt,
         attempts=store.logs.attempts(key.kind, key.record),
         runs=runs,
         logs=[_view(log, seen.get(log.stream, 0)) for log in streams],
         points=store.logs.points(key),
+        node=store.logs.node(key.record) if key.kind == "pilot" else None,
     )
 
 

@@ -33,10 +33,34 @@ class Enrolment(BaseModel, extra="forbid"):
     nonce: Annotated[str, Field(min_length=32, max_length=128, pattern=r"^[0-9A-Za-z_-]+$")]
 
 
+Word = Annotated[str, Field(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
+Words = Annotated[tuple[Word, ...], Field(max_length=256)]
+
+
+class Node(BaseModel, extra="forbid"):
+    """What a pilot found of its node: what its slot is confined to (0: nothing), and its machine.
+
+    Memory and free disk in MB, walltime left in s.
+    """
+
+    cores: Count = 0
+    memory: Megabytes = 0
+    walltime: Seconds = 0
+    disk: Megabytes = 0
+    gpus: Words = ()
+    containers: Words = ()
+    routes: Words = ()
+    machine_cores: Count = 0
+    machine_memory: Megabytes = 0
+    system: Word = ""
+    python: Word = ""
+
+
 class Offer(BaseModel, extra="forbid"):
     """Free cores, memory in MB (0: no limit) and walltime in s of a pilot, and the most jobs it would take.
 
     ``containment`` is the way in which it contains payloads, ``node`` its machine; empty: unknown.
+    ``containers`` tells whether it runs any, ``found`` what it found of its node.
     """
 
     cores: Count
@@ -45,6 +69,9 @@ class Offer(BaseModel, extra="forbid"):
     max_jobs: Batch
     containment: Annotated[str, Field(max_length=40, pattern=r"^[a-z-]*$")] = ""
     node: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9._-]*$")] = ""
+    gpus: Annotated[int, Field(ge=0, le=10_000)] = 0
+    containers: bool = False
+    found: Node | None = None
 
 
 class Reports(BaseModel, extra="forbid"):

@@ -230,4 +230,5 @@ def _left(request: MatchRequest, parts: Sequence[Given]) -> MatchRequest:
         max_jobs=request.max_jobs - len(jobs),
         cores=request.cores - sum(one.cores for one in asked),
         memory=memory,
+        gpus=request.gpus - sum(one.gpus for one in asked),
     )

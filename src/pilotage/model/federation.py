@@ -166,6 +166,8 @@ class Queue:
     """The unified queue of which it is a pseudo-queue (B2)."""
     cores: Cores = 1
     """Cores of a slot; 0 takes any number (B13)."""
+    gpus: Cores = 0
+    """GPUs of a slot (B14)."""
     core_power: Annotated[float, Field(gt=0, le=1e9)] | None = None
     """HS23 per core; none is unknown, and counts as 10 (B21)."""
     min_memory: Megabytes = 0

@@ -6,8 +6,8 @@ from typing import Literal
 Point = tuple[float, float, float, float, float, float, float]
 """A moment of a payload: s since its start, s of CPU time so far, MB of memory then; kB so far: read from
 disks, written to them, received from the network and sent to it."""
-LogStream = Literal["stdout", "stderr", "agent", "usage"]
-"""What a payload wrote, what a pilot's agent wrote, and the time line of a payload."""
+LogStream = Literal["stdout", "stderr", "agent", "usage", "node"]
+"""What a payload wrote, what a pilot's agent wrote, the time line of a payload, what a pilot's node has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

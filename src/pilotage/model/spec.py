@@ -120,6 +120,8 @@ class TaskSpec:
     """Cores of a job; 0: those of the queue."""
     max_cores: Cores = 0
     """Most cores of a queue; 0: no limit (B13)."""
+    gpus: Cores = 0
+    """GPUs of a job, which sees these alone; where 0, ``&`` in ``architecture`` asks for one (B14)."""
     ram: Megabytes = 0
     """MB, per core unless ``ram_unit`` is MB (B15)."""
     ram_unit: Literal["MBPerCore", "MB"] = "MBPerCore"
@@ -155,7 +157,7 @@ class TaskSpec:
     nightlies: bool = False
     """Whether the release is a nightly build (B14)."""
     container_name: str = ""
-    """Container image that it uses (B14)."""
+    """Container image that it runs in: a path, or a name by a queue's tags or a registry (B14)."""
     only_tags: bool = False
     """Whether the image must be among a queue's tags (B14)."""
     event_service: bool = False
@@ -181,12 +183,19 @@ class TaskSpec:
             command=merge.command,
             outputs=merge.outputs,
             cores=1,
+            gpus=0,
+            architecture=self.architecture.partition("&")[0],
             ram=self.ram if merge.ram is None else merge.ram,
             walltime=self.walltime if merge.walltime is None else merge.walltime,
             cpu_time=self.cpu_time if merge.walltime is None else 0,
             event_service=False,
             min_events=0,
         )
+
+    @property
+    def gpus_used(self) -> int:
+        """GPUs that a job is given."""
+        return self.gpus or int("&" in self.architecture)
 
     @property
     def planned_jobs(self) -> int:

@@ -180,6 +180,10 @@ class Requirements:
     """s on one core, rounded up to a segment."""
     private: bool = False
     """Whether only the owner's pilots run them (P7)."""
+    gpus: int = 0
+    """GPUs of a job."""
+    container: bool = False
+    """Whether a job runs in a container, which not every node has."""
 
     @classmethod
     def of(cls, spec: TaskSpec, owner: Identity) -> "Requirements":
@@ -194,18 +198,24 @@ class Requirements:
             memory=spec.memory,
             cpu_time=float(segment),
             private=spec.private_pilots,
+            gpus=spec.gpus_used,
+            container=bool(spec.container_name),
         )
 
     @property
     def text(self) -> str:
         """The same for the same requirements: how a task queue is named within a site's queue."""
         values = [self.vo, self.group, self.owner, self.cores, self.memory, self.cpu_time, self.private]
+        special = {"gpus": self.gpus, "container": self.container}
+        values += [{name: value for name, value in special.items() if value}] if any(special.values()) else []
         return json.dumps(values, separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: str) -> "Requirements":
         """The reverse of :attr:`text`."""
-        vo, group, owner, cores, memory, cpu_time, private = json.loads(text)
+        values = json.loads(text)
+        special = values.pop() if isinstance(values[-1], dict) else {}
+        vo, group, owner, cores, memory, cpu_time, private = values
         return cls(
             vo=vo,
             group=group,
@@ -214,6 +224,7 @@ class Requirements:
             memory=memory,
             cpu_time=cpu_time,
             private=private,
+            **special,
         )
 
 

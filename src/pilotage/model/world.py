@@ -139,6 +139,10 @@ class MatchRequest:
     """How it contains payloads; empty: it did not tell."""
     node: str = ""
     """The machine that it runs on; empty: it did not tell."""
+    gpus: int = 0
+    """GPUs that it has free."""
+    containers: bool = False
+    """Whether it can run payloads in containers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import MatchRequest
 
-from .task_queues import first_turn, is_open, turns, walltime_needed
+from .task_queues import first_turn, is_open, turns, walltime_left, walltime_needed
 from .tries import OPEN, Room
 
 
@@ -42,6 +42,8 @@ class Lines:
     heads: NDArray[np.float64]
     cores: NDArray[np.int64]
     memory: NDArray[np.float64]
+    gpus: NDArray[np.int64]
+    container: NDArray[np.bool_]
     walltime: NDArray[np.float64]
     private: NDArray[np.bool_]
     owners: NDArray[np.int64]
@@ -85,6 +87,8 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> Lines:
         heads=np.array([_weight(levels) for levels in found.values()]),
         cores=np.array([one.cores for one in wanted], dtype=np.int64),
         memory=np.array([one.memory for one in wanted]),
+        gpus=np.array([one.gpus for one in wanted], dtype=np.int64),
+        container=np.array([one.container for one in wanted], dtype=bool),
         walltime=np.array([walltime_needed(one, queue) for one in wanted] if queue else []),
         private=np.array([one.private for one in wanted], dtype=bool),
         owners=np.array([numbers[key] for key in keys], dtype=np.int64),
@@ -115,18 +119,19 @@ def draw(lines: Lines, request: MatchRequest, pilot: Pilot, seed: int, room: Roo
 def _several(lines: Lines, request: MatchRequest, places: Sequence[int], seed: int) -> list[Draw]:
     """One job after the other until the pilot has its number, or has no room for what comes up."""
     offers = [_first(lines.levels[place], request.max_jobs) for place in places]
-    cores, memory = request.cores, request.memory or inf
+    cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     taken = [0] * len(places)
     drawn: list[Draw] = []
     for index in turns(seed, request.pilot, offers):
         if len(drawn) == request.max_jobs or cores < 1:
             break
         at = places[index]
-        if lines.cores[at] <= cores and lines.memory[at] <= memory:
+        if lines.cores[at] <= cores and lines.memory[at] <= memory and lines.gpus[at] <= gpus:
             drawn.append(Draw(lines.names[at], offers[index][taken[index]]))
             taken[index] += 1
             cores -= int(lines.cores[at])
             memory -= float(lines.memory[at])
+            gpus -= int(lines.gpus[at])
     return drawn
 
 
@@ -143,8 +148,10 @@ def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
 def _fitting(lines: Lines, request: MatchRequest, pilot: Pilot) -> NDArray[np.bool_]:
     """The task queues with jobs that the pilot could run at all."""
     owner: Identity = request.owner
-    walltime = max(request.walltime, pilot.walltime) if pilot.matched == 0 else request.walltime
-    fits = (lines.heads > 0) & (lines.cores <= request.cores) & (lines.walltime <= walltime)
+    fits = (lines.heads > 0) & (lines.cores <= request.cores) & (lines.gpus <= request.gpus)
+    fits &= lines.walltime <= walltime_left(request, pilot)
+    if not request.containers:
+        fits &= ~lines.container
     if request.memory:
         fits &= lines.memory <= request.memory
     if request.kind == "generic":

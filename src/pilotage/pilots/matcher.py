@@ -13,7 +13,7 @@ from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
 from .reports import called_home
-from .task_queues import is_open, may_run, turns, walltime_needed
+from .task_queues import is_open, may_run, turns, walltime_left, walltime_needed
 from .tries import Room, Tries
 
 
@@ -79,7 +79,7 @@ def _take(
         for line in lines
         if _fits(line.wanted, request, pilot, queue) and room.takes(line.wanted.vo, line.wanted.owner)
     ]
-    cores, memory = request.cores, request.memory or inf
+    cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     most = request.max_jobs if room.jobs is None else min(request.max_jobs, room.jobs)
     taken: list[Job] = []
     offers = [[job.priority for job in line.offered(most)] for line in fitting]
@@ -87,26 +87,24 @@ def _take(
         if len(taken) == most or cores < 1:
             break
         line = fitting[index]
-        if line.wanted.cores <= cores and line.wanted.memory <= memory:
+        if line.wanted.cores <= cores and line.wanted.memory <= memory and line.wanted.gpus <= gpus:
             taken.append(line.jobs[line.given])
             line.given += 1
             cores -= line.wanted.cores
             memory -= line.wanted.memory
+            gpus -= line.wanted.gpus
     return taken
 
 
 def _fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queue) -> bool:
-    """Tell whether the pilot could run such a job at all.
-
-    One that has not run any counts with the whole walltime it was submitted for: starting up takes a
-    little of it, and a job as long as its queue allows would never be matched.
-    """
-    walltime = max(request.walltime, pilot.walltime) if pilot.matched == 0 else request.walltime
+    """Tell whether the pilot could run such a job at all."""
     return (
         may_run(request.kind, request.owner, wanted)
         and wanted.cores <= request.cores
         and wanted.memory <= (request.memory or inf)
-        and walltime_needed(wanted, queue) <= walltime
+        and wanted.gpus <= request.gpus
+        and (request.containers or not wanted.container)
+        and walltime_needed(wanted, queue) <= walltime_left(request, pilot)
     )
 
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from pilotage.model.federation import Queue
 from pilotage.model.identity import Identity
-from pilotage.model.work import PilotKind, Requirements
-from pilotage.model.world import World
+from pilotage.model.work import Pilot, PilotKind, Requirements
+from pilotage.model.world import MatchRequest, World
 
 CLOSED = ("offline", "paused")
 """Statuses in which a queue starts nothing: it is given no pilots, and the pilots there are given no jobs."""
@@ -25,6 +25,21 @@ def may_run(kind: PilotKind, owner: Identity, wanted: Requirements) -> bool:
     if kind == "generic":
         return not wanted.private
     return (owner.vo, owner.group, owner.name) == (wanted.vo, wanted.group, wanted.owner)
+
+
+FIRST_LOSS = 0.1
+"""Part of its walltime that a pilot may lose before it asks for the first time."""
+
+
+def walltime_left(request: MatchRequest, pilot: Pilot) -> float:
+    """The walltime, in s, that counts as left to a pilot.
+
+    One that has not run any job counts with all that it was submitted for if it has lost little of it:
+    starting up takes some, and a job as long as its queue allows would never be matched. One whose slot is
+    shorter than what was ordered says so, and gets nothing that cannot end in time.
+    """
+    fresh = pilot.matched == 0 and request.walltime >= (1 - FIRST_LOSS) * pilot.walltime
+    return max(request.walltime, pilot.walltime) if fresh else request.walltime
 
 
 def walltime_needed(wanted: Requirements, queue: Queue) -> float:

@@ -2,8 +2,9 @@
 
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -128,6 +129,11 @@ class Logs:
         found = [log for log in self.of(key) if log.stream == USAGE]
         return tuple(tuple(point) for point in json.loads(found[0].data)) if found else ()
 
+    def node(self, pilot: int) -> dict[str, Any] | None:
+        """What a pilot told of its node; None where it did not, or it is not kept any more."""
+        found = [log for log in self.of(LogKey(kind="pilot", record=pilot)) if log.stream == NODE]
+        return json.loads(found[0].data) if found else None
+
     def ask(self, kind: str, record: int, until: float) -> None:
         """Note that somebody reads the logs of a job or pilot, and would have them anew ``until`` then."""
         values = {"kind": kind, "record": record, "until": until}
@@ -164,6 +170,16 @@ class Logs:
 
 USAGE = "usage"
 """The stream as which a time line is kept."""
+
+
+NODE = "node"
+"""The stream as which is kept what a pilot told of its node."""
+
+
+def node_log(key: LogKey, node: Mapping[str, Any]) -> KeptLog:
+    """What a pilot found out about its node, as it is kept."""
+    data = json.dumps(node, separators=(",", ":")).encode()
+    return KeptLog(key=key, stream="node", size=len(data), head=len(data), data=zlib.compress(data))
 
 
 def usage_log(key: LogKey, points: Sequence[Point]) -> KeptLog:

@@ -100,6 +100,7 @@ class QueueColumns:
     status: Column
     online: Mask
     cores: Column
+    gpus: Column
     slot_cores: Column
     core_power: Column
     min_memory: Column
@@ -278,6 +279,7 @@ def _attributes(queues: list[Queue]) -> dict[str, Any]:
         "core_power": _known(queue.core_power for queue in queues),
         "min_memory": column(queue.min_memory for queue in queues),
         "max_memory": column(queue.max_memory for queue in queues),
+        "gpus": column(queue.gpus for queue in queues),
         "max_workdir": column(queue.max_workdir for queue in queues),
         "min_walltime": column(queue.min_walltime for queue in queues),
         "max_walltime": column(queue.max_walltime for queue in queues),

@@ -115,6 +115,7 @@ class TaskColumns:
     urgent: Column
     cores: Column
     max_cores: Column
+    gpus: Column
     base_memory: Column
     core_memory: Column
     prefers_nucleus: Column
@@ -257,6 +258,7 @@ def _dense(codes: Codes, most: int) -> tuple[Codes, int]:
 _NUMBERS = (
     "cores",
     "max_cores",
+    "gpus",
     "base_memory",
     "core_memory",
     "fixed_disk",
@@ -302,6 +304,7 @@ def _numbers(group: Group) -> tuple[float, ...]:
     return (
         spec.cores,
         spec.max_cores,
+        spec.gpus,
         spec.fixed_memory,
         spec.memory_per_core,
         group.output_size + spec.work_disk,

@@ -1,16 +1,19 @@
 """Hand a pilot that asks for work the jobs of the highest claim (P13)."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Work
 from pilotage.flow.matching import Matched
 from pilotage.flow.runtime import Runtime
 from pilotage.model.federation import ComputingElement, Federation, Queue
+from pilotage.model.logs import LogKey
 from pilotage.model.paths import scratch_path
 from pilotage.model.timeouts import shortest_heartbeat
-from pilotage.model.work import File, Job, JobKind, Task
+from pilotage.model.work import File, Job, JobKind, Task, TaskSpec
 from pilotage.model.world import MatchRequest
+from pilotage.store.logs import node_log
 
 
 def match(
@@ -22,13 +25,19 @@ def match(
     max_jobs: int,
     containment: str = "",
     node: str = "",
+    gpus: int = 0,
+    containers: bool = False,
+    found: Mapping[str, Any] | None = None,
 ) -> MatchAnswer:
-    """Hand a pilot what it can run now, nothing if there is nothing.
+    """Hand a pilot what it can run now, nothing if there is nothing; keep what it ``found`` of its node.
 
     Raises :class:`PilotGone`, and :class:`PilotRefused` where its queue insists on contained payloads.
     """
     time, seed = runtime.clock(), runtime.seeds()
     record = runtime.matching.pilot(pilot, time, seed)
+    if found:
+        log = node_log(LogKey(kind="pilot", record=pilot), found)
+        runtime.store.logs.put([(log, record.owner)], time)
     request = MatchRequest(
         pilot=record.id,
         queue=record.queue,
@@ -40,6 +49,8 @@ def match(
         max_jobs=max_jobs,
         containment=containment,
         node=node,
+        gpus=gpus,
+        containers=containers,
     )
     matched = runtime.matching.match(request, time, seed)
     return _answer(matched.federation, _works(matched))
@@ -78,6 +89,15 @@ def _order(instance: str, job: Job, files: dict[str, File]) -> JobOrder:
     return JobOrder(job.id, job.attempt, scratch_path(instance, job.id, job.attempt), inputs)
 
 
+def _images(federation: Federation, spec: TaskSpec, queue: Queue) -> tuple[str, ...]:
+    """The forms in which a task's container may be had at a queue: paths of its tags first, then its name."""
+    name = spec.container_name
+    if not name:
+        return ()
+    tagged = [source for tag in queue.tags if tag.container_name == name for source in tag.sources]
+    return tuple(dict.fromkeys((*tagged, *federation.container_sources.get(name, ()), name)))
+
+
 def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]) -> Work:
     spec, asked = task.expected(kind), task.spec.for_job(kind)
     element = queue.computing_element or ComputingElement()
@@ -99,5 +119,7 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         contained=element.containment != "off",
         readable=element.readable_paths,
         writable=element.writable_paths,
+        gpus=spec.gpus_used,
+        images=_images(federation, spec, queue),
         jobs=tuple(jobs),
     )

@@ -30,6 +30,11 @@ def most_cores(group: Group) -> tuple[Asked, ...]:
     return (Asked(field="max_cores", value=group.spec.max_cores, each=1.0),)
 
 
+def gpus(group: Group) -> tuple[Asked, ...]:
+    """The GPUs themselves."""
+    return (Asked(field="gpus", value=group.spec.gpus, each=1.0),)
+
+
 def memory(group: Group) -> tuple[Asked, ...]:
     """Nothing where the memory was measured: what is asked for no longer counts then."""
     if _measured(group).memory is not None:

@@ -1,4 +1,4 @@
-"""Cores, memory and work directory: B13, B15, B17."""
+"""Cores, GPUs, memory and work directory: B13 to B15, B17."""
 
 import numpy as np
 
@@ -27,6 +27,12 @@ def cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def most_cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The task's ``max_cores`` bounds the queue's cores; 0 is no bound."""
     return Verdict((tasks.max_cores > 0) & (queues.cores > tasks.max_cores), tasks.max_cores, queues.cores)
+
+
+@check("B14", "GPUs", "user", reads=("gpus",), unit="GPUs", asks=asking.gpus)
+def gpus(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """The queue's slots have the GPUs that a job asks for."""
+    return Verdict(tasks.gpus > queues.gpus, tasks.gpus, queues.gpus) if tasks.gpus.any() else NEVER
 
 
 @check("B15", "memory", "user", reads=_MEMORY, unit="MB", lifted_by=_LESS, asks=asking.memory)
@@ -103,6 +109,7 @@ def _within_its_part(need: Column, applies: Mask, tasks: TaskColumns, queues: Qu
 CHECKS: tuple[Check, ...] = (
     cores,
     most_cores,
+    gpus,
     memory,
     least_memory,
     work_directory,

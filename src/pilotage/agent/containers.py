@@ -1,0 +1,216 @@
+"""Payloads in containers: the programs that can run one here, found by trying, and their command lines."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .attempt import AttemptFailedError
+from .view import SYSTEM, SitePaths
+
+log = logging.getLogger(__name__)
+PROGRAMS = (
+    ("apptainer", "apptainer"),
+    ("singularity", "apptainer"),
+    ("podman", "podman"),
+    ("ch-run", "ch-run"),
+)
+"""Programs and the kind of each; of those that work the first that takes an image runs it."""
+PATIENCE = 60.0
+"""Seconds that a trial may take."""
+VARIABLES = ".container-environment"
+"""The file in a job's directory from which a program reads the payload's environment."""
+_OWN = ("PATH", "HOME", "USER", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "APPTAINER_CACHEDIR")
+_LINKS = ("bin", "sbin", "lib", "lib64")
+_FOLDERS = ("usr", "dev", "etc", "home", "proc", "root", "run", "sys", "tmp", "var/tmp")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A program that runs containers here: apptainer, podman or ch-run, and its path.
+
+    Apptainer and Podman contain a payload by themselves; ``ch-run`` hides no processes, and is contained like
+    a payload.
+    """
+
+    kind: str
+    program: str
+
+    @property
+    def is_contained(self) -> bool:
+        """Tell whether the program itself is to be contained."""
+        return self.kind == "ch-run"
+
+    def takes(self, image: str) -> bool:
+        """Tell whether it could run an image of this form."""
+        path = Path(image)
+        if path.is_absolute():
+            return path.is_dir() or (self.kind == "apptainer" and path.is_file())
+        return self.kind == "apptainer" or (self.kind == "podman" and "://" not in image.replace(_DOCKER, ""))
+
+    def command(
+        self, image: str, place: Path, command: Sequence[str], binds: Sequence[tuple[str, str]], gpus: bool
+    ) -> list[str]:
+        """The command line for a payload in ``place``; ``binds`` are paths, and ``ro`` or ``rw``."""
+        if self.kind == "apptainer":
+            return [self.program, *_apptainer(image, place, binds, gpus), *command]
+        if self.kind == "podman":
+            return [self.program, *_podman(image, place, binds, gpus), *command]
+        return [self.program, *_charliecloud(image, place, [path for path, _ in binds]), *command]
+
+    def environment(self, inside: Mapping[str, str]) -> dict[str, str]:
+        """What the program itself is given. Nothing of a payload's may change what it does."""
+        own = {name: os.environ[name] for name in _OWN if name in os.environ}
+        own.setdefault("USER", str(os.getuid()))
+        if self.kind == "apptainer":
+            own |= {f"{prefix}ENV_{key}": value for key, value in inside.items() for prefix in _PREFIXES}
+        return own
+
+    def clear(self, place: Path) -> None:
+        """Remove what a container of this directory may have left behind."""
+        if self.kind == "podman":
+            command = [self.program, "rm", "--force", "--ignore", _name(place)]
+            _run(command, self.environment({}), PATIENCE)
+
+
+_DOCKER = "docker://"
+_PREFIXES = ("APPTAINER", "SINGULARITY")
+
+
+def _apptainer(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: bool) -> Iterator[str]:
+    yield from ("exec", "--containall", "--cleanenv", "--writable-tmpfs", "--home", str(place))
+    yield from ("--pwd", str(place))
+    for path, mode in binds:
+        yield from ("--bind", f"{path}:{path}:{mode}")
+    if gpus:
+        yield "--nv"
+    yield image if image.startswith("/") or "://" in image else f"{_DOCKER}{image}"
+
+
+def _podman(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: bool) -> Iterator[str]:
+    yield from ("run", "--rm", "--name", _name(place), "--network", "host", "--userns", "keep-id")
+    yield from ("--passwd=false", "--entrypoint", "[]", "--env-file", str(place / VARIABLES))
+    yield from ("--volume", f"{place}:{place}", "--workdir", str(place))
+    for path, mode in binds:
+        yield from ("--volume", f"{path}:{path}:{mode}")
+    if gpus:
+        yield from ("--device", "nvidia.com/gpu=all")
+    if image.startswith("/"):
+        yield "--rootfs"
+    yield image.replace(_DOCKER, "", 1)
+
+
+def _charliecloud(image: str, place: Path, binds: Iterable[str]) -> Iterator[str]:
+    yield from ("--private-tmp", "--unset-env=*", "--env-no-expand", f"--set-env={place / VARIABLES}")
+    yield from ("--bind", f"{place}:{place}", "--cd", str(place))
+    for path in binds:
+        yield from ("--bind", f"{path}:{path}")
+    yield from (image, "--")
+
+
+def _name(place: Path) -> str:
+    return f"pilotage-{os.getpid()}-{place.name}"
+
+
+def write_variables(place: Path, inside: Mapping[str, str]) -> None:
+    """Write the payload's environment, without the search path, for an image has its own.
+
+    Raises AttemptFailedError.
+    """
+    for name, value in inside.items():
+        if "\n" in value or "\n" in name:
+            raise AttemptFailedError(
+                f"environment: {name!r} has a line end, which containers cannot be given"
+            )
+    path = place / VARIABLES
+    path.write_text("".join(f"{name}={value}\n" for name, value in inside.items() if name != "PATH"))
+    path.chmod(0o600)
+
+
+def choose(images: Sequence[str], runtimes: Sequence[Runtime], site: SitePaths) -> tuple[Runtime, str]:
+    """The program and image for a payload: the first image that can be had here.
+
+    Raises AttemptFailedError, with a sentence for the job's owner.
+    """
+    if not runtimes:
+        raise AttemptFailedError(
+            f"container {images[-1]}: none of {', '.join(name for name, _ in PROGRAMS)} works at this node"
+        )
+    for image in images:
+        if image.startswith("-"):
+            raise AttemptFailedError(f"container {image!r} is not the name of an image")
+        if image.startswith("/") and not _is_shown(image, site):
+            continue
+        for runtime in runtimes:
+            if runtime.takes(image):
+                return runtime, image
+    kinds = ", ".join(runtime.kind for runtime in runtimes)
+    raise AttemptFailedError(
+        f"container {images[-1]}: none of {', '.join(images)} is an image that {kinds} can run here; a path "
+        "must lie in the system, in /cvmfs, or in readable_paths of the queue"
+    )
+
+
+def _is_shown(image: str, site: SitePaths) -> bool:
+    """Tell whether payloads may see an image: one could name any folder of the node as its image."""
+    path = Path(os.path.realpath(image))
+    hidden = [Path(os.path.realpath(folder)) for folder in site.hidden]
+    if any(path == folder or folder in path.parents or path in folder.parents for folder in hidden):
+        return False
+    shown = [Path(os.path.realpath(folder)) for folder in (*SYSTEM, *site.readable, *site.writable)]
+    return any(folder in path.parents for folder in shown)
+
+
+def find_runtimes(directory: Path) -> tuple[Runtime, ...]:
+    """The programs that run a container here, by running one of this machine's own system."""
+    found = [Runtime(kind, program) for name, kind in PROGRAMS if (program := shutil.which(name)) is not None]
+    root, place = directory / ".trial-root", directory / ".trial"
+    if not found:
+        return ()
+    try:
+        for folder in (*(root / name for name in _FOLDERS), place):
+            folder.mkdir(parents=True, exist_ok=True)
+        for name in ("passwd", "group", "hosts", "resolv.conf"):
+            (root / "etc" / name).touch()
+        for name in _LINKS:
+            if not (root / name).is_symlink():
+                (root / name).symlink_to(f"usr/{name}")
+        write_variables(place, {})
+        return tuple(runtime for runtime in found if _works(runtime, root, place))
+    except OSError as error:
+        log.warning("containers cannot be tried: %s", error)
+        return ()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _works(runtime: Runtime, root: Path, place: Path) -> bool:
+    command = runtime.command(str(root), place, ["/usr/bin/true"], [("/usr", "ro")], gpus=False)
+    fault = _run(command, runtime.environment({}), PATIENCE)
+    if fault:
+        log.info("%s does not run containers here: %s", runtime.program, fault)
+    return not fault
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> str:
+    """Run a program to its end; returns what went wrong."""
+    try:
+        subprocess.run(
+            command,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        return str(error.stderr.decode(errors="replace").strip()[-300:] or error)
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return ""

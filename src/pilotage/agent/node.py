@@ -1,0 +1,136 @@
+"""The node on which a pilot finds itself: what its slot has, and what it was confined to.
+
+A claim is bounded by what confines the slot: affinity, cgroups, variables of the batch system. That a machine
+is smaller than what was ordered bounds nothing, for an operator may order more payloads than it has cores.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from .system import MEGABYTE
+from .wire import Node
+
+CORES = ("SLURM_CPUS_ON_NODE", "NSLOTS", "NCPUS", "LSB_DJOB_NUMPROC", "PBS_NUM_PPN")
+"""Variables in which batch systems tell the cores of a slot at this node."""
+GPUS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
+"""Variables in which drivers and batch systems tell the GPUs of a slot."""
+DEVICES_OF_PAYLOADS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+"""Variables that tell a payload's libraries which GPUs are its own."""
+PATIENCE = 20.0
+"""Seconds that a program may take to tell of devices."""
+_CGROUPS, _MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_NOWHERE = {"IPv4": (socket.AF_INET, "192.0.2.1"), "IPv6": (socket.AF_INET6, "2001:db8::1")}
+"""Addresses for documentation: a route to them is a route to the world. Nothing is sent."""
+
+
+def look(directory: Path, environment: Mapping[str, str]) -> Node:
+    """Find out what there is; 0 and empty where nothing confines it, or nobody tells."""
+    return Node(
+        cores=_smallest(_cores(environment)),
+        memory=_smallest(_memory(environment)),
+        disk=round(free_disk(directory), 1),
+        gpus=_gpus(environment),
+        walltime=_walltime(environment),
+        routes=tuple(name for name, where in _NOWHERE.items() if _has_route(*where)),
+        machine_cores=os.cpu_count() or 0,
+        machine_memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MEGABYTE,
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+    )
+
+
+def free_disk(directory: Path) -> float:
+    """MB that are free where a directory is, to this user."""
+    return shutil.disk_usage(directory).free / MEGABYTE
+
+
+def _smallest(found: Iterator[float]) -> int:
+    return int(min(found, default=0))
+
+
+def _cores(environment: Mapping[str, str]) -> Iterator[float]:
+    allowed = len(os.sched_getaffinity(0))
+    if allowed < (os.cpu_count() or 0):
+        yield allowed
+    for name in CORES:
+        if environment.get(name, "").isdecimal():
+            yield int(environment[name])
+    for group in _own_groups("", "cpu"):
+        quota, period = _words(group / "cpu.max") or ["max", "1"]
+        if quota.isdecimal():
+            yield max(1.0, int(quota) / int(period))
+        old = _words(group / "cpu.cfs_quota_us")
+        if old and old[0].isdecimal():
+            yield max(1.0, int(old[0]) / int(_words(group / "cpu.cfs_period_us")[0]))
+
+
+def _memory(environment: Mapping[str, str]) -> Iterator[float]:
+    """MB. A limit beyond all memory is how cgroups say that there is none."""
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for group in _own_groups("", "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            words = _words(group / name)
+            if words and words[0].isdecimal() and int(words[0]) < physical:
+                yield int(words[0]) / MEGABYTE
+    if environment.get("SLURM_MEM_PER_NODE", "").isdecimal() and environment["SLURM_MEM_PER_NODE"] != "0":
+        yield int(environment["SLURM_MEM_PER_NODE"]) * 2**20 / MEGABYTE
+    per_core, cores = environment.get("SLURM_MEM_PER_CPU", ""), environment.get("SLURM_CPUS_ON_NODE", "")
+    if per_core.isdecimal() and cores.isdecimal() and int(per_core):
+        yield int(per_core) * int(cores) * 2**20 / MEGABYTE
+
+
+def _own_groups(*controllers: str) -> Iterator[Path]:
+    """The cgroups of this process, of version 2 (no controller) or 1, with those above them."""
+    with suppress(OSError):
+        for line in _MEMBERSHIP.read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            for name in names.split(","):
+                if name in controllers:
+                    inside = Path(path.lstrip("/"))
+                    root = _CGROUPS / name if name else _CGROUPS
+                    yield from (root / part for part in (inside, *inside.parents) if (root / part).is_dir())
+
+
+def _words(path: Path) -> list[str]:
+    with suppress(OSError):
+        return path.read_text().split()
+    return []
+
+
+def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
+    for name in GPUS:
+        if name in environment:
+            told = (device.strip() for device in environment[name].split(","))
+            return tuple(device for device in told if device and device not in ("-1", "NoDevFiles"))
+    if not shutil.which("nvidia-smi"):
+        return ()
+    command = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
+    try:
+        told_by = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(line.strip() for line in told_by.stdout.splitlines() if line.strip())
+
+
+def _walltime(environment: Mapping[str, str]) -> float:
+    """Seconds that the batch system leaves to this slot, 0 where it does not tell."""
+    end = environment.get("SLURM_JOB_END_TIME", "")
+    return max(1.0, float(int(end) - time.time())) if end.isdecimal() else 0.0
+
+
+def _has_route(family: int, address: str) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+    except OSError:
+        return False
+    return True
