@@ -13,6 +13,7 @@ import uvicorn
 
 from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, allow_connections
+from pilotage.archiving import Archiving
 from pilotage.computing.loader import SharedLoader
 from pilotage.flow.loops import Loops
 from pilotage.flow.relay import Relay
@@ -78,6 +79,9 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
     steps = [step for step in STEPS if step.name in names]
     runtime = runtime_of(store, steps, settings.url, settings.home)
     loops, relay = Loops(runtime, steps), Relay(store, runtime.wakeups, STEPS)
+    archiving = (
+        Archiving(store, settings.archive, settings.archive_after * 86400) if settings.archive else None
+    )
     ended = threading.Event()
 
     # Also with the API: its server passes a signal on when it has ended, and that must not be the end of us.
@@ -90,12 +94,16 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
         signal.signal(number, end)
     loops.start()
     relay.start()
+    if archiving:
+        archiving.start()
     try:
         if listener:
             _serve(runtime, listener, end)
         else:
             ended.wait()
     finally:
+        if archiving:
+            archiving.stop()
         relay.stop()
         loops.stop()
         runtime.close()

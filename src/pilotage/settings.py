@@ -33,6 +33,8 @@ class Settings(BaseSettings):
 
     ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is where
     clients and pilots reach the server, ``host`` and ``port`` where it listens: the url's, unless given.
+    ``archive`` is a directory to which the server moves what ended ``archive_after`` days ago; none: it keeps
+    all.
     """
 
     model_config = SettingsConfigDict(
@@ -45,6 +47,8 @@ class Settings(BaseSettings):
     token: Annotated[str, Field(repr=False)] = Field(default_factory=_token)
     host: str = Field(default_factory=_host)
     port: Annotated[int, Field(ge=0, le=65535)] = Field(default_factory=_port)
+    archive: Path | None = None
+    archive_after: Annotated[float, Field(ge=7, allow_inf_nan=False)] = 90.0
 
     @field_validator("home")
     @classmethod

@@ -11,6 +11,7 @@ from . import (
     deciding,
     explaining,
     federations,
+    history,
     logs,
     pilots,
     queues,
@@ -63,6 +64,7 @@ for room in (server, tasks, explaining, logs, queues, pilots, transfers, worlds,
     app.add_typer(room.app)
 app.add_typer(federations.app, name="federation")
 app.add_typer(tokens.app, name="token")
+app.add_typer(history.app, name="history")
 
 
 def _version(wanted: bool) -> None:

@@ -1,5 +1,6 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
+from .archive import LEAST_AGE, Slice
 from .errors import (
     FederationRenamed,
     FileConflict,
@@ -20,6 +21,7 @@ from .tasks import TaskDetails, TaskView
 from .tokens import PersonToken
 
 __all__ = [
+    "LEAST_AGE",
     "EventView",
     "FederationRenamed",
     "FileConflict",
@@ -35,6 +37,7 @@ __all__ = [
     "QueueView",
     "ReplicaView",
     "ShareView",
+    "Slice",
     "Store",
     "StoreError",
     "StoredLog",

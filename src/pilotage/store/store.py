@@ -8,6 +8,7 @@ from pilotage.model.decision import Committed, Decision
 from pilotage.model.federation import Federation
 
 from . import schema
+from .archive import Archive
 from .commit import Commit, check, is_light, meanings
 from .counters import fold
 from .decisions import documents
@@ -52,6 +53,7 @@ class Store:
         self.notices = Notices(database)
         self._beside = 0
         self.logs = Logs(database)
+        self.archive = Archive(database, specs)
         self.tokens = Tokens(database, clock, new_token)
 
     @classmethod

@@ -1,0 +1,51 @@
+"""What ended long ago: archived to files, and deleted from the store."""
+
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .configuration import settings, using_store
+from .errors import Failure
+from .output import Json, echo, show_json
+
+app = typer.Typer(help="Archive what ended long ago.", no_args_is_help=True)
+
+LEAST_DAYS = 7
+
+
+@app.command(epilog="Example: pilotage history archive --older-than 90 --to /archive/pilotage")
+def archive(
+    older_than: Annotated[
+        float, typer.Option(min=LEAST_DAYS, help="Days since a task, transfer or pilot ended.")
+    ],
+    to: Annotated[Path, typer.Option(metavar="DIRECTORY", help="Where the file of this run goes.")],
+    json_output: Json = False,
+) -> None:
+    """Write what ended long ago to a file of JSON lines, and delete it from the store.
+
+    Runs on a machine that reaches the store itself, also while a server runs. Outputs stay where they are.
+    """
+    from pilotage import archiving
+    from pilotage.store import Store
+
+    known = settings()
+    now = time.time()
+    moved: Counter[str] = Counter()
+    with using_store(known.store), closing(Store.open(known.store)) as store:
+        file = archiving.ArchiveFile(to, store.federation().name, now)
+        try:
+            for found in archiving.archive(store, now - older_than * 86400, file.write):
+                moved[found.what] += len(found.ids)
+        except OSError as error:
+            done = f"; {archiving.counted(moved)} were archived before" if moved else ""
+            raise Failure(f"{error.filename or file.path or to}: {error.strerror}{done}") from error
+    if json_output:
+        show_json({"file": str(file.path) if file.path else None, "records": dict(sorted(moved.items()))})
+    elif moved:
+        echo(f"{archiving.counted(moved)} archived to {file.path}")
+    else:
+        echo(f"nothing ended more than {older_than:g} days ago")

@@ -1,0 +1,205 @@
+"""What ended long ago, slice by slice: as lines for a file, and then deleted.
+
+A task goes when it ended before a time and none of its jobs lives: its jobs first, then the reasons of its
+decisions, then itself. Transfers and pilots go by their own end. Counters follow what is deleted; numbers are
+never given again. Outputs and their replicas stay: they are data that others may read.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Connection, Select, String, bindparam, cast, delete, func, select
+
+from pilotage.model.counters import JOBS_BY_TASK
+from pilotage.model.documents import to_document
+from pilotage.model.states import AT_A_PILOT, LIVE, LIVE_JOBS, STATES, Kind
+
+from . import jobs as job_rows
+from . import pilots as pilot_rows
+from . import tasks as task_rows
+from . import transfers as transfer_rows
+from .columns import is_state
+from .counters import KEY_COLUMNS, Deltas, counts
+from .decisions import dated, decisions
+from .engine import Database
+from .history import events
+from .jobs import JOB_VIEW, job_inputs, jobs
+from .pilots import PILOT_COLUMNS, pilots
+from .records import RECORDS
+from .sets import among
+from .tasks import TASK_VIEW, SpecCache, tasks
+from .transfers import TRANSFER_COLUMNS, transfers
+
+LEAST_AGE = 7 * 86400.0
+"""Seconds since its end before which nothing is archived: guards and passes look back no further."""
+
+TASKS = 200
+"""Tasks that are looked at together."""
+
+LARGER = 20
+"""How many times as large as a job the reasons of a decision are taken to be."""
+
+What = Literal["job", "choice", "task", "transfer", "pilot"]
+
+_t, _j, _c, _d, _x, _p = tasks.c, jobs.c, counts.c, decisions.c, transfers.c, pilots.c
+_LIMIT: Any = bindparam("limit", type_=None)
+
+_LIVE_OF_TASK = (
+    select(_c.first)
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(state) for state in LIVE_JOBS]))
+    .where(_c.first == cast(_t.id, String))
+    .group_by(_c.first)
+    .having(func.sum(_c.count) > 0)
+)
+
+
+def _ended(kind: Kind) -> ColumnElement[bool]:
+    table = RECORDS[kind]
+    states = [state for state in STATES[kind] if state not in LIVE[kind]]
+    return is_state(table, *states) & (table.c.since <= bindparam("before"))
+
+
+_TASKS = select(_t.id).where(_ended("task"), ~_LIVE_OF_TASK.exists()).order_by(_t.id).limit(TASKS)
+_JOBS = JOB_VIEW.add_columns(_j.history).where(among(_j.task, "tasks")).order_by(_j.task, _j.id).limit(_LIMIT)
+_INPUTS = (
+    select(job_inputs.c.job, job_inputs.c.file)
+    .where(among(job_inputs.c.job, "ids"))
+    .order_by(job_inputs.c.job, job_inputs.c.position)
+)
+_CHOICES = (
+    select(_d.id, _d.time, _d.document).where(among(_d.task, "tasks")).order_by(_d.task, _d.id).limit(_LIMIT)
+)
+_WHOLE = TASK_VIEW.add_columns(_t.vo, _t.measured, _t.history).where(among(_t.id, "tasks")).order_by(_t.id)
+_HOLDING = select(_j.pilot).where(_j.pilot == _p.id, is_state(jobs, *AT_A_PILOT))
+_TRANSFERS = select(*TRANSFER_COLUMNS, _x.history).where(_ended("transfer")).order_by(_x.id).limit(_LIMIT)
+_PILOTS = (
+    select(*PILOT_COLUMNS, _p.history)
+    .where(_ended("pilot"), ~_HOLDING.exists())
+    .order_by(_p.id)
+    .limit(_LIMIT)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Records of one kind: their numbers, and a line of JSON for each, which names its kind."""
+
+    what: What
+    ids: tuple[int, ...]
+    lines: tuple[bytes, ...]
+
+
+class Archive:
+    """Reads what ended long ago, and deletes it once it is kept elsewhere."""
+
+    def __init__(self, database: Database, specs: SpecCache) -> None:
+        self._database = database
+        self._specs = specs
+
+    def next(self, before: float, limit: int) -> Slice | None:
+        """At most ``limit`` records that ended before a time (s since 1970 UTC); None where none did."""
+        return self._database.read(lambda connection: self._next(connection, before, limit))
+
+    def delete(self, found: Slice) -> None:
+        """Delete the records of a slice; those that are gone already are passed over."""
+        self._database.write(lambda connection: _delete(connection, found))
+
+    def _next(self, connection: Connection, before: float, limit: int) -> Slice | None:
+        values: dict[str, Any] = {"before": before, "limit": limit}
+        ended = list(connection.execute(_TASKS, values).scalars())
+        if ended:
+            values["tasks"] = ended
+            found = connection.execute(_JOBS, values).all()
+            if found:
+                return _jobs(connection, found)
+            if choices := connection.execute(_CHOICES, values | {"limit": -(-limit // LARGER)}).all():
+                return _slice("choice", ((row.id, to_document(dated(row[1:]))) for row in choices))
+            return self._tasks(connection, ended)
+        for what, query, read in _OTHERS:
+            if rows := connection.execute(query, values).all():
+                happened = events(connection, [row.history for row in rows])
+                return _slice(
+                    what,
+                    (
+                        (row.id, to_document(read(row)) | {"events": _documents(told)})
+                        for row, told in zip(rows, happened, strict=True)
+                    ),
+                )
+        return None
+
+    def _tasks(self, connection: Connection, ended: Sequence[int]) -> Slice:
+        rows = connection.execute(_WHOLE, {"tasks": ended}).all()
+        specs = self._specs.of(connection, ended)
+        happened = events(connection, [row.history for row in rows])
+        return _slice(
+            "task", ((row.id, _task(row, specs, told)) for row, told in zip(rows, happened, strict=True))
+        )
+
+
+_OTHERS: tuple[tuple[What, Select[Any], Any], ...] = (
+    ("transfer", _TRANSFERS, transfer_rows.transfer),
+    ("pilot", _PILOTS, pilot_rows.pilot),
+)
+
+
+def _jobs(connection: Connection, rows: Sequence[Any]) -> Slice:
+    ids = [row.id for row in rows]
+    inputs: dict[int, list[str]] = {id_: [] for id_ in ids}
+    for job, file in connection.execute(_INPUTS, {"ids": ids}):
+        inputs[job].append(file)
+    happened = events(connection, [row.history for row in rows])
+    return _slice(
+        "job",
+        (
+            (row.id, _job(row) | {"inputs": inputs[row.id], "events": _documents(told)})
+            for row, told in zip(rows, happened, strict=True)
+        ),
+    )
+
+
+def _job(row: Any) -> dict[str, Any]:
+    return {name: value for name, value in job_rows.shown(row, {}).items() if name != "site"}
+
+
+def _task(row: Any, specs: Mapping[int, Any], told: Sequence[Any]) -> dict[str, Any]:
+    view = {name: value for name, value in task_rows.shown(row, {}).items() if name != "jobs"}
+    measured = task_rows.measurement(row.measured)
+    return view | {
+        "vo": row.vo,
+        "spec": to_document(specs[row.id]),
+        "measured": None if measured is None else to_document(measured),
+        "events": _documents(told),
+    }
+
+
+def _documents(told: Iterable[Any]) -> list[Any]:
+    return [to_document(event) for event in told]
+
+
+def _slice(what: What, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Slice:
+    found = list(records)
+    lines = (json.dumps({"record": what, **document}, separators=(",", ":")) for _, document in found)
+    return Slice(what, tuple(id_ for id_, _ in found), tuple(line.encode() + b"\n" for line in lines))
+
+
+def _delete(connection: Connection, found: Slice) -> None:
+    ids = {"ids": list(found.ids)}
+    if found.what == "choice":
+        connection.execute(delete(decisions).where(among(_d.id, "ids")), ids)
+        return
+    table = RECORDS[found.what].c
+    keys = [table[name] for name in KEY_COLUMNS[found.what]]
+    counted = Counter(
+        map(tuple, connection.execute(select(table.state, *keys).where(among(table.id, "ids")), ids))
+    )
+    deltas = Deltas(connection)
+    deltas.fold()
+    for (state, *values), count in counted.items():
+        deltas.add(found.what, values, state, -count)
+    deltas.write()
+    if found.what == "job":
+        connection.execute(delete(job_inputs).where(among(job_inputs.c.job, "ids")), ids)
+    connection.execute(delete(RECORDS[found.what]).where(among(table.id, "ids")), ids)
