@@ -1,0 +1,110 @@
+"""A server whose pilots go through a real ARC computing element, which is killed and started again."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+import yaml
+
+from tests.acceptance.house import House, wait_until
+
+from .arc import ArcServer
+
+FEDERATION = """
+name: grids
+sites:
+  - {{ name: home, nucleus: true }}
+  - {{ name: grid }}
+storages:
+  - {{ name: home-disk, site: home, url: "file://{place}/home-disk" }}
+  - {{ name: grid-disk, site: grid, url: "file://{place}/grid-disk" }}
+queues:
+  - name: grid-queue
+    site: grid
+    storage: grid-disk
+    computing_element:
+      kind: arc
+      max_pilots: 2
+      pilot_walltime: 3600
+      containment: required
+      options: {options}
+loops: {{ period: 0.5, heartbeat: 1, pilot_idle: 3 }}
+"""
+
+FILES = 8
+PATIENCE = 240.0
+
+
+def task(name: str) -> dict[str, object]:
+    """A job for each file, of some seconds."""
+    return {
+        "name": name,
+        "nucleus": "home",
+        "command": ["sh", "-c", "sleep 2; sha256sum $(cat inputs.txt) > sums.txt"],
+        "inputs": [{"storages": ["home-disk"], "glob": "data/*"}],
+        "files_per_job": 1,
+        "outputs": ["sums.txt"],
+        "scouts": 0,
+    }
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that the user may enter to whom ARC maps pilots; what is made in it is everybody's."""
+    before = os.umask(0)
+    made = Path(tempfile.mkdtemp(prefix="pilotage-arc-house-"))
+    made.chmod(0o755)
+    for name in ("home-disk/data", "grid-disk", "home"):
+        (made / name).mkdir(parents=True)
+    for number in range(FILES):
+        (made / f"home-disk/data/{number}").write_text(f"{number}\n" * 1000)
+    yield made
+    os.umask(before)
+    rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture
+def house(place: Path, arc_server: ArcServer, free_port: int) -> Iterator[House]:
+    """A server with one site of its own and one behind ARC."""
+    federation = place / "federation.yaml"
+    options = yaml.safe_dump(arc_server.options, default_flow_style=True, width=10_000).strip()
+    federation.write_text(FEDERATION.format(place=place, options=options))
+    parts = {"server": (str(federation),)}
+    made = House(place / "home", f"sqlite:///{place}/store.db", free_port, federation, parts)
+    made.start("server")
+    try:
+        yield made
+    except BaseException:
+        print(made.last_words(), arc_server.last_words())
+        raise
+    finally:
+        made.stop()
+
+
+def states(house: House, number: int) -> dict[str, int]:
+    found: dict[str, int] = house.call("GET", f"/tasks/{number}")["jobs"]
+    return found
+
+
+@pytest.mark.slow
+def test_tasks_finish_while_arc_is_killed_and_started_again(
+    house: House, arc_server: ArcServer, place: Path
+) -> None:
+    first = house.call("POST", "/tasks", {"tasks": [task("before")]})["tasks"][0]["id"]
+    wait_until(lambda: bool(states(house, first).get("running")), PATIENCE, "a job runs behind ARC")
+    arc_server.kill()
+    second = house.call("POST", "/tasks", {"tasks": [task("after")]})["tasks"][0]["id"]
+    wait_until(lambda: states(house, first) == {"finished": FILES}, PATIENCE, "its pilots live on")
+    arc_server.start()
+    wait_until(lambda: states(house, second) == {"finished": FILES}, PATIENCE, "the second task's end")
+    sums = [path for path in (place / "home-disk/tasks").rglob("sums.txt") if path.stat().st_size]
+    assert len(sums) == 2 * FILES, "every output is delivered once"
+    pilots = house.call("GET", "/pilots")["pilots"]
+    assert {pilot["reference"].rpartition("/")[0] for pilot in pilots if pilot["reference"]} == {
+        arc_server.url
+    }
+    names = [pilot["id"] for pilot in pilots]
+    assert len(set(names)) == len(names)
