@@ -56,7 +56,7 @@ class WebServer:
                 self.end_headers()
                 self.wfile.write(body)
 
-            do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 pass

@@ -1,6 +1,7 @@
 """What a federation asks of the machines that run it."""
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,18 @@ def test_what_is_not_installed_here_is_said_and_no_fault(tmp_path: Path) -> None
         ("queues", 0, "computing_element", "kind"),
     ]
     assert acceptance.lacking(of(tmp_path, options={"environment": {"A": 1}})) == []
+
+
+def test_an_adapter_whose_package_is_missing_here_is_said_and_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("pilotage.computing.kubernetes")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kubernetes", None)
+    made = of(tmp_path, kind="kubernetes", options={"image": "python:3.12"})
+    assert acceptance.faults(made) == []
+    (lacking,) = acceptance.lacking(made)
+    assert "pip install pilotage[kubernetes]" in lacking.text
 
 
 def test_a_storage_that_our_pilots_cannot_read_is_said_where_they_would_run(tmp_path: Path) -> None:

@@ -3,13 +3,15 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import locked_port
 
-from . import arc
+from . import arc, kubernetes
 from . import login as logins
 from . import slurm as slurms
 
@@ -57,3 +59,13 @@ def login(slurm: slurms.Slurm) -> Iterator[logins.LoginNode]:
         pytest.skip(lacking)
     with logins.login_node(slurm.environment) as node:
         yield node
+
+
+@pytest.fixture(scope="session")
+def kubernetes_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """Options that reach a Kubernetes API server with its controllers, and without nodes."""
+    if lacking := kubernetes.lacking():
+        pytest.skip(lacking)
+    with ExitStack() as stack:
+        etcd, peers, api = (stack.enter_context(locked_port()) for _ in range(3))
+        yield stack.enter_context(kubernetes.cluster(tmp_path_factory.mktemp("k8s"), (etcd, peers, api)))

@@ -55,14 +55,18 @@ exit 78
 """
 
 
+def pilot_script(order: PilotOrder, python: str, *more: str) -> str:
+    """A shell's script that becomes this pilot; ``$0`` is the agent's file, ``more`` are options of it."""
+    options = shlex.join([*agent_options(order), *more])
+    return _FIND_PYTHON.format(python=shlex.quote(python), options=options)
+
+
 def pilot_file(order: PilotOrder, python: str, token_file: str) -> bytes:
-    """One executable file that becomes this pilot: a script that finds a Python, and the agent behind it.
+    """One executable file that becomes this pilot: the script, and the agent behind it.
 
     It holds no secret: the token is read from ``token_file``, which it removes. So no batch system handles
     arguments, which some of them expand. A shell reads no further than the script; Python finds the zip at
     the end.
     """
-    options = [*agent_options(order), f"--token-file={token_file}", "--remove-token-file"]
-    return (
-        _FIND_PYTHON.format(python=shlex.quote(python), options=shlex.join(options)).encode() + agent_file()
-    )
+    script = pilot_script(order, python, f"--token-file={token_file}", "--remove-token-file")
+    return script.encode() + agent_file()

@@ -17,6 +17,7 @@ from pilotage.model.federation import ComputingElement, Federation, Queue, Stora
 from pilotage.movers.backend import StorageOptionError
 from pilotage.movers.loader import InstalledMovers, known_schemes
 from pilotage.movers.streaming import check
+from pilotage.ports.adapters import AdapterError
 
 
 def faults(federation: Federation) -> list[Fault]:
@@ -48,7 +49,20 @@ def lacking(federation: Federation) -> list[Fault]:
         if element.kind not in _kinds():
             message = f"no adapter for {element.kind!r} is installed here, where it would start no pilots"
             first.setdefault(f"kind {element.kind}", Fault((*path, "kind"), message))
+        elif message := _unusable(element):
+            first.setdefault(f"kind {element.kind}", Fault((*path, "kind"), message))
     return list(first.values())
+
+
+def _unusable(element: ComputingElement) -> str:
+    """Why the adapter that is installed here cannot be used here, empty where it can."""
+    try:
+        loader.load(element)
+    except AdapterError as error:
+        return str(error)
+    except (LookupError, ValueError, TypeError):
+        return ""
+    return ""
 
 
 def _scheme(federation: Federation, queue: Queue) -> str:
@@ -99,6 +113,8 @@ def _element_faults(path: Path, element: ComputingElement) -> Iterator[Fault]:
         return
     try:
         loader.load(element)
+    except AdapterError:  # for want of a package of this machine
+        return
     except (LookupError, ValueError, TypeError) as error:
         yield Fault((*path, "options"), str(error) or repr(error), "see what this kind takes")
 

@@ -1,0 +1,191 @@
+"""Pilots as Kubernetes Jobs: created each under its own name, seen in two lists, and deleted."""
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+
+from pilotage.computing.options import parse
+from pilotage.ports.adapters import AdapterError
+from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
+
+from .objects import NAME, SELECTOR, KubernetesOptions, agent_map, job, object_name, secret
+from .states import job_status
+
+try:
+    import kubernetes
+    from kubernetes.client.exceptions import ApiException
+    from urllib3.exceptions import HTTPError
+except ImportError as error:
+    raise AdapterError("kind kubernetes needs its client: pip install pilotage[kubernetes]") from error
+
+TIMEOUTS = (10, 60)
+"""Seconds to connect, and without a byte."""
+
+PAGE = 500
+"""Objects in one answer."""
+
+MOST_PAGES = 200
+MOST_DELETED = 100_000
+
+
+class Kubernetes:
+    """The computing element kind ``kubernetes``. Its options are those of :class:`KubernetesOptions`.
+
+    A reference is ``NAMESPACE/JOB/UID``.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = parse("kubernetes", KubernetesOptions, options)
+        self._lock = threading.Lock()
+        self._client: Any = None
+        self._deleted: dict[str, None] = {}
+
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
+        """Create a Job for each order, then the Secret that its pod waits for."""
+        if not orders:
+            return []
+        agent = agent_map()
+        self._call(self._core().create_namespaced_config_map, self._options.namespace, agent, taken=True)
+        return [self._submitted(order, agent["metadata"]["name"]) for order in orders]
+
+    def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
+        """Tell states by one list of Jobs and one of their pods, which know why."""
+        jobs = {self._reference(found): found for found in self._jobs()} if references else {}
+        pods = {self._owner(pod): pod for pod in self._pods()} if jobs else {}
+        with self._lock:
+            deleted = {reference for reference in references if reference in self._deleted}
+        return {
+            reference: job_status(jobs.get(reference), pods.get(reference.rpartition("/")[2]))
+            if reference not in deleted or reference in jobs
+            else PilotStatus(state="ended", reason="its Job was deleted")
+            for reference in references
+        }
+
+    def cancel(self, references: Collection[str]) -> None:
+        """Delete the Jobs, and with them their pods and Secrets."""
+        batch = self._batch()
+        for reference in references:
+            namespace, name, uid = ([*reference.split("/"), "", ""])[:3]
+            if namespace != self._options.namespace or not name or not uid:
+                continue
+            body = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
+            with suppress(FileNotFoundError, FileExistsError):
+                self._call(batch.delete_namespaced_job, name, namespace, body=body)
+                with self._lock:
+                    self._deleted[reference] = None
+                    while len(self._deleted) > MOST_DELETED:
+                        del self._deleted[next(iter(self._deleted))]
+
+    def capacity(self) -> Capacity:
+        """How many pilots of this namespace run and wait; a cluster does not say how many more it takes."""
+        states = [
+            status.state for status in self.poll([self._reference(one) for one in self._jobs()]).values()
+        ]
+        return Capacity(running=states.count("running"), waiting=states.count("waiting"))
+
+    def _submitted(self, order: PilotOrder, agent: str) -> Submitted:
+        namespace, name = self._options.namespace, object_name(order.name)
+        try:
+            made = self._call(
+                self._batch().create_namespaced_job, namespace, job(order, self._options, agent), taken=True
+            ) or self._call(self._batch().read_namespaced_job, name, namespace)
+            if (made.metadata.annotations or {}).get(NAME) != order.name:
+                return Submitted(error=f"{order.name}: another Job has the name {namespace}/{name}")
+            self._provide(order, made.metadata.uid)
+        except OSError as error:
+            return Submitted(error=f"{order.name}: {error}")
+        return Submitted(reference=self._reference(made))
+
+    def _provide(self, order: PilotOrder, uid: str) -> None:
+        """Create the token's Secret, or give the one that is there this token; else delete the Job."""
+        namespace, body = self._options.namespace, secret(order, uid)
+        try:
+            if self._call(self._core().create_namespaced_secret, namespace, body, taken=True) is None:
+                name = object_name(order.name)
+                self._call(self._core().patch_namespaced_secret, name, namespace, {"data": body["data"]})
+        except OSError:
+            with suppress(OSError):
+                self.cancel([f"{namespace}/{object_name(order.name)}/{uid}"])
+            raise
+
+    def _jobs(self) -> Iterator[Any]:
+        return self._listed(self._batch().list_namespaced_job)
+
+    def _pods(self) -> Iterator[Any]:
+        return self._listed(self._core().list_namespaced_pod)
+
+    def _listed(self, call: Callable[..., Any]) -> Iterator[Any]:
+        """All objects that Pilotage made, page by page."""
+        following = ""
+        for _ in range(MOST_PAGES):
+            page = self._call(
+                call, self._options.namespace, label_selector=SELECTOR, limit=PAGE, _continue=following
+            )
+            yield from page.items
+            following = page.metadata._continue or ""
+            if not following:
+                return
+        raise OSError(f"more than {MOST_PAGES * PAGE} objects in namespace {self._options.namespace}")
+
+    def _reference(self, found: Any) -> str:
+        return f"{self._options.namespace}/{found.metadata.name}/{found.metadata.uid}"
+
+    def _owner(self, pod: Any) -> str:
+        """The uid of the Job that a pod belongs to."""
+        return next((one.uid for one in pod.metadata.owner_references or () if one.kind == "Job"), "")
+
+    def _batch(self) -> Any:
+        return kubernetes.client.BatchV1Api(self._open())
+
+    def _core(self) -> Any:
+        return kubernetes.client.CoreV1Api(self._open())
+
+    def _open(self) -> Any:
+        """The client, made at the first call: files may be missing where a federation is only checked."""
+        options = self._options
+        with self._lock:
+            if self._client is None:
+                try:
+                    self._client = _client(options.kubeconfig, options.context)
+                except (kubernetes.config.ConfigException, ValueError, TypeError) as error:
+                    raise OSError(f"no cluster is known: {error}") from None
+            return self._client
+
+    def _call(self, call: Callable[..., Any], *arguments: Any, taken: bool = False, **named: Any) -> Any:
+        """Make a call of the API.
+
+        None, where the name is ``taken`` and that may be. Raises FileNotFoundError where there is no such
+        object, FileExistsError for any other conflict, and OSError where it is refused or not reached.
+        """
+        try:
+            return call(*arguments, **named, _request_timeout=TIMEOUTS)
+        except ApiException as error:
+            if error.status == HTTPStatus.CONFLICT and taken:
+                return None
+            raise _refusal(error) from None
+        except (HTTPError, ValueError, TypeError, AttributeError) as error:
+            # The client raises whatever an answer leads it to that is not the API's.
+            raise OSError(f"the cluster cannot be reached: {str(error)[:300]}") from None
+
+
+def _client(kubeconfig: str, context: str) -> Any:
+    configuration = kubernetes.client.Configuration()
+    if kubeconfig or context:
+        kubernetes.config.load_kube_config(
+            kubeconfig or None, context or None, configuration, persist_config=False
+        )
+    else:
+        kubernetes.config.load_config(client_configuration=configuration)
+    configuration.retries = False
+    return kubernetes.client.ApiClient(configuration)
+
+
+def _refusal(error: Any) -> OSError:
+    """The reason in the answer, which is a document of the API, on one line."""
+    body = str(error.body or "")[:2000]
+    text = body.partition('"message":"')[2].partition('","')[0] or body
+    said = " ".join(f"{error.status} {error.reason}: {text}".split())[:300]
+    kinds: Mapping[int, type[OSError]] = {404: FileNotFoundError, 409: FileExistsError}
+    return kinds.get(error.status, OSError)(said)

@@ -1,0 +1,47 @@
+"""What a Job and its pod say of a pilot."""
+
+from typing import Any
+
+from pilotage.ports.computing import PilotStatus
+
+LONGEST = 500
+"""Characters of a reason."""
+
+
+def job_status(job: Any, pod: Any) -> PilotStatus:
+    """The status of a pilot from its Job and its pod, either of which may be missing."""
+    if job is None:
+        return PilotStatus(state="unknown", reason="its Job is not there: deleted, or ended a day ago")
+    conditions = [one for one in job.status.conditions or () if one.status == "True"]
+    terminated = _container(pod, "terminated")
+    for condition in conditions:
+        if condition.type in ("Complete", "Failed"):
+            failed = _line(condition.reason, condition.message) if condition.type == "Failed" else ""
+            own = _line(terminated.reason, terminated.message) if terminated and failed else ""
+            code = terminated.exit_code if terminated else None
+            return PilotStatus(state="ended", reason=own or failed, exit_code=code)
+    if _container(pod, "running"):
+        return PilotStatus(state="running")
+    if job.metadata.deletion_timestamp:
+        return PilotStatus(state="running", reason="its Job is being deleted")
+    return PilotStatus(state="waiting", reason=_why_it_waits(pod))
+
+
+def _why_it_waits(pod: Any) -> str:
+    if pod is None:
+        return "it has no pod yet"
+    if waiting := _container(pod, "waiting"):
+        return _line(waiting.reason, waiting.message)
+    told = [one for one in pod.status.conditions or () if one.status == "False" and one.message]
+    return _line(told[0].reason, told[0].message) if told else ""
+
+
+def _container(pod: Any, state: str) -> Any:
+    """What is known of the pod's only container in this state, None where it is in another."""
+    statuses = (pod.status.container_statuses or ()) if pod is not None else ()
+    return next((getattr(one.state, state) for one in statuses if one.state), None)
+
+
+def _line(*parts: str | None) -> str:
+    text = " ".join(": ".join(part for part in parts if part).split())
+    return text if len(text) <= LONGEST else f"...{text[3 - LONGEST :]}"
