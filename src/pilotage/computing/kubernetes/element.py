@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from pilotage.computing.options import parse
 from pilotage.ports.adapters import AdapterError
@@ -171,13 +171,11 @@ class Kubernetes:
 
 
 def _client(kubeconfig: str, context: str) -> Any:
-    configuration = kubernetes.client.Configuration()
+    configuration, config = kubernetes.client.Configuration(), cast("Any", kubernetes.config)
     if kubeconfig or context:
-        kubernetes.config.load_kube_config(
-            kubeconfig or None, context or None, configuration, persist_config=False
-        )
+        config.load_kube_config(kubeconfig or None, context or None, configuration, persist_config=False)
     else:
-        kubernetes.config.load_config(client_configuration=configuration)
+        config.load_config(client_configuration=configuration)
     configuration.retries = False
     return kubernetes.client.ApiClient(configuration)
 
