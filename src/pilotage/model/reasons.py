@@ -6,11 +6,11 @@ what they have as a column that all choices of the pass point at.
 
 from abc import abstractmethod
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
-from math import isnan
+from math import isnan, prod
 from typing import Protocol, overload
 
 from .decision import Asked, Candidates, Choice, Label, Ordering, Refusal, Value
@@ -52,10 +52,13 @@ class PackedRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedCandidates:
-    """Queues by number, best first, with columns as long as these."""
+    """Queues by number, best first, with columns as long as these.
+
+    Without ``weights`` they are the product of the factors: of the first, and what the others make together.
+    """
 
     queues: "array[int]" = field(default_factory=lambda: array("I"))
-    weights: "array[float]" = field(default_factory=lambda: array("d"))
+    weights: "array[float] | None" = None
     factors: Mapping[str, "array[float]"] = field(default_factory=dict)
     room: "array[int]" = field(default_factory=lambda: array("q"))
     ordering: Ordering | None = None
@@ -97,9 +100,9 @@ class Choices(Sequence[Choice]):
         """What they share."""
         return self._facts()
 
-    def packed(self) -> Iterator[PackedChoice]:
+    def packed(self) -> list[PackedChoice]:
         """Each of them in columns, in their order."""
-        return (item.packed() for item in self._items)
+        return [item.packed() for item in self._items]
 
     @overload
     def __getitem__(self, place: int) -> Choice: ...
@@ -120,14 +123,24 @@ class Choices(Sequence[Choice]):
         return hash(tuple(self))
 
 
-def packed(choices: Sequence[Choice]) -> tuple[Facts, Iterable[PackedChoice]]:
-    """Any choices in columns; those of a brokerage that makes each by itself share names and labels only."""
+def packed(choices: Sequence[Choice]) -> tuple[Facts, list[PackedChoice]]:
+    """Any choices in columns; those of a brokerage that makes each by itself share names and labels only.
+
+    What they refuse comes in the order of the names then.
+    """
     if isinstance(choices, Choices):
         return choices.facts, choices.packed()
-    names: dict[str, int] = {}
+    names = {name: number for number, name in enumerate(sorted(_names(choices)))}
     labels: dict[Label, int] = {}
     found = [_packed(choice, names, labels) for choice in choices]
     return Facts(queues=tuple(names), labels=tuple(labels), columns=()), found
+
+
+def _names(choices: Sequence[Choice]) -> set[str]:
+    found = {name for choice in choices for name in choice.candidates.queues}
+    for choice in choices:
+        found.update(name for refusal in (*choice.refusals, *choice.waived) for name in refusal.queues)
+    return found
 
 
 def unpacked(choice: PackedChoice, facts: Facts) -> Choice:
@@ -141,7 +154,7 @@ def unpacked(choice: PackedChoice, facts: Facts) -> Choice:
         considered=choice.considered,
         candidates=Candidates(
             queues=tuple([names[number] for number in found.queues]),
-            weights=tuple(found.weights),
+            weights=_weights(found),
             factors={rule: tuple(values) for rule, values in found.factors.items()},
             ordering=found.ordering,
             room=tuple(found.room),
@@ -151,6 +164,13 @@ def unpacked(choice: PackedChoice, facts: Facts) -> Choice:
         left=choice.left,
         waived=tuple(_refusal(refusal, facts) for refusal in choice.waived),
     )
+
+
+def _weights(found: PackedCandidates) -> tuple[float, ...]:
+    if found.weights is not None:
+        return tuple(found.weights)
+    first, *others = found.factors.values()
+    return tuple([value * prod(rest) for value, *rest in zip(first, *others, strict=True)])
 
 
 def _refusal(refusal: PackedRefusal, facts: Facts) -> Refusal:
@@ -190,7 +210,7 @@ def _known(values: Values, column: Values) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _packed(choice: Choice, names: dict[str, int], labels: dict[Label, int]) -> PackedChoice:
+def _packed(choice: Choice, names: Mapping[str, int], labels: dict[Label, int]) -> PackedChoice:
     found = choice.candidates
     return PackedChoice(
         task=choice.task,
@@ -200,7 +220,7 @@ def _packed(choice: Choice, names: dict[str, int], labels: dict[Label, int]) -> 
         considered=choice.considered,
         left=choice.left,
         candidates=PackedCandidates(
-            queues=array("I", [names.setdefault(name, len(names)) for name in found.queues]),
+            queues=array("I", [names[name] for name in found.queues]),
             weights=array("d", found.weights),
             factors={rule: array("d", values) for rule, values in found.factors.items()},
             room=array("q", found.room),
@@ -212,8 +232,8 @@ def _packed(choice: Choice, names: dict[str, int], labels: dict[Label, int]) -> 
     )
 
 
-def _packed_refusal(refusal: Refusal, names: dict[str, int], labels: dict[Label, int]) -> PackedRefusal:
-    places = [names.setdefault(name, len(names)) for name in refusal.queues]
+def _packed_refusal(refusal: Refusal, names: Mapping[str, int], labels: dict[Label, int]) -> PackedRefusal:
+    places = [names[name] for name in refusal.queues]
     order = sorted(range(len(places)), key=places.__getitem__)
     bits = bytearray(max(places, default=0) // 8 + 1)
     for place in places:

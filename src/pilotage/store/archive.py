@@ -23,7 +23,7 @@ from . import tasks as task_rows
 from . import transfers as transfer_rows
 from .columns import is_state
 from .counters import KEY_COLUMNS, Deltas, counts
-from .decisions import dated, decisions
+from .decisions import dated, decisions, forget
 from .engine import Database
 from .history import events
 from .jobs import JOB_VIEW, job_inputs, jobs
@@ -70,7 +70,10 @@ _INPUTS = (
     .order_by(job_inputs.c.job, job_inputs.c.position)
 )
 _CHOICES = (
-    select(_d.id, _d.time, _d.document).where(among(_d.task, "tasks")).order_by(_d.task, _d.id).limit(_LIMIT)
+    select(_d.id, _d.time, _d.facts, _d.document)
+    .where(among(_d.task, "tasks"))
+    .order_by(_d.task, _d.id)
+    .limit(_LIMIT)
 )
 _WHOLE = TASK_VIEW.add_columns(_t.vo, _t.measured, _t.history).where(among(_t.id, "tasks")).order_by(_t.id)
 _HOLDING = select(_j.pilot).where(_j.pilot == _p.id, is_state(jobs, *AT_A_PILOT))
@@ -116,7 +119,9 @@ class Archive:
             if found:
                 return _jobs(connection, found)
             if choices := connection.execute(_CHOICES, values | {"limit": -(-limit // LARGER)}).all():
-                return _slice("choice", ((row.id, to_document(dated(row[1:]))) for row in choices))
+                readable = dated(connection, choices)
+                pairs = zip(choices, readable, strict=True)
+                return _slice("choice", ((row.id, to_document(choice)) for row, choice in pairs))
             return self._tasks(connection, ended)
         for what, query, read in _OTHERS:
             if rows := connection.execute(query, values).all():
@@ -188,7 +193,7 @@ def _slice(what: What, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Slic
 def _delete(connection: Connection, found: Slice) -> None:
     ids = {"ids": list(found.ids)}
     if found.what == "choice":
-        connection.execute(delete(decisions).where(among(_d.id, "ids")), ids)
+        forget(connection, found.ids)
         return
     table = RECORDS[found.what].c
     keys = [table[name] for name in KEY_COLUMNS[found.what]]

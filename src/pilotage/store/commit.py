@@ -1,11 +1,10 @@
 """The only place that writes what decisions change: what still holds of one, in one transaction."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import Connection, delete
 
 from pilotage.model.counters import COUNTERS
 from pilotage.model.decision import (
@@ -24,7 +23,7 @@ from pilotage.model.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, is_a
 
 from .counters import KEY_COLUMNS, Deltas, LightDeltas
 from .creation import Creator
-from .decisions import decisions
+from .decisions import Documents, Reasons
 from .errors import IllegalColumn, IllegalTransition
 from .history import Entries, Meaning
 from .last_seen import LastSeen
@@ -45,12 +44,6 @@ WRITABLE: dict[Kind, frozenset[str]] = {
 }
 """The columns that a decision may set."""
 
-REPEATED_AFTER = 30.0
-"""Seconds before a waiting task's stored reason is refreshed."""
-
-_UNMOVED = (decisions.c.moved.is_(False), among(decisions.c.task, "tasks"))
-_SAID_LATELY = select(decisions.c.task).where(*_UNMOVED, decisions.c.time > bindparam("time"))
-_FORGET_UNMOVED = delete(decisions).where(*_UNMOVED)
 _REVOKE = delete(tokens).where(among(tokens.c.pilot, "pilots"))
 
 
@@ -131,30 +124,28 @@ class Commit:
         self,
         connection: Connection,
         decision: Decision,
-        documents: Sequence[Mapping[str, Any]],
+        documents: Documents,
         actor: str,
         entries: Entries,
         light: bool,
     ) -> None:
         self._connection = connection
         self._decision = decision
-        self._documents = documents
         self._actor = actor
         self._records = WorkingSet(connection)
         self._light = light
         self._deltas = LightDeltas(connection) if light else Deltas(connection)
         self._entries = entries
         self._numbers = Numbers(connection)
+        first = self._numbers.take("decision", len(documents.rows)).start
+        self._reasons = Reasons(connection, documents, first)
         self._creator = Creator(connection, decision.time, self._deltas, entries, self._numbers)
         self._last_seen = LastSeen(connection, decision.time)
         self._handed_back = 0
-        self._ineffective: set[int] = set()
-        self._effective: set[int] = set()
         self._ended_pilots: list[int] = []
 
     def run(self) -> Committed:
         """Apply the changes in their order; returns what became of each."""
-        self._first_document = self._numbers.take("decision", len(self._documents)).start
         if not self._light:
             self._deltas.fold()
         changes = self._decision.changes
@@ -165,7 +156,7 @@ class Commit:
         self._records.write()
         self._creator.write()
         self._numbers.write()
-        self._save_documents()
+        self._reasons.write(self._decision.time, self._actor)
         self._revoke_tokens()
         self._last_seen.write()
         self._deltas.write()
@@ -191,11 +182,10 @@ class Commit:
         rows = self._records.standing(move.kind, (move.source,), move.ids, move.attempts)
         taken = rows[: self._deltas.room(move.claims, len(rows))] if move.claims else rows
         self._handed_back += len(set(move.ids)) - len(taken)
-        self._note_choice(move, bool(taken))
+        reason = None if move.choice is None else self._reasons.note(move.choice, bool(taken))
         if not taken:
             return ()
-        decision = None if move.choice is None else self._first_document + move.choice
-        entry = self._entries.entry(move.kind, move.source, move.target, move.cause, decision)
+        entry = self._entries.entry(move.kind, move.source, move.target, move.cause, reason)
         self._records.note(move.kind, taken, entry)
         self._count(move, taken)
         values = {**move.changes, "state": str(move.target), "since": self._decision.time}
@@ -254,37 +244,7 @@ class Commit:
                 fits[index] = False
         return fits
 
-    def _note_choice(self, move: Move, effective: bool) -> None:
-        if move.choice is not None:
-            (self._effective if effective else self._ineffective).add(move.choice)
-
     def _revoke_tokens(self) -> None:
         """Take away what lets an ended pilot call: its credential ends with it (P9)."""
         if self._ended_pilots:
             self._connection.execute(_REVOKE, {"pilots": self._ended_pilots})
-
-    def _save_documents(self) -> None:
-        """Store the choices, but those whose every move was handed back whole.
-
-        Of those that move nothing, because the jobs only wait, a task has one, the newest: it is written
-        anew when the last one is older than ``REPEATED_AFTER``.
-        """
-        dropped = self._ineffective - self._effective
-        rows: list[dict[str, Any]] = [
-            {
-                "id": self._first_document + index,
-                "actor": self._actor,
-                "moved": index in self._effective,
-                **row,
-            }
-            for index, row in enumerate(self._documents)
-            if index not in dropped
-        ]
-        unmoved = sorted({row["task"] for row in rows if not row["moved"]})
-        if unmoved:
-            before = {"tasks": unmoved, "time": self._decision.time - REPEATED_AFTER}
-            said = set(self._connection.execute(_SAID_LATELY, before).scalars())
-            rows = [row for row in rows if row["moved"] or row["task"] not in said]
-            self._connection.execute(_FORGET_UNMOVED, {"tasks": sorted({*unmoved} - said)})
-        if rows:
-            self._connection.execute(insert(decisions), rows)

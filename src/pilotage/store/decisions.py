@@ -1,16 +1,31 @@
-"""Stored choices: table, how they are written, and what people see of them."""
+"""Stored choices: tables, how they are written and forgotten, and what people see of them."""
 
-import zlib
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Double, Index, LargeBinary, String, Table
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    Index,
+    LargeBinary,
+    String,
+    Table,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    select,
+)
 
-from pilotage.model.decision import Choice, DatedChoice, Decision
-from pilotage.model.documents import from_json, to_json
+from pilotage.model.decision import DatedChoice, Decision
+from pilotage.model.reasons import packed, unpacked
 
 from .columns import Id, id_column, metadata, partial, text_column
+from .reasons import StoredFacts, choice_of, documents_of, facts_of
+from .sets import among
 
 decisions = Table(
     "decisions",
@@ -21,30 +36,125 @@ decisions = Table(
     Column("time", Double, nullable=False),
     text_column("actor"),
     Column("moved", Boolean, nullable=False),
+    Column("facts", Id, nullable=False),
     Column("document", LargeBinary, nullable=False),
     Index("decisions_by_task", "task", "id"),
 )
 
-_d = decisions.c
+decision_facts = Table(
+    "decision_facts",
+    metadata,
+    id_column(),
+    Column("last", Id, nullable=False),
+    Column("document", LargeBinary, nullable=False),
+)
+"""What the choices of one commit share; numbered as the first of them, ``last`` is the last one's number."""
+
+_d, _f = decisions.c, decision_facts.c
 
 Index("decisions_unmoved", _d.task, **partial(_d.moved.is_(False)))
 
+REPEATED_AFTER = 30.0
+"""Seconds before a waiting task's stored reason is refreshed."""
 
-def documents(decision: Decision) -> list[dict[str, Any]]:
-    """The rows of a decision's choices but for what the commit adds; made before its transaction begins."""
-    return [
-        {
-            "task": choice.task,
-            "step": decision.step,
-            "time": decision.time,
-            "document": zlib.compress(to_json(choice)),
-        }
-        for choice in decision.choices
+_UNMOVED = (_d.moved.is_(False), among(_d.task, "tasks"))
+_SAID_LATELY = select(_d.task).where(*_UNMOVED, _d.time > bindparam("time"))
+_FORGET_UNMOVED = delete(decisions).where(*_UNMOVED).returning(_d.facts)
+_FORGET = delete(decisions).where(among(_d.id, "ids")).returning(_d.facts)
+_FORGET_FACTS = delete(decision_facts).where(
+    among(_f.id, "facts"), ~exists().where(_d.id.between(_f.id, _f.last), _d.facts == _f.id)
+)
+_FACTS = select(_f.id, _f.document).where(among(_f.id, "facts"))
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The rows of a decision's choices, but for what the commit adds, and the document of their facts."""
+
+    facts: bytes = b""
+    rows: Sequence[dict[str, Any]] = ()
+
+
+def documents(decision: Decision) -> Documents:
+    """Pack the reasons of a decision; done before its transaction begins."""
+    if not decision.choices:
+        return Documents()
+    facts, choices = packed(decision.choices)
+    shared, own = documents_of(facts, choices)
+    rows = [
+        {"task": choice.task, "step": decision.step, "time": decision.time, "document": document}
+        for choice, document in zip(choices, own, strict=True)
     ]
+    return Documents(shared, rows)
 
 
-def dated(row: Sequence[Any]) -> DatedChoice:
-    """The choice of a row of time and document."""
-    time, document = row
-    choice = from_json(Choice, zlib.decompress(document))
+class Reasons:
+    """The choices of one commit, numbered from ``first`` on, and which of them moved something."""
+
+    def __init__(self, connection: Connection, documents: Documents, first: int) -> None:
+        self._connection = connection
+        self._documents = documents
+        self._ineffective: set[int] = set()
+        self._effective: set[int] = set()
+        self._first = first
+
+    def note(self, choice: int, effective: bool) -> int:
+        """Note whether a move that rests on a choice moved anything; returns the choice's number."""
+        (self._effective if effective else self._ineffective).add(choice)
+        return self._first + choice
+
+    def write(self, time: float, actor: str) -> None:
+        """Store the choices, but those whose every move was handed back whole.
+
+        Of those that move nothing, because the jobs only wait, a task has one, the newest: it is written
+        anew when the last one is older than ``REPEATED_AFTER``.
+        """
+        dropped = self._ineffective - self._effective
+        rows = [
+            {
+                "id": self._first + index,
+                "actor": actor,
+                "moved": index in self._effective,
+                "facts": self._first,
+                **row,
+            }
+            for index, row in enumerate(self._documents.rows)
+            if index not in dropped
+        ]
+        if unmoved := sorted({row["task"] for row in rows if not row["moved"]}):
+            before = {"tasks": unmoved, "time": time - REPEATED_AFTER}
+            said = set(self._connection.execute(_SAID_LATELY, before).scalars())
+            rows = [row for row in rows if row["moved"] or row["task"] not in said]
+            forgotten = self._connection.execute(_FORGET_UNMOVED, {"tasks": sorted({*unmoved} - said)})
+            _forget_facts(self._connection, forgotten.scalars())
+        if rows:
+            facts = {"id": self._first, "last": rows[-1]["id"], "document": self._documents.facts}
+            self._connection.execute(insert(decision_facts), facts)
+            self._connection.execute(insert(decisions), rows)
+
+
+def forget(connection: Connection, ids: Iterable[int]) -> None:
+    """Delete some choices, and what they alone shared."""
+    _forget_facts(connection, connection.execute(_FORGET, {"ids": list(ids)}).scalars())
+
+
+def _forget_facts(connection: Connection, facts: Iterable[int]) -> None:
+    numbers = sorted(set(facts))
+    if numbers:
+        connection.execute(_FORGET_FACTS, {"facts": numbers})
+
+
+def dated(connection: Connection, rows: Sequence[Any]) -> list[DatedChoice]:
+    """The choices of rows of time, facts and document."""
+    known = _facts(connection, {row.facts for row in rows})
+    return [_dated(row.time, row.document, known[row.facts]) for row in rows]
+
+
+def _dated(time: float, document: bytes, known: StoredFacts) -> DatedChoice:
+    choice = unpacked(choice_of(document, known), known.facts)
     return DatedChoice(time=time, **{part.name: getattr(choice, part.name) for part in fields(choice)})
+
+
+def _facts(connection: Connection, numbers: Iterable[int]) -> dict[int, StoredFacts]:
+    found = connection.execute(_FACTS, {"facts": sorted(numbers)})
+    return {number: facts_of(document) for number, document in found}

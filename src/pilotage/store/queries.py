@@ -49,6 +49,7 @@ from .transfers import TRANSFER_COLUMNS, transfers
 
 _t, _j, _c, _d = tasks.c, jobs.c, counts.c, decisions.c
 
+_CHOICES = select(_d.time, _d.facts, _d.document).order_by(_d.id.desc())
 _TASK_WHOLE = TASK_VIEW.add_columns(_t.measured)
 _COUNTS = (
     select(_c.first, _c.state, func.sum(_c.count))
@@ -164,17 +165,17 @@ class Queries:
 
     def task_choices(self, task: int, limit: int = 100) -> list[DatedChoice]:
         """Read why a task's jobs went where they went, or nowhere."""
-        query = select(_d.time, _d.document).where(_d.task == task).order_by(_d.id.desc()).limit(limit)
+        query = _CHOICES.where(_d.task == task).limit(limit)
         return self._choices(query)
 
     def job_choices(self, job: int, limit: int = 100) -> list[DatedChoice]:
         """Read why a job went where it went, or nowhere, each time it was brokered."""
         history = select(_j.history).where(_j.id == job)
-        query = select(_d.time, _d.document).where(among(_d.id, "ids")).order_by(_d.id.desc()).limit(limit)
+        query = _CHOICES.where(among(_d.id, "ids")).limit(limit)
 
         def read(connection: Connection) -> list[DatedChoice]:
             ids = decisions_of(connection.execute(history).scalar() or "")
-            return [dated(row) for row in connection.execute(query, {"ids": ids})]
+            return dated(connection, connection.execute(query, {"ids": ids}).all())
 
         return self._database.read(read)
 
@@ -292,7 +293,7 @@ class Queries:
 
     def _choices(self, query: Any) -> list[DatedChoice]:
         def read(connection: Connection) -> list[DatedChoice]:
-            return [dated(row) for row in connection.execute(query)]
+            return dated(connection, connection.execute(query).all())
 
         return self._database.read(read)
 

@@ -9,17 +9,31 @@ import numpy as np
 from pilotage.model.decision import Asked, Label, Mend
 
 from .job_groups import Group
-from .queue_columns import Mask, QueueColumns
+from .queue_columns import Codes, Column, Mask, QueueColumns
 from .task_columns import TaskColumns
 
 MEGABYTE = 1e6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What queues have where that differs by kinds of tasks: a row of a table (K, Q) for each task (T,)."""
+
+    table: Column
+    of: Codes
+
+    @property
+    def values(self) -> Column:
+        """The same for each task: (T, Q)."""
+        return self.table[self.of]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """``refused`` broadcasts to (T, Q); so do ``need`` and ``have``, the numbers that decided.
 
-    ``need`` is a single value, or has shape (T, 1) or (T, Q); ``have`` a single value, (Q,) or (T, Q).
+    ``need`` is a single value, or has shape (T, 1) or (T, Q); ``have`` a single value, (Q,), (T, Q) or
+    :class:`Rows`, which are stored once for all tasks of a kind.
     """
 
     refused: Mask

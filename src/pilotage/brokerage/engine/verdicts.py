@@ -2,8 +2,9 @@
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from pilotage.model.decision import Asked, Label, Value
 from pilotage.model.reasons import Facts, Given, PackedRefusal, Shared, Values
 
-from .check import Check
+from .check import Check, Rows
 from .queue_columns import Codes, Column, Mask, QueueColumns
 from .task_columns import TaskColumns
 
@@ -79,13 +80,23 @@ def plain(values: Column) -> Values:
 class Told:
     """Need or have of a ruling as its refusals tell it: by row, by queue, by pair, or one for all."""
 
-    kind: Literal["one", "row", "queue", "pair"]
+    kind: Literal["one", "row", "queue", "pair", "table"]
     values: Any
     starts: Codes | None = None
 
     @classmethod
-    def of(cls, parts: Sequence[Column], masks: Sequence[Mask], facts: FactsDraft) -> "Told":
+    def of(cls, parts: Sequence[Any], masks: Sequence[Mask], facts: FactsDraft) -> "Told":
         """What the parts say, each broadcasting to its mask (D, Q), whose pairs are refused."""
+        tables = [part for part in parts if isinstance(part, Rows)]
+        if tables and len(tables) == len(parts):
+            shared = [_shared(table, mask, facts) for table, mask in zip(tables, masks, strict=True)]
+            return cls("table", list(chain.from_iterable(shared)))
+        return cls._of_arrays(
+            [np.asarray(part.values if isinstance(part, Rows) else part) for part in parts], masks, facts
+        )
+
+    @classmethod
+    def _of_arrays(cls, parts: Sequence[Column], masks: Sequence[Mask], facts: FactsDraft) -> "Told":
         kinds = {_kind(part) for part in parts}
         if kinds == {"one"}:
             return cls("one", _listed(parts[0].reshape(1))[0])
@@ -102,7 +113,7 @@ class Told:
         """What the refusal of a row tells."""
         if self.starts is not None:
             return plain(self.values[self.starts[row] : self.starts[row + 1]])
-        given: Given = self.values[row] if self.kind == "row" else self.values
+        given: Given = self.values[row] if self.kind in ("row", "table") else self.values
         return given
 
 
@@ -118,6 +129,13 @@ def _pairs(parts: Sequence[Column], masks: Sequence[Mask]) -> Iterator[tuple[Col
     return zip(parts, masks, strict=True)
 
 
+def _shared(have: Rows, mask: Mask, facts: FactsDraft) -> list[Shared | None]:
+    """The column of each row that is told; they may have many rows in common."""
+    told = np.broadcast_to(np.any(mask, axis=1), len(have.of))
+    used = {row: facts.column(have.table[row]) for row in set(have.of[told].tolist())}
+    return [used.get(row) for row in have.of.tolist()]
+
+
 def _listed(values: Column) -> list[Value]:
     found: list[Value] = values.tolist()
     if values.dtype.kind != "f" or not np.isnan(values).any():
@@ -125,7 +143,7 @@ def _listed(values: Column) -> list[Value]:
     return [None if unknown else value for value, unknown in zip(found, np.isnan(values), strict=True)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Ruling:
     """What one check says: ``bits`` (D + 1, Q / 8) for each distinct row that it reads, none in the last.
 
@@ -139,6 +157,7 @@ class Ruling:
     rows: Codes
     need: Told
     have: Told
+    _made: dict[int, PackedRefusal] = field(default_factory=dict, init=False)
 
     @property
     def refusing(self) -> Mask:
@@ -149,13 +168,15 @@ class Ruling:
     def refusal(self, task: int, asked: tuple[Asked, ...] = ()) -> PackedRefusal:
         """The refusal of one task."""
         row = int(self.rows[task])
-        return PackedRefusal(
-            label=self.number,
-            queues=self.bits[row].tobytes(),
-            need=self.need.at(row),
-            have=self.have.at(row),
-            asked=asked,
-        )
+        made = self._made.get(row)
+        if made is None:
+            made = self._made[row] = PackedRefusal(
+                label=self.number,
+                queues=self.bits[row].tobytes(),
+                need=self.need.at(row),
+                have=self.have.at(row),
+            )
+        return replace(made, asked=asked) if asked else made
 
 
 class Examination:
@@ -245,8 +266,8 @@ def _ruling(
             refused = refused & ~(off if len(off) == 1 else off[start : start + step])
         rows_told = len(part) if len(distinct) > len(part) else len(refused)
         masks.append(np.broadcast_to(refused, (rows_told, len(queues))))
-        needs.append(np.asarray(verdict.need))
-        haves.append(np.asarray(verdict.have))
+        needs.append(verdict.need)
+        haves.append(verdict.have)
     bits = np.zeros((sum(map(len, masks)) + 1, -(-len(queues) // 8)), dtype=np.uint8)
     np.concatenate([bits_of(mask) for mask in masks], out=bits[:-1])
     if not bits.any():

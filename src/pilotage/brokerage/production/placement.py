@@ -3,7 +3,6 @@
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.random import default_rng
@@ -12,7 +11,7 @@ from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask, QueueColumns
 from pilotage.brokerage.engine.verdicts import FactsDraft, bits_of, plain
 from pilotage.model.decision import Label, Ordering
-from pilotage.model.reasons import PackedCandidates, PackedRefusal
+from pilotage.model.reasons import Given, PackedCandidates, PackedRefusal
 from pilotage.model.states import JobState
 
 from .candidates import Pairs
@@ -103,32 +102,14 @@ class Ties:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Queues at which more jobs of a share wait than may (B36), with the limit and what waits there.
+    """Queues at which more jobs of a share wait than may (B36), and what waits there.
 
     ``near`` are all that wait but those assigned, ``waiting`` all, which count where input is missing (B31).
     """
 
-    label: int
     queues: Codes
-    limit: Column
     near: Column
     waiting: Column
-
-    def refusal(self, local: Mask | None, queues: int) -> PackedRefusal | None:
-        """The refusal of jobs whose input is at the ``local`` queues (Q,), or at all: they have none."""
-        there = True if local is None else local[self.queues]
-        has = np.where(there, self.near, self.waiting)
-        over = has > self.limit
-        if not over.any():
-            return None
-        mask = np.zeros(queues, dtype=bool)
-        mask[self.queues[over]] = True
-        return PackedRefusal(
-            label=self.label,
-            queues=bits_of(mask).tobytes(),
-            need=plain(self.limit[over]),
-            have=plain(has[over]),
-        )
 
 
 class Limit:
@@ -137,29 +118,40 @@ class Limit:
     ``room`` (2Q) is what it leaves: first where input is missing, then where it is at the queue.
     """
 
-    def __init__(self, jobs: Column, ledger: "Ledger") -> None:
+    def __init__(self, jobs: Column, ledger: "Ledger", facts: FactsDraft) -> None:
         self.jobs = jobs
         self.room = np.concatenate([jobs, jobs]) - ledger.waiting
         self._ledger = ledger
         self._crowd: Crowd | None = None
-        self._everywhere: PackedRefusal | None = None
+        self._label = facts.label(CROWDED)
+        self._need = facts.column(jobs)
+        over = np.flatnonzero(self.room[len(jobs) :] < 0)
+        has = facts.column(ledger.waiting[len(jobs) :].copy())
+        self.everywhere = self._refusal(over, has)
+        """The refusal of jobs without input: they are near anywhere, and what is crowded stays as it is."""
 
     @property
     def crowd(self) -> Crowd:
         """Who is crowded now; the same object until that changes."""
         if self._crowd is None:
-            size = len(self.jobs)
+            size, waiting = len(self.jobs), self._ledger.waiting
             over = np.flatnonzero(self.room[:size] < 0)
-            waiting = self._ledger.waiting
-            self._crowd = Crowd(
-                self._ledger.label, over, self.jobs[over], waiting[over + size], waiting[over]
-            )
+            self._crowd = Crowd(over, waiting[over + size], waiting[over])
         return self._crowd
 
-    @cached_property
-    def everywhere(self) -> PackedRefusal | None:
-        """The refusal of jobs without input: they are near anywhere, and what is crowded stays so."""
-        return self.crowd.refusal(None, len(self.jobs))
+    def refusal(self, crowd: Crowd, local: Mask) -> PackedRefusal | None:
+        """The refusal by those who were crowded of jobs whose input is at the ``local`` queues (Q,)."""
+        has = np.where(local[crowd.queues], crowd.near, crowd.waiting)
+        over = has > self.jobs[crowd.queues]
+        return self._refusal(crowd.queues[over], plain(has[over]))
+
+    def _refusal(self, queues: Codes, has: Given) -> PackedRefusal | None:
+        if not len(queues):
+            return None
+        mask = np.zeros(len(self.jobs), dtype=bool)
+        mask[queues] = True
+        bits = bits_of(mask).tobytes()
+        return PackedRefusal(label=self._label, queues=bits, need=self._need, have=has)
 
     def taken(self, queue: int) -> None:
         """Count anew what is left at a queue."""
@@ -177,9 +169,9 @@ class Ledger:
     for those whose input is there (B31).
     """
 
-    def __init__(self, queues: QueueColumns, share: str, label: int) -> None:
+    def __init__(self, queues: QueueColumns, share: str, facts: FactsDraft) -> None:
         jobs = queues.live.of_share(share)
-        self.label = label
+        self._facts = facts
         self.slots = capacity(queues, jobs)
         self._limits: dict[int, Limit] = {}
         self.assigned = np.concatenate([jobs[JobState.ASSIGNED], np.zeros(len(queues))])
@@ -193,7 +185,7 @@ class Ledger:
         constants = group.policy.constants
         least = constants.nqueue_limit_site_by_share.get(group.share, constants.nqueue_limit_site)
         if least not in self._limits:
-            self._limits[least] = Limit(np.maximum(2 * self.slots, least), self)
+            self._limits[least] = Limit(np.maximum(2 * self.slots, least), self, self._facts)
         return self._limits[least]
 
     def take(self, queue: int, local: bool, jobs: int) -> None:
@@ -283,14 +275,13 @@ class Standing:
         """All that were not crowded, in their order."""
         best = self.order(self._uncrowded(), ties)
         if not len(best):
-            return PackedCandidates(most=most)
+            return PackedCandidates(weights=array("d"), most=most)
         ordering = None
         if order is not None and self.keys is not None:
             keys = tuple(self.keys[best].tolist())
             ordering = Ordering(rule=order.rule, name=order.name, keys=keys, unit=order.unit)
         return PackedCandidates(
             queues=array("I", self.queues[best].astype(np.uint32).tobytes()),
-            weights=_floats(self.weights[best]),
             factors={rule: _floats(values[best]) for rule, values in self._factors().items()},
             room=array("q", np.floor(self.room[best]).astype(np.int64).tobytes()),
             ordering=ordering,
@@ -318,13 +309,13 @@ class Ledgers:
 
     def __init__(self, queues: QueueColumns, facts: FactsDraft) -> None:
         self._queues = queues
-        self._label = facts.label(CROWDED)
+        self._facts = facts
         self._of: dict[str, Ledger] = {}
 
     def of(self, share: str) -> Ledger:
         """Its ledger for this cycle."""
         if share not in self._of:
-            self._of[share] = Ledger(self._queues, share, self._label)
+            self._of[share] = Ledger(self._queues, share, self._facts)
         return self._of[share]
 
 

@@ -90,6 +90,6 @@ class Reasoned:
 
     def _crowded(self) -> tuple[PackedRefusal, ...]:
         local = self._reasons.local(self._row)
-        size = len(self._reasons.queues)
-        found = self._limit.everywhere if local is None else self._crowd.refusal(local, size)
+        limit = self._limit
+        found = limit.everywhere if local is None else limit.refusal(self._crowd, local)
         return () if found is None else (found,)

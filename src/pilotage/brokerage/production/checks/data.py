@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
-from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns
+from pilotage.brokerage.engine.check import NEVER, Check, Rows, Verdict, check
+from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.states import JobState
 
@@ -14,13 +14,9 @@ _OPEN = "the storage is opened again"
 @check("B11", "input to move", "wait", reads=("together",), unit="GB", lifted_by="a replica arrives")
 def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """I/O-intensive work that is brokered together moves less than ``size_cutoff_to_move_input``."""
-    cutoff = tasks.constant("size_cutoff_to_move_input")
     missing = tasks.input_table.missing_size[tasks.together[:, 0]] / GIGABYTE
     has_files = tasks.input_table.files[tasks.together[:, 0]] > 0
-    refused = (missing >= cutoff) & has_files
-    if not refused.any():
-        return NEVER
-    return Verdict(refused.take(queues.storage, axis=1), cutoff, missing.take(queues.storage, axis=1))
+    return _not_above(missing, tasks.constant("size_cutoff_to_move_input"), has_files, queues)
 
 
 @check(
@@ -33,12 +29,17 @@ def size_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 )
 def files_to_move(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """I/O-intensive work that is brokered together moves fewer files than ``num_cutoff_to_move_input``."""
-    cutoff = tasks.constant("num_cutoff_to_move_input")
     missing = tasks.input_table.missing_files[tasks.together[:, 0]]
-    refused = missing >= cutoff
+    has_files = tasks.input_table.files[tasks.together[:, 0]] > 0
+    return _not_above(missing, tasks.constant("num_cutoff_to_move_input"), has_files, queues)
+
+
+def _not_above(missing: Column, cutoff: Column, has_files: Mask, queues: QueueColumns) -> Verdict:
+    refused = (missing >= cutoff) & has_files
     if not refused.any():
         return NEVER
-    return Verdict(refused.take(queues.storage, axis=1), cutoff, missing.take(queues.storage, axis=1))
+    have = Rows(missing.take(queues.storage, axis=1), np.arange(len(missing)))
+    return Verdict(refused.take(queues.storage, axis=1), cutoff, have)
 
 
 @check(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pilotage.brokerage.engine.check import Check, Verdict, check
+from pilotage.brokerage.engine.check import Check, Rows, Verdict, check
 from pilotage.brokerage.engine.queue_columns import Column, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
@@ -26,8 +26,8 @@ def link_full(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """More than ``nqueued_sat_cap`` files are queued on the link of the queue's storage."""
     del queues
     cap = tasks.constant("nqueued_sat_cap")
-    files = _row(tasks.links.files, tasks)
-    return Verdict(~_row(tasks.links.here, tasks) & (files > cap), cap, files)
+    files = Rows(tasks.links.files, tasks.nucleus[:, 0])
+    return Verdict(~_row(tasks.links.here, tasks) & (files.values > cap), cap, files)
 
 
 @check(
@@ -76,11 +76,11 @@ def urgent(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Urgent work, or of priority 1000, needs a network weight of ``nw_threshold`` x multiplier."""
     del queues
     need = tasks.constant("nw_threshold") * tasks.constant("nw_weight_multiplier")
-    weight = _row(tasks.links.weight, tasks)
+    weight = Rows(tasks.links.weight, tasks.nucleus[:, 0])
     # Without a nucleus every queue is "here" and the check is not applicable; so it is at the nucleus
     # itself only as far as its weight of 2.5 suffices.
     applies = tasks.urgent & _row(tasks.links.exists, tasks)
-    return Verdict(applies & (weight < need), need, weight)
+    return Verdict(applies & (weight.values < need), need, weight)
 
 
 def _parsed(connectivity: str) -> tuple[float, str]:

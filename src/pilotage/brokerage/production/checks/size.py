@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pilotage.brokerage.engine.check import MEGABYTE, NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.check import MEGABYTE, NEVER, Check, Rows, Verdict, check
 from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
@@ -103,7 +103,7 @@ def _within_its_part(need: Column, applies: Mask, tasks: TaskColumns, queues: Qu
     parts = queues.max_workdir * np.minimum(used / queues.slot_cores, 1)
     limits = np.where(queues.max_workdir > 0, parts, np.inf)
     refused = applies & (need >= limits[kinds])
-    return Verdict(refused, need, parts[kinds]) if refused.any() else NEVER
+    return Verdict(refused, need, Rows(parts, kinds)) if refused.any() else NEVER
 
 
 CHECKS: tuple[Check, ...] = (
