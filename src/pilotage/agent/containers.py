@@ -35,7 +35,7 @@ class Runtime:
     """A program that runs containers here: apptainer, podman or ch-run, and its path.
 
     Apptainer and Podman contain a payload by themselves; ``ch-run`` hides no processes, and is contained like
-    a payload.
+    a payload, which the kernel does not let root do.
     """
 
     kind: str
@@ -100,13 +100,17 @@ def _podman(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: boo
         yield from ("--volume", f"{path}:{path}:{mode}")
     if gpus:
         yield from ("--device", "nvidia.com/gpu=all")
-    if image.startswith("/"):
-        yield "--rootfs"
-    yield image.replace(_DOCKER, "", 1)
+    yield from ("--rootfs", f"{image}:O") if image.startswith("/") else (image.replace(_DOCKER, "", 1),)
 
 
 def _charliecloud(image: str, place: Path, binds: Iterable[str]) -> Iterator[str]:
-    yield from ("--private-tmp", "--unset-env=*", "--env-no-expand", f"--set-env={place / VARIABLES}")
+    yield from (
+        "--private-tmp",
+        "--no-passwd",
+        "--unset-env=*",
+        "--env-no-expand",
+        f"--set-env={place / VARIABLES}",
+    )
     yield from ("--bind", f"{place}:{place}", "--cd", str(place))
     for path in binds:
         yield from ("--bind", f"{path}:{path}")
@@ -170,10 +174,12 @@ def find_runtimes(directory: Path) -> tuple[Runtime, ...]:
     """The programs that run a container here, by running one of this machine's own system."""
     found = [Runtime(kind, program) for name, kind in PROGRAMS if (program := shutil.which(name)) is not None]
     root, place = directory / ".trial-root", directory / ".trial"
+    found = [runtime for runtime in found if os.geteuid() or not runtime.is_contained]
     if not found:
         return ()
     try:
-        for folder in (*(root / name for name in _FOLDERS), place):
+        # Mount points are made here: Podman would make them as a user whose files we cannot remove.
+        for folder in (*(root / name for name in _FOLDERS), place, root / str(place)[1:]):
             folder.mkdir(parents=True, exist_ok=True)
         for name in ("passwd", "group", "hosts", "resolv.conf"):
             (root / "etc" / name).touch()
