@@ -56,6 +56,8 @@ def test_what_failed_is_there_to_be_read_by_its_owner_and_operators_alone(
     ]
     assert document == {"attempt": 1, "attempts": [1], "runs": False, "points": POINTS, "node": None}
     assert operator.get(f"/jobs/{job}/logs").json()["attempts"] == [1]
+    lines = alice.get(f"/jobs/{job}/explain").json()["lines"]
+    assert any(line.startswith("  attempt 1 over 1 s") for line in lines)
     for stranger in (BOB, OTHER_ALICE):
         assert house.as_("user", stranger).get(f"/jobs/{job}/logs").status_code == 404
     assert pilot.get(f"/jobs/{job}/logs").status_code == 403

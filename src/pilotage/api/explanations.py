@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from pilotage.explain import history, rendering
+from pilotage.explain import history, rendering, usage
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
 from pilotage.model.decision import DatedChoice
+from pilotage.model.logs import Point
 from pilotage.store import JobDetails, TaskDetails
 
 
@@ -44,9 +45,11 @@ def explained_task(task: TaskDetails, choices: Sequence[DatedChoice], width: int
     )
 
 
-def explained_job(job: JobDetails, choices: Sequence[DatedChoice], width: int) -> JobExplanation:
-    """The events of a job, and the decisions about it."""
-    told = [*history.of_job(job), *rendering.of_choices(choices)]
+def explained_job(
+    job: JobDetails, choices: Sequence[DatedChoice], width: int, used: tuple[int, Sequence[Point]] = (0, ())
+) -> JobExplanation:
+    """The events of a job, what its last attempt ``used`` (number, time line), and the decisions about it."""
+    told = [*history.of_job(job), *usage.of_attempt(*used), *rendering.of_choices(choices)]
     if not choices:
         told.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")
     return JobExplanation.model_construct(

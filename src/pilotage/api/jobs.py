@@ -29,7 +29,10 @@ def get_explanation(
     job: Id, caller: Person, store: TheStore, limit: Limit = 100, width: Width = 0
 ) -> Response:
     """Explain why a job went where it went, or nowhere, newest first: choices, analyses and text."""
-    return answer(explained_job(_seen(store, caller, job), store.queries.job_choices(job, limit), width))
+    found = _seen(store, caller, job)
+    last = max(store.logs.attempts("job", job), default=0)
+    used = last, store.logs.points(LogKey(kind="job", record=job, attempt=last)) if last else ()
+    return answer(explained_job(found, store.queries.job_choices(job, limit), width, used))
 
 
 @router.get("/{job}/logs", responses=documented(Logs, 404))

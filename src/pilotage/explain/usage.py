@@ -1,0 +1,37 @@
+"""What an attempt used, by its time line, as lines of text."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from pilotage.model.logs import Point
+
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def of_attempt(attempt: int, points: Sequence[Point]) -> Iterator[str]:
+    """Tell what an attempt used in all, and how cores and memory in use went on; nothing without points."""
+    if not points:
+        return
+    seconds, cpu, _, read, written, received, sent = points[-1]
+    moved = f"{_io(read, written)}, {_net(received, sent)}"
+    yield f"  attempt {attempt} over {seconds:.0f} s: {cpu:.0f} s of CPU time, {moved}"
+    cores = [
+        max(0.0, after[1] - before[1]) / max(after[0] - before[0], 0.001)
+        for before, after in pairwise(((0.0,) * 7, *points))
+    ]
+    memory = [point[2] for point in points]
+    yield f"    cores in use  |{_bars(cores)}| at most {max(cores):.1f}"
+    yield f"    memory in use |{_bars(memory)}| at most {max(memory):.0f} MB"
+
+
+def _io(read: float, written: float) -> str:
+    return f"{read / 1000:.1f} MB read from disks and {written / 1000:.1f} MB written"
+
+
+def _net(received: float, sent: float) -> str:
+    return f"{received / 1000:.1f} MB received and {sent / 1000:.1f} MB sent"
+
+
+def _bars(values: Sequence[float]) -> str:
+    most = max(values) or 1.0
+    return "".join(_BARS[round(value / most * (len(_BARS) - 1))] for value in values)
