@@ -1,0 +1,83 @@
+"""The calls of HTCondor's client; run as a module, this makes one and ends.
+
+The client holds the interpreter while it waits for a daemon, and has one set of credentials for a process: so
+the server makes no call in its own. A request is JSON on standard input, its answer JSON on standard output.
+"""
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Request = Mapping[str, Any]
+
+
+def submit(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
+    """Submit a job for each of ``items``, all in one cluster; send their files along if that is asked."""
+    description = htcondor2.Submit(dict(asked["description"]))
+    made = schedd.submit(description, spool=asked["spool"], itemdata=iter(asked["items"]))
+    if asked["spool"]:
+        try:
+            schedd.spool(made)
+        except Exception:
+            schedd.act(htcondor2.JobAction.Remove, str(made.cluster()), "its files could not be sent")
+            raise
+    return {"cluster": made.cluster(), "first": made.first_proc()}
+
+
+def query(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
+    """Tell the attributes of ``projection`` of all jobs that ``constraint`` holds for."""
+    options = htcondor2.QueryOpt.IncludeClusterAd if asked["clusters"] else htcondor2.QueryOpt.Default
+    ads = schedd.query(asked["constraint"], list(asked["projection"]), opts=options)
+    plain = (str, int, float, bool)
+    return {
+        "ads": [
+            {name: ad[name] for name in asked["projection"] if isinstance(ad.get(name), plain)} for ad in ads
+        ]
+    }
+
+
+def remove(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
+    """Remove all jobs that ``constraint`` holds for."""
+    schedd.act(htcondor2.JobAction.Remove, asked["constraint"], "cancelled by Pilotage")
+    return {}
+
+
+CALLS: Mapping[str, Callable[[Any, Any, Request], dict[str, Any]]] = {
+    "submit": submit,
+    "query": query,
+    "remove": remove,
+}
+
+
+def answer(htcondor2: Any, asked: Request) -> dict[str, Any]:
+    """Do what is asked at the schedd that is named; ``reached`` says whether there was one."""
+    reached = False
+    try:
+        location = None
+        if asked["collector"] or asked["schedd"]:
+            collector = htcondor2.Collector(asked["collector"] or None)
+            location = collector.locate(htcondor2.DaemonType.Schedd, asked["schedd"] or None)
+        schedd = htcondor2.Schedd(location)
+        reached = True
+        return CALLS[asked["call"]](htcondor2, schedd, asked)
+    except Exception as error:  # the client raises of many kinds
+        return {"error": f"{type(error).__name__}: {error}"[:1000], "reached": reached}
+
+
+def main() -> None:
+    """Answer one request."""
+    warnings.simplefilter("ignore")
+    asked = json.load(sys.stdin)
+    try:
+        import htcondor2
+    except ImportError as error:
+        told: dict[str, Any] = {"error": f"kind htcondor needs pilotage[htcondor]: {error}", "reached": False}
+    else:
+        told = answer(htcondor2, asked)
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

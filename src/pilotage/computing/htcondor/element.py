@@ -1,0 +1,212 @@
+"""Pilots in HTCondor's queue: clusters of them in one transaction, seen in one query by their names."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+
+from pilotage.computing.options import parse
+from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
+
+from .client import Client, NotAnswered, ProcessClient
+from .jobs import NAME, NAMES, PLAIN, HTCondorOptions, alike, describe, forget_old_files, provide, quoted
+
+State = Literal["waiting", "running", "ended", "unknown"]
+
+STATES: Mapping[int, State] = {
+    1: "waiting",
+    2: "running",
+    3: "ended",
+    4: "ended",
+    5: "waiting",
+    6: "running",
+    7: "running",
+}
+"""HTCondor's JobStatus: idle, running, removed, completed, held, transferring output, suspended."""
+
+HELD, SPOOLING = 5, 16
+"""The status of a held job, and the reason code of one whose files were never sent."""
+
+PROJECTION = (
+    *("ClusterId", "ProcId", NAME, "JobStatus", "HoldReason", "HoldReasonCode"),
+    *("ExitCode", "ExitSignal", "ExitBySignal", "RemoveReason"),
+)
+MOST_REMOVED = 100_000
+
+
+class HTCondor:
+    """The computing element kind ``htcondor``. Its options are those of :class:`HTCondorOptions`.
+
+    A reference is ``CLUSTER.PROC#NAME``, of the pilot's name. ``client`` is where calls go.
+    """
+
+    def __init__(self, options: Mapping[str, Any], client: Client | None = None) -> None:
+        given = self._options = parse("htcondor", HTCondorOptions, options)
+        default = platformdirs.user_state_path("pilotage") / "htcondor"
+        self._place = Path(given.directory or default).absolute()
+        self._client = client or ProcessClient(given.config_file, given.token_file, given.ca_path)
+        self._lock = threading.Lock()
+        self._removed: dict[str, None] = {}
+
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
+        """Submit what is not in the queue yet, in one cluster for all orders alike."""
+        if not orders:
+            return []
+        answers = {
+            order.name: Submitted(error=f"{order.name!r} is no name for an attribute")
+            for order in orders
+            if not PLAIN.fullmatch(order.name)
+        }
+        good = [order for order in orders if order.name not in answers]
+        answers |= {name: Submitted(reference=at) for name, at in self._there(good).items()}
+        forget_old_files(self._place)
+        groups: dict[object, list[PilotOrder]] = defaultdict(list)
+        for order in good:
+            if order.name not in answers:
+                groups[alike(order)].append(order)
+        for group in groups.values():
+            answers |= self._cluster(group)
+        return [answers[order.name] for order in orders]
+
+    def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
+        """Tell states by one query, and a second one where jobs are materialised late."""
+        names = {name for reference in references if (name := _name(reference))}
+        ads = {_reference(ad): ad for ad in self._query(names)} if names else {}
+        missing = names - {str(ad[NAME]) for ad in ads.values()}
+        unmade = self._unmade(missing) if missing and self._options.max_idle else {}
+        with self._lock:
+            removed = {reference for reference in references if reference in self._removed}
+        return {
+            reference: _status(ads[reference])
+            if reference in ads
+            else PilotStatus(state="ended", reason="removed")
+            if reference in removed
+            else PilotStatus(state="waiting", reason="not materialised yet")
+            if unmade.get(_name(reference)) == reference
+            else PilotStatus(state="unknown", reason="it is not in the queue")
+            for reference in references
+        }
+
+    def cancel(self, references: Collection[str]) -> None:
+        """Remove the jobs; one that is not materialised yet starts later, finds its token void, and ends."""
+        jobs = {reference: name for reference in references if (name := _name(reference))}
+        if not jobs:
+            return
+        parts = []
+        for reference, name in jobs.items():
+            cluster, _, proc = reference.partition("#")[0].partition(".")
+            parts.append(f"(ClusterId == {cluster} && ProcId == {proc} && {NAME} == {quoted(name)})")
+        seen = {_reference(ad) for ad in self._query(set(jobs.values()))}
+        self._call("remove", constraint=" || ".join(parts))
+        with self._lock:
+            self._removed |= dict.fromkeys(seen & jobs.keys())
+            while len(self._removed) > MOST_REMOVED:
+                del self._removed[next(iter(self._removed))]
+
+    def capacity(self) -> Capacity:
+        """How many pilots run and wait in this queue; it does not say how many more it takes."""
+        ads = self._call("query", constraint=f"{NAME} =!= undefined", projection=PROJECTION, clusters=False)
+        states = [_status(ad).state for ad in ads["ads"]]
+        return Capacity(running=states.count("running"), waiting=states.count("waiting"))
+
+    def _cluster(self, orders: Sequence[PilotOrder]) -> dict[str, Submitted]:
+        names = [order.name for order in orders]
+        try:
+            description = describe(orders[0], self._options, self._place, names)
+            items = [provide(order, self._place) for order in orders]
+            spool = bool(self._options.collector)
+            made = self._call("submit", description=description, items=items, spool=spool)
+        except OSError as error:
+            found = {}
+            if isinstance(error, NotAnswered) and error.reached:
+                with suppress(OSError):
+                    found = self._there(orders)
+            return {
+                name: Submitted(reference=found[name])
+                if name in found
+                else Submitted(error=f"{name}: {error}")
+                for name in names
+            }
+        cluster, first = int(made["cluster"]), int(made["first"])
+        return {name: Submitted(reference=f"{cluster}.{first + at}#{name}") for at, name in enumerate(names)}
+
+    def _there(self, orders: Sequence[PilotOrder]) -> dict[str, str]:
+        """References by name of what is in the queue already; what waits for its files in vain is removed."""
+        names = {order.name for order in orders}
+        if not names:
+            return {}
+        found, vain = {}, []
+        for ad in self._query(names):
+            status = _status(ad)
+            if ad.get("JobStatus") == HELD and ad.get("HoldReasonCode") == SPOOLING:
+                vain.append(_reference(ad))
+            elif status.state != "ended":
+                found[str(ad[NAME])] = _reference(ad)
+        self.cancel(vain)
+        if self._options.max_idle:
+            found |= self._unmade(names - found.keys())
+        return found
+
+    def _query(self, names: Collection[str]) -> list[dict[str, Any]]:
+        """The jobs of these names, without attributes that a job of ours would have otherwise."""
+        listed = ", ".join(quoted(name) for name in sorted(names))
+        constraint = f"member({NAME}, {{{listed}}})"
+        ads = self._call("query", constraint=constraint, projection=PROJECTION, clusters=False)["ads"]
+        return [
+            ad
+            for ad in ads
+            if ad.get(NAME) in names
+            and isinstance(ad.get("ClusterId"), int)
+            and isinstance(ad.get("ProcId"), int)
+        ]
+
+    def _unmade(self, names: Collection[str]) -> dict[str, str]:
+        """References by name of jobs that the schedd has still to make, from the clusters' own ads."""
+        projection = ("ClusterId", NAMES, "JobMaterializeNextProcId")
+        ads = self._call("query", constraint=f"{NAMES} =!= undefined", projection=projection, clusters=True)
+        found = {}
+        for ad in ads["ads"]:
+            following = ad.get("JobMaterializeNextProcId")
+            if isinstance(following, int):
+                for proc, name in enumerate(str(ad.get(NAMES, "")).split()):
+                    if proc >= following and name in names:
+                        found[name] = f"{ad['ClusterId']}.{proc}#{name}"
+        return found
+
+    def _call(self, call: str, **request: Any) -> dict[str, Any]:
+        where = {"collector": self._options.collector, "schedd": self._options.schedd}
+        return self._client.call({"call": call, **where, **request})
+
+
+def _name(reference: str) -> str:
+    """The pilot's name in a reference of ours, empty where it is none."""
+    job, _, name = reference.partition("#")
+    cluster, _, proc = job.partition(".")
+    good = all(part.isdecimal() and part.isascii() and len(part) < 10 for part in (cluster, proc))
+    return name if good and PLAIN.fullmatch(name) else ""
+
+
+def _reference(ad: Mapping[str, Any]) -> str:
+    return f"{ad['ClusterId']}.{ad['ProcId']}#{ad[NAME]}"
+
+
+def _status(ad: Mapping[str, Any]) -> PilotStatus:
+    state = STATES.get(ad.get("JobStatus", 0), "unknown")
+    if state == "ended":
+        signal = ad.get("ExitSignal") if ad.get("ExitBySignal") is True else None
+        code = -signal if isinstance(signal, int) else ad.get("ExitCode")
+        return PilotStatus(
+            state="ended",
+            reason=_line(ad.get("RemoveReason")),
+            exit_code=code if isinstance(code, int) else None,
+        )
+    held = f"held: {_line(ad.get('HoldReason'))}" if ad.get("JobStatus") == HELD else ""
+    return PilotStatus(state=state, reason=held)
+
+
+def _line(value: object) -> str:
+    return " ".join(str(value or "").split())[:500]

@@ -1,0 +1,149 @@
+"""Descriptions of pilots' jobs for HTCondor, and the files that go along."""
+
+import hashlib
+import math
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from pilotage.computing.agent_file import pilot_file
+from pilotage.computing.options import LocalPath, OneLine, Word
+from pilotage.ports.computing import PilotOrder
+
+NAME, NAMES = "PilotagePilot", "PilotagePilots"
+"""Attributes with a pilot's name, and, of a cluster that is materialised late, with all of them."""
+
+TOKEN, LOG = "token", "agent.log"
+KEPT = 6 * 3600
+"""Seconds that an ended job stays in the queue, so that its end is seen."""
+
+GRACE = 60
+"""Seconds beyond its walltime after which a pilot is removed."""
+
+OLDEST_FILES = 8 * 86_400
+"""Seconds after which a pilot's files on this machine are forgotten: it is over by then."""
+
+PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@+-]{0,200}")
+
+RESERVED = {
+    *("executable", "arguments", "environment", "initialdir", "queue", "output", "error", "universe"),
+    *("transfer_input_files", "transfer_output_files", "transfer_executable", "should_transfer_files"),
+    *("request_cpus", "request_memory", "leave_in_queue", "periodic_remove", "max_idle", "max_materialize"),
+    *(
+        f"{start}{name}".lower()
+        for start in ("+", "my.")
+        for name in (NAME, NAMES, "maxWallTime", "maxMemory", "xcount")
+    ),
+}
+"""Submit commands that the adapter writes itself, in lower case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HTCondorOptions:
+    """Where the queue is, who submits, and what pilots need there."""
+
+    schedd: OneLine = ""
+    """The schedd's name; empty: the one of this machine, or of the collector's machine."""
+    collector: OneLine = ""
+    """The pool's collector, ``host:port``: 9618, and 9619 of an HTCondor-CE; empty: as configured here."""
+    config_file: LocalPath = ""
+    """HTCondor's configuration for this element; empty: this machine's, if it has one."""
+    token_file: LocalPath = ""
+    """A SciToken or WLCG token, with which alone the element then calls."""
+    ca_path: LocalPath = ""
+    """Authorities that are trusted: a file or a folder."""
+    submit: Mapping[str, str | int | float] = field(default_factory=dict)
+    """More submit commands, such as ``accounting_group``, ``requirements`` or ``+queue``."""
+    directory: LocalPath = ""
+    """Where pilots' files are until they are sent; empty: ``~/.local/state/pilotage/htcondor``."""
+    max_idle: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Jobs of one submission that wait in the queue at once: the schedd makes the others when these start, by
+    late materialisation. Only where the schedd reads this machine's files, without ``collector``."""
+    python: Word = "python3"
+    """The Python, 3.9 or newer, of worker nodes."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.submit.items():
+            if name.lower() in RESERVED or not re.fullmatch(r"\+?[A-Za-z_][\w.]*", name):
+                raise ValueError(f"submit: {name!r} is no command, or one that the adapter writes itself")
+            if any(not char.isprintable() for char in str(value)):
+                raise ValueError(f"submit: the value of {name} is not one line")
+        if self.max_idle and self.collector:
+            raise ValueError("max_idle needs a schedd of this machine: leave out collector")
+        if "$" in self.directory:
+            raise ValueError("directory: a submit description expands $")
+
+
+def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: list[str]) -> dict[str, str]:
+    """The description of a cluster of pilots that are ordered alike; each has a folder of its own."""
+    program = (
+        place
+        / "programs"
+        / hashlib.sha256(content := pilot_file(order, options.python, TOKEN)).hexdigest()[:16]
+    )
+    if not program.exists():
+        program.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        program.write_bytes(content)
+        program.chmod(0o755)
+    walltime = math.ceil(order.walltime)
+    described = {
+        "universe": "vanilla",
+        "executable": str(program),
+        "initialdir": "$(folder)",
+        "transfer_input_files": TOKEN,
+        "should_transfer_files": "YES",
+        "when_to_transfer_output": "ON_EXIT",
+        "transfer_output_files": '""',
+        "output": LOG,
+        "error": LOG,
+        "request_cpus": str(order.cores),
+        "leave_in_queue": f"JobStatus == 4 && time() - CompletionDate < {KEPT}",
+        "periodic_remove": f"JobStatus == 2 && time() - JobCurrentStartDate > {walltime + GRACE}",
+        f"My.{NAME}": '"$(pilot)"',
+        # What an HTCondor-CE passes on to the batch system behind it; minutes, and MB.
+        "My.maxWallTime": str(math.ceil(walltime / 60)),
+        "My.xcount": str(order.cores),
+        **{name: str(value) for name, value in options.submit.items()},
+    }
+    if order.memory:
+        described["request_memory"] = described["My.maxMemory"] = str(math.ceil(order.memory))
+    if options.max_idle:
+        described["max_idle"] = str(options.max_idle)
+        described[f"My.{NAMES}"] = f'"{" ".join(names)}"'
+    return described
+
+
+def provide(order: PilotOrder, place: Path) -> dict[str, str]:
+    """Write a pilot's token where the schedd takes it from; the item of its job."""
+    folder = place / "pilots" / order.name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    token = folder / TOKEN
+    token.unlink(missing_ok=True)
+    token.touch(0o600)
+    token.write_text(order.token)
+    return {"pilot": order.name, "folder": str(folder)}
+
+
+def forget_old_files(place: Path) -> None:
+    """Delete the files of pilots that are long over."""
+    for folder in (place / "pilots").glob("*"):
+        with suppress(OSError):
+            if folder.stat().st_mtime < time.time() - OLDEST_FILES:
+                shutil.rmtree(folder)
+
+
+def quoted(text: str) -> str:
+    """A text as a literal of a ClassAd expression."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def alike(order: PilotOrder) -> tuple[Any, ...]:
+    """What orders must have in common to be one cluster."""
+    return (order.server_url, order.cores, order.memory, order.walltime, order.slots)
