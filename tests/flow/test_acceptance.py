@@ -85,7 +85,7 @@ def test_an_option_that_a_storage_does_not_take_is_a_fault(
 
 
 def test_what_is_not_installed_here_is_said_and_no_fault(tmp_path: Path) -> None:
-    made = of(tmp_path, "srm://host/path", kind="htcondor")
+    made = of(tmp_path, "srm://host/path", kind="cream")
     assert acceptance.faults(made) == []
     assert [fault.path for fault in acceptance.lacking(made)] == [
         ("storages", 0, "url"),
