@@ -1,9 +1,13 @@
 """Slurm's words, read and written: recorded answers, and what may not be asked."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from pilotage.computing.batch.profile import CommandFault, Job, Request
 from pilotage.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile
+from pilotage.ports.computing import PilotOrder
 
 PROFILE = SlurmProfile(SlurmOptions(partition="main", gres="gpu:1", extra=("--nice=100",)))
 
@@ -158,3 +162,14 @@ def test_slots_are_those_of_the_partition() -> None:
 def test_options_that_are_none_are_refused(options: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Slurm(options)
+
+
+def test_a_host_without_slurm_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sh", "mkdir", "chmod", "tar", "mv", "find", "rm", "cat"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    order = PilotOrder(pilot=1, name="here-pilot-1", token="secret", server_url="http://x")
+    (answer,) = Slurm({"spool": str(tmp_path / "spool")}).submit([order])
+    assert "name the directory of sbatch with option commands" in answer.error
+    with pytest.raises(OSError, match="name the directory of squeue"):
+        Slurm({"spool": str(tmp_path / "spool")}).poll(["12/here-pilot-1"])

@@ -1,5 +1,6 @@
 """Real batch systems for tests: one for each worker, started where this machine has what it takes."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from tests.conftest import locked_port
 
 from . import arc, kubernetes
+from . import gridengine as gridengines
 from . import login as logins
 from . import slurm as slurms
 
@@ -69,3 +71,32 @@ def kubernetes_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
     with ExitStack() as stack:
         etcd, peers, api = (stack.enter_context(locked_port()) for _ in range(3))
         yield stack.enter_context(kubernetes.cluster(tmp_path_factory.mktemp("k8s"), (etcd, peers, api)))
+
+
+@pytest.fixture(scope="session")
+def running_grid_engine() -> Iterator[gridengines.GridEngine]:
+    """A Grid Engine of eight slots, for all tests that leave it as they found it."""
+    if lacking := gridengines.lacking():
+        pytest.skip(lacking)
+    with gridengines.grid_engine() as bed:
+        yield bed
+
+
+@pytest.fixture
+def grid_engine(
+    running_grid_engine: gridengines.GridEngine, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[gridengines.GridEngine]:
+    """A Grid Engine without jobs, that commands of this process reach."""
+    for name, value in running_grid_engine.environment.items():
+        monkeypatch.setenv(name, value)
+    yield running_grid_engine
+    running_grid_engine.clear()
+
+
+@pytest.fixture
+def machine() -> Iterator[logins.LoginNode]:
+    """A machine without a batch system, reached by SSH."""
+    if lacking := logins.lacking():
+        pytest.skip(lacking)
+    with logins.login_node({"PATH": f"{os.environ['PATH']}:{slurms.PLACES}"}) as node:
+        yield node

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 LONGEST_OUTPUT = 64 << 20
 """Bytes of a command's output that are read; what passes it is as if the command had not answered."""
 
+NOT_FOUND = 127
+"""Exit status of a shell that does not find a command."""
+
 SHOWN = 600
 """Characters of a command's complaint that are shown to people."""
 
@@ -87,14 +90,17 @@ class LocalRunner:
     def run(self, command: Command) -> Outcome:
         """See :meth:`CommandRunner.run`; what is over its time is killed with all that it started."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
-            process = subprocess.Popen(
-                command.argv,
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=complaints,
-                env=_passed_on(os.environ),
-                start_new_session=True,
-            )
+            try:
+                process = subprocess.Popen(
+                    command.argv,
+                    stdin=subprocess.PIPE,
+                    stdout=out,
+                    stderr=complaints,
+                    env=_passed_on(os.environ),
+                    start_new_session=True,
+                )
+            except FileNotFoundError:
+                return Outcome(stderr=f"{command.argv[0]}: not found", code=NOT_FOUND)
             code: int | None = None
             with suppress(subprocess.TimeoutExpired):
                 process.communicate(command.stdin, timeout=command.time_limit)

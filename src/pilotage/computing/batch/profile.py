@@ -6,6 +6,8 @@ from typing import Literal, Protocol
 
 from .commands import Outcome
 
+State = Literal["waiting", "running", "ended", "unknown"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -28,7 +30,7 @@ class Job:
     """A job as a batch system lists it, by its name there. ``queue`` is the partition, where it says it."""
 
     name: str
-    state: Literal["waiting", "running", "ended", "unknown"]
+    state: State
     reason: str = ""
     exit_code: int | None = None
     queue: str = ""

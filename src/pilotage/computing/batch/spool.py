@@ -72,7 +72,7 @@ class Spool:
 
     def __init__(self, runner: CommandRunner, place: str) -> None:
         self._runner = runner
-        self._option, self._place = place, _folder(place)
+        self._option, self._place = place, spool_folder(place)
 
     def put(self, tokens: Mapping[str, str], places: Mapping[str, str]) -> tuple[SpoolPaths, dict[str, str]]:
         """Write tokens by pilot, the agent where it is not there yet, and the place where each pilot will be.
@@ -130,7 +130,7 @@ class Spool:
 
         It answers with the spool's absolute path, ``there`` where the agent is there, and what ``then`` says.
         """
-        folder = _folder(place)
+        folder = spool_folder(place)
         script = (
             f"umask 077 && mkdir -p {folder} && cd {folder}"
             " && mkdir -p tokens places new logs && chmod 700 . && tar -xf -"
@@ -141,7 +141,8 @@ class Spool:
         return shell(script, _archive(files.items()))
 
 
-def _folder(place: str) -> str:
+def spool_folder(place: str) -> str:
+    """This server's folder below a spool directory, as a word of a shell."""
     return f"{shell_path(place)}/{instance()}"
 
 

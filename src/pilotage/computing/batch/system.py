@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from .commands import Command, Outcome
+from .commands import NOT_FOUND, Command, Outcome
 from .hosts import Host
 from .profile import CommandFault, Job, Profile, Request
 
@@ -22,9 +22,6 @@ LOOK_AGAIN = 2.0
 
 MOST_NAMED = 500
 """Jobs that one command names."""
-
-NOT_FOUND = 127
-"""Exit status of a shell that does not find a command."""
 
 
 class BatchSystem:
@@ -88,9 +85,14 @@ class BatchSystem:
         for some in _chunks(jobs):
             command = self._profile.cancel(some)
             outcome = self._run(command)
-            if outcome.code != 0:
+            if outcome.code != 0 and self._are_live(some):
                 raise OSError(self._fault(command, outcome))
         self.host.changed()
+
+    def _are_live(self, jobs: Sequence[str]) -> bool:
+        """Tell whether some still wait or run: a command complains also of those that have just ended."""
+        listed = self.jobs(jobs, fresh=True)
+        return any(job in listed and listed[job].state != "ended" for job in jobs)
 
     def slots(self) -> int | None:
         """Slots of the queue, None where the system does not tell."""
@@ -129,8 +131,9 @@ class BatchSystem:
             time.sleep(LOOK_AGAIN)
 
     def _run(self, argv: tuple[str, ...], stdin: bytes = b"", time_limit: float = 60.0) -> Outcome:
-        program = f"{self._commands}/{argv[0]}" if self._commands else argv[0]
-        return self.host.run(Command(argv=(program, *argv[1:]), stdin=stdin, time_limit=time_limit))
+        if self._commands:
+            argv = ("sh", "-c", 'PATH="$0:$PATH"; export PATH; exec "$@"', self._commands, *argv)
+        return self.host.run(Command(argv=argv, stdin=stdin, time_limit=time_limit))
 
     def _fault(self, argv: tuple[str, ...], outcome: Outcome) -> str:
         """What failed, with the command, its complaint, and who can mend it."""

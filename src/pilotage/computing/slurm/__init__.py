@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
 from pilotage.computing.batch.commands import Outcome
 from pilotage.computing.batch.options import Extra, refuse_reserved
-from pilotage.computing.batch.profile import CommandFault
+from pilotage.computing.batch.profile import CommandFault, State
 from pilotage.computing.options import Word, parse
 
 _RESERVED = """
@@ -27,7 +27,6 @@ _RUNNING = "RUNNING COMPLETING RESIZING SIGNALING STAGE_OUT STOPPED SUSPENDED"
 _ENDED = """
 BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REVOKED TIMEOUT
 """
-State = Literal["waiting", "running", "ended", "unknown"]
 STATES: Mapping[str, State] = {
     **dict.fromkeys(_WAITING.split(), "waiting"),
     **dict.fromkeys(_RUNNING.split(), "running"),

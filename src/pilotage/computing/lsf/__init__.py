@@ -1,0 +1,168 @@
+"""LSF: ``bsub``, ``bjobs`` with what ended a short time ago, ``bkill``."""
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ConfigDict
+
+from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
+from pilotage.computing.batch.commands import Outcome
+from pilotage.computing.batch.options import Extra, refuse_reserved
+from pilotage.computing.batch.profile import CommandFault, State
+from pilotage.computing.options import Word, parse
+
+_RESERVED = "-J -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r"
+RESERVED = tuple(_RESERVED.split())
+"""Options of bsub that the adapter says itself, or that would change what it answers."""
+
+STATES: Mapping[str, State] = {
+    **dict.fromkeys(("PEND", "PROV", "WAIT", "PSUSP"), "waiting"),
+    **dict.fromkeys(("RUN", "USUSP", "SSUSP"), "running"),
+    **dict.fromkeys(("DONE", "EXIT"), "ended"),
+}
+COLUMNS = "jobid jobindex stat exit_code queue job_name pend_reason delimiter='|'"
+NOTHING = ("No job found", "No unfinished job found", "No matching job found")
+
+REMEDIES = (
+    ("no such queue", "correct option queue: `bqueues` lists those there are"),
+    ("user cannot use the queue", "ask the site for the right to use the queue"),
+    ("project", "correct option project"),
+    ("lsf is down", "wait: LSF is down; only its administrators can start it"),
+    ("batch daemon not responding", "wait: LSF is down; only its administrators can start it"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LsfOptions(BatchOptions):
+    """What a queue's pilots ask of LSF, besides cores, memory and walltime."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    queue: Word | Literal[""] = ""
+    """The queue; empty: the default one."""
+    project: Word | Literal[""] = ""
+    """The project that pays."""
+    gpu: Word | Literal[""] = ""
+    """GPUs of each pilot, as bsub's ``-gpu`` takes it: ``num=1``."""
+    extra: tuple[Extra, ...] = ()
+    """More options of bsub, each a word that begins with a dash."""
+
+    def __post_init__(self) -> None:
+        BatchOptions.__post_init__(self)
+        refuse_reserved(self.extra, RESERVED)
+
+
+class LsfProfile:
+    """The commands of LSF and their answers."""
+
+    kind = "lsf"
+    index = "LSB_JOBINDEX"
+    most = 200
+
+    def __init__(self, options: LsfOptions) -> None:
+        self._options = options
+
+    def name(self, name: str) -> str:
+        """Brackets and slashes would mean something."""
+        return re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
+
+    def log_ending(self, count: int) -> str:
+        """``%I`` is the index."""
+        return ".log" if count == 1 else ".%I.log"
+
+    def submit(self, request: Request) -> tuple[str, ...]:
+        """The arguments of bsub, all cores on one node; memory is for the whole job."""
+        name = request.name if request.count == 1 else f"{request.name}[1-{request.count}]"
+        command = ["bsub", "-J", name, "-o", request.log, "-rn", "-n", str(request.cores)]
+        command += ["-W", str(math.ceil(request.walltime / 60)), "-R", "span[hosts=1]"]
+        if request.memory:
+            memory = f"{math.ceil(request.memory)}MB"
+            command += ["-M", memory, "-R", f"rusage[mem={memory}/job]"]
+        chosen = (("-q", self._options.queue), ("-P", self._options.project), ("-gpu", self._options.gpu))
+        for flag, value in chosen:
+            command += [flag, value] if value else []
+        return (*command, *self._options.extra)
+
+    def submitted(self, stdout: str) -> str:
+        """``Job <12> is submitted to queue <normal>.``"""
+        if not (found := re.search(r"Job <(\d+)> is submitted", stdout)):
+            raise CommandFault(f"bsub answered {stdout[:200]!r}, which has no job's number")
+        return found[1]
+
+    def number(self, job: str) -> str:
+        """An array's number stands before the index."""
+        return job.partition("[")[0]
+
+    def elements(self, number: str, count: int) -> list[str]:
+        """``12[1]``, ``12[2]`` and so on."""
+        return [number] if count == 1 else [f"{number}[{at}]" for at in range(1, count + 1)]
+
+    def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
+        """All of this user, with those that ended a short time ago."""
+        return ("bjobs", "-a", "-noheader", "-o", COLUMNS)
+
+    def is_listed(self, outcome: Outcome) -> bool:
+        """That there is none is an answer."""
+        return outcome.code == 0 or any(words in outcome.stderr for words in NOTHING)
+
+    def listed(self, stdout: str) -> Mapping[str, Job]:
+        """A line for each job; the name of an array's has its index."""
+        found = {}
+        for line in stdout.splitlines():
+            values = [value.strip() for value in line.split("|", 6)]
+            if len(values) < 7 or not values[0].isdecimal():
+                continue
+            number, index, state, code, queue, name, reason = values
+            is_one = index.isdecimal() and int(index) > 0
+            found[f"{number}[{index}]" if is_one else number] = Job(
+                name=re.sub(r"\[.*\]$", "", name),
+                state=STATES.get(state, "unknown"),
+                reason=state if reason in ("", "-") else f"{state}: {reason}",
+                exit_code=_exit_code(state, code),
+                queue=queue,
+            )
+        return found
+
+    def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
+        """The listing has what ended within the hour."""
+        return ()
+
+    def remembered(self, stdout: str) -> Mapping[str, Job]:
+        """The same as what is listed."""
+        return self.listed(stdout)
+
+    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
+        """Jobs of arrays are named with their index."""
+        return ("bkill", *jobs)
+
+    def capacity(self) -> tuple[str, ...]:
+        """LSF tells none in one number."""
+        return ()
+
+    def slots(self, stdout: str) -> int | None:  # noqa: ARG002
+        """Unknown."""
+        return None
+
+    def remedy(self, complaint: str) -> str:
+        """By words of LSF's complaints."""
+        return next((remedy for words, remedy in REMEDIES if words in complaint.lower()), "")
+
+
+class Lsf(BatchElement):
+    """The computing element kind ``lsf``; its options are those of :class:`LsfOptions`."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        parsed = parse("lsf", LsfOptions, options)
+        super().__init__(LsfProfile(parsed), parsed)
+
+
+def _exit_code(state: str, code: str) -> int | None:
+    """Above 128 is a signal; what is done has none, and means 0."""
+    if state == "DONE":
+        return 0
+    if state != "EXIT" or not code.isdecimal():
+        return None
+    return int(code) if int(code) <= 128 else 128 - int(code)

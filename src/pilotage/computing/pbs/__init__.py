@@ -1,0 +1,167 @@
+"""PBS Professional and OpenPBS: ``qsub``, ``qstat -F json`` with the history, ``qdel``."""
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ConfigDict
+
+from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
+from pilotage.computing.batch.commands import Outcome
+from pilotage.computing.batch.options import Extra, refuse_reserved
+from pilotage.computing.batch.profile import CommandFault, State
+from pilotage.computing.options import Word, parse
+
+_RESERVED = "-N -J -o -e -j -S -r -I -W -V -z -h -X -f"
+RESERVED = tuple(_RESERVED.split())
+"""Options of qsub that the adapter says itself, or that would change what it answers."""
+
+STATES: Mapping[str, State] = {
+    **dict.fromkeys("QHWTM", "waiting"),
+    **dict.fromkeys("RESUB", "running"),
+    **dict.fromkeys("FX", "ended"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PbsOptions(BatchOptions):
+    """What a queue's pilots ask of PBS, besides cores, memory and walltime."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    queue: Word | Literal[""] = ""
+    """The queue; empty: the default one."""
+    account: Word | Literal[""] = ""
+    """The account that pays."""
+    resources: tuple[Word, ...] = ()
+    """More resources of the chunk, each ``name=value``: ``ngpus=1``."""
+    extra: tuple[Extra, ...] = ()
+    """More options of qsub, each a word that begins with a dash."""
+
+    def __post_init__(self) -> None:
+        BatchOptions.__post_init__(self)
+        refuse_reserved(self.extra, RESERVED)
+
+
+class PbsProfile:
+    """The commands of PBS and their answers."""
+
+    kind = "pbs"
+    index = "PBS_ARRAY_INDEX"
+    most = 200
+
+    def __init__(self, options: PbsOptions) -> None:
+        self._options = options
+
+    def name(self, name: str) -> str:
+        """Names begin with a letter."""
+        clean = re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
+        return clean if clean[:1].isalpha() else f"p{clean}"
+
+    def log_ending(self, count: int) -> str:
+        """``^array_index^`` is the index."""
+        return ".log" if count == 1 else ".^array_index^.log"
+
+    def submit(self, request: Request) -> tuple[str, ...]:
+        """The arguments of qsub: one chunk of cores and memory on one node."""
+        memory = [f"mem={math.ceil(request.memory)}mb"] if request.memory else []
+        chunk = ":".join(["select=1", f"ncpus={request.cores}", *memory, *self._options.resources])
+        command = ["qsub", "-N", request.name, "-j", "oe", "-o", request.log, "-S", "/bin/sh", "-r", "n"]
+        command += ["-l", chunk, "-l", f"walltime={math.ceil(request.walltime)}"]
+        command += ["-J", f"1-{request.count}"] if request.count > 1 else []
+        for flag, value in (("-q", self._options.queue), ("-A", self._options.account)):
+            command += [flag, value] if value else []
+        return (*command, *self._options.extra)
+
+    def submitted(self, stdout: str) -> str:
+        """``12.server``, or ``12[].server`` for an array."""
+        lines = stdout.split()
+        if not lines or not re.fullmatch(r"\d+(\[\])?(\.[\w.-]+)?", lines[-1]):
+            raise CommandFault(f"qsub answered {stdout[:200]!r}, which is no job's number")
+        return lines[-1]
+
+    def number(self, job: str) -> str:
+        """An array's number has empty brackets."""
+        return re.sub(r"\[\d*\]", "[]", job)
+
+    def elements(self, number: str, count: int) -> list[str]:
+        """``12[1].server``, ``12[2].server`` and so on."""
+        return [number] if count == 1 else [number.replace("[]", f"[{at}]") for at in range(1, count + 1)]
+
+    def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
+        """These jobs, also those that ended; all that there are where none is named."""
+        return ("qstat", "-x", "-t", "-f", "-F", "json", *jobs)
+
+    def is_listed(self, outcome: Outcome) -> bool:
+        """It tells of the others where it does not know some."""
+        return outcome.code == 0 or "Unknown Job Id" in outcome.stderr
+
+    def listed(self, stdout: str) -> Mapping[str, Job]:
+        """One JSON document."""
+        try:
+            jobs = json.loads(stdout).get("Jobs", {}) if stdout.strip() else {}
+            return {str(job): _job(words) for job, words in jobs.items()}
+        except (ValueError, AttributeError, TypeError) as error:
+            raise CommandFault(f"qstat answered no JSON that is understood: {error}") from error
+
+    def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
+        """The listing has it."""
+        return ()
+
+    def remembered(self, stdout: str) -> Mapping[str, Job]:
+        """The same as what is listed."""
+        return self.listed(stdout)
+
+    def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
+        """Those that are over are left alone."""
+        return ("qdel", *jobs)
+
+    def capacity(self) -> tuple[str, ...]:
+        """PBS tells none in one number."""
+        return ()
+
+    def slots(self, stdout: str) -> int | None:  # noqa: ARG002
+        """Unknown."""
+        return None
+
+    def remedy(self, complaint: str) -> str:
+        """By words of PBS's complaints."""
+        return next((remedy for words, remedy in REMEDIES if words in complaint.lower()), "")
+
+
+REMEDIES = (
+    ("unknown queue", "correct option queue: `qstat -Q` lists those there are"),
+    ("cannot connect to", "wait: PBS is down; only its administrators can start it"),
+    ("invalid account", "correct option account, or ask the site for one"),
+    ("exceeds queue", "lower what the queue's pilots ask for, or take another queue"),
+)
+
+
+class Pbs(BatchElement):
+    """The computing element kind ``pbs``; its options are those of :class:`PbsOptions`."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        parsed = parse("pbs", PbsOptions, options)
+        super().__init__(PbsProfile(parsed), parsed)
+
+
+def _job(words: Mapping[str, Any]) -> Job:
+    state, code = str(words.get("job_state", "")), words.get("Exit_status")
+    found = STATES.get(state, "unknown")
+    return Job(
+        name=str(words.get("Job_Name", "")),
+        state=found,
+        reason=" ".join(part for part in (state, str(words.get("comment", ""))) if part),
+        exit_code=_exit_code(code) if found == "ended" and isinstance(code, int) else None,
+        queue=str(words.get("queue", "")),
+    )
+
+
+def _exit_code(status: int) -> int | None:
+    """Above 256 is a signal; below 0 PBS never started it."""
+    if status < 0:
+        return None
+    return status if status < 256 else 256 - status

@@ -1,0 +1,47 @@
+"""The computing element of kind ``ssh`` against a real SSH server, on a machine without a batch system."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pilotage.computing.contract import violations
+from pilotage.computing.ssh import Ssh
+from tests.agent.fake_pilot_server import TOKEN, FakeServer, wait_for
+
+from .login import LoginNode
+from .test_slurm import orders
+
+
+def test_it_keeps_the_contract(machine: LoginNode, tmp_path: Path) -> None:
+    options = {"spool": str(tmp_path / "spool"), **machine.options}
+    with FakeServer(idle=600).serving() as server:
+        assert violations(Ssh, options, orders(server, 3)) == []
+
+
+def test_a_pilot_outlives_the_connection_and_is_found_again(machine: LoginNode, tmp_path: Path) -> None:
+    options = {"spool": str(tmp_path / "spool"), **machine.options}
+    with FakeServer(idle=600).serving() as server:
+        asked = orders(server, 2)
+        references = [answer.reference for answer in Ssh(options).submit(asked)]
+        wait_for(lambda: len(server.matches) >= 2, "both ask for work", 60)
+        machine.cut()
+        element = Ssh(options)
+        assert [answer.reference for answer in element.submit(asked)] == references, "a name is taken once"
+        assert {status.state for status in element.poll(references).values()} == {"running"}
+        pid = int(references[0].partition(".")[0])
+        session = psutil.Process(pid).children(recursive=True)
+        assert session
+        element.cancel(references[:1])
+        wait_for(lambda: element.poll(references)[references[0]].state == "ended", "it ends")
+        assert [process for process in session if process.is_running()] == []
+        assert element.poll(references)[references[1]].state == "running"
+        assert server.ended == ["pilot stopped by signal 15 (SIGTERM)"]
+        element.cancel(references)
+        wait_for(lambda: element.poll(references)[references[1]].state == "ended", "it ends")
+        assert TOKEN not in str(element.poll(references))
+
+
+def test_it_needs_a_machine() -> None:
+    with pytest.raises(ValueError, match="name the machine"):
+        Ssh({})
