@@ -24,6 +24,12 @@ REST = 3.0
 LONGEST_REST = 2.0
 """Seconds of such a rest at most."""
 
+WORTH = 0.0002
+"""Seconds that a pass may take for each record that it changes; a loop rests for what goes beyond."""
+
+LONGEST_REST_AFTER_CHANGES = 0.2
+"""Seconds of a rest at most after a pass that changed something: what it did may be waited for."""
+
 PAUSE_AFTER_FAULT = 2.0
 """Seconds that a loop waits after a pass failed."""
 
@@ -72,5 +78,6 @@ class Loops:
 
 
 def _pause(changed: int, taken: float) -> float:
-    """Seconds until the next pass at least: each job that starts may wake a step that has nothing to do."""
-    return SHORTEST_PAUSE if changed else min(max(SHORTEST_PAUSE, REST * taken), LONGEST_REST)
+    """Seconds until the next pass at least: each job that starts may wake a step that has little to do."""
+    longest = LONGEST_REST_AFTER_CHANGES if changed else LONGEST_REST
+    return min(max(SHORTEST_PAUSE, REST * (taken - WORTH * changed)), longest)

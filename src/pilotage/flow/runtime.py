@@ -14,6 +14,7 @@ from pilotage.store import Store
 from .brokerages import Brokerages
 from .deliveries import Deliveries
 from .elements import Elements, Load
+from .headway import Headway
 from .log_readers import LogReaders
 from .matching import Matching
 from .step import Pass, Step
@@ -55,6 +56,7 @@ class Runtime:
         self.workers = workers or Workers()
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()
+        self.headway = Headway()
         self.matching = Matching(store)
         self.log_readers = LogReaders(store)
         submits = any(step.name == "provision" for step in steps)

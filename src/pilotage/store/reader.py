@@ -28,7 +28,7 @@ from .history import EventView
 from .jobs import JOB_COLUMNS, JOB_STATES, job_inputs, jobs
 from .last_seen import queue_reports
 from .pilots import PILOT_COLUMNS, pilots
-from .sets import among
+from .sets import among, raw_rows
 from .task_queues import LEVELS, lines
 from .tasks import TASK_COLUMNS, SpecCache, tasks
 from .transfers import TRANSFER_COLUMNS, transfers
@@ -119,13 +119,17 @@ class Reader:
         """The rows of any query."""
         return self._connection.execute(query, values).all()
 
+    def raw_rows(self, query: Any, **values: Any) -> Sequence[tuple[Any, ...]]:
+        """The rows of a query that finds many, as the driver has them."""
+        return raw_rows(self._connection, query, **values)
+
     def events(self, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
         """The transitions of each of these histories."""
         return history.events(self._connection, histories)
 
     def jobs(self, query: Select[Any], **values: Any) -> tuple[Job, ...]:
         """Jobs with their inputs, from a query of :data:`JOB_COLUMNS`."""
-        return self.with_inputs(self.rows(query, **values))
+        return self.with_inputs(self.raw_rows(query, **values))
 
     def with_inputs(self, found: Iterable[Any]) -> tuple[Job, ...]:
         """Jobs from rows of :data:`JOB_COLUMNS`; what reads nothing costs nothing more."""

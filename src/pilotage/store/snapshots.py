@@ -3,10 +3,11 @@
 Every snapshot is given the world's time (s since 1970 UTC) and its seed.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Select, bindparam, func, literal, select
@@ -47,6 +48,7 @@ EXAMPLES = 20
 """How many failed jobs of a task are shown for their errors."""
 
 _j, _t, _c = jobs.c, tasks.c, counts.c
+_ID, _PRIORITY = ([column.name for column in JOB_COLUMNS].index(name) for name in ("id", "priority"))
 _LIMIT: Any = bindparam("limit", type_=None)
 
 
@@ -139,19 +141,23 @@ class Snapshots:
 
         return self._world(time, seed, read)
 
-    def for_broker(self, time: float, seed: int, limit: int, state: JobState = JobState.DEFINED) -> World:
+    def for_broker(
+        self,
+        time: float,
+        seed: int,
+        limit: int,
+        state: JobState = JobState.DEFINED,
+        most: Mapping[int, int] = MappingProxyType({}),
+    ) -> World:
         """Jobs to be brokered, by priority, then age; their inputs; what is where already.
 
         Every task that has any is there with its oldest jobs, about ``limit`` in all, so that one which
-        has to wait does not keep the others out. ``state`` PENDING gives those that wait for a queue (B37).
+        has to wait does not keep the others out; of some tasks no more than ``most`` says. ``state`` PENDING
+        gives those that wait for a queue (B37).
         """
 
         def read(reader: Reader, world: World) -> dict[str, Any]:
-            waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[state], limit=limit)]
-            each = max(1, limit // max(1, len(waiting)))
-            rows = reader.rows(_TO_BROKER[state], tasks=waiting, skip=each - 1, limit=limit)
-            found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
-            return _to_broker(reader, world, found)
+            return _to_broker(reader, world, _oldest(reader, state, limit, most))
 
         return self._world(time, seed, read)
 
@@ -162,10 +168,7 @@ class Snapshots:
             counts, reports = reader.job_counts(), reader.queue_reports()
             if not idle_slots(world.federation, reports, counts):
                 return {"job_counts": counts, "queue_reports": reports}
-            waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[JobState.ACTIVATED], limit=limit)]
-            each = max(1, limit // max(1, len(waiting)))
-            rows = reader.rows(_TO_BROKER[JobState.ACTIVATED], tasks=waiting, skip=each - 1, limit=limit)
-            found = reader.with_inputs(sorted(rows, key=lambda row: (-row.priority, row.id)))
+            found = _oldest(reader, JobState.ACTIVATED, limit, {})
             return _to_broker(reader, world, found)
 
         return self._world(time, seed, read)
@@ -326,6 +329,19 @@ class Snapshots:
             }
 
         return self._world(time, seed, read)
+
+
+def _oldest(reader: Reader, state: JobState, limit: int, most: Mapping[int, int]) -> tuple[Job, ...]:
+    """The oldest jobs in a state of every task that has any, by priority, then age."""
+    waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[state], limit=limit)]
+    each = max(1, limit // max(1, len(waiting)))
+    together: dict[int, list[int]] = defaultdict(list)
+    for task in waiting:
+        together[min(each, most.get(task, each))].append(task)
+    rows: list[tuple[Any, ...]] = []
+    for part, tasks_ in together.items():
+        rows += reader.raw_rows(_TO_BROKER[state], tasks=tasks_, skip=part - 1, limit=limit)
+    return reader.with_inputs(sorted(rows, key=lambda row: (-row[_PRIORITY], row[_ID])))
 
 
 def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:

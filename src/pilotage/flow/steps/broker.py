@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Pass, Phase, Step
-from pilotage.model.decision import Decision, Move
+from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState
 from pilotage.model.work import Task
 from pilotage.model.world import World
@@ -69,7 +70,19 @@ _PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.elements.reported(runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch))
+    most = runtime.headway.most()
+    world = runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch, most=most)
+    return runtime.elements.reported(world)
+
+
+def _note(runtime: Runtime, world: World, decision: Decision, committed: Committed, plugin: str) -> None:
+    """Remember how many jobs of each task found room."""
+    gone = (
+        ids
+        for change, ids in zip(decision.changes, committed.accepted, strict=True)
+        if isinstance(change, Move) and change.kind == "job"
+    )
+    runtime.headway.note(restricted(world, plugin).jobs, chain.from_iterable(gone))
 
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
@@ -78,7 +91,11 @@ def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
     The loop's own world has no pending jobs: only one that was saved whole has anything to lift.
     """
     deciding = [
-        Phase(actor=f"broker:{plugin}", decide=partial(decide, plugin=plugin, brokerages=brokerages))
+        Phase(
+            actor=f"broker:{plugin}",
+            decide=partial(decide, plugin=plugin, brokerages=brokerages),
+            act=partial(_note, plugin=plugin),
+        )
         for plugin in plugins(world)
     ]
     if lost.any_lost(world):
