@@ -30,6 +30,7 @@ queues:
       max_pilots: 1
       pilot_slots: {slots}
       options: {{ directory: "{place}/pilots" }}
+director: {{ period: 0.5 }}
 loops: {{ period: 0.5, heartbeat: 5, pilot_idle: 60 }}
 """
 

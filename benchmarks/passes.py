@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pilotage.model.decision import Create, Creation, Decision, Move
-from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.federation import ComputingElement, DirectorConstants, Federation, Queue, Site, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import File, NewJob, NewTask, NewTransfer, Requirements, TaskSpec
@@ -122,6 +122,7 @@ def _federation() -> Federation:
     element = ComputingElement(max_pilots=1000)
     return Federation(
         name="passes",
+        director=DirectorConstants(period=1e-6),
         sites=(Site(name="s", nucleus=True),),
         storages=tuple(Storage(name=f"disk-{n}", site="s", url=f"file:///disk-{n}") for n in range(2)),
         queues=tuple(

@@ -418,47 +418,67 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P1",
         "Jobs of like requirements at a queue are a task queue; CPU time is rounded up to a segment.",
-        ("model.work", "pilots.director"),
+        ("model.work", "pilots.demand"),
         ("model.work:CPU_SEGMENTS",),
-        "Empty ones do not count.",
+        "Empty ones do not count. Work is in HS23 seconds; time is that over the power of the queue's cores.",
     ),
     Rule(
         "P2",
         "Pilots are shared by priority over the sum of priorities, and by jobs over the sum of jobs.",
-        ("pilots.director",),
-        ("director.pilots_per_iteration",),
-        "Nothing waits: nothing is submitted.",
+        ("pilots.formula", "pilots.demand", "pilots.director", "store.iterations"),
+        ("director.pilots_per_iteration", "director.period"),
+        "Nothing waits: nothing is submitted. One iteration in a period, however many servers look. The "
+        "priorities of an owner's task queues are together the highest of them.",
     ),
     Rule(
         "P3",
         "The target is drawn from a Poisson distribution, with a boost for short jobs.",
-        ("pilots.director",),
+        ("pilots.formula",),
         ("director.max_cpu", "director.lowest_cpu_boost"),
     ),
     Rule(
         "P4",
         "No more than (1 + fraction) × jobs + extra pilots, less those that wait.",
-        ("pilots.director",),
+        ("pilots.formula", "pilots.rooms", "pilots.apportionment"),
         ("director.extra_pilot_fraction", "director.extra_pilots", "director.max_pilot_waiting_hours"),
-        "A pilot of several slots counts for as many jobs. What waits too long does not count.",
+        "A pilot of several slots counts for as many jobs. What waits too long does not count and holds no "
+        "room. Room is shared by the means of P3, over the queues of a site and the task queues of a queue.",
     ),
-    Rule("P5", "Submit pools, in random order, each a bounded pool of workers."),
+    Rule(
+        "P5",
+        "Submit pools, in random order, each a bounded pool of workers.",
+        ("pilots.pools", "flow.submit_pools"),
+        ("director.submit_pools", "director.default_submit_pools"),
+        "A task names others with `submit_pools`. A full pool passes to the next; where all are full, the "
+        "pilots of that task queue wait for the next iteration.",
+    ),
     Rule(
         "P6",
         "Directors submit to the middleware; what fails is left alone for a while.",
-        ("pilots.director",),
+        ("pilots.servers", "pilots.rests", "model.ranking"),
         ("director.failing_pause",),
-        "A queue where pilots fail before they call: twice as long each time, an hour at most; then one is "
-        "tried. Lists of servers are not yet there.",
+        "A server where pilots fail before they call: twice as long each time, an hour at most; then one is "
+        "tried. `rank` orders the servers of a computing element.",
     ),
     Rule(
         "P7",
         "Pilots are generic, or private to an owner and group.",
-        ("pilots.director", "pilots.task_queues"),
-        ("director.private_pilot_fraction",),
-        "The fraction is the part that is private. A task with `private_pilots` gets private ones only.",
+        ("pilots.records", "pilots.task_queues"),
+        (
+            "director.private_pilot_fraction",
+            "director.private_pilot_fraction_by_vo",
+            "director.generic_identity",
+        ),
+        "The fraction is the part that is private. A task with `private_pilots` gets private ones only, one "
+        "with `force_generic` generic ones, a site those of its `pilot_kinds`.",
     ),
-    Rule("P8", "List-match first, where asked: no resource, no pilot."),
+    Rule(
+        "P8",
+        "List-match first, where asked: no resource, no pilot.",
+        ("pilots.list_match", "flow.inquiries"),
+        ("flow.inquiries:KEPT_FOR",),
+        "Answers are kept for 5 minutes. An adapter that cannot tell refuses none.",
+    ),
     Rule(
         "P9",
         "A pilot's credential lasts 5 days and reaches its own work only.",
@@ -470,10 +490,24 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P10",
         "Each pilot is recorded with task queue, owner, kind and size before it is submitted.",
-        ("pilots.director", "flow.steps.provision"),
+        ("pilots.records", "flow.steps.provision"),
+        settled="Also with site, submit pool, server, and the kind of its computing element. What was "
+        "recorded, and of which no submission is known, is submitted again under its name.",
     ),
-    Rule("P11", "Options reload while running; log names follow the submit pool: only the first is there."),
-    Rule("P12", "A second policy of the director, with exact totals and back-off."),
+    Rule(
+        "P11",
+        "Options reload while running; log names follow the submit pool.",
+        ("flow.submit_pools", "flow.steps.provision"),
+        settled="Each pass takes the federation in force. The log of a pool is `pilotage.submit_pools.NAME`.",
+    ),
+    Rule(
+        "P12",
+        "A second policy of the director, with exact totals and back-off.",
+        ("pilots.balanced", "pilots.rests"),
+        ("director.policy", "director.empty_pause"),
+        "`balanced` makes as many pilots as are missing, an iteration's at most, and counts every pilot that "
+        "could serve a task queue. Where pilots ended without work it rests like P6.",
+    ),
     Rule(
         "P13",
         "A pilot takes the job of the highest claim: task queues drawn by priority, then priority, then age.",

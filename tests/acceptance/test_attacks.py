@@ -25,7 +25,7 @@ queues:
       options: {{ directory: "{place}/pilots" }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}
 timeouts: {{ heartbeat: 3, sent: 4, starting: 4, pilot_created: 4 }}
-director: {{ failing_pause: 0.5 }}
+director: {{ period: 0.2, failing_pause: 0.5 }}
 """
 
 THIEF = """

@@ -39,7 +39,7 @@ queues:
 {queues}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}
 timeouts: {{ heartbeat: 5, sent: 6, starting: 20, holding: 20, transferring: 30, pilot_created: 4 }}
-director: {{ failing_pause: 0.5 }}
+director: {{ period: 0.2, failing_pause: 0.5 }}
 staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
 

@@ -20,6 +20,7 @@ queues:
       computing_element: {element} }}
   - {{ name: tiny, site: here, storage: disk, max_memory: 50, max_walltime: 3600,
       computing_element: {element} }}
+director: {{ period: 0.2 }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 2 }}
 timeouts: {{ heartbeat: 10 }}
 """

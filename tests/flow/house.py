@@ -158,7 +158,9 @@ class FakeElement:
 
     def __init__(self) -> None:
         self.orders: list[PilotOrder] = []
+        self.there: dict[str, str] = {}
         self.fault: Exception | None = None
+        self.lost: Exception | None = None
         self.refusal = ""
         self.status = PilotStatus(state="waiting")
         self.cancelled: list[str] = []
@@ -169,7 +171,11 @@ class FakeElement:
         if self.refusal:
             return [Submitted(error=self.refusal) for _ in orders]
         self.orders += orders
-        return [Submitted(reference=f"reference-{order.pilot}") for order in orders]
+        # A name that is there already is recognised: the pilot is not submitted twice.
+        self.there |= {order.name: f"reference-{order.pilot}" for order in orders}
+        if self.lost:
+            raise self.lost
+        return [Submitted(reference=self.there[order.name]) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
         return dict.fromkeys(references, self.status)

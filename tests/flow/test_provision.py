@@ -1,10 +1,21 @@
 """Pilots are recorded, then submitted; what came of it is recorded too (P10)."""
 
+import logging
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from pilotage.flow.inquiries import KEPT_FOR
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
+from pilotage.flow.steps.provision import RESUBMITTED_AFTER
+from pilotage.model.constants import SubmitPool
+from pilotage.model.federation import ComputingElement, DirectorConstants, Server, Site
 from pilotage.model.states import PilotState
 from pilotage.model.work import Pilot
-from pilotage.ports.computing import PilotStatus
+from pilotage.pilots import director
+from pilotage.ports.computing import Capacity, PilotSize, PilotStatus
 
 from .house import FakeElement, House
 
@@ -92,3 +103,192 @@ def test_p4_pilots_that_wait_too_long_are_cancelled_at_their_site_and_hold_no_ro
     house.take("broker")
     house.take("provision")
     assert len(element.orders) == 2 * len(waiting)
+
+
+def constants(house: House, **values: Any) -> None:
+    """Put a federation in force whose director has these constants."""
+    known = house.store.federation()
+    house.store.save_federation(replace(known, director=DirectorConstants(**values)), "test")
+
+
+def test_p2_two_servers_that_decide_from_the_same_world_make_the_pilots_of_one_iteration(
+    house: House, element: FakeElement
+) -> None:
+    world = house.store.snapshots.for_director(house.now, 1)
+    first = house.store.commit(director.provision(world), "provision")
+    second = house.store.commit(director.provision(world), "provision")
+    assert len([id_ for ids in first.created for id_ in ids if id_]) == 3
+    assert [id_ for ids in second.created for id_ in ids if id_] == []
+    assert second.handed_back == 3
+    again = house.store.snapshots.for_director(house.now + 60, 1)
+    assert again.iterated == house.now
+    assert director.provision(again).changes[:1] != ()
+
+
+def test_p2_an_iteration_waits_for_its_period_however_often_the_step_is_woken(
+    house: House, element: FakeElement
+) -> None:
+    house.federate(computing_element=ComputingElement(kind="fake", max_pilots=1000))
+    constants(house, pilots_per_iteration=4, lowest_cpu_boost=1_080_000)
+    house.take("provision")
+    first = len(element.orders)
+    assert first < 50
+    for _ in range(5):
+        house.now += 5
+        house.take("provision")
+    assert len(element.orders) == first
+    house.now += 35
+    house.take("provision")
+    assert len(element.orders) > first
+
+
+def test_p10_a_pilot_whose_submission_nobody_knows_of_is_submitted_again_under_its_name(
+    house: House, element: FakeElement
+) -> None:
+    element.lost = TimeoutError("no answer within 120 s")
+    house.take("provision")
+    names = [order.name for order in element.orders]
+    house.take("provision")
+    assert {pilot.state for pilot in pilots(house)} == {PilotState.CREATED}
+    assert len(element.orders) == len(names), "not at once"
+    element.lost = None
+    house.now += RESUBMITTED_AFTER
+    house.take("provision")
+    assert [order.name for order in element.orders] == [*names, *names]
+    assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}
+    tokens = [house.store.tokens.find(order.token) for order in element.orders]
+    assert all(tokens), "whichever of its tokens it was submitted with, it may enrol"
+
+
+def test_p10_a_server_that_ended_between_record_and_submission_loses_no_pilot(
+    house: House, element: FakeElement
+) -> None:
+    """The records are committed, and nobody submitted them: as after a kill."""
+    world = house.store.snapshots.for_director(house.now, 1)
+    house.store.commit(director.provision(world), "provision")
+    assert element.orders == []
+    house.now += RESUBMITTED_AFTER
+    house.take("provision")
+    assert len(element.orders) == 3
+    assert {pilot.state for pilot in pilots(house)} == {PilotState.SUBMITTED}
+
+
+def test_a_pilot_that_was_given_up_before_its_submission_was_known_is_cancelled_at_its_site(
+    house: House, element: FakeElement
+) -> None:
+    provision = step("provision")
+    take(provision, house.runtime, house.runtime.begin(1000))
+    house.now += 301
+    house.take("watch")
+    assert {pilot.state for pilot in pilots(house)} == {PilotState.FAILED}
+    house.take("provision")
+    assert sorted(element.cancelled) == sorted(f"reference-{order.pilot}" for order in element.orders[:3])
+
+
+def test_p6_each_server_is_called_for_its_own_pilots(house: House, element: FakeElement) -> None:
+    names = ("a", "b")
+    servers = tuple(Server(name=name, options={"host": name}) for name in names)
+    house.federate(computing_element=ComputingElement(kind="fake", max_pilots=40, servers=servers))
+    elements = {name: FakeElement() for name in names}
+    house.runtime.elements._load = lambda declared: elements[declared.options["host"]]
+    for memory in (1, 2, 3, 4):
+        house.task(jobs=50, base_ram=memory)
+    house.take("broker")
+    house.take("provision")
+    house.take("provision")
+    by_server = {name: [p.id for p in pilots(house) if p.broker == name] for name in names}
+    assert all(by_server.values())
+    assert {name: sorted(order.pilot for order in elements[name].orders) for name in names} == {
+        name: sorted(ids) for name, ids in by_server.items()
+    }
+    house.now += 6 * 3600
+    house.take("watch")
+    for name, ids in by_server.items():
+        assert sorted(elements[name].cancelled) == sorted(f"reference-{id_}" for id_ in ids)
+
+
+def test_p6_servers_that_are_ranked_are_asked_how_full_they_are(house: House, element: FakeElement) -> None:
+    servers = tuple(Server(name=name, options={"free": free}) for name, free in (("full", 0), ("idle", 90)))
+    ranked = ComputingElement(kind="fake", max_pilots=40, servers=servers, rank="free")
+    house.federate(computing_element=ranked)
+
+    class Told(FakeElement):
+        def __init__(self, free: int) -> None:
+            super().__init__()
+            self.free = free
+
+        def capacity(self) -> Capacity:
+            return Capacity(slots=100, running=100 - self.free, waiting=0)
+
+    house.runtime.elements._load = lambda declared: Told(declared.options["free"])
+    constants(house, period=1e-3, pilots_per_iteration=4, lowest_cpu_boost=1_080_000)
+    house.take("provision")
+    before = {pilot.id for pilot in pilots(house)}
+    house.now += 1
+    house.take("provision")
+    assert {pilot.broker for pilot in pilots(house) if pilot.id not in before} == {"idle"}
+
+
+def test_p8_a_batch_system_is_asked_once_in_five_minutes(house: House, element: FakeElement) -> None:
+    class Asked(FakeElement):
+        resource_count = 0
+        questions = 0
+
+        def resources(self, size: PilotSize) -> int:
+            self.questions += 1
+            return self.resource_count
+
+    asked = house.element = Asked()
+    house.federate(computing_element=ComputingElement(kind="fake", max_pilots=3, list_match=True))
+    for _ in range(4):
+        house.take("provision")
+        house.now += 60
+    assert (asked.questions, len(asked.orders)) == (1, 0)
+    asked.resource_count = 7
+    house.now += KEPT_FOR
+    house.take("provision")
+    house.take("provision")
+    assert (asked.questions, len(asked.orders)) == (2, 3)
+
+
+def test_p8_where_nobody_can_tell_pilots_are_submitted(house: House, element: FakeElement) -> None:
+    house.federate(computing_element=ComputingElement(kind="fake", max_pilots=3, list_match=True))
+    house.take("provision")
+    house.take("provision")
+    assert len(element.orders) == 3
+
+
+def test_m8_two_decisions_from_the_same_world_pass_the_throttle_of_a_site_together_by_none(
+    house: House, element: FakeElement
+) -> None:
+    known = house.store.federation()
+    sites = (Site(name="north", nucleus=True, max_jobs=2), Site(name="south"))
+    house.store.save_federation(replace(known, sites=sites), "test")
+    world = house.store.snapshots.for_director(house.now, 1)
+    decision = director.provision(world)
+    again = replace(decision, changes=decision.changes[1:])
+    first = house.store.commit(decision, "provision")
+    second = house.store.commit(again, "provision")
+    assert [len([id_ for ids in made.created for id_ in ids if id_]) for made in (first, second)] == [2, 0]
+
+
+def test_p11_pools_follow_the_federation_and_name_the_log(
+    house: House, element: FakeElement, caplog: pytest.LogCaptureFixture
+) -> None:
+    constants(house, submit_pools={"night": SubmitPool()}, default_submit_pools=("night",))
+    with caplog.at_level(logging.INFO):
+        house.take("provision")
+    assert {pilot.submit_pool for pilot in pilots(house)} == {"night"}
+    assert "pilotage.submit_pools.night" in {record.name for record in caplog.records}
+    assert [report.pool for report in house.runtime.elements.pools.reports()] == ["night"]
+
+
+def test_p12_balanced_is_what_the_running_service_does_when_it_is_asked_to(
+    house: House, element: FakeElement
+) -> None:
+    house.federate(computing_element=ComputingElement(kind="fake", max_pilots=1000))
+    constants(house, policy="balanced", pilots_per_iteration=17)
+    for number in range(1, 4):
+        house.take("provision")
+        assert len(element.orders) == min(50, 17 * number)
+        house.now += 60

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Create, Decision
+from pilotage.model.decision import Begin, Create, Decision
 from pilotage.model.documents import to_json
 from pilotage.model.federation import ComputingElement, DirectorConstants
 from pilotage.model.identity import Identity
@@ -49,7 +49,7 @@ def test_a_queue_that_starts_nothing_gets_no_pilots(status: str) -> None:
 
 
 def test_p3_the_mean_follows_priority_and_jobs_with_the_boost_of_short_ones() -> None:
-    lines = (line(30, 600, cpu_time=600), line(10, 200, cpu_time=1_080_000))
+    lines = (line(30, 600, cpu_time=6000), line(10, 200, cpu_time=10_800_000))
     decision = director.provision(world(task_queues=lines))
     means = {note["jobs"]: note["mean"] for note in decision.notes["task_queues"]}
     assert means[30] == pytest.approx(40 * (600 / 800 + 30 / 40) * 1_080_000 / 7200)
@@ -57,7 +57,7 @@ def test_p3_the_mean_follows_priority_and_jobs_with_the_boost_of_short_ones() ->
 
 
 def test_p3_targets_are_drawn_from_a_poisson_distribution() -> None:
-    entry = line(10_000, cpu_time=1_080_000)
+    entry = line(10_000, cpu_time=10_800_000)
     draws = [
         director.provision(world(seed=seed, task_queues=(entry,))).notes["task_queues"][0]["target"]
         for seed in range(400)
@@ -121,7 +121,8 @@ def test_p10_pilots_are_recorded_with_their_task_queue_and_size_and_claim_their_
     fed = federation([queue(computing_element=element, max_walltime=80_000, min_memory=500)])
     entry = line(90, cores=2, memory=2000)
     decision = director.provision(world(federation=fed, task_queues=(entry,)))
-    (change,) = decision.changes
+    begin, change = decision.changes
+    assert begin == Begin(step="provision", last=None)
     assert isinstance(change, Create)
     (claim,) = change.claims
     assert (claim.counter, claim.key, claim.states, claim.limit) == (
@@ -133,12 +134,18 @@ def test_p10_pilots_are_recorded_with_their_task_queue_and_size_and_claim_their_
     record = pilots(decision)[0]
     assert (record.queue, record.requirements) == ("Q", entry.requirements)
     assert (record.cores, record.memory, record.walltime) == (8, 8000, 80_000)
+    assert (record.site, record.element, record.broker, record.submit_pool) == (
+        "HOME",
+        "process",
+        "",
+        "default",
+    )
 
 
 def test_a_pilot_lives_long_enough_for_its_own_task_queue() -> None:
     element = ComputingElement(pilot_walltime=60)
     fed = federation([queue(computing_element=element)])
-    made = pilots(director.provision(world(federation=fed, task_queues=(line(1, cpu_time=3600),))))
+    made = pilots(director.provision(world(federation=fed, task_queues=(line(1, cpu_time=36_000),))))
     assert {record.walltime for record in made} == {3600}
 
 

@@ -87,7 +87,7 @@ def test_a_job_is_sent_fenced_by_its_attempt() -> None:
     [
         ({"cores": 2}, {"cores": 1}),
         ({"memory": 2000}, {"memory": 1999}),
-        ({"cpu_time": 86400}, {"walltime": 86399}),
+        ({"cpu_time": 864_000}, {"walltime": 86_399}),
         ({"private": True}, {}),
         ({"gpus": 2}, {"gpus": 1}),
         ({"container": True}, {"containers": False}),
@@ -131,14 +131,14 @@ def test_what_a_big_job_leaves_goes_to_a_small_one() -> None:
 
 
 def test_a_new_pilot_takes_the_longest_job_though_starting_up_took_a_little_of_its_time() -> None:
-    long = job(1, requirements=requirements(cpu_time=172_800))
+    long = job(1, requirements=requirements(cpu_time=1_728_000))
     offered = request(walltime=172_795)
     assert taken(long, asking=offered, by=pilot(matched=0)) == [1]
     assert taken(long, asking=offered, by=pilot(matched=1)) == []
 
 
 def test_p13_a_new_pilot_whose_slot_is_shorter_than_ordered_gets_nothing_that_cannot_end_in_time() -> None:
-    jobs = (job(1, requirements=requirements(cpu_time=172_800)), job(2, requirements=requirements()))
+    jobs = (job(1, requirements=requirements(cpu_time=1_728_000)), job(2, requirements=requirements()))
     both = request(walltime=4000, cores=2, max_jobs=2)
     assert taken(*jobs, asking=both, by=pilot(matched=0)) == [2]
 
@@ -153,16 +153,20 @@ def test_gpus_are_used_up_and_containers_need_a_pilot_that_runs_them() -> None:
 
 
 def test_requirements_come_back_from_their_text() -> None:
-    for changes in ({}, {"gpus": 2}, {"container": True}, {"gpus": 1, "container": True}):
+    pools = {"force_generic": True, "submit_pools": ("a", "b"), "walltime": 600}
+    for changes in ({}, {"gpus": 2}, {"container": True}, {"gpus": 1, "container": True}, pools):
         text = requirements(**changes)
         assert Requirements.from_text(text).text == text
+    assert Requirements.from_text(requirements(**pools)).submit_pools == ("a", "b")
+    older = Requirements.from_text('["atlas","","alice",1,500,3600,false]')
+    assert (older.cpu_time, older.walltime) == (0, 3600), "seconds, as they were meant"
     assert Requirements.from_text(requirements(gpus=2)).gpus == 2
     assert Requirements.from_text(requirements(container=True)).container
 
 
 def test_a_segment_longer_than_the_queue_allows_asks_for_what_the_queue_allows() -> None:
     fed = federation([queue(max_walltime=50_000)])
-    wanted = job(1, requirements=requirements(cpu_time=86_400))
+    wanted = job(1, requirements=requirements(cpu_time=864_000))
     where = world(
         federation=fed, jobs=(wanted,), pilots=(pilot(matched=1),), requests=(request(walltime=50_000),)
     )
@@ -197,7 +201,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[Job], list[MatchRequest], list[Pilot]]
         st.sampled_from([ALICE, BOB]),
         cores=st.integers(1, 4),
         memory=st.sampled_from([0, 500, 2000]),
-        cpu_time=st.sampled_from([600, 86400]),
+        cpu_time=st.sampled_from([6000, 864_000]),
         private=st.booleans(),
         gpus=st.sampled_from([0, 0, 1]),
         container=st.booleans(),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.model.decision import Choice, Create, Decision, Forget, Move, Touch
+from pilotage.model.decision import Begin, Change, Choice, Create, Decision, Forget, Move, Touch
 from pilotage.model.work import NewPilot, Requirements
 from pilotage.model.world import World
 
@@ -80,7 +80,7 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
     return folded(told, width)
 
 
-def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, ...]:
+def _row(change: Change, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, ...]:
     match change:
         case Move():
             went = f"{change.source} to {change.target}"
@@ -91,6 +91,8 @@ def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[in
             kinds = sorted({type(record).__name__.removeprefix("New").lower() for record in change.records})
             own = _one({record.queue for record in change.records if isinstance(record, NewPilot)})
             return len(change.records), ", ".join(kinds), "", "created", own, "", change.cause
+        case Begin():
+            return 1, "iteration", "", "begins", "", "", ""
         case Forget():
             return len(change.replicas), "replica", "", "forgotten", "", "", ""
 

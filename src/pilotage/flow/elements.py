@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -12,6 +13,8 @@ from pilotage.model.work import Pilot
 from pilotage.model.world import QueueReport, World
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus, Submitted
 
+from .inquiries import Inquiries
+from .submit_pools import SubmitPools, log_of
 from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
@@ -31,67 +34,87 @@ class Elements:
     ) -> None:
         self._load = load
         self._workers = workers
+        self.pools = SubmitPools(workers)
+        self.inquiries = Inquiries(workers, self.adapter, on_news)
         self._on_news = on_news
         self._submits = submits
         self._lock = threading.Lock()
         self._adapters: dict[str, tuple[ComputingElement, ComputingElementPort]] = {}
+        self._under_way: set[int] = set()
         self._submissions: dict[int, PilotSubmission] = {}
         self._sightings: dict[int, PilotSighting] = {}
         self._polling: set[str] = set()
         self._lost: set[str] = set()
         self._problems: dict[str, tuple[ComputingElement, str]] = {}
 
-    def submit(self, queue: Queue, orders: Sequence[PilotOrder]) -> None:
-        """Submit pilots to a queue's computing element."""
+    def submit(self, queue: Queue, server: str, pool: str, orders: Sequence[PilotOrder]) -> None:
+        """Have a submit pool hand pilots to a server of a queue's computing element."""
+        named = log_of(pool)
 
         def done(future: "Future[Sequence[Submitted]]") -> None:
             error = future.exception()
             if error is not None:
-                log.warning("queue %s: submission of %d pilots failed: %r", queue.name, len(orders), error)
-                answers: Sequence[Submitted] = [Submitted(error=_reason(error))] * len(orders)
+                named.warning("%s: submission of %d pilots failed: %r", place, len(orders), error)
+                told = [_failed(order, error) for order in orders]
             else:
-                answers = future.result()
+                told = [_told(order, answer) for order, answer in zip(orders, future.result(), strict=True)]
+                named.info("%s: %d of %d pilots submitted", place, sum(not t.error for t in told), len(told))
             with self._lock:
-                for order, answer in zip(orders, answers, strict=True):
-                    self._submissions[order.pilot] = PilotSubmission(
-                        pilot=order.pilot, reference=answer.reference, error=answer.error
-                    )
+                self._submissions.update((one.pilot, one) for one in told)
+                self._under_way.difference_update(order.pilot for order in orders)
             self._on_news()
 
-        self._workers.call(queue.name, lambda: self._adapter(queue).submit(orders)).add_done_callback(done)
+        place = place_of(queue, server)
+        with self._lock:
+            self._under_way.update(order.pilot for order in orders)
+        call = self.pools.submit(pool, place, lambda: self.adapter(queue, server).submit(orders))
+        call.add_done_callback(done)
+
+    def is_under_way(self, pilot: int) -> bool:
+        """Tell whether this process is about to submit a pilot, or has an answer that is not committed."""
+        with self._lock:
+            return pilot in self._under_way or pilot in self._submissions
 
     def look(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
-        """Ask what became of a queue's pilots, unless the last question is not answered yet."""
-        by_reference = {pilot.reference: pilot.id for pilot in pilots}
+        """Ask what became of a queue's pilots, each server for its own."""
+        for server, own in _by_server(pilots).items():
+            self._look(queue, server, {pilot.reference: pilot.id for pilot in own})
+
+    def _look(self, queue: Queue, server: str, by_reference: Mapping[str, int]) -> None:
+        """Ask one server, unless the last question is not answered yet."""
+        place = place_of(queue, server)
         with self._lock:
-            if queue.name in self._polling or not by_reference:
+            if place in self._polling:
                 return
-            self._polling.add(queue.name)
+            self._polling.add(place)
 
         def done(future: "Future[Mapping[str, PilotStatus]]") -> None:
             error = future.exception()
-            self._tell(queue, error)
+            self._tell(place, error)
             with self._lock:
-                self._polling.discard(queue.name)
+                self._polling.discard(place)
                 ended = [] if error else _ended(future.result(), by_reference)
                 self._sightings.update((sighting.pilot, sighting) for sighting in ended)
             if ended:
                 self._on_news()
 
-        self._workers.call(queue.name, lambda: self._adapter(queue).poll(by_reference)).add_done_callback(
-            done
-        )
+        call = self._workers.call(place, lambda: self.adapter(queue, server).poll(by_reference))
+        call.add_done_callback(done)
 
-    def cancel(self, queue: Queue, references: Sequence[str]) -> None:
+    def cancel(self, queue: Queue, pilots: Iterable[Pilot]) -> None:
         """End pilots at their computing element."""
+        for server, own in _by_server(pilots).items():
+            self._cancel(queue, server, [pilot.reference for pilot in own])
+
+    def _cancel(self, queue: Queue, server: str, references: Sequence[str]) -> None:
+        place = place_of(queue, server)
 
         def done(future: "Future[None]") -> None:
             if (error := future.exception()) is not None:
-                log.warning("queue %s: %d pilots not cancelled: %r", queue.name, len(references), error)
+                log.warning("%s: %d pilots not cancelled: %r", place, len(references), error)
 
-        self._workers.call(queue.name, lambda: self._adapter(queue).cancel(references)).add_done_callback(
-            done
-        )
+        call = self._workers.call(place, lambda: self.adapter(queue, server).cancel(references))
+        call.add_done_callback(done)
 
     def reported(self, world: World) -> World:
         """The world with a report for each queue whose adapter cannot be made here (B26).
@@ -113,14 +136,18 @@ class Elements:
         found = self._problems.get(queue.name)
         if element is None or (found and found[0] == element):
             return found[1] if found and element is not None else ""
-        problem = ""
+        problems = [self._load_problem(queue, element.at(server)) for server in servers_of(element)]
+        problem = "" if "" in problems else problems[0]
+        self._problems[queue.name] = (element, problem)
+        return problem
+
+    def _load_problem(self, queue: Queue, element: ComputingElement) -> str:
         try:
             self._load(element)
         except Exception as error:
-            problem = _reason(error)
-            log.warning("queue %s: no pilot can be started: %s", queue.name, problem)
-        self._problems[queue.name] = (element, problem)
-        return problem
+            log.warning("queue %s: no pilot can be started: %s", queue.name, _reason(error))
+            return _reason(error)
+        return ""
 
     def submissions(self) -> tuple[PilotSubmission, ...]:
         """Answers to submissions, by pilot."""
@@ -140,26 +167,56 @@ class Elements:
             for sighting in sightings:
                 self._sightings.pop(sighting.pilot, None)
 
-    def _tell(self, queue: Queue, error: BaseException | None) -> None:
+    def _tell(self, place: str, error: BaseException | None) -> None:
         """Log when a batch system is lost and when it is back, not at every question in between."""
         with self._lock:
-            was_lost = queue.name in self._lost
-            (self._lost.discard if error is None else self._lost.add)(queue.name)
+            was_lost = place in self._lost
+            (self._lost.discard if error is None else self._lost.add)(place)
         if error is not None and not was_lost:
-            log.warning("queue %s: its pilots cannot be seen: %r", queue.name, error)
+            log.warning("%s: its pilots cannot be seen: %r", place, error)
         elif error is None and was_lost:
-            log.info("queue %s: its pilots are seen again", queue.name)
+            log.info("%s: its pilots are seen again", place)
 
-    def _adapter(self, queue: Queue) -> ComputingElementPort:
-        """The adapter of a queue, made anew when the federation declares it otherwise."""
-        element = queue.computing_element
-        if element is None:
+    def adapter(self, queue: Queue, server: str) -> ComputingElementPort:
+        """The adapter of a queue's server, made anew when the federation declares it otherwise."""
+        if queue.computing_element is None:
             raise LookupError(f"queue {queue.name} has no computing element any more")
+        element = queue.computing_element.at(server)
+        place = place_of(queue, server)
         with self._lock:
-            known = self._adapters.get(queue.name)
+            known = self._adapters.get(place)
             if known is None or known[0] != element:
-                known = self._adapters[queue.name] = (element, self._load(element))
+                known = self._adapters[place] = (element, self._load(element))
             return known[1]
+
+
+def place_of(queue: Queue, server: str) -> str:
+    """The place whose calls wait for each other, and for nobody else's."""
+    return f"queue {queue.name}" + (f", server {server}" if server else "")
+
+
+def servers_of(element: ComputingElement) -> tuple[str, ...]:
+    """The names of a computing element's servers; one without a name where it lists none."""
+    return tuple(server.name for server in element.servers) or ("",)
+
+
+def _by_server(pilots: Iterable[Pilot]) -> Mapping[str, list[Pilot]]:
+    found: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in pilots:
+        if pilot.reference:
+            found[pilot.broker].append(pilot)
+    return found
+
+
+def _told(order: PilotOrder, answer: Submitted) -> PilotSubmission:
+    return PilotSubmission(pilot=order.pilot, reference=answer.reference, error=answer.error)
+
+
+def _failed(order: PilotOrder, error: BaseException) -> PilotSubmission:
+    """Where no answer came in time nobody knows: the pilot is submitted again, by its name."""
+    if isinstance(error, TimeoutError):
+        return PilotSubmission(pilot=order.pilot, unknown=True)
+    return PilotSubmission(pilot=order.pilot, error=_reason(error))
 
 
 def _ended(statuses: Mapping[str, PilotStatus], pilots: Mapping[str, int]) -> list[PilotSighting]:

@@ -78,4 +78,5 @@ class Runtime:
     def close(self) -> None:
         """Give up what is under way at the outside. The store stays open: it is its opener's."""
         self.deliveries.stop()
+        self.elements.pools.close()
         self.workers.close()

@@ -39,7 +39,9 @@ class PlaceBusy(OSError):
 
 
 class WorkersPort(Protocol):
-    """Runs calls that may block."""
+    """Runs calls that may block; ``inline`` ones are over when :meth:`call` returns."""
+
+    inline: bool
 
     def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":
         """Start a call to a place. The future fails with TimeoutError after ``time_limit`` s, with
@@ -76,6 +78,8 @@ class _Place:
 
 class Workers:
     """Daemon threads, started as they are needed and ended when their place has nothing to do."""
+
+    inline = False
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -161,6 +165,8 @@ class Workers:
 
 class Inline:
     """Runs every call at once in the caller's thread: for tests and for virtual time."""
+
+    inline = True
 
     def call(self, place: str, function: Callable[[], T], time_limit: float = TIME_LIMIT) -> "Future[T]":  # noqa: ARG002
         """See :meth:`WorkersPort.call`; nothing is bounded."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .types import CLOSED, Day, Fraction, NonNegative, Number, Positive, Seconds, Slots
+from .types import CLOSED, Day, Fraction, Name, NonNegative, Number, Positive, Seconds, Slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +84,46 @@ LONGEST_REST = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DirectorConstants:
-    """The director's constants (P2 to P7)."""
+class SubmitPool:
+    """Workers that hand pilots to computing elements; a full pool passes to the next (P5)."""
 
     __pydantic_config__ = CLOSED
 
+    min_threads_in_pool: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Workers that stay when nothing is to be submitted."""
+    max_threads_in_pool: Annotated[int, Field(ge=1, le=1000)] = 8
+    """Most workers."""
+    total_threads_in_pool: Slots = 1000
+    """Most submissions under way and waiting; one takes all pilots that a pass has for a queue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenericIdentity:
+    """Whom generic pilots for the work of a VO belong to (P7)."""
+
+    __pydantic_config__ = CLOSED
+
+    name: Name = "generic"
+    """Name of the user."""
+    group: str = ""
+    """Group in the VO."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectorConstants:
+    """The director's constants (P2 to P8, P12)."""
+
+    __pydantic_config__ = CLOSED
+
+    policy: Literal["taskqueue", "balanced"] = "taskqueue"
+    """``taskqueue`` draws the number of pilots by the published formula (P2 to P4); ``balanced`` asks for as
+    many as are missing, ``pilots_per_iteration`` at most (P12)."""
+    period: Day = 60.0
+    """s between two iterations of the director, however often it is woken (P2)."""
     pilots_per_iteration: Annotated[int, Field(ge=1, le=100_000)] = 40
     """Pilots per priority and per job are this number over the sums of both (P2)."""
     lowest_cpu_boost: Annotated[float, Field(ge=0, le=1e9)] = 7200
-    """s of CPU time below which a task queue is boosted no further (P3)."""
+    """s of CPU time at its queue below which a task queue is boosted no further (P3)."""
     max_cpu: Annotated[float, Field(ge=0, le=1e9)] = 1_080_000
     """s of CPU time of the longest task queues, which get no boost: 12.5 days (P3)."""
     extra_pilot_fraction: Annotated[float, Field(ge=0, le=1000)] = 0.2
@@ -101,15 +132,32 @@ class DirectorConstants:
     """Pilots beyond those, as a number (P4)."""
     max_pilot_waiting_hours: NonNegative = 6
     """Hours that a submitted pilot may wait at its site (P4)."""
+    submit_pools: Annotated[Mapping[Name, SubmitPool], Field(max_length=100)] = field(
+        default_factory=lambda: {"default": SubmitPool()}
+    )
+    """Submit pools by name (P5)."""
+    default_submit_pools: Annotated[tuple[Name, ...], Field(min_length=1)] = ("default",)
+    """Pools for tasks that name none (P5)."""
     private_pilot_fraction: Fraction = 0.5
     """Fraction of private pilots where a queue's work allows both kinds (P7)."""
+    private_pilot_fraction_by_vo: Mapping[str, Fraction] = field(default_factory=dict)
+    """The same for the work of single VOs (P7)."""
+    generic_identity: Mapping[str, GenericIdentity] = field(default_factory=dict)
+    """Whom generic pilots for the work of a VO belong to, by VO; others belong to ``generic`` (P7)."""
     failing_pause: Seconds = 60
-    """s that a queue is left alone whose last pilots failed before they called home; twice as long each
-    time, an hour at most; then one pilot tries (P6)."""
+    """s that a server of a queue is left alone whose last pilots failed before they called home; twice as
+    long each time, an hour at most; then one pilot tries (P6)."""
+    empty_pause: Seconds = 60
+    """s that ``balanced`` leaves a queue alone whose last pilots ended without work; likewise (P12)."""
 
     def rest(self, failures: int) -> float:
         """Seconds for which a queue rests after so many failures in a row (P6)."""
-        return min(self.failing_pause * 2.0 ** min(failures - 1, 10), LONGEST_REST)
+        return longer_each_time(self.failing_pause, failures)
+
+
+def longer_each_time(pause: float, times: int) -> float:
+    """Seconds of rest: the pause doubles with each time, up to an hour (P6)."""
+    return min(pause * 2.0 ** min(times - 1, 10), LONGEST_REST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

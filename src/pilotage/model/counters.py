@@ -7,6 +7,8 @@ JOBS_BY_TASK = "jobs_by_task"
 TRANSFERS_BY_SHARE = "transfers_by_share"
 TRANSFERS_BY_LINK = "transfers_by_link"
 PILOTS_BY_QUEUE = "pilots_by_queue"
+PILOTS_BY_SITE = "pilots_by_site"
+"""What the throttle of a site bounds (M5, M8): the matchmaking and the director claim the same rows."""
 
 COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     JOBS_BY_QUEUE: ("job", ("queue", "share")),
@@ -14,5 +16,6 @@ COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     TRANSFERS_BY_SHARE: ("transfer", ("share",)),
     TRANSFERS_BY_LINK: ("transfer", ("source", "destination", "direction")),
     PILOTS_BY_QUEUE: ("pilot", ("queue",)),
+    PILOTS_BY_SITE: ("pilot", ("site",)),
 }
 """The kind that each counter counts, and its key: one row for each value of the key's columns and state."""

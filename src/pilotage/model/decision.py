@@ -111,7 +111,20 @@ class Forget:
     """Copies that count no more."""
 
 
-Change = Move | Create | Touch | Forget
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """An iteration of a step, of which there is one in a period however many decide: what follows in the
+    decision is handed back whole if another began since."""
+
+    __pydantic_config__ = DESCRIBED
+
+    step: str
+    """The step."""
+    last: float | None
+    """When the last iteration began, as the decision saw it, in s since 1970; none: there was none."""
+
+
+Change = Move | Create | Touch | Forget | Begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

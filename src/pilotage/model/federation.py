@@ -1,7 +1,7 @@
 """The federation: sites, storages, queues and links, and every policy constant, as one frozen document."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -35,6 +35,7 @@ __all__ = [
     "QueueStatus",
     "QuotaConstants",
     "ScoutConstants",
+    "Server",
     "Site",
     "StagingConstants",
     "Storage",
@@ -59,6 +60,10 @@ class Site:
     """What queues, storages and links call it."""
     nucleus: bool = False
     """Whether it may gather the outputs of tasks."""
+    max_jobs: Number | None = None
+    """Most pilots there, waiting or running, over all its queues; none: no limit (M5, M8)."""
+    max_submitting_jobs: Number | None = None
+    """Most pilots there that wait or are on their way; none: no limit (M5, M8)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,18 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """One of several servers through which pilots reach the same batch system (P6)."""
+
+    __pydantic_config__ = CLOSED
+
+    name: Name
+    """What it is called in the records of its pilots."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the adapter for this server, over those of the computing element."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComputingElement:
     """The entrance to a batch system, through which pilots are submitted to a queue."""
 
@@ -106,6 +123,25 @@ class ComputingElement:
     """Paths that contained payloads may also write to, shared by all of them."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the adapter."""
+    servers: Annotated[tuple[Server, ...], Field(max_length=100)] = ()
+    """Servers to submit to; one that fails is left alone for a while (P6). None: the one of ``options``."""
+    rank: Annotated[str, Field(max_length=500)] = ""
+    """Orders the servers, the highest first: arithmetic over ``slots``, ``running``, ``waiting`` and ``free``
+    as each tells them, such as ``free - 2 * waiting`` (P6). Empty: by chance."""
+    list_match: bool = False
+    """Whether the batch system is asked first whether it has a resource for such a pilot (P8)."""
+    pilot_kinds: Annotated[tuple[Literal["generic", "private"], ...], Field(min_length=1)] = (
+        "generic",
+        "private",
+    )
+    """Kinds of pilots that the site takes (P7)."""
+
+    def at(self, server: str) -> "ComputingElement":
+        """The same as one of its servers has it; unchanged where there is none of this name."""
+        for one in self.servers:
+            if one.name == server:
+                return replace(self, options={**self.options, **one.options}, servers=(), rank="")
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

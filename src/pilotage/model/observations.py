@@ -18,6 +18,8 @@ class PilotSubmission:
     """The batch system's own name for it."""
     error: str = ""
     """Why it was not taken."""
+    unknown: bool = False
+    """Whether nobody knows if it was taken: the answer was lost, and it is submitted again by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,54 @@ class PilotSighting:
     """How it ended, in the batch system's words."""
     exit_code: int | None = None
     """Exit code with which it ended; none: unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerReport:
+    """What a server of a queue last told of its batch system; none where it does not say."""
+
+    __pydantic_config__ = DESCRIBED
+
+    queue: str
+    """The queue."""
+    server: str = ""
+    """The server's name; empty where the queue has one alone."""
+    slots: int | None = None
+    """Slots in all."""
+    running: int | None = None
+    """Our pilots that run."""
+    waiting: int | None = None
+    """Our pilots that wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListMatch:
+    """What a batch system answered when it was asked for resources for a pilot (P8)."""
+
+    __pydantic_config__ = DESCRIBED
+
+    queue: str
+    """The queue."""
+    cores: int
+    """Cores of the pilot."""
+    memory: float
+    """MB of the pilot; 0: no limit."""
+    walltime: float
+    """s of the pilot."""
+    resources: int | None = None
+    """Resources that would take it; none: the batch system cannot tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolReport:
+    """Submissions of a pool that are under way or wait (P5)."""
+
+    __pydantic_config__ = DESCRIBED
+
+    pool: str
+    """The pool."""
+    submissions: int
+    """How many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,6 +172,10 @@ class TaskSpec:
     """Kind of work, by which its jobs' heartbeat time-out goes (T)."""
     private_pilots: bool = False
     """Whether only pilots of the owner run it (P7)."""
+    force_generic: bool = False
+    """Whether all pilots that are submitted for it are generic (P7)."""
+    submit_pools: Annotated[tuple[Name, ...], Field(max_length=20)] = ()
+    """Submit pools for its pilots; none: the default ones (P5)."""
 
     def for_job(self, kind: JobKind) -> "TaskSpec":
         """The same, with what a merge job asks for where the job is one."""

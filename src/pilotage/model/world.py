@@ -8,7 +8,14 @@ from pydantic import Field
 from .failures import Failure
 from .federation import Federation
 from .identity import Identity
-from .observations import DeliverySighting, PilotSighting, PilotSubmission
+from .observations import (
+    DeliverySighting,
+    ListMatch,
+    PilotSighting,
+    PilotSubmission,
+    PoolReport,
+    ServerReport,
+)
 from .states import JobState
 from .types import (
     CLOSED,
@@ -255,5 +262,13 @@ class World:
     """What became of pilots that were submitted."""
     sightings: tuple[PilotSighting, ...] = ()
     """What computing elements say of pilots."""
+    server_reports: tuple[ServerReport, ...] = ()
+    """What servers tell of their batch systems (P6)."""
+    list_matches: tuple[ListMatch, ...] = ()
+    """What batch systems answered of resources for pilots (P8)."""
+    pool_reports: tuple[PoolReport, ...] = ()
+    """How full the submit pools are (P5)."""
+    iterated: float | None = None
+    """When the director's last iteration began, in s since 1970; none: there was none (P2)."""
     deliveries: tuple[DeliverySighting, ...] = ()
     """What movers say of transfers."""

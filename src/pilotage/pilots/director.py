@@ -1,198 +1,131 @@
-"""The director: how many pilots each task queue is given, and of what kind and size (P1 to P4, P7, P10)."""
+"""The director: how many pilots are made in an iteration, of what kind and size (P1 to P10, P12)."""
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from math import ceil, inf
+from collections.abc import Callable, Iterator, Mapping
 
 from numpy.random import Generator
 
-from pilotage.model.counters import PILOTS_BY_QUEUE
-from pilotage.model.decision import Claim, Create, Decision
-from pilotage.model.federation import ComputingElement, DirectorConstants, Queue
-from pilotage.model.identity import Identity
-from pilotage.model.states import LIVE_PILOTS, PilotState
-from pilotage.model.work import NewPilot, Pilot, Requirements
-from pilotage.model.world import TaskQueue, World
+from pilotage.model.decision import Begin, Create, Decision
+from pilotage.model.work import Pilot, Requirements
+from pilotage.model.world import World
 
-from .task_queues import is_open, randomness, walltime_needed
+from . import balanced, formula
+from .demand import Demand, by_queue, demand
+from .list_match import without_unanswered
+from .records import Maker, Place
+from .rests import after_empty_ones, room
+from .rooms import NOBODY, Live, claims, live, queue_room, shared, site_room
+from .servers import open_servers, tied
+from .task_queues import randomness
+from .wants import Wants
 
-GENERIC = Identity(name="generic")
-"""Whom generic pilots belong to: nobody's work is theirs alone."""
-
-WAITING = (PilotState.CREATED, PilotState.SUBMITTED)
-
-
-@dataclass(frozen=True, slots=True)
-class Want:
-    """Derivation of a task queue's pilots: the mean and draw of P3, the bound and waiting pilots of P4."""
-
-    queue: str
-    requirements: str
-    jobs: int
-    priority: int
-    mean: float
-    target: int
-    bound: int
-    waiting: int
-    submitted: int = 0
-
-    @property
-    def wanted(self) -> int:
-        """Pilots asked for, before the room at the queue is shared."""
-        return max(0, min(self.target, self.bound - self.waiting))
+STEP = "provision"
+POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
+    "taskqueue": formula.wants,
+    "balanced": balanced.wants,
+}
 
 
-_FIELDS = tuple(field.name for field in fields(Want))
+def due_in(world: World) -> float:
+    """Seconds until the next iteration; 0 where it is due (P2)."""
+    if world.iterated is None:
+        return 0.0
+    return max(0.0, world.iterated + world.federation.director.period - world.time)
 
 
 def provision(world: World) -> Decision:
     """Pilots for the task queues that wait, written down before anything is submitted (P10).
 
-    Only task queues with jobs take part, at queues that are open and have a computing element. Room under
-    a queue's ``max_pilots`` is shared among its task queues at random, in proportion to what they ask for.
-    ``notes`` tells how each number came about.
+    There is one iteration in a period, however often this is asked. Only task queues with jobs take part, at
+    queues that are open and have a computing element; where nothing waits, no iteration begins. ``notes``
+    tells how each number came about.
     """
-    served = {
-        queue.name: queue for queue in world.federation.queues if queue.computing_element and is_open(queue)
-    }
-    busy = sorted(
-        (entry for entry in world.task_queues if entry.jobs > 0 and entry.queue in served),
-        key=lambda entry: (entry.queue, entry.requirements),
-    )
-    wants: dict[str, list[Want]] = defaultdict(list)
-    for want in _wants(world, busy, served):
-        wants[want.queue].append(want)
-    changes: list[Create] = []
-    notes: list[dict[str, object]] = []
-    random = randomness(world, "private")
-    present: dict[str, list[Pilot]] = defaultdict(list)
-    for pilot in world.pilots:
-        present[pilot.queue].append(pilot)
-    for name, asked in wants.items():
-        for want, pilots in zip(asked, _shared(world, served[name], asked, present[name]), strict=True):
-            notes.append({field: getattr(want, field) for field in _FIELDS} | {"submitted": pilots})
-            if pilots:
-                changes.append(_create(world, served[name], want, pilots, random))
+    made = list(_iteration(without_unanswered(world))) if due_in(world) <= 0 else []
+    notes = [note for _, note in made]
+    creates = tuple(create for found, _ in made for create in found)
+    begin = (Begin(step=STEP, last=world.iterated),) if made else ()
     return Decision(
-        step="provision",
+        step=STEP,
         time=world.time,
         seed=world.seed,
-        changes=tuple(changes),
+        changes=(*begin, *creates),
         notes={"task_queues": notes},
     )
 
 
-def _wants(world: World, busy: Sequence[TaskQueue], served: dict[str, Queue]) -> list[Want]:
-    """P2 to P4 for each task queue."""
-    constants = world.federation.director
-    priorities = sum(entry.priority for entry in busy)
-    jobs = sum(entry.jobs for entry in busy)
-    waiting = _waiting(world)
-    means = []
-    for entry in busy:
-        share = constants.pilots_per_iteration * (entry.priority / priorities + entry.jobs / jobs)
-        cpu_time = max(Requirements.from_text(entry.requirements).cpu_time, constants.lowest_cpu_boost)
-        means.append(share * constants.max_cpu / cpu_time)
-    # One draw for all, which stand in a stable order: a generator for each takes longer than all the rest.
-    targets = randomness(world, "provision").poisson(means).tolist()
-    wants = []
-    for entry, mean, target in zip(busy, means, targets, strict=True):
-        wants.append(
-            Want(
-                queue=entry.queue,
-                requirements=entry.requirements,
-                jobs=entry.jobs,
-                priority=entry.priority,
-                mean=mean,
-                target=target,
-                bound=_bound(entry.jobs, _element(served[entry.queue]), constants),
-                waiting=waiting[entry.queue, entry.requirements],
-            )
+def _iteration(world: World) -> Iterator[tuple[list[Create], dict[str, object]]]:
+    """New pilots and the derivation of their number, for each task queue."""
+    texts = {entry.requirements for entry in world.task_queues}
+    waiting = demand(world, {text: Requirements.from_text(text) for text in texts})
+    if not waiting.entries:
+        return
+    random = randomness(world, "room")
+    places = _places(world, waiting, random)
+    wants = POLICIES[world.federation.director.policy](world, waiting)
+    sites = _site_rooms(world)
+    counts = shared(waiting, wants, {name: place.room for name, place in places.items()}, sites, random)
+    maker = Maker(world, randomness(world, "private"))
+    columns = (counts, wants.means, wants.targets, wants.bounds, wants.waiting)
+    numbers = zip(*(column.tolist() for column in columns), strict=True)
+    for entry, wanted, (count, mean, target, bound, present) in zip(
+        waiting.entries, waiting.wanted, numbers, strict=True
+    ):
+        cause = f"{entry.jobs} jobs wait: mean {mean:.3g}, asked {target}, most {bound} less {present}"
+        creates, problem = maker.make(places[entry.queue], entry.requirements, wanted, count, cause)
+        yield (
+            creates,
+            {
+                "queue": entry.queue,
+                "requirements": entry.requirements,
+                "jobs": entry.jobs,
+                "priority": entry.priority,
+                "mean": mean,
+                "target": target,
+                "bound": bound,
+                "waiting": present,
+                "submitted": sum(len(create.records) for create in creates),
+                "problem": problem,
+            },
         )
-    return wants
 
 
-def _waiting(world: World) -> Counter[tuple[str, str]]:
-    """Pilots by task queue that wait at their site and have not waited too long to be believed (P4)."""
-    longest = world.federation.director.max_pilot_waiting_hours * 3600
-    return Counter(
-        (pilot.queue, pilot.requirements)
-        for pilot in world.pilots
-        if pilot.state in WAITING and world.time - pilot.created <= longest
-    )
+def _places(world: World, waiting: Demand, random: Generator) -> dict[str, Place]:
+    present = by_queue(world.pilots)
+    sites = {site.name: site for site in world.federation.sites}
+    at_site = _at_sites(world)
+    found = {}
+    for queue, _ in waiting.rows():
+        pilots = present.get(queue.name, [])
+        servers = open_servers(world, queue, pilots, random)
+        there = live(world, pilots)
+        own = queue_room(queue, there, servers)
+        if world.federation.director.policy == "balanced":
+            own = int(min(own, room(after_empty_ones(pilots, world.federation.director), pilots, world.time)))
+        found[queue.name] = Place(
+            queue=queue,
+            servers=servers,
+            tied=tied(world, queue, servers),
+            room=own,
+            claims=claims(queue, sites.get(queue.site), there, at_site.get(queue.site, NOBODY)),
+        )
+    return found
 
 
-def _bound(jobs: int, element: ComputingElement, constants: DirectorConstants) -> int:
-    """The most pilots that may wait for so many jobs (P4); each runs ``pilot_slots`` of them side by side."""
-    pilots_worth = ceil(jobs / element.pilot_slots)
-    return int((1 + constants.extra_pilot_fraction) * pilots_worth) + constants.extra_pilots
-
-
-def _shared(world: World, queue: Queue, asked: Sequence[Want], present: Sequence[Pilot]) -> list[int]:
-    """The pilots of each task queue of one queue, in all no more than there is room for.
-
-    None takes part with more than the whole room, so that one with many jobs leaves the others a chance.
-    """
-    room = _room(world, queue, present)
-    wanted = [min(want.wanted, room) for want in asked]
-    if sum(wanted) <= room:
-        return wanted
-    drawn = randomness(world, "provision", queue.name).multivariate_hypergeometric(wanted, room)
-    return [int(pilots) for pilots in drawn]
-
-
-def _room(world: World, queue: Queue, here: Sequence[Pilot]) -> int:
-    """Room for new pilots at a queue: up to ``max_pilots``, fewer where they fail there (P6)."""
-    live = sum(1 for pilot in here if pilot.state in LIVE_PILOTS)
-    room = max(0, _element(queue).max_pilots - live)
-    well = max((pilot.created for pilot in here if pilot.heartbeat is not None), default=-inf)
-    failures = {
-        pilot.since
-        for pilot in here
-        if pilot.state is PilotState.FAILED and pilot.heartbeat is None and pilot.created > well
+def _at_sites(world: World) -> dict[str, Live]:
+    """Pilots at sites that have a throttle."""
+    found: dict[str, list[Pilot]] = {
+        site.name: []
+        for site in world.federation.sites
+        if site.max_jobs is not None or site.max_submitting_jobs is not None
     }
-    if not failures:
-        return room
-    over = world.time - max(failures) >= world.federation.director.rest(len(failures))
-    tried = any(pilot.state in WAITING for pilot in here)
-    return min(room, 1) if over and not tried else 0
+    for pilot in world.pilots if found else ():
+        if pilot.site in found:
+            found[pilot.site].append(pilot)
+    return {name: live(world, pilots) for name, pilots in found.items()}
 
 
-def _create(world: World, queue: Queue, want: Want, pilots: int, random: Generator) -> Create:
-    """New pilots of one task queue; of each number a fraction is private, all where the work is (P7)."""
-    element = _element(queue)
-    wanted = Requirements.from_text(want.requirements)
-    fraction = 1.0 if wanted.private else world.federation.director.private_pilot_fraction
-    private = int(random.binomial(pilots, fraction))
-    records = (_pilot(queue, want, private=True),) * private
-    records += (_pilot(queue, want, private=False),) * (pilots - private)
-    limit = Claim(counter=PILOTS_BY_QUEUE, key=(queue.name,), states=LIVE_PILOTS, limit=element.max_pilots)
-    return Create(records=records, cause=f"{want.jobs} jobs wait for pilots", claims=(limit,))
-
-
-def _pilot(queue: Queue, want: Want, *, private: bool) -> NewPilot:
-    element = _element(queue)
-    wanted = Requirements.from_text(want.requirements)
-    owner = Identity(name=wanted.owner, vo=wanted.vo, group=wanted.group)
-    return NewPilot(
-        queue=queue.name,
-        requirements=want.requirements,
-        kind="private" if private else "generic",
-        owner=owner if private else GENERIC,
-        cores=wanted.cores * element.pilot_slots,
-        memory=max(wanted.memory, queue.min_memory) * element.pilot_slots,
-        walltime=pilot_walltime(wanted, queue),
-    )
-
-
-def pilot_walltime(wanted: Requirements, queue: Queue) -> float:
-    """Walltime of a pilot in s: its computing element's, or more where its own task queue needs it."""
-    longest = queue.max_walltime or inf
-    return min(max(_element(queue).pilot_walltime, walltime_needed(wanted, queue)), longest)
-
-
-def _element(queue: Queue) -> ComputingElement:
-    if queue.computing_element is None:
-        raise ValueError(f"queue {queue.name!r} has no computing element, so no pilot can reach it")
-    return queue.computing_element
+def _site_rooms(world: World) -> dict[str, int]:
+    there = _at_sites(world)
+    rooms = {
+        site.name: site_room(site, there[site.name]) for site in world.federation.sites if site.name in there
+    }
+    return {name: most for name, most in rooms.items() if most is not None}

@@ -27,7 +27,7 @@ def _submitted(world: World, pilots: dict[int, Pilot]) -> list[Change]:
     references: list[Change] = []
     for submission in world.submissions:
         pilot = pilots.get(submission.pilot)
-        if pilot is None or submission.error:
+        if pilot is None or submission.error or submission.unknown:
             continue
         if pilot.state is PilotState.CREATED:
             taken[pilot.queue].append(pilot.id)

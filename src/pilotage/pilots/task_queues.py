@@ -6,7 +6,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from pilotage.model.federation import Queue
+from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, PilotKind, Requirements
 from pilotage.model.world import MatchRequest, World
@@ -45,10 +45,15 @@ def walltime_left(request: MatchRequest, pilot: Pilot) -> float:
 def walltime_needed(wanted: Requirements, queue: Queue) -> float:
     """The walltime, in s, that a pilot must have left for these jobs.
 
-    CPU time is rounded up to a segment (P1), which may be more than a queue gives though the job itself
+    Work is rounded up to a segment (P1), which may take longer than a queue gives though the job itself
     fits there (B21): then all that the queue gives is enough.
     """
-    return min(wanted.cpu_time, queue.max_walltime or inf)
+    return min(seconds_at(wanted, queue), queue.max_walltime or inf)
+
+
+def seconds_at(wanted: Requirements, queue: Queue) -> float:
+    """The walltime of a job at a queue in s: its work over the power of its cores (P1)."""
+    return wanted.seconds(queue.core_power or UNKNOWN_CORE_POWER)
 
 
 def turns(seed: int, pilot: int, offers: Sequence[Sequence[int]]) -> list[int]:

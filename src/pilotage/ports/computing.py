@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,15 @@ class PilotOrder:
     memory: float = 0
     walltime: float = 172_800
     slots: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotSize:
+    """What a pilot asks for: cores, memory in MB (0: no limit) and walltime in s."""
+
+    cores: int
+    memory: float
+    walltime: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +72,8 @@ class ComputingElementPort(Protocol):
     does not know one.
 
     Every call may block, and calls may come from several threads. Each raises OSError where the batch system
-    cannot be reached and nothing was done. ``computing/contract.py`` tests these promises.
+    cannot be reached and nothing was done, TimeoutError where nobody knows whether it was: the same orders
+    come again then. ``computing/contract.py`` tests these promises.
     """
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
@@ -77,3 +87,11 @@ class ComputingElementPort(Protocol):
 
     def capacity(self) -> Capacity:
         """Tell how much the batch system takes, as far as it says so."""
+
+
+@runtime_checkable
+class ListMatching(Protocol):
+    """An ability of adapters whose batch system can tell whether it has a resource for a pilot (P8)."""
+
+    def resources(self, size: PilotSize) -> int | None:
+        """Count what would take such a pilot, now or later; None where that is not known."""

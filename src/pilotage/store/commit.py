@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete
 from pilotage.model.counters import COUNTERS
 from pilotage.model.decision import (
     KINDS,
+    Begin,
     Change,
     Claim,
     Committed,
@@ -26,6 +27,7 @@ from .creation import Creator
 from .decisions import Documents, Reasons
 from .errors import IllegalColumn, IllegalTransition
 from .history import Entries, Meaning
+from .iterations import begin
 from .last_seen import LastSeen
 from .numbers import Numbers
 from .sets import among
@@ -143,6 +145,7 @@ class Commit:
         self._last_seen = LastSeen(connection, decision.time)
         self._handed_back = 0
         self._ended_pilots: list[int] = []
+        self._is_late = False
 
     def run(self) -> Committed:
         """Apply the changes in their order; returns what became of each."""
@@ -167,6 +170,11 @@ class Commit:
         )
 
     def _apply(self, change: Change) -> Result:
+        if isinstance(change, Begin):
+            self._is_late = not begin(self._connection, change, self._decision.time)
+            return (), ()
+        if self._is_late:
+            return self._hand_back(change)
         if isinstance(change, Create):
             return (), self._create(change)
         if isinstance(change, Touch):
@@ -176,6 +184,14 @@ class Commit:
             return (), ()
         accepted = self._move(change)
         return accepted, self._creations(change, set(accepted)) if change.creates else ()
+
+    def _hand_back(self, change: Change) -> Result:
+        """Leave out a change that belongs to an iteration which another one took."""
+        if isinstance(change, Create):
+            self._handed_back += len(change.records)
+            return (), (None,) * len(change.records)
+        self._handed_back += len(set(change.ids)) if isinstance(change, Move | Touch) else 0
+        return (), ()
 
     def _move(self, move: Move) -> tuple[int, ...]:
         """Move the records that are as the decision saw them, as many as the claims leave room for."""

@@ -278,6 +278,10 @@ def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
         "cores": pilot.cores,
         "memory": pilot.memory,
         "walltime": pilot.walltime,
+        "site": pilot.site,
+        "element": pilot.element,
+        "broker": pilot.broker,
+        "submit_pool": pilot.submit_pool,
         "matched": 0,
         **_owner(pilot.owner),
     }

@@ -30,6 +30,10 @@ pilots = Table(
     text_column("containment"),
     text_column("node"),
     text_column("history"),
+    text_column("site"),
+    text_column("element"),
+    text_column("broker"),
+    text_column("submit_pool"),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -40,6 +44,7 @@ PILOT_COLUMNS = (
     *(_p.id, _p.queue, _p.requirements, _p.kind, _p.owner, _p.vo, _p.group, _p.vo_role),
     *(_p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
     *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
+    *(_p.site, _p.element, _p.broker, _p.submit_pool),
 )
 _STATES = {str(state): state for state in PilotState}
 
@@ -64,4 +69,8 @@ def pilot(row: Sequence[Any]) -> Pilot:
         error=row[17],
         containment=row[18],
         node=row[19],
+        site=row[20],
+        element=row[21],
+        broker=row[22],
+        submit_pool=row[23],
     )

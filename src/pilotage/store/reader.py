@@ -16,7 +16,7 @@ from pilotage.model.states import LIVE_PILOTS, LIVE_TRANSFERS, JobState, PilotSt
 from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
 
-from . import history
+from . import history, iterations
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -226,6 +226,10 @@ class Reader:
         """Pilots by number."""
         query = select(*PILOT_COLUMNS).where(*conditions).order_by(pilots.c.id)
         return tuple(map(pilot_rows.pilot, self.rows(query, **values)))
+
+    def iterated(self, step: str) -> float | None:
+        """Read when the last iteration of a step began."""
+        return iterations.last(self._connection, step)
 
     def live_pilots(self) -> tuple[Pilot, ...]:
         """Pilots that have not ended."""

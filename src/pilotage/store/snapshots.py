@@ -204,6 +204,7 @@ class Snapshots:
                 "task_queues": reader.task_queues(),
                 "pilots": _by_id(reader.live_pilots(), lately),
                 "job_counts": reader.job_counts(),
+                "iterated": reader.iterated("provision"),
             }
 
         return self._world(time, seed, read)
@@ -326,6 +327,7 @@ class Snapshots:
                 "queue_reports": broker_facts.reports(reader, time, world.federation.director),
                 "failures": failures.everything(reader, time),
                 "requests": _requests(world, live),
+                "iterated": reader.iterated("provision"),
             }
 
         return self._world(time, seed, read)

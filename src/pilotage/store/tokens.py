@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,26 +69,21 @@ class Tokens:
 
     def create(self, credential: Credential) -> str:
         """Make a token for a credential; it cannot be shown again. Drops what has expired."""
-        token = self._new()
-        owner = credential.identity
-        row = {
-            "hash": _hash(token),
-            "role": credential.role,
-            "owner": owner.name,
-            "vo": owner.vo,
-            "group": owner.group,
-            "vo_role": owner.vo_role,
-            "pilot": credential.pilot,
-            "created": self._clock(),
-            "expires": credential.expires,
-        }
+        return self.create_all([credential])[0]
+
+    def create_all(self, credentials: Sequence[Credential]) -> list[str]:
+        """Make a token for each of some credentials, in one transaction."""
+        made = [self._new() for _ in credentials]
+        now = self._clock()
+        rows = [_row(token, one, now) for token, one in zip(made, credentials, strict=True)]
 
         def write(connection: Connection) -> None:
-            connection.execute(delete(tokens).where(_t.expires <= self._clock()))
-            connection.execute(insert(tokens), row)
+            connection.execute(delete(tokens).where(_t.expires <= now))
+            if rows:
+                connection.execute(insert(tokens), rows)
 
         self._database.write(write)
-        return token
+        return made
 
     def find(self, token: str) -> Credential | None:
         """Find what a token stands for; None if it was never given out, was revoked, or has expired."""
@@ -153,6 +148,21 @@ class Tokens:
     def revoke_pilot(self, pilot: int) -> None:
         """Make a pilot's tokens stand for nothing."""
         self._database.write(lambda connection: connection.execute(delete(tokens).where(_t.pilot == pilot)))
+
+
+def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
+    owner = credential.identity
+    return {
+        "hash": _hash(token),
+        "role": credential.role,
+        "owner": owner.name,
+        "vo": owner.vo,
+        "group": owner.group,
+        "vo_role": owner.vo_role,
+        "pilot": credential.pilot,
+        "created": now,
+        "expires": credential.expires,
+    }
 
 
 def _person(row: Any) -> PersonToken:

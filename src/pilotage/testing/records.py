@@ -35,9 +35,9 @@ def task(
 
 
 def requirements(owner: Identity = ALICE, **changes: Any) -> str:
-    """Return the requirements of a task queue: one core, 1000 MB and 3600 s unless changed."""
+    """Return the requirements of a task queue: one core, 1000 MB and 36,000 HS23 s unless changed."""
     asked = Requirements(
-        vo=owner.vo, group=owner.group, owner=owner.name, cores=1, memory=1000, cpu_time=3600
+        vo=owner.vo, group=owner.group, owner=owner.name, cores=1, memory=1000, cpu_time=36_000
     )
     return replace(asked, **changes).text
 

@@ -74,8 +74,10 @@ def _elements(federation: Federation) -> list[tuple[Path, ComputingElement]]:
     first: dict[str, tuple[Path, ComputingElement]] = {}
     for at, queue in enumerate(federation.queues):
         if element := queue.computing_element:
-            key = f"{element.kind} {element.options!r}"
-            first.setdefault(key, (("queues", at, "computing_element"), element))
+            path: Path = ("queues", at, "computing_element")
+            places = [((*path, "servers", n), element.at(one.name)) for n, one in enumerate(element.servers)]
+            for place, one in places or [(path, element)]:
+                first.setdefault(f"{one.kind} {one.options!r}", (place, one))
     return list(first.values())
 
 

@@ -1,30 +1,46 @@
 """Keep pilots in the sites' queues: record them, submit them, look after them (P1 to P10)."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from pilotage.flow.elements import place_of
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Pass, Phase, Step, always
 from pilotage.model.decision import Committed, Create, Decision
-from pilotage.model.federation import Queue
 from pilotage.model.identity import Credential
-from pilotage.model.states import JobState, PilotState
+from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import World
-from pilotage.pilots import credentials, director, submissions
+from pilotage.pilots import credentials, director, list_match, servers, submissions
+from pilotage.pilots.demand import element_of
 from pilotage.ports.computing import PilotOrder
+
+RESUBMITTED_AFTER = 30.0
+"""Seconds after which a pilot that was recorded, and of which no submission is known, is submitted again."""
+
+Submission = tuple[str, str, str]
+"""Queue, server and submit pool."""
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    told, seen = runtime.elements.submissions(), runtime.elements.sightings()
+    elements = runtime.elements
+    told, seen = elements.submissions(), elements.sightings()
     world = runtime.store.snapshots.for_director(now.time, now.seed)
-    return replace(world, submissions=told, sightings=seen)
+    elements.pools.configure(world.federation.director.submit_pools)
+    return replace(
+        world,
+        submissions=told,
+        sightings=seen,
+        server_reports=elements.inquiries.server_reports(),
+        list_matches=elements.inquiries.list_matches(now.time),
+        pool_reports=elements.pools.reports(),
+    )
 
 
 def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
-    """Forget what is recorded now, and ask what became of the pilots at their sites."""
+    """Forget what is recorded now, look for the pilots at their sites, and ask what an iteration needs."""
     runtime.elements.forget(world.submissions, world.sightings)
     at_site: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in world.pilots:
@@ -33,34 +49,90 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
     for queue in world.federation.queues:
         if queue.computing_element and queue.name in at_site:
             runtime.elements.look(queue, at_site[queue.name])
+    _ask(runtime, world)
+    _resubmit(runtime, world)
+    _cancel_late(runtime, world)
+
+
+def _ask(runtime: Runtime, world: World) -> None:
+    """Ask batch systems for resources (P8), and servers that are ranked how full they are (P6)."""
+    queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
+    inquiries = runtime.elements.inquiries
+    inquiries.keep(queues)
+    for question in list_match.to_ask(world):
+        queue = queues[question.queue]
+        server = servers.names(queue)[0]
+        inquiries.ask(queue, place_of(queue, server), server, question, world.time)
+    for queue in queues.values():
+        if queue.computing_element and queue.computing_element.rank:
+            for server in servers.names(queue):
+                inquiries.survey(queue, place_of(queue, server), server, world.time)
+
+
+def _resubmit(runtime: Runtime, world: World) -> None:
+    """Submit pilots again of which nobody knows whether they were: a server ended, or an answer was lost.
+
+    Their batch system knows them by their name, and submits none twice.
+    """
+    lost = [
+        (pilot.id, pilot)
+        for pilot in world.pilots
+        if pilot.state is PilotState.CREATED
+        and not pilot.reference
+        and world.time - pilot.created >= RESUBMITTED_AFTER
+        and not runtime.elements.is_under_way(pilot.id)
+    ]
+    told = {submission.pilot for submission in world.submissions}
+    _hand_over(runtime, world, [(id_, pilot) for id_, pilot in lost if id_ not in told])
+
+
+def _cancel_late(runtime: Runtime, world: World) -> None:
+    """End pilots at their sites that were given up before their submission was known."""
+    queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
+    ended = {pilot.id: pilot for pilot in world.pilots if pilot.state not in LIVE_PILOTS}
+    for told in world.submissions:
+        pilot = ended.get(told.pilot)
+        if pilot and told.reference and pilot.queue in queues:
+            runtime.elements.cancel(queues[pilot.queue], [replace(pilot, reference=told.reference)])
 
 
 def _submit(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Hand recorded pilots to their computing elements."""
-    queues = {queue.name: queue for queue in world.federation.queues}
-    orders: dict[str, list[PilotOrder]] = defaultdict(list)
-    for change, ids in zip(decision.changes, committed.created, strict=True):
-        if isinstance(change, Create):
-            for record, id_ in zip(change.records, ids, strict=True):
-                if isinstance(record, NewPilot) and id_ is not None:
-                    orders[record.queue].append(_order(runtime, world, id_, record, queues[record.queue]))
-    for name, asked in orders.items():
-        runtime.elements.submit(queues[name], asked)
+    made = [
+        (id_, record)
+        for change, ids in zip(decision.changes, committed.created, strict=True)
+        if isinstance(change, Create)
+        for record, id_ in zip(change.records, ids, strict=True)
+        if isinstance(record, NewPilot) and id_ is not None
+    ]
+    _hand_over(runtime, world, made)
 
 
-def _order(runtime: Runtime, world: World, pilot: int, record: NewPilot, queue: Queue) -> PilotOrder:
+def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPilot | Pilot]]) -> None:
+    """One submission for all pilots of a submit pool and a server."""
+    queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
+    known = [(id_, pilot) for id_, pilot in pilots if pilot.queue in queues]
+    if not known:
+        return
     expires = credentials.enrolment_end(world.time, world.federation.director)
-    credential = Credential(role="enrolment", identity=record.owner, pilot=pilot, expires=expires)
-    return PilotOrder(
-        pilot=pilot,
-        name=f"{world.federation.name}-pilot-{pilot}",
-        token=runtime.store.tokens.create(credential),
-        server_url=runtime.server_url,
-        cores=record.cores,
-        memory=record.memory,
-        walltime=record.walltime,
-        slots=queue.computing_element.pilot_slots if queue.computing_element else 1,
+    tokens = runtime.store.tokens.create_all(
+        [Credential(role="enrolment", identity=one.owner, pilot=id_, expires=expires) for id_, one in known]
     )
+    orders: dict[Submission, list[PilotOrder]] = defaultdict(list)
+    for (id_, pilot), token in zip(known, tokens, strict=True):
+        order = PilotOrder(
+            pilot=id_,
+            name=f"{world.federation.name}-pilot-{id_}",
+            token=token,
+            server_url=runtime.server_url,
+            cores=pilot.cores,
+            memory=pilot.memory,
+            walltime=pilot.walltime,
+            slots=element_of(queues[pilot.queue]).pilot_slots,
+        )
+        orders[pilot.queue, pilot.broker, pilot.submit_pool].append(order)
+    for (name, server, pool), asked in orders.items():
+        runtime.elements.submit(queues[name], server, pool, asked)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -72,6 +144,11 @@ def _idle(world: World) -> Iterator[str]:
     without = sorted({entry.queue for entry in world.task_queues if entry.jobs} - served)
     if without:
         yield f"no pilots are started from here at {', '.join(without)}"
+    if asked := list_match.to_ask(world):
+        yield f"{counted(len(asked), 'answer')} of batch systems to list-match awaited (P8)"
+    if wait := director.due_in(world):
+        yield f"the next iteration is due in {wait:.0f} s (P2)"
+        return
     yield f"{counted(waiting, 'job')} waiting for pilots; the draw (P3), the bound (P4) or the room gave none"
 
 

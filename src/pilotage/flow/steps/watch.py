@@ -9,6 +9,7 @@ from pilotage.flow.scratch import clear
 from pilotage.flow.step import Pass, Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import LIVE_PILOTS, PilotState
+from pilotage.model.work import Pilot
 from pilotage.model.world import World
 from pilotage.watchdog import timeouts
 
@@ -23,14 +24,14 @@ def _act(runtime: Runtime, world: World, decision: Decision, committed: Committe
     runtime.log_readers.prune(world.time, world.federation.logs)
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     pilots = {pilot.id: pilot for pilot in world.pilots}
-    ended: dict[str, list[str]] = defaultdict(list)
+    ended: dict[str, list[Pilot]] = defaultdict(list)
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and change.kind == "pilot":
             for pilot in (pilots[id_] for id_ in ids):
                 if pilot.reference and pilot.queue in queues:
-                    ended[pilot.queue].append(pilot.reference)
-    for name, references in ended.items():
-        runtime.elements.cancel(queues[name], references)
+                    ended[pilot.queue].append(pilot)
+    for name, given_up in ended.items():
+        runtime.elements.cancel(queues[name], given_up)
 
 
 def _idle(world: World) -> Iterator[str]:

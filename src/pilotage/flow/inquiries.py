@@ -1,0 +1,113 @@
+"""Questions to batch systems: whether they have resources for a pilot (P8), how full they are (P6)."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TypeVar
+
+from pilotage.model.federation import Queue
+from pilotage.model.observations import ListMatch, ServerReport
+from pilotage.ports.computing import Capacity, ComputingElementPort, ListMatching, PilotSize
+
+from .workers import WorkersPort
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+KEPT_FOR = 300.0
+"""Seconds for which an answer to a list-match is believed (P8)."""
+
+PERIOD = 60.0
+"""Seconds between two questions for the capacity of a server."""
+
+
+class Inquiries:
+    """Questions that do not wait for their answers, which the next pass finds."""
+
+    def __init__(
+        self,
+        workers: WorkersPort,
+        adapter: Callable[[Queue, str], ComputingElementPort],
+        on_news: Callable[[], None],
+    ) -> None:
+        self._workers = workers
+        self._adapter = adapter
+        self._on_news = on_news
+        self._lock = threading.Lock()
+        self._matches: dict[ListMatch, tuple[float, ListMatch]] = {}
+        self._reports: dict[tuple[str, str], tuple[float, ServerReport]] = {}
+        self._asking: set[object] = set()
+
+    def list_matches(self, now: float) -> tuple[ListMatch, ...]:
+        """Answers that are still believed."""
+        with self._lock:
+            self._matches = {
+                asked: (time, told) for asked, (time, told) in self._matches.items() if now - time < KEPT_FOR
+            }
+            return tuple(told for _, told in self._matches.values())
+
+    def server_reports(self) -> tuple[ServerReport, ...]:
+        """What each server last told of its batch system."""
+        with self._lock:
+            return tuple(self._reports[key][1] for key in sorted(self._reports))
+
+    def ask(self, queue: Queue, place: str, server: str, question: ListMatch, now: float) -> None:
+        """Ask for resources for a pilot, unless that is under way."""
+
+        def told(resources: int | None) -> None:
+            self._matches[question] = (now, replace(question, resources=resources))
+
+        def call() -> int | None:
+            adapter = self._adapter(queue, server)
+            if not isinstance(adapter, ListMatching):
+                return None
+            size = PilotSize(cores=question.cores, memory=question.memory, walltime=question.walltime)
+            return adapter.resources(size)
+
+        self._call(question, place, call, told)
+
+    def survey(self, queue: Queue, place: str, server: str, now: float) -> None:
+        """Ask a server how full its batch system is, once in :data:`PERIOD`."""
+        key = (queue.name, server)
+        with self._lock:
+            if key in self._reports and now - self._reports[key][0] < PERIOD:
+                return
+
+        def told(capacity: Capacity) -> None:
+            report = ServerReport(
+                queue=queue.name,
+                server=server,
+                slots=capacity.slots,
+                running=capacity.running,
+                waiting=capacity.waiting,
+            )
+            self._reports[key] = (now, report)
+
+        self._call(key, place, lambda: self._adapter(queue, server).capacity(), told)
+
+    def keep(self, queues: Iterable[str]) -> None:
+        """Forget queues that are not in the federation any more."""
+        known = set(queues)
+        with self._lock:
+            self._reports = {key: told for key, told in self._reports.items() if key[0] in known}
+
+    def _call(self, key: object, place: str, call: Callable[[], T], told: Callable[[T], None]) -> None:
+        with self._lock:
+            if key in self._asking:
+                return
+            self._asking.add(key)
+
+        def done(future: "Future[T]") -> None:
+            error = future.exception()
+            with self._lock:
+                self._asking.discard(key)
+                if error is None:
+                    told(future.result())
+            if error is None:
+                self._on_news()
+            else:
+                log.warning("%s: not answered: %r", place, error)
+
+        self._workers.call(place, call).add_done_callback(done)

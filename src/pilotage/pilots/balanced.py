@@ -1,0 +1,132 @@
+"""As many pilots as are missing, and an exact total (P12): ``director.policy: balanced``."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pilotage.model.federation import Queue
+from pilotage.model.identity import Identity
+from pilotage.model.states import AT_A_PILOT, PilotState
+from pilotage.model.work import Pilot, PilotKind, Requirements
+from pilotage.model.world import World
+
+from .apportionment import Floats, Ints
+from .demand import WAITING, Demand, by_queue, element_of, is_believed
+from .task_queues import may_run, walltime_needed
+from .wants import Wants
+
+HOUR = 3600.0
+
+
+class Shape(NamedTuple):
+    """What decides which jobs a pilot could run."""
+
+    kind: PilotKind
+    vo: str
+    group: str
+    name: str
+    cores: int
+    memory: float
+    walltime: float
+
+
+class Needs(NamedTuple):
+    """What the task queues of one queue ask of a pilot, as columns."""
+
+    wanted: Sequence[Requirements]
+    cores: Ints
+    memory: Floats
+    walltime: Floats
+
+
+def wants(world: World, demand: Demand) -> Wants:
+    """What is missing: the pilots that would take all jobs at once, less those that could.
+
+    Pilots that wait, and running ones with free slots, count for the task queues at their queue that they
+    could serve, whatever they were made for; none counts twice. In all no more than an iteration's pilots
+    are made, divided by the shares of owners and by jobs, half each.
+    """
+    present = by_queue(world.pilots)
+    busy = _busy(world)
+    served = np.zeros(len(demand.entries))
+    for queue, rows in demand.rows():
+        slots = element_of(queue).pilot_slots
+        supply = _supply(world, present.get(queue.name, ()), busy[queue.name], slots)
+        served[rows] = _served(_needs(queue, demand.wanted[rows]), demand.worth[rows], supply)
+    missing = np.ceil(demand.worth - served - 1e-9).astype(np.int64)
+    means = demand.shares / demand.shares.sum() + demand.jobs / demand.jobs.sum()
+    most = world.federation.director.pilots_per_iteration
+    return Wants(
+        means=np.maximum(means * most / 2, 1e-12),
+        targets=np.maximum(missing, 0),
+        bounds=demand.worth,
+        waiting=np.floor(served + 1e-9).astype(np.int64),
+        total=most,
+    )
+
+
+def _needs(queue: Queue, wanted: Sequence[Requirements]) -> Needs:
+    return Needs(
+        wanted=wanted,
+        cores=np.array([one.cores for one in wanted], dtype=np.int64),
+        memory=np.array([one.memory for one in wanted], dtype=np.float64),
+        walltime=np.array([walltime_needed(one, queue) for one in wanted], dtype=np.float64),
+    )
+
+
+def _busy(world: World) -> Counter[str]:
+    """Jobs that pilots have, by queue."""
+    found: Counter[str] = Counter()
+    for count in world.job_counts:
+        if count.state in AT_A_PILOT:
+            found[count.queue] += count.jobs
+    return found
+
+
+def _supply(world: World, pilots: Sequence[Pilot], busy: int, slots: int) -> dict[Shape, float]:
+    """Pilots at a queue that could take work, by shape: what waits, and the idle part of what runs."""
+    waiting = Counter(_shape(p, p.walltime) for p in pilots if p.state in WAITING and is_believed(world, p))
+    supply: dict[Shape, float] = {shape: float(count) for shape, count in waiting.items()}
+    running = [pilot for pilot in pilots if pilot.state is PilotState.RUNNING]
+    idle = max(0.0, 1 - busy / (slots * len(running))) if running else 0.0
+    for pilot in running if idle else ():
+        shape = _shape(pilot, _walltime_left(world, pilot))
+        supply[shape] = supply.get(shape, 0.0) + idle
+    return supply
+
+
+def _walltime_left(world: World, pilot: Pilot) -> float:
+    """What a running pilot has left, in whole hours, so that there are few shapes.
+
+    One that has run nothing counts whole, as it does when it asks (P13).
+    """
+    return (pilot.walltime - (world.time - pilot.since)) // HOUR * HOUR if pilot.matched else pilot.walltime
+
+
+def _shape(pilot: Pilot, walltime: float) -> Shape:
+    vo, group, name = pilot.owner.vo, pilot.owner.group, pilot.owner.name
+    owner = (vo, group, name) if pilot.kind == "private" else ("", "", "")
+    return Shape(pilot.kind, *owner, pilot.cores, pilot.memory, walltime)
+
+
+def _served(needs: Needs, worth: Ints, supply: Mapping[Shape, float]) -> Floats:
+    """The pilots that count for each task queue: those that could serve the fewest are given out first."""
+    left = worth.astype(np.float64)
+    fitting = {shape: _fitting(shape, needs) for shape in supply}
+    for shape in sorted(supply, key=lambda shape: (int(fitting[shape].sum()), shape)):
+        open_ = np.where(fitting[shape], left, 0.0)
+        total = float(open_.sum())
+        if total > 0:
+            left -= open_ * min(1.0, supply[shape] / total)
+    return worth - left
+
+
+def _fitting(shape: Shape, needs: Needs) -> NDArray[np.bool_]:
+    """Tell which task queues a pilot could serve (P7)."""
+    owner = Identity(vo=shape.vo, group=shape.group, name=shape.name)
+    runs = np.array([may_run(shape.kind, owner, one) for one in needs.wanted], dtype=bool)
+    fits = runs & (needs.cores <= shape.cores) & (needs.walltime <= shape.walltime)
+    return fits & (needs.memory <= shape.memory) if shape.memory else fits

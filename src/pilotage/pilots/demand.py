@@ -1,0 +1,121 @@
+"""What waits for pilots: task queues as columns, and the shares of their owners (P1, P2)."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from pilotage.model.federation import ComputingElement, Queue
+from pilotage.model.states import PilotState
+from pilotage.model.work import Pilot, Requirements
+from pilotage.model.world import TaskQueue, World
+
+from .apportionment import Floats, Ints
+from .task_queues import is_open, seconds_at, walltime_needed
+
+WAITING = (PilotState.CREATED, PilotState.SUBMITTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Task queues with jobs at queues that start pilots, one a row, by queue and requirements.
+
+    ``shares`` are priorities. Those of one owner are together the highest of them: a share belongs to its
+    owner, however many task queues, or queues, the work is spread over. ``seconds`` are the walltime of a
+    job at its queue, ``worth`` the pilots that would take all its jobs at once.
+    """
+
+    entries: Sequence[TaskQueue]
+    wanted: Sequence[Requirements]
+    queues: Sequence[Queue]
+    jobs: Ints
+    shares: Floats
+    seconds: Floats
+    worth: Ints
+
+    def rows(self) -> list[tuple[Queue, slice]]:
+        """The rows of each queue."""
+        found: list[tuple[Queue, slice]] = []
+        start = 0
+        for at in range(1, len(self.queues) + 1):
+            if at == len(self.queues) or self.queues[at].name != self.queues[start].name:
+                found.append((self.queues[start], slice(start, at)))
+                start = at
+        return found
+
+
+def demand(world: World, wanted: Mapping[str, Requirements]) -> Demand:
+    """The task queues that take part; ``wanted`` has the requirements of each by their text."""
+    served = {queue.name: queue for queue in world.federation.queues if starts_pilots(queue)}
+    busy = sorted(
+        (entry for entry in world.task_queues if entry.jobs > 0 and entry.queue in served),
+        key=lambda entry: (entry.queue, entry.requirements),
+    )
+    queues = [served[entry.queue] for entry in busy]
+    asked = [wanted[entry.requirements] for entry in busy]
+    jobs = np.array([entry.jobs for entry in busy], dtype=np.int64)
+    slots = np.array([element_of(queue).pilot_slots for queue in queues], dtype=np.int64)
+    return Demand(
+        entries=busy,
+        wanted=asked,
+        queues=queues,
+        jobs=jobs,
+        shares=_shares(busy, asked),
+        seconds=np.array([seconds_at(one, queue) for one, queue in zip(asked, queues, strict=True)]),
+        worth=-(-jobs // slots),
+    )
+
+
+def _shares(busy: Sequence[TaskQueue], wanted: Sequence[Requirements]) -> Floats:
+    """Priorities, so that those of one owner are together the highest of them."""
+    numbers: dict[tuple[str, str, str], int] = {}
+    owners = np.array(
+        [numbers.setdefault((one.vo, one.group, one.owner), len(numbers)) for one in wanted], dtype=np.int64
+    )
+    priorities = np.array([max(1, entry.priority) for entry in busy], dtype=np.float64)
+    highest = np.zeros(len(numbers))
+    np.maximum.at(highest, owners, priorities)
+    sums = np.bincount(owners, priorities, minlength=len(numbers))
+    return priorities * (highest / sums)[owners] if len(busy) else priorities
+
+
+def starts_pilots(queue: Queue) -> bool:
+    """Tell whether pilots are started at a queue from here."""
+    return queue.computing_element is not None and is_open(queue)
+
+
+def element_of(queue: Queue) -> ComputingElement:
+    """The computing element of a queue. Raises ValueError where it has none."""
+    if queue.computing_element is None:
+        raise ValueError(f"queue {queue.name!r} has no computing element, so no pilot can reach it")
+    return queue.computing_element
+
+
+def is_believed(world: World, pilot: Pilot) -> bool:
+    """Tell whether a pilot counts: one that has waited too long at its site does not (P4)."""
+    longest = world.federation.director.max_pilot_waiting_hours * 3600
+    return pilot.state not in WAITING or world.time - pilot.created <= longest
+
+
+def by_queue(pilots: Sequence[Pilot]) -> Mapping[str, list[Pilot]]:
+    """Pilots by queue."""
+    found: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in pilots:
+        found[pilot.queue].append(pilot)
+    return found
+
+
+def size(wanted: Requirements, queue: Queue) -> tuple[int, float, float]:
+    """Cores, memory in MB and walltime in s of a pilot for a task queue.
+
+    It is as long as its computing element says, longer where its own task queue needs it.
+    """
+    element = element_of(queue)
+    walltime = max(element.pilot_walltime, walltime_needed(wanted, queue))
+    return (
+        wanted.cores * element.pilot_slots,
+        max(wanted.memory, queue.min_memory) * element.pilot_slots,
+        min(walltime, queue.max_walltime or inf),
+    )

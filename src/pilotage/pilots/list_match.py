@@ -1,0 +1,66 @@
+"""List-match: where it is asked for, no resource, no pilot (P8)."""
+
+from dataclasses import replace
+
+from pilotage.model.federation import Queue
+from pilotage.model.observations import ListMatch
+from pilotage.model.work import Requirements
+from pilotage.model.world import World
+
+from .demand import demand, element_of, size
+
+
+def to_ask(world: World) -> list[ListMatch]:
+    """What batch systems must be asked for resources for, as they have not answered lately."""
+    known = {_key(one) for one in world.list_matches}
+    texts = {entry.requirements for entry in world.task_queues}
+    waiting = demand(world, {text: Requirements.from_text(text) for text in texts})
+    found = {
+        _key(one): one
+        for queue, wanted in zip(waiting.queues, waiting.wanted, strict=True)
+        if element_of(queue).list_match
+        for one in [_question(queue, wanted)]
+    }
+    return [one for key, one in found.items() if key not in known]
+
+
+def without_unanswered(world: World) -> World:
+    """The world without the task queues for which a batch system was asked and has not answered yet.
+
+    They take part in the first iteration after the answer.
+    """
+    unanswered = {_key(one) for one in to_ask(world)}
+    if not unanswered:
+        return world
+    queues = {queue.name: queue for queue in world.federation.queues}
+    kept = [
+        entry
+        for entry in world.task_queues
+        if entry.queue not in queues
+        or queues[entry.queue].computing_element is None
+        or _key(_question(queues[entry.queue], Requirements.from_text(entry.requirements))) not in unanswered
+    ]
+    return replace(world, task_queues=tuple(kept))
+
+
+class Answers:
+    """What batch systems answered lately."""
+
+    def __init__(self, world: World) -> None:
+        self._known = {_key(one): one.resources for one in world.list_matches}
+
+    def problem(self, queue: Queue, wanted: Requirements) -> str:
+        """Why no pilot of a task queue is submitted now; empty where it may be, or nobody can tell."""
+        if not element_of(queue).list_match:
+            return ""
+        resources = self._known.get(_key(_question(queue, wanted)))
+        return "its batch system has no resource for it" if resources == 0 else ""
+
+
+def _question(queue: Queue, wanted: Requirements) -> ListMatch:
+    cores, memory, walltime = size(wanted, queue)
+    return ListMatch(queue=queue.name, cores=cores, memory=memory, walltime=walltime)
+
+
+def _key(one: ListMatch) -> tuple[str, int, float, float]:
+    return one.queue, one.cores, one.memory, one.walltime

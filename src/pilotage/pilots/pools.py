@@ -1,0 +1,40 @@
+"""Which submit pool submits the pilots of a task queue (P5)."""
+
+from collections.abc import Sequence
+
+from numpy.random import Generator
+
+from pilotage.model.work import Requirements
+from pilotage.model.world import World
+
+
+class Pools:
+    """Room of the submit pools in one pass. A submission takes all pilots that a pool has for a server."""
+
+    def __init__(self, world: World, random: Generator) -> None:
+        director = world.federation.director
+        under_way = {report.pool: report.submissions for report in world.pool_reports}
+        self._default = director.default_submit_pools
+        self._room = {
+            name: pool.total_threads_in_pool - under_way.get(name, 0)
+            for name, pool in director.submit_pools.items()
+        }
+        self._random = random
+        self._begun: set[tuple[str, str, str]] = set()
+
+    def choose(self, wanted: Requirements, queue: str, server: str) -> str:
+        """A pool with room for pilots for a server, tried in random order; empty where all are full."""
+        for name in self._shuffled(wanted.submit_pools or self._default):
+            submission = (name, queue, server)
+            if submission in self._begun:
+                return name
+            if self._room.get(name, 0) > 0:
+                self._room[name] -= 1
+                self._begun.add(submission)
+                return name
+        return ""
+
+    def _shuffled(self, names: Sequence[str]) -> Sequence[str]:
+        if len(names) == 1:
+            return names
+        return [names[at] for at in self._random.permutation(len(names))]

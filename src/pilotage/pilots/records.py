@@ -1,0 +1,117 @@
+"""New pilots as they are recorded: kinds, owners, sizes, servers and submit pools (P5 to P10)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from numpy.random import Generator
+
+from pilotage.model.decision import Claim, Create
+from pilotage.model.federation import Queue
+from pilotage.model.identity import Identity
+from pilotage.model.work import NewPilot, PilotKind, Requirements
+from pilotage.model.world import World
+
+from .demand import element_of, size
+from .list_match import Answers
+from .pools import Pools
+from .servers import Server, taking
+
+GENERIC = Identity(name="generic")
+"""Whom generic pilots belong to, where their VO names nobody: nobody's work is theirs alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A queue as the director sees it: its servers that take pilots, room, and what new pilots claim.
+
+    The first ``tied`` of the servers without bound are equally good.
+    """
+
+    queue: Queue
+    servers: list[Server]
+    tied: int
+    room: int
+    claims: tuple[Claim, ...]
+
+
+class Maker:
+    """Makes the pilots of one iteration: their kinds, sizes, servers and submit pools."""
+
+    def __init__(self, world: World, random: Generator) -> None:
+        self._world = world
+        self._random = random
+        self._pools = Pools(world, random)
+        self._answers = Answers(world)
+
+    def make(
+        self, place: Place, text: str, wanted: Requirements, count: int, cause: str
+    ) -> tuple[list[Create], str]:
+        """Pilots of one task queue, and why there are none though there is room."""
+        if not count:
+            return [], ""
+        kinds = self._kinds(place.queue, wanted, count)
+        if not kinds:
+            return [], "its site does not take pilots of the kind that its work needs (P7)"
+        problem = self._answers.problem(place.queue, wanted)
+        if problem:
+            return [], f"{problem} (P8)"
+        creates: list[Create] = []
+        servers = taking(place.servers, count, self._random, place.tied)
+        for server, pilots in servers:
+            pool = self._pools.choose(wanted, place.queue.name, server)
+            if not pool:
+                return creates, "its submit pools are full (P5)"
+            records: list[NewPilot] = []
+            for kind, number in _cut(kinds, pilots):
+                records += [self._pilot(place.queue, text, wanted, kind, server, pool)] * number
+            creates.append(Create(records=tuple(records), cause=cause, claims=place.claims))
+        return creates, ""
+
+    def _kinds(self, queue: Queue, wanted: Requirements, count: int) -> list[tuple[PilotKind, int]]:
+        """How many pilots of each kind, as the work asks for and the site takes them (P7)."""
+        kinds = element_of(queue).pilot_kinds
+        if wanted.private:
+            return [("private", count)] if "private" in kinds else []
+        if wanted.force_generic:
+            return [("generic", count)] if "generic" in kinds else []
+        if len(set(kinds)) == 1:
+            return [(kinds[0], count)]
+        director = self._world.federation.director
+        fraction = director.private_pilot_fraction_by_vo.get(wanted.vo, director.private_pilot_fraction)
+        private = int(self._random.binomial(count, fraction))
+        parts: list[tuple[PilotKind, int]] = [("private", private), ("generic", count - private)]
+        return [(kind, number) for kind, number in parts if number]
+
+    def _pilot(
+        self, queue: Queue, text: str, wanted: Requirements, kind: PilotKind, server: str = "", pool: str = ""
+    ) -> NewPilot:
+        cores, memory, walltime = size(wanted, queue)
+        return NewPilot(
+            queue=queue.name,
+            requirements=text,
+            kind=kind,
+            owner=self._owner(wanted, kind),
+            cores=cores,
+            memory=memory,
+            walltime=walltime,
+            site=queue.site,
+            element=element_of(queue).kind,
+            broker=server,
+            submit_pool=pool,
+        )
+
+    def _owner(self, wanted: Requirements, kind: PilotKind) -> Identity:
+        if kind == "private":
+            return Identity(name=wanted.owner, vo=wanted.vo, group=wanted.group)
+        known = self._world.federation.director.generic_identity.get(wanted.vo)
+        return Identity(name=known.name, vo=wanted.vo, group=known.group) if known else GENERIC
+
+
+def _cut(kinds: list[tuple[PilotKind, int]], pilots: int) -> Iterator[tuple[PilotKind, int]]:
+    """Take so many pilots off the front of what is still to be made."""
+    while pilots and kinds:
+        kind, number = kinds.pop(0)
+        yield kind, min(number, pilots)
+        if number > pilots:
+            kinds.insert(0, (kind, number - pilots))
+        pilots -= min(number, pilots)

@@ -1,0 +1,62 @@
+"""Failing servers (P6) and empty queues (P12) are left alone for a while, then tried by one pilot."""
+
+from collections.abc import Iterable, Sequence
+from math import inf
+from typing import NamedTuple
+
+from pilotage.model.constants import DirectorConstants, longer_each_time
+from pilotage.model.states import LIVE_PILOTS, PilotState
+from pilotage.model.work import Pilot
+
+from .demand import WAITING
+
+
+class Rest(NamedTuple):
+    """How often in a row it went wrong, and until when the place is left alone, in s since 1970."""
+
+    times: int = 0
+    until: float = 0.0
+
+
+FINE = Rest()
+
+
+def after_failures(pilots: Iterable[Pilot], director: DirectorConstants) -> Rest:
+    """The rest of a server whose pilots failed before they called home, since one did call (P6)."""
+    pilots = list(pilots)
+    well = max((pilot.created for pilot in pilots if pilot.heartbeat is not None), default=-inf)
+    failures = {
+        pilot.since
+        for pilot in pilots
+        if pilot.state is PilotState.FAILED and pilot.heartbeat is None and pilot.created > well
+    }
+    if not failures:
+        return FINE
+    return Rest(len(failures), max(failures) + director.rest(len(failures)))
+
+
+def after_empty_ones(pilots: Iterable[Pilot], director: DirectorConstants) -> Rest:
+    """The rest of a queue whose pilots ended without work, those before the last useful one aside (P12).
+
+    Pilots of one iteration count once: they were made for the same work.
+    """
+    pilots = list(pilots)
+    useful = max((pilot.created for pilot in pilots if pilot.matched), default=-inf)
+    empty = [pilot for pilot in pilots if is_empty(pilot) and pilot.created > useful]
+    if not empty:
+        return FINE
+    times = len({pilot.created for pilot in empty})
+    return Rest(times, max(p.since for p in empty) + longer_each_time(director.empty_pause, times))
+
+
+def is_empty(pilot: Pilot) -> bool:
+    """Tell whether a pilot called home and ended without ever having had a job."""
+    return pilot.state not in LIVE_PILOTS and pilot.heartbeat is not None and not pilot.matched
+
+
+def room(rest: Rest, pilots: Sequence[Pilot], time: float) -> float:
+    """How many pilots a place may be given: none while it rests, one to try it, then as many as there are."""
+    if not rest.times:
+        return inf
+    tried = any(pilot.state in WAITING for pilot in pilots)
+    return 1 if time >= rest.until and not tried else 0

@@ -1,0 +1,89 @@
+"""Which server of a computing element pilots are submitted to (P6)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from numpy.random import Generator
+
+from pilotage.model.federation import Queue
+from pilotage.model.ranking import rank
+from pilotage.model.work import Pilot
+from pilotage.model.world import World
+
+from .demand import element_of
+from .rests import after_failures, room
+
+ONLY = ("",)
+"""The servers of a computing element that names none: the one of its options."""
+
+
+@dataclass(slots=True)
+class Server:
+    """A server that takes pilots, and how many more at most."""
+
+    name: str
+    room: float
+
+
+def names(queue: Queue) -> tuple[str, ...]:
+    """The servers of a queue."""
+    return tuple(server.name for server in element_of(queue).servers) or ONLY
+
+
+def open_servers(world: World, queue: Queue, pilots: Sequence[Pilot], random: Generator) -> list[Server]:
+    """The servers of a queue that take pilots now, the best first; pilots are those of the queue.
+
+    One that rests takes none, one whose rest is over takes one, before all others. The others stand in the
+    order of the queue's rank, and by chance where that is the same.
+    """
+    found = []
+    for name in names(queue):
+        own = [pilot for pilot in pilots if pilot.broker == name]
+        most = room(after_failures(own, world.federation.director), own, world.time)
+        if most:
+            found.append(Server(name, most))
+    if len(found) > 1:
+        ranks = _ranks(world, queue)
+        random.shuffle(found)
+        found.sort(key=lambda server: (server.room == inf, -ranks.get(server.name, -inf)))
+    return found
+
+
+def taking(servers: list[Server], pilots: int, random: Generator, tied: int) -> list[tuple[str, int]]:
+    """Give out pilots of one task queue: who is tried gets one, the best of the others all the rest.
+
+    The first ``tied`` of the others are equally good: one of them is drawn.
+    """
+    parts: list[tuple[str, int]] = []
+    for server in servers:
+        if server.room != inf and pilots:
+            count = int(min(server.room, pilots))
+            server.room -= count
+            pilots -= count
+            parts += [(server.name, count)] if count else []
+    best = [server for server in servers if server.room == inf][:tied]
+    if pilots and best:
+        parts.append((best[int(random.integers(len(best)))].name, pilots))
+    return parts
+
+
+def tied(world: World, queue: Queue, servers: Sequence[Server]) -> int:
+    """How many of the servers without bound are as good as the first of them."""
+    ranks = _ranks(world, queue)
+    free = [ranks.get(server.name, -inf) for server in servers if server.room == inf]
+    return sum(value == free[0] for value in free)
+
+
+def _ranks(world: World, queue: Queue) -> dict[str, float]:
+    """The rank of each server that told something; all are the same without a rank."""
+    expression = element_of(queue).rank
+    if not expression:
+        return {}
+    found = {}
+    for report in world.server_reports:
+        if report.queue == queue.name:
+            slots, running, waiting = report.slots or 0, report.running or 0, report.waiting or 0
+            values = {"slots": slots, "running": running, "waiting": waiting, "free": slots - running}
+            found[report.server] = rank(expression, values)
+    return found

@@ -1,0 +1,32 @@
+"""Iterations of steps that take one in a period, however many processes decide (P2)."""
+
+from sqlalchemy import Column, Connection, Double, String, Table, insert, select, update
+
+from pilotage.model.decision import Begin
+
+from .columns import metadata
+
+iterations = Table(
+    "iterations",
+    metadata,
+    Column("step", String, primary_key=True),
+    Column("time", Double, nullable=False),
+)
+
+_i = iterations.c
+
+
+def last(connection: Connection, step: str) -> float | None:
+    """When the last iteration of a step began, in s since 1970 UTC; None if there was none."""
+    return connection.execute(select(_i.time).where(_i.step == step)).scalar()
+
+
+def begin(connection: Connection, asked: Begin, time: float) -> bool:
+    """Begin an iteration; False where another one has begun since the decision was made."""
+    if last(connection, asked.step) != asked.last:
+        return False
+    if asked.last is None:
+        connection.execute(insert(iterations).values(step=asked.step, time=time))
+    else:
+        connection.execute(update(iterations).where(_i.step == asked.step).values(time=time))
+    return True

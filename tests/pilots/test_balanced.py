@@ -1,0 +1,117 @@
+"""The balanced director: what is missing, an exact total, and rest where pilots end without work (P12)."""
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.model.decision import Create, Decision
+from pilotage.model.federation import DirectorConstants, Federation
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState, PilotState
+from pilotage.model.work import NewPilot, Pilot
+from pilotage.model.world import JobCount, TaskQueue
+from pilotage.pilots import director
+from pilotage.testing import ALICE, BOB, NOW, federation, pilot, queue, requirements, world
+
+
+def fed(most: int = 40, **attributes: Any) -> Federation:
+    constants = DirectorConstants(policy="balanced", pilots_per_iteration=most)
+    queues = [queue("Q", max_pilots=1000, **attributes), queue("q2", max_pilots=1000, **attributes)]
+    return federation(queues, director=constants)
+
+
+def line(jobs: int, priority: int = 500, at: str = "Q", owner: Identity = ALICE, **asked: Any) -> TaskQueue:
+    return TaskQueue(queue=at, requirements=requirements(owner, **asked), jobs=jobs, priority=priority)
+
+
+def made(decision: Decision) -> list[NewPilot]:
+    return [
+        record
+        for change in decision.changes
+        if isinstance(change, Create)
+        for record in change.records
+        if isinstance(record, NewPilot)
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["Q", "q2"]), st.integers(1, 90), st.integers(1, 4000)), max_size=6),
+    st.integers(1, 100),
+    st.integers(0, 2**32),
+)
+def test_p12_the_total_is_exactly_what_was_asked_or_what_is_missing(
+    lines: list[tuple[str, int, int]], most: int, seed: int
+) -> None:
+    busy = tuple(line(jobs, priority, at, memory=n) for n, (at, jobs, priority) in enumerate(lines))
+    decision = director.provision(world(seed=seed, federation=fed(most), task_queues=busy))
+    assert len(made(decision)) == min(most, sum(jobs for _, jobs, _ in lines))
+
+
+def test_p12_a_small_queue_with_little_room_does_not_lower_the_total() -> None:
+    tight = replace(fed(40), queues=(queue("Q", max_pilots=1000), queue("q2", max_pilots=3)))
+    busy = (line(500), line(500, 5000, "q2"))
+    assert len(made(director.provision(world(federation=tight, task_queues=busy)))) == 40
+
+
+def test_p12_pilots_count_for_every_task_queue_that_they_could_serve_whatever_they_were_made_for() -> None:
+    busy = (line(10, memory=500), line(10, memory=900))
+    others = tuple(
+        pilot(n, PilotState.SUBMITTED, requirements=requirements(BOB), memory=1000) for n in range(8)
+    )
+    assert len(made(director.provision(world(federation=fed(), task_queues=busy, pilots=others)))) == 12
+    small = tuple(replace(one, memory=600) for one in others)
+    decision = director.provision(world(federation=fed(), task_queues=busy, pilots=small))
+    assert {note["jobs"] - note["waiting"]: note["submitted"] for note in decision.notes["task_queues"]} == {
+        2: 2,
+        10: 10,
+    }
+    for unfit in ({"cores": 0}, {"walltime": 10}, {"kind": "private", "owner": BOB}, {"queue": "q2"}):
+        useless = tuple(replace(one, **unfit) for one in others)
+        found = made(director.provision(world(federation=fed(), task_queues=busy, pilots=useless)))
+        assert len(found) == 20, unfit
+
+
+def test_p12_none_counts_twice_and_private_ones_are_given_out_first() -> None:
+    busy = (line(4), line(4, private=True))
+    generic = tuple(pilot(n, PilotState.SUBMITTED) for n in range(4))
+    private = tuple(pilot(n, PilotState.SUBMITTED, kind="private", owner=ALICE) for n in range(10, 14))
+    here = world(federation=fed(), task_queues=busy, pilots=generic + private)
+    assert made(director.provision(here)) == []
+    assert len(made(director.provision(replace(here, pilots=private)))) == 4
+
+
+def test_p12_adapts_to_what_runs_busy_pilots_do_not_count_and_idle_ones_do() -> None:
+    running = tuple(pilot(n, matched=3) for n in range(10))
+
+    def missing(busy: int) -> int:
+        counts = (JobCount(queue="Q", share="default", state=JobState.RUNNING, jobs=busy),)
+        here = world(federation=fed(), task_queues=(line(20),), pilots=running, job_counts=counts)
+        return len(made(director.provision(here)))
+
+    assert (missing(10), missing(4), missing(0)) == (20, 14, 10)
+
+
+def empty(number: int, made_ago: float, ended_ago: float, **changes: Any) -> Pilot:
+    one = pilot(number, PilotState.FINISHED, created=NOW - made_ago, since=NOW - ended_ago)
+    return replace(one, matched=0, **changes)
+
+
+def test_p12_backs_off_where_pilots_ended_without_work_and_tries_now_and_then() -> None:
+    def given_to(at: str, *pilots: Pilot) -> int:
+        here = world(federation=fed(), task_queues=(line(9), line(9, at="q2")), pilots=pilots)
+        return sum(one.queue == at for one in made(director.provision(here)))
+
+    assert given_to("Q") == 9
+    same = [empty(n, 100, 30) for n in range(5)]
+    assert given_to("Q", *same) == 0
+    assert given_to("q2", *same) == 9
+    assert given_to("Q", *[replace(one, since=NOW - 60) for one in same]) == 1
+    twice = [empty(1, 900, 800), empty(2, 200, 119)]
+    assert given_to("Q", *twice) == 0
+    assert given_to("Q", twice[0], replace(twice[1], since=NOW - 120)) == 1
+    trying = pilot(7, PilotState.SUBMITTED, created=NOW - 5)
+    assert given_to("Q", twice[0], replace(twice[1], since=NOW - 120), trying) == 0
+    useful = replace(pilot(8), created=NOW - 50, matched=1)
+    assert given_to("Q", *twice, useful) == 8

@@ -1,0 +1,318 @@
+"""What an iteration of the director rests on: period, shares, room, servers, pools, sites (P2 to P8, M8)."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pilotage.model.constants import GenericIdentity, SubmitPool
+from pilotage.model.decision import Begin, Create, Decision
+from pilotage.model.federation import (
+    ComputingElement,
+    DirectorConstants,
+    Federation,
+    Server,
+    Site,
+)
+from pilotage.model.identity import Identity
+from pilotage.model.observations import ListMatch, PoolReport, ServerReport
+from pilotage.model.states import LIVE_PILOTS, PilotState
+from pilotage.model.work import NewPilot, Pilot
+from pilotage.model.world import TaskQueue
+from pilotage.pilots import director, list_match
+from pilotage.testing import ALICE, BOB, HOUR, NOW, federation, pilot, queue, requirements, world
+
+LONG = 10_800_000
+"""HS23 seconds of work that is not boosted: 12.5 days on a core of 10 HS23."""
+
+
+def line(jobs: int, priority: int = 500, at: str = "Q", owner: Identity = ALICE, **asked: Any) -> TaskQueue:
+    text = requirements(owner, **({"cpu_time": LONG} | asked))
+    return TaskQueue(queue=at, requirements=text, jobs=jobs, priority=priority)
+
+
+def made(decision: Decision) -> list[NewPilot]:
+    return [
+        record
+        for change in decision.changes
+        if isinstance(change, Create)
+        for record in change.records
+        if isinstance(record, NewPilot)
+    ]
+
+
+def notes(decision: Decision, what: str) -> list[Any]:
+    return [note[what] for note in decision.notes["task_queues"]]
+
+
+def with_pool(**parts: Any) -> Federation:
+    return federation([queue(max_pilots=1000)], **parts)
+
+
+# Iterations of P2
+
+
+def test_p2_there_is_one_iteration_in_a_period_however_often_the_director_is_asked() -> None:
+    fed = with_pool(director=DirectorConstants(pilots_per_iteration=10))
+    first = world(federation=fed, task_queues=(line(10_000),))
+    decision = director.provision(first)
+    assert decision.changes[0] == Begin(step="provision", last=None)
+    assert 5 <= len(made(decision)) <= 40, "20 on average"
+    for seconds in (0, 1, 59.9):
+        later = replace(first, iterated=NOW, time=NOW + seconds)
+        assert director.provision(later).changes == ()
+        assert director.due_in(later) == pytest.approx(60 - seconds)
+    again = director.provision(replace(first, iterated=NOW, time=NOW + 60))
+    assert again.changes[0] == Begin(step="provision", last=NOW)
+    assert made(again)
+
+
+def test_p2_where_nothing_waits_no_iteration_begins() -> None:
+    assert director.provision(world(iterated=NOW - 3600)).changes == ()
+    assert director.provision(world(task_queues=(line(0), line(5, at="elsewhere")))).changes == ()
+
+
+# P2 and its shares
+
+
+def test_p2_a_share_belongs_to_its_owner_however_many_task_queues_the_work_is_spread_over() -> None:
+    queues = [queue(f"q{n}", max_pilots=10_000) for n in range(11)]
+    fed = federation(queues, director=DirectorConstants(pilots_per_iteration=1000, extra_pilots=0))
+    spread = tuple(line(100, at=f"q{n}") for n in range(10))
+    alone = line(1000, at="q10", owner=BOB)
+    decision = director.provision(world(federation=fed, task_queues=(*spread, alone)))
+    means = dict(zip(notes(decision, "queue"), notes(decision, "mean"), strict=True))
+    assert sum(mean for name, mean in means.items() if name != "q10") == pytest.approx(means["q10"])
+
+
+@given(st.lists(st.integers(1, 4000), min_size=1, max_size=6), st.integers(1, 4000))
+def test_p2_the_task_queues_of_an_owner_divide_the_highest_of_their_priorities(
+    many: list[int], other: int
+) -> None:
+    lines = [line(1, priority, memory=n) for n, priority in enumerate(many)]
+    constants = DirectorConstants(pilots_per_iteration=1000)
+    decision = director.provision(
+        world(federation=with_pool(director=constants), task_queues=(*lines, line(1, other, owner=BOB)))
+    )
+    per_job = 1000 / (len(many) + 1)
+    shares = [mean - per_job for mean in notes(decision, "mean")]
+    owners = ["bob" in text for text in notes(decision, "requirements")]
+    hers = sum(share for share, is_bob in zip(shares, owners, strict=True) if not is_bob)
+    assert hers == pytest.approx(1000 * max(many) / (max(many) + other), rel=1e-6)
+
+
+# P1 in time
+
+
+def test_p1_work_is_in_hs23_seconds_and_time_is_that_over_the_power_of_the_cores() -> None:
+    fed = federation(
+        [
+            queue("slow", max_pilots=10_000, core_power=5),
+            queue("fast", max_pilots=10_000, core_power=20),
+            queue("unknown", max_pilots=10_000),
+        ]
+    )
+    lines = tuple(line(10, at=name, cores=2, cpu_time=2_160_000) for name in ("slow", "fast", "unknown"))
+    decision = director.provision(world(federation=fed, task_queues=lines))
+    means = dict(zip(notes(decision, "queue"), notes(decision, "mean"), strict=True))
+    each = 40 * (1 / 3 + 1 / 3)
+    assert means["slow"] == pytest.approx(each * 1_080_000 / 216_000)
+    assert means["fast"] == pytest.approx(each * 1_080_000 / 54_000)
+    assert means["unknown"] == pytest.approx(each * 1_080_000 / 108_000)
+    walltimes = {record.queue: record.walltime for record in made(decision)}
+    assert walltimes["slow"] == 216_000
+
+
+# P4 and its room
+
+
+def test_p4_room_is_shared_by_the_means_so_that_priorities_are_followed() -> None:
+    """Of 1000 to 1 with as many jobs, the formula gives 3 to 1: half of it goes by jobs."""
+    lines = (line(1000, 1000), line(1000, 1, owner=BOB))
+    served: Counter[bool] = Counter()
+    for seed in range(300):
+        found = made(director.provision(world(seed=seed, task_queues=lines)))
+        assert len(found) == 10
+        served.update("alice" in record.requirements for record in found)
+    assert served[True] / served[False] == pytest.approx(
+        40 * (1000 / 1001 + 0.5) / (40 * (1 / 1001 + 0.5)), rel=0.1
+    )
+
+
+def test_p4_pilots_stuck_in_a_queue_do_not_close_it_for_ever() -> None:
+    stuck = tuple(pilot(n, PilotState.SUBMITTED, created=NOW - 7 * HOUR) for n in range(10))
+    decision = director.provision(world(task_queues=(line(50),), pilots=stuck))
+    assert len(made(decision)) == 10
+    (claim,) = {change.claims[0] for change in decision.changes if isinstance(change, Create)}
+    assert claim.limit == 20, "those stuck are still counted where they are not yet cancelled"
+    fresh = tuple(replace(one, created=NOW - 5 * HOUR) for one in stuck)
+    assert made(director.provision(world(task_queues=(line(50),), pilots=fresh))) == []
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 3000)), min_size=1, max_size=6),
+    st.integers(0, 30),
+    st.integers(0, 2**32),
+)
+def test_p4_all_of_the_room_is_used_and_no_more(lines: list[tuple[int, int]], room: int, seed: int) -> None:
+    busy = tuple(line(jobs, priority, memory=n) for n, (jobs, priority) in enumerate(lines))
+    fed = federation([queue(max_pilots=room + 1)])
+    decision = director.provision(world(seed=seed, federation=fed, task_queues=busy, pilots=(pilot(1),)))
+    targets, bounds = notes(decision, "target"), notes(decision, "bound")
+    asked = sum(min(target, bound) for target, bound in zip(targets, bounds, strict=True))
+    assert len(made(decision)) == min(room, asked)
+
+
+# M8 at sites
+
+
+@pytest.mark.parametrize(("throttle", "most"), [({"max_jobs": 12}, 12), ({"max_submitting_jobs": 9}, 11)])
+def test_m8_a_site_is_given_no_more_pilots_than_its_throttle_lets_in(
+    throttle: dict[str, int], most: int
+) -> None:
+    fed = federation([queue("Q"), queue("q2")])
+    fed = replace(fed, sites=(Site(name="HOME", nucleus=True, **throttle),))
+    here = tuple(pilot(n, queue="q2", site="HOME") for n in (1, 2))
+    decision = director.provision(
+        world(federation=fed, task_queues=(line(5000), line(5000, at="q2")), pilots=here)
+    )
+    assert len(made(decision)) + len(here) == most
+    creates = [change for change in decision.changes if isinstance(change, Create)]
+    claims = {(claim.counter, claim.key, claim.limit) for create in creates for claim in create.claims}
+    assert ("pilots_by_site", ("HOME",), next(iter(throttle.values()))) in claims
+    assert {record.site for record in made(decision)} == {"HOME"}
+
+
+# P7 and its identities
+
+
+def test_p7_a_task_may_force_generic_pilots_and_a_site_may_take_only_one_kind() -> None:
+    def kinds(asked: dict[str, Any], **element: Any) -> set[str]:
+        fed = federation([queue(computing_element=ComputingElement(**element))])
+        return {
+            one.kind
+            for one in made(director.provision(world(federation=fed, task_queues=(line(90, **asked),))))
+        }
+
+    assert kinds({}) == {"generic", "private"}
+    assert kinds({"force_generic": True}) == {"generic"}
+    assert kinds({}, pilot_kinds=("private",)) == {"private"}
+    assert kinds({"private": True}, pilot_kinds=("private", "generic")) == {"private"}
+    assert kinds({"private": True}, pilot_kinds=("generic",)) == set()
+    assert kinds({"force_generic": True}, pilot_kinds=("private",)) == set()
+
+
+def test_p7_generic_identity_and_fraction_are_those_of_the_vo() -> None:
+    constants = DirectorConstants(
+        generic_identity={"atlas": GenericIdentity(name="atlas-pilot", group="pilots")},
+        private_pilot_fraction_by_vo={"atlas": 0.0, "cms": 1.0},
+    )
+    fed = with_pool(director=constants)
+    decision = director.provision(world(federation=fed, task_queues=(line(50), line(50, owner=BOB))))
+    assert {(one.kind, one.owner) for one in made(decision)} == {
+        ("generic", Identity(name="atlas-pilot", vo="atlas", group="pilots")),
+        ("private", BOB),
+    }
+
+
+# P5 and its pools
+
+
+def test_p5_pools_are_tried_in_random_order_and_a_full_one_passes_to_the_next() -> None:
+    constants = DirectorConstants(
+        submit_pools={name: SubmitPool(total_threads_in_pool=2) for name in ("a", "b", "c")},
+        default_submit_pools=("a", "b"),
+    )
+    fed = with_pool(director=constants)
+
+    def pools(seed: int, *reports: PoolReport, **asked: Any) -> set[str]:
+        here = world(seed=seed, federation=fed, task_queues=(line(5, **asked),), pool_reports=reports)
+        decision = director.provision(here)
+        return {one.submit_pool for one in made(decision)} or set(notes(decision, "problem"))
+
+    assert {name for seed in range(30) for name in pools(seed)} == {"a", "b"}
+    full = PoolReport(pool="a", submissions=2)
+    assert {name for seed in range(30) for name in pools(seed, full)} == {"b"}
+    assert pools(1, full, PoolReport(pool="b", submissions=2)) == {"its submit pools are full (P5)"}
+    assert pools(1, full, submit_pools=("c",)) == {"c"}
+
+
+def test_p5_a_pool_takes_all_pilots_for_a_queue_as_one_submission() -> None:
+    constants = DirectorConstants(submit_pools={"default": SubmitPool(total_threads_in_pool=2)})
+    fed = federation([queue("q1"), queue("q2"), queue("q3")], director=constants)
+    lines = tuple(line(50, at=name, memory=n) for name in ("q1", "q2", "q3") for n in range(3))
+    assert len({one.queue for one in made(director.provision(world(federation=fed, task_queues=lines)))}) == 2
+
+
+# P8, asked first
+
+
+def test_p8_where_it_is_asked_for_there_is_no_pilot_without_a_resource() -> None:
+    fed = federation([queue(computing_element=ComputingElement(list_match=True))])
+    here = world(federation=fed, task_queues=(line(5),))
+    (question,) = list_match.to_ask(here)
+    assert (question.queue, question.cores, question.memory) == ("Q", 1, 1000)
+    assert director.provision(here).changes == (), "no iteration begins before the answer"
+    for resources, found in ((0, False), (3, True), (None, True)):
+        told = replace(here, list_matches=(replace(question, resources=resources),))
+        assert bool(made(director.provision(told))) is found
+        assert list_match.to_ask(told) == []
+    other = ListMatch(queue="Q", cores=64, memory=1000, walltime=question.walltime, resources=9)
+    assert made(director.provision(replace(here, list_matches=(other,)))) == []
+
+
+# P6 and its servers
+
+
+def servers(*names: str, rank: str = "") -> ComputingElement:
+    return ComputingElement(servers=tuple(Server(name=name) for name in names), rank=rank, max_pilots=500)
+
+
+def failed(number: int, server: str, ago: float) -> Pilot:
+    one = pilot(number, PilotState.FAILED, broker=server)
+    return replace(one, heartbeat=None, created=NOW - ago, since=NOW - ago)
+
+
+def test_p6_a_failing_server_is_left_alone_and_the_others_take_its_pilots() -> None:
+    fed = federation([queue(computing_element=servers("a", "b"))])
+
+    def taken(*known: Pilot) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for seed in range(20):
+            here = world(seed=seed, federation=fed, task_queues=(line(30), line(30, memory=7)), pilots=known)
+            found.update(one.broker for one in made(director.provision(here)))
+        return found
+
+    assert set(taken()) == {"a", "b"}
+    assert set(taken(failed(1, "a", 59))) == {"b"}
+    assert taken(failed(1, "a", 61))["a"] == 20, "one tries, each time"
+    assert set(taken(failed(1, "a", 59), failed(2, "b", 59))) == set()
+    assert set(taken(failed(1, "a", 900), failed(2, "a", 119))) == {"b"}
+    called = replace(pilot(3, PilotState.FINISHED, broker="a"), created=NOW - 10)
+    assert taken(failed(1, "a", 59), called)["a"] > 20
+
+
+def test_p6_a_rank_orders_the_servers_and_the_same_rank_is_drawn() -> None:
+    def taken(*free: int) -> set[str]:
+        fed = federation(
+            [queue(computing_element=servers("a", "b", "c", rank="slots - running - 2 * waiting"))]
+        )
+        reports = tuple(
+            ServerReport(queue="Q", server=name, slots=100, running=100 - slots, waiting=0)
+            for name, slots in zip("abc", free, strict=True)
+        )
+        here = world(federation=fed, task_queues=(line(30),), server_reports=reports)
+        return {
+            one.broker for seed in range(30) for one in made(director.provision(replace(here, seed=seed)))
+        }
+
+    assert taken(5, 90, 10) == {"b"}
+    assert taken(50, 9, 50) == {"a", "c"}
+
+
+def test_live_pilots_of_every_state_hold_room() -> None:
+    here = tuple(pilot(n, state) for n, state in enumerate(LIVE_PILOTS))
+    assert len(made(director.provision(world(task_queues=(line(500),), pilots=here)))) == 7
