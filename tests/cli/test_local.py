@@ -105,7 +105,7 @@ def test_the_faults_of_a_federation_are_told_with_exit_code_2(
     assert document["valid"] is False
     assert document["faults"][0] == {
         "file": str(federation_file),
-        "line": 7,
+        "line": 9,
         "field": "storages[0].site",
         "message": "there is no site 'olso'",
         "remedy": "did you mean oslo?",
@@ -170,7 +170,7 @@ def test_a_plan_is_the_same_byte_for_byte_in_every_process(world_file: Path) -> 
         for seed in ("1", "2")
     }
     assert len(plans) == 1
-    assert json.loads(plans.pop())["changes"][0]["records"][0]["queue"] == "short"
+    assert json.loads(plans.pop())["changes"][1]["records"][0]["queue"] == "short"
 
 
 def test_a_step_that_fails_is_told_in_a_sentence_and_shown_with_debug(

@@ -153,7 +153,7 @@ def test_gpus_are_used_up_and_containers_need_a_pilot_that_runs_them() -> None:
 
 
 def test_requirements_come_back_from_their_text() -> None:
-    pools = {"force_generic": True, "submit_pools": ("a", "b"), "walltime": 600}
+    pools: dict[str, Any] = {"force_generic": True, "submit_pools": ("a", "b"), "walltime": 600}
     for changes in ({}, {"gpus": 2}, {"container": True}, {"gpus": 1, "container": True}, pools):
         text = requirements(**changes)
         assert Requirements.from_text(text).text == text
@@ -252,7 +252,7 @@ def test_no_job_goes_to_two_pilots_and_none_takes_more_than_it_has_room_for(
         assert asked.memory == 0 or sum(want.memory for want in wants) <= asked.memory
         assert sum(want.gpus for want in wants) <= asked.gpus
         assert asked.containers or not any(want.container for want in wants)
-        assert all(want.cpu_time <= asked.walltime for want in wants)
+        assert all(want.seconds(10) <= asked.walltime for want in wants)
         assert all(
             want.owner == asked.owner.name if asked.kind == "private" else not want.private for want in wants
         )

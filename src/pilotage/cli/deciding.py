@@ -88,7 +88,7 @@ def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
     if json_output:
         echo(canonical_json(decision))
     else:
-        idle = [] if decision.changes else planning.idle_reasons(step, saved)
+        idle = [] if decision.of_records else planning.idle_reasons(step, saved)
         show_lines(plans.of_decision(decision, saved, idle, width()))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.model.decision import Begin, Change, Choice, Create, Decision, Forget, Move, Touch
+from pilotage.model.decision import Choice, Create, Decision, Forget, Move, Touch
 from pilotage.model.work import NewPilot, Requirements
 from pilotage.model.world import World
 
@@ -68,8 +68,8 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
     ``idle`` says why the step changes nothing, where it does.
     """
     queues = {"job": _queues(world.jobs), "pilot": _queues(world.pilots)}
-    if decision.changes:
-        told = table(CHANGES, [_row(change, queues) for change in decision.changes], width)
+    if changes := decision.of_records:
+        told = table(CHANGES, [_row(change, queues) for change in changes], width)
     else:
         why = "; ".join(idle)
         told = [f"The step {decision.step} changes nothing in this world" + (f": {why}." if why else ".")]
@@ -80,7 +80,7 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
     return folded(told, width)
 
 
-def _row(change: Change, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, ...]:
+def _row(change: Move | Create | Touch | Forget, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, ...]:
     match change:
         case Move():
             went = f"{change.source} to {change.target}"
@@ -91,8 +91,6 @@ def _row(change: Change, queues: Mapping[str, Mapping[int, str]]) -> tuple[Any, 
             kinds = sorted({type(record).__name__.removeprefix("New").lower() for record in change.records})
             own = _one({record.queue for record in change.records if isinstance(record, NewPilot)})
             return len(change.records), ", ".join(kinds), "", "created", own, "", change.cause
-        case Begin():
-            return 1, "iteration", "", "begins", "", "", ""
         case Forget():
             return len(change.replicas), "replica", "", "forgotten", "", "", ""
 

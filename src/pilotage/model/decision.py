@@ -301,6 +301,11 @@ class Decision:
     """How the decision came about, for people."""
 
     @property
+    def of_records(self) -> "Sequence[Move | Create | Touch | Forget]":
+        """The changes that concern records: that an iteration begins does not."""
+        return [change for change in self.changes if not isinstance(change, Begin)]
+
+    @property
     def moves(self) -> Sequence[Move]:
         """The changes that are moves."""
         return [change for change in self.changes if isinstance(change, Move)]

@@ -1,4 +1,4 @@
-"""Keep pilots in the sites' queues: record them, submit them, look after them (P1 to P10)."""
+"""Keep pilots in the sites' queues: record them, submit them, look after them (P1 to P12)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ def _reads(runtime: Runtime, now: Pass) -> World:
     elements = runtime.elements
     told, seen = elements.submissions(), elements.sightings()
     world = runtime.store.snapshots.for_director(now.time, now.seed)
-    elements.pools.configure(world.federation.director.submit_pools)
+    elements.pools.configure(world.federation.director.submit_pools)  # as it is now (P11)
     return replace(
         world,
         submissions=told,
