@@ -39,6 +39,7 @@ EVERYBODY = {
     ("POST", "/plan/broker"),
     ("GET", "/tasks"),
     ("GET", "/queues"),
+    ("GET", "/queues/{queue}/explain"),
     ("GET", "/shares"),
     ("GET", "/federation"),
 }
@@ -48,6 +49,7 @@ OWNERS = {
     ("GET", "/tasks/{task}/jobs"),
     ("GET", "/tasks/{task}/outputs"),
     ("GET", "/tasks/{task}/explain"),
+    ("GET", "/tasks/{task}/queues/{queue}/explain"),
     ("GET", "/jobs/{job}"),
     ("GET", "/jobs/{job}/explain"),
     ("GET", "/jobs/{job}/logs"),
@@ -88,7 +90,7 @@ WRONG = [(route, role) for route in CLOSED for role in ROLES if role not in role
 
 def call(client: Any, route: Route, number: int = 1) -> Any:
     method, path = route
-    numbers = dict.fromkeys(("task", "job", "token", "pilot"), number)
+    numbers = dict.fromkeys(("task", "job", "token", "pilot", "queue"), number)
     return client.request(method, path.format(**numbers), json=BODIES.get(route))
 
 

@@ -3,8 +3,13 @@
 from typing import Any
 
 from pilotage.flow import planning
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
+from pilotage.model.decision import Create, Move
+from pilotage.model.states import JobState, PilotState
+from pilotage.model.work import NewPilot
 
-from .conftest import ALICE, House, Submit
+from .conftest import ALICE, OTHER_ALICE, House, Submit
 
 
 def brokered(house: House, submit: Submit, **spec: Any) -> int:
@@ -42,3 +47,85 @@ def test_a_task_that_no_brokerage_has_seen_is_said_to_be_one(house: House, submi
     task = submit(jobs=1)
     lines = house.as_("user", ALICE).get(f"/tasks/{task}/explain").json()["lines"]
     assert lines == [f"task {task} is registered: no brokerage has decided about it yet"]
+
+
+def failed(house: House, task: int) -> None:
+    """Every job of a task fails for good."""
+    pilot, _ = house.pilot()
+    for job in house.as_("user", ALICE).get(f"/tasks/{task}/jobs").json()["jobs"]:
+        house.commit(
+            Move(
+                kind="job",
+                ids=(job["id"],),
+                source=JobState.ACTIVATED,
+                target=JobState.FAILED,
+                cause="test",
+                changes={"pilot": pilot, "error": "payload exited with code 3\nOSError: no", "exit_code": 3},
+            )
+        )
+
+
+def test_the_explanation_of_a_failed_task_begins_with_its_failure(house: House, submit: Submit) -> None:
+    task = brokered(house, submit, jobs=2)
+    failed(house, task)
+    take(step("finish"), house.runtime, house.runtime.begin(100))
+    lines = house.as_("user", ALICE).get(f"/tasks/{task}/explain").json()["lines"]
+    assert lines[0].startswith(f"task {task} work failed: of 2 jobs 2 failed")
+    assert lines[1].startswith("  2 jobs failed at north-queue, exit code 3 (jobs ")
+    assert lines[2:4] == ["    payload exited with code 3", "    OSError: no"]
+    assert lines[4].startswith(f"task {task}, jobs ")
+
+
+def refused_pilots(house: House) -> None:
+    new = NewPilot(
+        queue="north-queue", requirements="[]", kind="generic", owner=ALICE, cores=1, memory=0, walltime=60
+    )
+    house.commit(Create(records=(new,), cause="test"))
+    (pilot,) = house.store.queries.pilots(None, "north-queue", 1)
+    house.commit(
+        Move(
+            kind="pilot",
+            ids=(pilot.id,),
+            source=PilotState.CREATED,
+            target=PilotState.FAILED,
+            cause="test",
+            changes={"error": "not submitted: sbatch: invalid account"},
+        )
+    )
+
+
+TROUBLE = (
+    "no pilot of north-queue has ever called home, and the last one failed: not submitted: sbatch: invalid"
+)
+
+
+def test_a_task_whose_jobs_wait_where_nothing_starts_says_so_wherever_one_looks(
+    house: House, submit: Submit
+) -> None:
+    task = brokered(house, submit, jobs=2)
+    alice = house.as_("user", ALICE)
+    assert alice.get(f"/tasks/{task}").json()["troubles"] == []
+    refused_pilots(house)
+    (told,) = alice.get(f"/tasks/{task}").json()["troubles"]
+    assert told.startswith(TROUBLE)
+    assert told.endswith("an operator can mend it")
+    assert alice.get(f"/tasks/{task}/explain").json()["lines"][0] == f"nothing starts: {told}"
+    lines = alice.get("/queues/north-queue/explain").json()["lines"]
+    assert lines[1] == f"  nothing starts: {told}"
+    both = alice.get(f"/tasks/{task}/queues/north-queue/explain").json()["lines"]
+    assert both[: len(lines)] == lines
+    assert "  fits, 1 of 1: got 2 jobs" in both
+    assert house.as_("user", OTHER_ALICE).get(f"/tasks/{task}/queues/north-queue/explain").status_code == 404
+    assert alice.get("/queues/nowhere/explain").status_code == 404
+
+
+def test_submissions_and_plans_warn_where_nothing_can_start(house: House) -> None:
+    alice = house.as_("user", ALICE)
+    body = {"tasks": [{"name": "t", "command": ["true"], "jobs": 2, "scouts": 0, "queues": ["north-queue"]}]}
+    assert alice.post("/tasks", json=body).json()["warnings"] == []
+    refused_pilots(house)
+    (warning,) = alice.post("/tasks", json=body).json()["warnings"]
+    assert warning.startswith(TROUBLE)
+    house.now += 61
+    (task,) = alice.post("/plan/broker", json=body).json()["tasks"]
+    assert task["lines"][0].startswith(f"warning: nothing starts: {TROUBLE}")

@@ -502,6 +502,34 @@ def test_a_task_is_explained_as_the_server_tells_it(pilotage: Pilotage, server: 
     assert document["task"]["id"] == 12
 
 
+def test_a_queue_is_explained_alone_and_for_a_task(pilotage: Pilotage, server: FakeServer) -> None:
+    answer = {"queue": "north", "lines": ["queue north of site N: online"]}
+    server.answers["GET /queues/north/explain"] = answer
+    server.answers["GET /tasks/12/queues/north/explain"] = answer
+    assert pilotage("explain", "--queue", "north").stdout == "queue north of site N: online\n"
+    pilotage("explain", 12, "--queue", "north")
+    assert [path for path, _ in server.requests] == [
+        "GET /queues/north/explain?width=0",
+        "GET /tasks/12/queues/north/explain?width=0",
+    ]
+    assert pilotage("explain", "job:3", "--queue", "north").exit_code == 2
+    assert pilotage("explain", 12, "--queue", "north", "--what-if", "ram=1").exit_code == 2
+
+
+def test_why_nothing_starts_is_told_by_status_and_submit(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    trouble = "no pilot of north has ever called home"
+    server.answers["GET /tasks/12"] = view("running", {"activated": 1}) | {"troubles": [trouble]}
+    server.answers["GET /tasks/12/jobs"] = {"jobs": []}
+    assert f"nothing starts: {trouble}" in pilotage("status", 12).stdout
+    file = tmp_path / "task.yaml"
+    file.write_text("name: t\njobs: 1\n")
+    accepted = {"index": 0, "id": 12, "name": "t"}
+    server.answers["POST /tasks"] = {"tasks": [accepted], "refused": [], "warnings": [trouble]}
+    assert f"warning: nothing starts: {trouble}" in pilotage("submit", file).stderr
+
+
 @pytest.mark.parametrize("words", [("job:345",), ("JOB:345",), ("--job", "345")])
 def test_a_job_is_explained_by_its_number(
     pilotage: Pilotage, server: FakeServer, words: tuple[str, ...]

@@ -1,14 +1,18 @@
 """Stored decisions with their analysis and as lines of text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
-from pilotage.explain import history, rendering, usage
+from pilotage.explain import failures, history, queues, rendering, usage
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
-from pilotage.model.decision import DatedChoice
+from pilotage.flow.calls import conditions
+from pilotage.flow.runtime import Runtime
+from pilotage.model.decision import Choice, DatedChoice
 from pilotage.model.logs import Point
+from pilotage.model.states import JobState
+from pilotage.model.work import TaskSpec
 from pilotage.store import JobDetails, TaskDetails
 
 
@@ -32,9 +36,65 @@ class JobExplanation(Explained):
     job: JobDetails
 
 
-def explained_task(task: TaskDetails, choices: Sequence[DatedChoice], width: int) -> TaskExplanation:
-    """The decisions about a task."""
-    told = rendering.of_choices(choices)
+class QueueExplanation(BaseModel):
+    """Everything about one queue, and of a task what was decided about it there, as ``lines`` of text."""
+
+    queue: str
+    lines: list[str]
+
+
+MOST_FAILED = 2000
+"""Failed jobs of a task that are looked at for their causes."""
+
+
+def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """Why nothing starts where a task's jobs wait for a pilot; nothing where some have one."""
+    seen = conditions.where_it_waits(runtime, task)
+    return [told for condition in seen if (told := queues.trouble(condition))]
+
+
+MOST_QUEUES = 100
+"""Queues that are looked at for warnings."""
+
+
+def warnings(runtime: Runtime, specs: Sequence[TaskSpec]) -> list[str]:
+    """Why nothing can start at any queue that some of these tasks may go to; nothing where one can."""
+    declared = runtime.store.federation().queues if specs else ()
+    named = [set(spec.queues) for spec in specs]
+    for names in named:
+        wanted = [queue.name for queue in declared if not names or {queue.name, queue.parent} & names]
+        if wanted and len(wanted) <= MOST_QUEUES:
+            told = [queues.trouble(seen) for seen in conditions.of_queues(runtime, wanted)]
+            if all(told):
+                return told
+    return []
+
+
+def explained_queue(
+    runtime: Runtime, name: str, choices: Sequence[DatedChoice], width: int
+) -> QueueExplanation | None:
+    """Everything about a queue, and what these decisions say of it; None where it is not declared."""
+    found = conditions.of_queues(runtime, [name])
+    if not found:
+        return None
+    told = [*queues.of_queue(found[0]), *queues.of_task(name, choices)]
+    return QueueExplanation(queue=name, lines=folded(told, width))
+
+
+def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> list[str]:
+    """Why nothing can start at queues that these choices place jobs at."""
+    names = sorted({queue for choice in choices for queue in choice.placed})
+    told = (queues.trouble(seen) for seen in conditions.of_queues(runtime, names))
+    return [f"warning: nothing starts: {trouble}" for trouble in told if trouble]
+
+
+def explained_task(
+    runtime: Runtime, task: TaskDetails, choices: Sequence[DatedChoice], width: int
+) -> TaskExplanation:
+    """A task's failures, what stands in the way of its start, and the decisions about it."""
+    told = _failures(runtime, task)
+    told += [f"nothing starts: {trouble}" for trouble in troubles(runtime, task)]
+    told += rendering.of_choices(choices)
     if not choices:
         told.append(f"task {task.id} is {task.state}: no brokerage has decided about it yet")
     return TaskExplanation.model_construct(
@@ -58,3 +118,14 @@ def explained_job(
         explanations=[explain(choice) for choice in choices],
         lines=folded(told, width),
     )
+
+
+def _failures(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """How a task failed, and the causes of its jobs' failures."""
+    first_line = task.error.partition("\n")[0]
+    ended = task.state in ("failed", "cancelled", "finished")
+    head = [f"task {task.id} {task.name} failed: {first_line}"] if task.state == "failed" else []
+    if not head and not task.jobs.get(JobState.FAILED):
+        return []
+    failed = runtime.store.queries.failed_jobs(task.id, MOST_FAILED)
+    return [*head, *failures.of_failed(failed, ended=ended)]

@@ -8,6 +8,7 @@ from pilotage.flow.calls import preview
 
 from .access import Person
 from .answers import answer, documented
+from .explanations import placed_where_nothing_starts
 from .parts import TheRuntime, Width
 from .tasks import RefusedTask, Specs, refusals
 
@@ -35,7 +36,11 @@ def post_broker(body: Specs, caller: Person, runtime: TheRuntime, width: Width =
         time=planned.time,
         seed=planned.seed,
         tasks=[
-            PlannedTask.of(task.index, task.name, task.jobs, task.choices, width) for task in planned.tasks
+            PlannedTask.of(
+                *(task.index, task.name, task.jobs, task.choices, width),
+                warnings=placed_where_nothing_starts(runtime, task.choices),
+            )
+            for task in planned.tasks
         ],
         refused=refusals(misread, refused),
     )

@@ -1,10 +1,17 @@
 """Queues and global shares, with what is there now."""
 
-from fastapi import APIRouter, Response
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path, Response
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.decision import DatedChoice
 
 from .access import FOR_PEOPLE
 from .answers import answer, documented
-from .parts import TheStore
+from .explanations import QueueExplanation, explained_queue
+from .parts import TheRuntime, TheStore, Width
 from .views import Queues, Shares
 
 router = APIRouter(tags=["queues"])
@@ -14,6 +21,25 @@ router = APIRouter(tags=["queues"])
 def get_queues(store: TheStore) -> Response:
     """Every queue, with the number of its jobs and pilots in each state."""
     return answer({"queues": store.queries.queues()})
+
+
+QueueName = Annotated[str, Path(max_length=200)]
+
+
+@router.get(
+    "/queues/{queue}/explain", dependencies=[FOR_PEOPLE], responses=documented(QueueExplanation, 404, 409)
+)
+def get_explanation(queue: QueueName, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Tell everything about one queue: limits, what is there, what was seen of it, why nothing starts."""
+    return explained(runtime, queue, (), width)
+
+
+def explained(runtime: Runtime, queue: str, choices: Sequence[DatedChoice], width: int) -> Response:
+    """The explanation of a queue; 404 where there is none of this name."""
+    found = explained_queue(runtime, queue, choices, width)
+    if found is None:
+        raise HTTPException(404, f"there is no queue {queue!r}; pilotage queues lists them")
+    return answer(found)
 
 
 @router.get("/shares", dependencies=[FOR_PEOPLE], responses=documented(Shares, 409))

@@ -1,6 +1,7 @@
 """Tasks: submit, list, look at, cancel."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Header, HTTPException, Query, Response
@@ -18,9 +19,10 @@ from pilotage.store import Store, TaskDetails, TaskView
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
 from .documents import Specified, read
-from .explanations import TaskExplanation, explained_task
+from .explanations import QueueExplanation, TaskExplanation, explained_task, troubles, warnings
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .parts import AnyId, Id, Limit, TheRuntime, TheStore, Width
+from .queues import QueueName, explained
 from .views import Jobs, Outputs, Tasks
 
 router = APIRouter(prefix="/tasks", tags=["tasks"])
@@ -73,6 +75,7 @@ class SubmissionAnswer(BaseModel):
 
     tasks: list[AcceptedTask]
     refused: list[RefusedTask]
+    warnings: list[str] = []
 
 
 @router.post("", status_code=201, responses=documented(SubmissionAnswer, 409, status=201))
@@ -95,7 +98,8 @@ def post_tasks(
         AcceptedTask(index=specs[at][0], id=id_, name=specs[at][1].name) for at, id_ in submitted.tasks
     ]
     refused = refusals(misread, ((specs[at][0], faults) for at, faults in submitted.refused))
-    return answer(SubmissionAnswer(tasks=accepted, refused=refused), 201 if accepted else 422)
+    told = warnings(runtime, [specs[at][1] for at, _ in submitted.tasks])
+    return answer(SubmissionAnswer(tasks=accepted, refused=refused, warnings=told), 201 if accepted else 422)
 
 
 def refusals(
@@ -129,9 +133,10 @@ def seen(store: Store, caller: Credential, task: int) -> TaskDetails:
 
 
 @router.get("/{task}", responses=documented(TaskDetails, 404))
-def get_task(task: Id, caller: Person, store: TheStore) -> Response:
-    """One task, with what was asked for."""
-    return answer(seen(store, caller, task))
+def get_task(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """One task, with what was asked for, and why nothing starts where its jobs wait."""
+    found = seen(runtime.store, caller, task)
+    return answer(replace(found, troubles=tuple(troubles(runtime, found))))
 
 
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))
@@ -166,10 +171,20 @@ def get_outputs(task: Id, caller: Person, store: TheStore) -> Response:
 
 @router.get("/{task}/explain", responses=documented(TaskExplanation, 404))
 def get_explanation(
-    task: Id, caller: Person, store: TheStore, limit: Limit = 100, width: Width = 0
+    task: Id, caller: Person, runtime: TheRuntime, limit: Limit = 100, width: Width = 0
 ) -> Response:
-    """Explain why a task's jobs went where they went, newest first: choices, analyses and text."""
-    return answer(explained_task(seen(store, caller, task), store.queries.task_choices(task, limit), width))
+    """Explain why a task's jobs failed, or went where they went, newest first: choices, analyses and text."""
+    found = seen(runtime.store, caller, task)
+    return answer(explained_task(runtime, found, runtime.store.queries.task_choices(task, limit), width))
+
+
+@router.get("/{task}/queues/{queue}/explain", responses=documented(QueueExplanation, 404, 409))
+def get_queue_explanation(
+    task: Id, queue: QueueName, caller: Person, runtime: TheRuntime, width: Width = 0
+) -> Response:
+    """Tell everything about one queue, and what was decided about a task's jobs there."""
+    seen(runtime.store, caller, task)
+    return explained(runtime, queue, runtime.store.queries.task_choices(task), width)
 
 
 @router.post("/{task}/what-if", responses=documented(WhatIfAnswer, 404, 409))

@@ -20,6 +20,9 @@ def explain(
         str | None, typer.Argument(metavar="TASK|job:ID", help="A task, or a job as job:345.")
     ] = None,
     job: Annotated[int | None, typer.Option(help="A job.")] = None,
+    queue: Annotated[
+        str | None, typer.Option(help="A queue: everything about it, and a task's jobs there.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many decisions at most.")] = 5,
     what_if: WhatIfs = None,
     json_output: Json = False,
@@ -27,17 +30,36 @@ def explain(
     """Say why jobs wait or went where they went, newest decision first; or where they would go."""
     from .client import Client
 
-    kind, number = _subject(task, job)
-    path, parameters = f"/{kind}/{number}", {"width": width()}
+    path, parameters = _path(task, job, queue), {"width": width()}
+    if queue is not None and what_if:
+        raise BadInput("--what-if asks about a task or a job; leave out --queue")
     with Client() as client:
         if what_if:
             answer = client.send("POST", f"{path}/what-if", parsed(what_if), parameters)
         else:
-            answer = client.get(f"{path}/explain", limit=limit, **parameters)
+            most = {} if queue is not None else {"limit": limit}
+            answer = client.get(f"{path}/explain", **most, **parameters)
     if json_output:
         show_json(answer)
     else:
         show_lines(answer["lines"])
+
+
+def _path(task: str | None, job: int | None, queue: str | None) -> str:
+    if queue is not None:
+        from urllib.parse import quote
+
+        named = f"/queues/{quote(queue, safe='')}"
+        if task is None and job is None:
+            return named
+        kind, number = _subject(task, job)
+        if kind != "tasks":
+            raise BadInput(
+                "--queue goes with a task, or alone; for example: pilotage explain 12 --queue NAME"
+            )
+        return f"/tasks/{number}{named}"
+    kind, number = _subject(task, job)
+    return f"/{kind}/{number}"
 
 
 def _subject(task: str | None, job: int | None) -> tuple[str, int]:

@@ -106,6 +106,7 @@ def waiting(view: dict[str, Any]) -> list[str]:
         lines.append(f"{_wait(pending)}, no queue takes them now; why: pilotage explain {view['id']}")
     if ready:
         lines.append(f"{_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
+        lines += [f"nothing starts: {trouble}" for trouble in view.get("troubles", ())]
     return lines
 
 

@@ -67,6 +67,8 @@ def submit(
         if not json_output:
             for task in answer["tasks"]:
                 echo(f"{task['id']} {task['name']}")
+            for warning in answer.get("warnings", []):
+                echo(f"warning: nothing starts: {warning}", err=True)
         views = following.follow(client, ids, shown=watch and not json_output) if wait or watch else None
     if json_output:
         show_json({**answer, "tasks": views or answer["tasks"]})

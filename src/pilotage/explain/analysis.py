@@ -95,10 +95,6 @@ def explain(choice: Choice) -> Explanation:
     """All that a choice can say."""
     ranks = _ranks(choice)
     only = _only_obstacles(choice.refusals)
-    obstacles = sorted(
-        (_obstacle(refusal, only) for refusal in choice.refusals),
-        key=lambda obstacle: (-obstacle.only, -obstacle.queues, _number(obstacle.rule), obstacle.name),
-    )
     changes = [change for refusal in choice.refusals if (change := _remedy(refusal, only))]
     winner = next((rank for rank in ranks if rank.jobs), ranks[0] if ranks else None)
     able = [rank for rank in ranks if rank is not winner and rank.why != FULL]
@@ -116,11 +112,20 @@ def explain(choice: Choice) -> Explanation:
         runner_up=second.queue if second else "",
         margin=1 - by_weight.weight / winner.weight if winner and by_weight and winner.weight > 0 else None,
         decided_by=_decided_by(winner, by_weight) if winner and by_weight else "",
-        obstacles=tuple(obstacles),
+        obstacles=obstacles(choice.refusals),
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
         waived=tuple(replace(_obstacle(refusal, {}), action=refusal.lifted_by) for refusal in choice.waived),
         ordering=f"{ordering.rule} {ordering.name}" if ordering else "",
         ids=tuple(choice.jobs),
+    )
+
+
+def obstacles(refusals: Sequence[Refusal]) -> tuple[Obstacle, ...]:
+    """The refusals as obstacles, those first that are the only ones at most queues."""
+    only = _only_obstacles(refusals)
+    found = (_obstacle(refusal, only) for refusal in refusals)
+    return tuple(
+        sorted(found, key=lambda one: (-one.only, -one.queues, _number(one.rule), one.name)),
     )
 
 

@@ -50,15 +50,24 @@ class PlannedTask:
     lines: tuple[str, ...]
 
     @classmethod
-    def of(cls, index: int, name: str, jobs: int, choices: Sequence[Choice], width: int = 0) -> "PlannedTask":
-        """These choices, explained in lines of at most ``width`` columns."""
+    def of(
+        cls,
+        index: int,
+        name: str,
+        jobs: int,
+        choices: Sequence[Choice],
+        width: int = 0,
+        *,
+        warnings: Sequence[str] = (),
+    ) -> "PlannedTask":
+        """These choices, explained in lines of at most ``width`` columns, after what to be warned of."""
         return cls(
             index=index,
             name=name,
             jobs=jobs,
             choices=tuple(choices),
             explanations=tuple(explain(choice) for choice in choices),
-            lines=tuple(folded(of_planned(name, choices), width)),
+            lines=tuple(folded([*warnings, *of_planned(name, choices)], width)),
         )
 
 

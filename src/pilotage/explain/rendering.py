@@ -1,6 +1,6 @@
 """An analysis as lines of text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pilotage.model.decision import Choice, DatedChoice
@@ -110,7 +110,7 @@ def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
         (
             obstacle.name,
             plural(obstacle.queues, "queue"),
-            _measure(obstacle),
+            measure(obstacle),
             f"only obstacle at {obstacle.only}",
             obstacle.action,
         )
@@ -121,7 +121,8 @@ def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
     return [aligned.format(*row[:4], *widths) + row[4] for row in cells]
 
 
-def _measure(obstacle: Obstacle) -> str:
+def measure(obstacle: Obstacle) -> str:
+    """Need and have of an obstacle; empty where they are no numbers."""
     if obstacle.best is None:
         return ""
     unit = f" {obstacle.unit}" if obstacle.unit else ""
@@ -142,9 +143,7 @@ def _placement_lines(explanation: Explanation) -> list[str]:
     width = max(len(rank.queue) for rank in shown)
     text = [
         f"  {rank.queue:<{width}}   {plural(rank.jobs, 'job'):>10}   {_ordered_by(explanation, rank)}"
-        f"weight {rank.weight:.4g} = "
-        + " x ".join(_factor(rule, value) for rule, value in rank.factors.items())
-        + (f"; {rank.why}" if rank.why else "")
+        f"weight {rank.weight:.4g} = " + factors_of(rank.factors) + (f"; {rank.why}" if rank.why else "")
         for rank in shown
     ]
     if len(shown) < len(explanation.ranks):
@@ -156,6 +155,11 @@ def _placement_lines(explanation: Explanation) -> list[str]:
     elif explanation.ordering and explanation.runner_up:
         text.append(f"  runner-up {explanation.runner_up}, by {explanation.ordering}")
     return text
+
+
+def factors_of(factors: Mapping[str, float]) -> str:
+    """The factors of a weight in words: ``load 0.5 (B32) x data 2 (B33)``."""
+    return " x ".join(_factor(rule, value) for rule, value in factors.items())
 
 
 def _factor(rule: str, value: float) -> str:

@@ -21,6 +21,14 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def ago(seconds: float) -> str:
+    """A length of time in its largest unit: ``40 s``, ``12 min``, ``5 h``, ``3 d``."""
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length or (unit == "min" and seconds >= length):
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
 def few(names: Sequence[str], most: int = 3) -> str:
     """The first names, and dots where there are more."""
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
@@ -34,7 +42,7 @@ def moment(time: float) -> str:
 def shortened(ids: Iterable[int]) -> str:
     """Numbers by their runs: ``1-5, 9``; where there are very many runs, the first and how many in all."""
     runs: list[list[int]] = []
-    numbers = sorted(ids)
+    numbers = sorted(set(ids))
     for one in numbers:
         if runs and one == runs[-1][-1] + 1:
             runs[-1][1:] = [one]

@@ -125,13 +125,18 @@ class Elements:
             return world
         known = {report.queue: report for report in world.queue_reports}
         for queue in world.federation.queues:
-            if queue.computing_element is not None and (problem := self._problem(queue)):
+            if queue.computing_element is not None and (problem := self.problem(queue)):
                 report = known.get(queue.name) or QueueReport(queue=queue.name)
                 known[queue.name] = replace(report, pilots_possible=False, pilots_problem=problem)
         return replace(world, queue_reports=tuple(known[name] for name in sorted(known)))
 
-    def _problem(self, queue: Queue) -> str:
-        """The reason why a queue's adapter cannot be made; asked once for each declaration of its element."""
+    def problem(self, queue: Queue) -> str:
+        """The reason why a queue's adapter cannot be made; asked once for each declaration of its element.
+
+        Empty where this process submits no pilots.
+        """
+        if not self._submits:
+            return ""
         element = queue.computing_element
         found = self._problems.get(queue.name)
         if element is None or (found and found[0] == element):

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
 from pilotage.model.decision import DatedChoice
 from pilotage.model.identity import Identity
+from pilotage.model.queue_condition import QueueCondition
 from pilotage.model.spec import LiveWork
 from pilotage.model.states import (
     AT_A_PILOT,
@@ -26,6 +27,7 @@ from pilotage.model.states import (
 )
 from pilotage.model.work import JobKind, Pilot, Transfer
 
+from . import conditions
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -138,6 +140,33 @@ class Queries:
             return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
 
         return self._database.read(read)
+
+    def failed_jobs(self, task: int, limit: int) -> list[JobView]:
+        """A task's jobs that failed, or of which an attempt did, by id."""
+        query = JOB_VIEW.where(_j.task == task, _j.error != "", _j.state != str(JobState.CANCELLED))
+        query = query.order_by(_j.id).limit(limit)
+
+        def read(connection: Connection) -> list[JobView]:
+            sites = self._sites(connection)
+            return [JobView(**job_rows.shown(row, sites)) for row in connection.execute(query)]
+
+        return self._database.read(read)
+
+    def conditions(self, time: float, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
+        """The condition of queues, of all or by name. Raises :class:`NoFederation`."""
+
+        def read(connection: Connection) -> tuple[QueueCondition, ...]:
+            federation = self._federations.current(connection)
+            wanted = (queue.name for queue in federation.queues) if names is None else names
+            return conditions.of_queues(Reader(connection, self._specs), federation, time, wanted)
+
+        return self._database.read(read)
+
+    def where_jobs_wait(self, task: int) -> list[str]:
+        """Queues at which jobs of a task wait for a pilot, most first."""
+        return self._database.read(
+            lambda connection: conditions.where_jobs_wait(Reader(connection, self._specs), task)
+        )
 
     def job(self, job: int) -> JobDetails | None:
         """One job, with its history."""

@@ -65,10 +65,14 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDetails(TaskView):
-    """A task, with what was asked for, and what its scouts needed once they have ended."""
+    """A task, with what was asked for, and what its scouts needed once they have ended.
+
+    ``troubles`` says why nothing starts where its jobs wait for a pilot.
+    """
 
     spec: TaskSpec
     measured: Measured | None
+    troubles: tuple[str, ...] = ()
 
 
 class SpecCache:

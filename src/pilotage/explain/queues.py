@@ -1,0 +1,170 @@
+"""One queue in words: what it is, what is there, what was seen of it, and why nothing starts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pilotage.model.decision import Choice, Refusal
+from pilotage.model.failures import ending_of
+from pilotage.model.queue_condition import QueueCondition
+from pilotage.model.states import LIVE_JOBS, LIVE_PILOTS, PilotState
+
+from .advice import need_at
+from .analysis import explain, obstacles
+from .rendering import factors_of, measure
+from .words import ago, few, moment, number, plural
+
+MOST_OF_A_REASON = 160
+"""Characters of an error within a sentence; the whole of it stands with its queue."""
+
+LONG = 600.0
+"""Seconds that a submitted pilot may wait before that is told as trouble."""
+
+SEEN_LATELY = 3 * 3600.0
+"""Seconds after which pilots that others start count as gone (B26)."""
+
+
+def trouble(seen: QueueCondition) -> str:
+    """Why nothing can start at a queue, and who can mend it; empty where nothing is wrong, or not yet."""
+    name, queue = seen.queue.name, seen.queue
+    if queue.status in ("offline", "paused"):
+        return f"{name} is {queue.status}: nothing starts there until its operator sets it online"
+    if seen.pilots.get(PilotState.RUNNING):
+        return ""
+    why = _of_others(seen) if queue.computing_element is None else _of_ours(seen)
+    if not why:
+        return ""
+    called = "ever called home"
+    if seen.last_pilot is not None:
+        called = f"called home for {ago(seen.time - seen.last_pilot)}"
+    return f"no pilot of {name} has {called}, {why}"
+
+
+def _of_others(seen: QueueCondition) -> str:
+    if seen.last_pilot is not None and seen.time - seen.last_pilot <= SEEN_LATELY:
+        return ""
+    return "and none is started from here: its operator must start some there"
+
+
+def _of_ours(seen: QueueCondition) -> str:
+    """Why pilots that are submitted from here do not come."""
+    if seen.problem:
+        return f"and none can be submitted: {_short(seen.problem)}; an operator can mend it"
+    if seen.errors:
+        last = "the last one" if len(seen.errors) == 1 else f"the last {len(seen.errors)}"
+        return f"and {last} failed: {_short(seen.errors[0])}; an operator can mend it"
+    if seen.waiting_since is not None and seen.time - seen.waiting_since > LONG:
+        many = plural(seen.pilots.get(PilotState.SUBMITTED, 0), "pilot")
+        waits = ago(seen.time - seen.waiting_since)
+        return f"and {many} in its site's queue, the oldest for {waits}: wait, or ask its operator"
+    return ""
+
+
+def of_queue(seen: QueueCondition) -> list[str]:
+    """Everything about one queue."""
+    return list(_lines(seen))
+
+
+def of_task(name: str, choices: Sequence[Choice]) -> list[str]:
+    """What the newest decisions about each kind of a task's jobs say of one queue."""
+    newest: dict[str, Choice] = {}
+    for choice in choices:
+        newest.setdefault(choice.job_kind, choice)
+    told: list[str] = []
+    for kind, choice in newest.items():
+        told += [f"task {choice.task}, {kind} jobs:", *(f"  {line}" for line in _verdict(name, choice))]
+    return told
+
+
+def _verdict(name: str, choice: Choice) -> Iterator[str]:
+    found = explain(choice)
+    for place, rank in enumerate(found.ranks, 1):
+        if rank.queue == name:
+            why = f"; {rank.why}" if rank.why else ""
+            yield f"fits, {place} of {len(found.ranks)}: got {plural(rank.jobs, 'job')}{why}"
+            yield f"weight {rank.weight:.4g} = {factors_of(rank.factors)}"
+            return
+    own = [_alone(refusal, name) for refusal in choice.refusals if name in refusal.queues]
+    if not own:
+        yield "it was not looked at"
+        return
+    yield f"refused by {plural(len(own), 'check')}:"
+    yield from (f"  {_obstacle(refusal)}" for refusal in own)
+
+
+def _alone(refusal: Refusal, name: str) -> Refusal:
+    """The refusal of one queue."""
+    place = refusal.queues.index(name)
+    return replace(refusal, queues=(name,), have=(refusal.have[place],), need=need_at(refusal, place))
+
+
+def _obstacle(refusal: Refusal) -> str:
+    (obstacle,) = obstacles([refusal])
+    told = measure(obstacle) or f"needs {number(obstacle.need)}, has {number(refusal.have[0]) or 'nothing'}"
+    return f"{refusal.rule} {refusal.name}: {told}; {obstacle.action}"
+
+
+def _lines(seen: QueueCondition) -> Iterator[str]:
+    queue, storage = seen.queue, seen.storage
+    yield f"queue {queue.name} of site {queue.site}: {queue.status}"
+    if told := trouble(seen):
+        yield f"  nothing starts: {told}"
+    for rest in seen.rests:
+        where = f"its node {rest.node}" if rest.node else "it"
+        whose = f" for {rest.whose[1]}" if rest.whose[1] else ""
+        if seen.time < rest.until:
+            yield f"  {where} {rest.text}{whose} (F2)"
+        else:
+            yield f"  {where} is tried again{whose}, by one job: {rest.failures} failed fast in a row (F2)"
+    yield f"  jobs: {_counted(seen.jobs, LIVE_JOBS)}"
+    yield f"  pilots: {_counted(seen.pilots, LIVE_PILOTS)}{_made(seen)}"
+    yield f"  a pilot last called: {_when(seen.last_pilot, seen.time)}"
+    yield f"  a job last started: {_when(seen.last_start, seen.time)}"
+    if seen.errors:
+        yield "  the newest pilots failed before they called:"
+        yield from (
+            f"    {_line(error)}" for error in {ending_of(error): error for error in seen.errors}.values()
+        )
+    yield f"  limits: {', '.join(_limits(seen))}"
+    free = f"{number(storage.free)} GB free" if storage.free else "free space not declared"
+    closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""
+    yield f"  storage {storage.name}: {free}{closed}"
+
+
+def _limits(seen: QueueCondition) -> Iterator[str]:
+    queue = seen.queue
+    yield plural(queue.cores, "core") if queue.cores else "any cores"
+    for value, unit, what in (
+        (queue.max_memory, "MB", "memory"),
+        (queue.max_workdir, "MB", "work directory"),
+    ):
+        yield f"{what} {number(float(value))} {unit}" if value else f"no limit of {what}"
+    longest = queue.max_walltime
+    yield f"walltime {number(longest / 3600)} h" if longest else "no limit of walltime"
+    if queue.vos:
+        yield f"for {', '.join(queue.vos)} only"
+
+
+def _made(seen: QueueCondition) -> str:
+    element = seen.queue.computing_element
+    if element is None:
+        return ", started by others"
+    return f", of at most {element.max_pilots} started from here by {element.kind}"
+
+
+def _when(time: float | None, now: float) -> str:
+    return "never" if time is None else f"{moment(time)}, {ago(now - time)} ago"
+
+
+def _counted(counts: Mapping[Any, int], shown: Sequence[Any]) -> str:
+    return ", ".join(f"{counts[state]} {state}" for state in shown if counts.get(state)) or "none"
+
+
+def _line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _short(text: str) -> str:
+    """The first line, no longer than leaves room for the rest of a sentence."""
+    line = _line(text)
+    return line if len(line) <= MOST_OF_A_REASON else f"{line[:MOST_OF_A_REASON].rstrip()} ..."

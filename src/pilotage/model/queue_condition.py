@@ -1,0 +1,30 @@
+"""What is known of a queue at a moment, for people who ask why nothing starts there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .black_holes import Rest
+from .federation import Queue, Storage
+from .states import JobState, PilotState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueCondition:
+    """A queue with its jobs and pilots by state, at ``time``; all times in s since 1970.
+
+    ``last_pilot`` is when a pilot last called, ``last_start`` when a job last started. ``errors`` are of the
+    newest pilots that failed before they called, newest first; ``waiting_since`` is when the oldest one that
+    waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
+    """
+
+    time: float
+    queue: Queue
+    storage: Storage
+    jobs: Mapping[JobState, int] = field(default_factory=dict)
+    pilots: Mapping[PilotState, int] = field(default_factory=dict)
+    last_pilot: float | None = None
+    last_start: float | None = None
+    errors: tuple[str, ...] = ()
+    waiting_since: float | None = None
+    problem: str = ""
+    rests: tuple[Rest, ...] = ()

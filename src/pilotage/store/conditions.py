@@ -1,0 +1,97 @@
+"""The condition of queues, read for people who ask why nothing starts there."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sqlalchemy import bindparam, func, select
+
+from pilotage.model.black_holes import rests
+from pilotage.model.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
+from pilotage.model.federation import Federation
+from pilotage.model.queue_condition import QueueCondition
+from pilotage.model.states import JobState, PilotState
+
+from . import failures
+from .columns import has_state, is_state
+from .counters import counts
+from .jobs import jobs
+from .last_seen import queue_reports
+from .pilots import pilots
+from .reader import Reader
+from .sets import among
+
+MOST_ERRORS = 3
+"""Pilots whose errors are told, the newest."""
+
+_c, _p, _q, _j = counts.c, pilots.c, queue_reports.c, jobs.c
+
+_COUNTED = (
+    select(_c.counter, _c.first, _c.state, func.sum(_c.count))
+    .where(_c.counter.in_([JOBS_BY_QUEUE, PILOTS_BY_QUEUE]), among(_c.first, "queues"))
+    .group_by(_c.counter, _c.first, _c.state)
+    .having(func.sum(_c.count) > 0)
+)
+_SEEN = select(_q.queue, _q.last_pilot, _q.last_start).where(among(_q.queue, "queues"))
+_WAITING = (
+    select(_p.queue, func.min(_p.created))
+    .where(is_state(pilots, PilotState.SUBMITTED), among(_p.queue, "queues"))
+    .group_by(_p.queue)
+)
+_ERRORS = (
+    select(_p.error, _p.heartbeat)
+    .where(_p.queue == bindparam("queue"), has_state(pilots, PilotState.FAILED, PilotState.RUNNING))
+    .order_by(_p.id.desc())
+    .limit(MOST_ERRORS)
+)
+_WAITING_JOBS = (
+    select(_j.queue, func.count())
+    .where(_j.task == bindparam("task"), is_state(jobs, JobState.ACTIVATED))
+    .group_by(_j.queue)
+    .order_by(func.count().desc(), _j.queue)
+)
+
+
+def of_queues(
+    reader: Reader, federation: Federation, time: float, names: Iterable[str]
+) -> tuple[QueueCondition, ...]:
+    """The condition of queues by name, of those that the federation declares."""
+    wanted = set(names)
+    declared = [queue for queue in federation.queues if queue.name in wanted]
+    found = sorted(queue.name for queue in declared)
+    by_state: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for counter, name, state, count in reader.rows(_COUNTED, queues=found):
+        by_state[counter, name][state] = int(count)
+    seen = {queue: times for queue, *times in reader.rows(_SEEN, queues=found)}
+    waiting = dict(tuple(row) for row in reader.rows(_WAITING, queues=found))
+    resting = rests(failures.of_places(reader, time), federation.guard)
+    storages = {storage.name: storage for storage in federation.storages}
+    return tuple(
+        QueueCondition(
+            time=time,
+            queue=queue,
+            storage=storages[queue.storage],
+            jobs={JobState(state): many for state, many in by_state[JOBS_BY_QUEUE, queue.name].items()},
+            pilots={PilotState(state): many for state, many in by_state[PILOTS_BY_QUEUE, queue.name].items()},
+            last_pilot=seen.get(queue.name, (None, None))[0],
+            last_start=seen.get(queue.name, (None, None))[1],
+            errors=_errors(reader, queue.name),
+            waiting_since=waiting.get(queue.name),
+            rests=tuple(rest for rest in resting if rest.queue == queue.name),
+        )
+        for queue in sorted(declared, key=lambda queue: queue.name)
+    )
+
+
+def where_jobs_wait(reader: Reader, task: int) -> list[str]:
+    """Queues at which jobs of a task wait for a pilot, most first."""
+    return [queue for queue, _ in reader.rows(_WAITING_JOBS, task=task)]
+
+
+def _errors(reader: Reader, queue: str) -> tuple[str, ...]:
+    """The errors of pilots that failed since one called home, newest first."""
+    found = []
+    for error, heartbeat in reader.rows(_ERRORS, queue=queue):
+        if heartbeat is not None:
+            break
+        found.append(error or "no reason told")
+    return tuple(found)
