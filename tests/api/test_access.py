@@ -90,8 +90,8 @@ WRONG = [(route, role) for route in CLOSED for role in ROLES if role not in role
 
 def call(client: Any, route: Route, number: int = 1) -> Any:
     method, path = route
-    numbers = dict.fromkeys(("task", "job", "token", "pilot", "queue"), number)
-    return client.request(method, path.format(**numbers), json=BODIES.get(route))
+    numbers = dict.fromkeys(("task", "job", "token", "pilot"), number)
+    return client.request(method, path.format(**numbers, queue="north-queue"), json=BODIES.get(route))
 
 
 def policies(dependant: Dependant) -> list[RoleCheck]:
