@@ -159,3 +159,17 @@ def test_what_a_job_reads_comes_with_it(store: Store) -> None:
     assert {job.id: job.inputs for job in given.jobs} == {reading[0]: ("b", "a"), plain[0]: ()}
     assert [file.name for file in given.files] == ["a", "b"]
     assert [one.id for one in given.tasks] == [task]
+
+
+def test_the_specification_comes_with_the_job_however_large_it_is(store: Store) -> None:
+    small = new_task(store)
+    large = new_task(store, environment={f"V{number}": f"{number:x}" * 50 for number in range(300)})
+    matching, pilot = Matching(store), running(store)
+    for task in (small, large):
+        activated(store, task, 2, task, 500)
+    for _ in range(2):
+        given = matching.match(asked(store, pilot, 2), NOW, 1)
+        assert {task.id: task.spec for task in given.tasks} == {
+            job.task: found.spec for job in given.jobs if (found := store.queries.task(job.task))
+        }
+    assert matching.match(asked(store, pilot, 2), NOW, 1).jobs == ()

@@ -141,8 +141,8 @@ class Matching:
             raise PilotGone(pilot.id)
         if given.jobs:
             with self._lock:
-                for draw, jobs in Counter(Draw(job.requirements, job.priority) for job in given.jobs).items():
-                    known.lines.left(draw, jobs)
+                for job in given.jobs:
+                    known.lines.left(Draw(job.requirements, job.priority), 1)
             self._remember(replace(pilot, matched=pilot.matched + len(given.jobs)))
             self._tell(pilot, given.jobs, time, seed)
         return given
@@ -201,6 +201,9 @@ def _heads(draws: Sequence[Draw]) -> tuple[tuple[str, int, int], ...]:
 
 
 def _missing(draws: Sequence[Draw], given: Given) -> list[Draw]:
+    """What was drawn and is not there any more; the store never gives more than was drawn."""
+    if len(draws) == len(given.jobs):
+        return []
     left = Counter(draws) - Counter(Draw(job.requirements, job.priority) for job in given.jobs)
     return list(left.elements())
 

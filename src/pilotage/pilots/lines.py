@@ -138,6 +138,8 @@ def _several(lines: Lines, request: MatchRequest, places: Sequence[int], seed: i
 def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
     """The priorities of the first jobs of a task queue."""
     found: list[int] = []
+    if levels and levels[0][1] >= count:
+        return [levels[0][0]] * count
     for priority, jobs in levels:
         found += [priority] * min(jobs, count - len(found))
         if len(found) == count:

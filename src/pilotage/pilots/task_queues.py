@@ -1,6 +1,7 @@
 """Rules that director and matcher share: which pilots may run which jobs (P1, P7, P13)."""
 
 from collections.abc import Sequence
+from itertools import chain
 from math import inf
 
 import numpy as np
@@ -66,7 +67,7 @@ def turns(seed: int, pilot: int, offers: Sequence[Sequence[int]]) -> list[int]:
     """
     lengths = np.array([len(offer) for offer in offers], dtype=np.int64)
     owners = np.repeat(np.arange(len(offers)), lengths)
-    gaps = _gaps(seed, pilot, np.array([priority for offer in offers for priority in offer], dtype=float))
+    gaps = _gaps(seed, pilot, np.fromiter(chain.from_iterable(offers), dtype=float, count=int(lengths.sum())))
     arrivals = np.cumsum(gaps)
     starts = np.cumsum(lengths) - lengths
     filled = lengths > 0

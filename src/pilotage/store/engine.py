@@ -74,9 +74,9 @@ class Database:
         def once() -> Sequence[Any]:
             connection = self._idle.pop() if self._idle else direct.raw_connection()
             try:
-                cursor = connection.cursor()
-                cursor.execute(sql, values)
-                rows = cursor.fetchall()
+                # The driver's own connection: SQLAlchemy's cursor only passes on what it is told.
+                driver: Any = connection.driver_connection
+                rows: Sequence[Any] = driver.execute(sql, values, prepare=True).fetchall()
             except BaseException:
                 connection.invalidate()
                 raise

@@ -6,8 +6,10 @@ is not waited for. An answer that does not get through loses nothing: the job is
 SENT is over.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -31,6 +33,13 @@ CAUSE = "matched to a pilot (P13)"
 _STANDING = """
 SELECT coalesce((SELECT number FROM activations WHERE queue = {queue}), 0) AS number,
   coalesce((SELECT max(version) FROM federations), 0) AS version"""
+
+_SMALL = 2000
+"""Bytes of a specification that comes with each match: it costs less than another question."""
+
+_TASK = ", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS) + (
+    f", CASE WHEN {{size}}(tasks.spec) < {_SMALL} THEN tasks.spec END"
+)
 
 _GIVE = f"""
 WITH seen AS MATERIALIZED ({_STANDING.format(queue="%(queue)s")}
@@ -62,16 +71,17 @@ WITH seen AS MATERIALIZED ({_STANDING.format(queue="%(queue)s")}
 ), touched AS (
   UPDATE pilots SET heartbeat = %(time)s, matched = pilots.matched + (SELECT count(*) FROM sent)
   FROM good WHERE pilots.id = good.id
-), reported AS (
-  UPDATE queue_reports SET last_pilot = %(time)s FROM good
-  WHERE queue = %(queue)s AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER}
 )
 SELECT (SELECT count(*) FROM alive), (SELECT count(*) FROM good),
   {", ".join(f"sent.{column.name}" for column in JOB_COLUMNS)},
-  {", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS)}
+  {_TASK.format(size="pg_column_size")}
 FROM (SELECT 1) AS always
 LEFT JOIN (sent JOIN heads ON heads.id = sent.id JOIN tasks ON tasks.id = sent.task) ON true
 ORDER BY heads.place, sent.id"""
+
+_REPORT_POSTGRESQL = f"""
+UPDATE queue_reports SET last_pilot = %(time)s
+WHERE queue = %(queue)s AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER} RETURNING queue"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,7 @@ class Matches:
         self._specs = specs
         self._meanings = meanings
         self._left_beside = left_beside
+        self._reported: dict[str, float] = {}
 
     def standing(self, queue: str) -> Standing:
         """Read the task queues of a queue."""
@@ -153,22 +164,30 @@ class Matches:
             found = [tuple(row[2:]) for row in rows if row[2] is not None]
             if found:
                 self._left_beside()
+            if good:
+                self._report(wanted)
             return self._given(alive, good, found)
         alive, good, found = self._database.write(lambda connection: _give(connection, wanted, told))
         return self._given(alive, good, found)
+
+    def _report(self, wanted: Wanted) -> None:
+        """Write down, now and then, that a pilot of the queue called."""
+        if self._reported.get(wanted.queue, 0.0) < wanted.time - REPORTED_AFTER:
+            self._reported[wanted.queue] = wanted.time
+            self._database.run(_REPORT_POSTGRESQL, {"queue": wanted.queue, "time": wanted.time})
 
     def _given(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> Given:
         if not rows:
             return Given(alive, good)
         places = len(JOB_COLUMNS)
-        records = {row[places]: row[places:] for row in rows}
+        records = {row[places]: row[places:-1] for row in rows}
 
         def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...]]:
             reader = Reader(connection, self._specs)
             jobs = reader.with_inputs(row[:places] for row in rows)
             return jobs, reader.inputs_of(jobs)
 
-        specs = self._specs.known(records)
+        specs = self._specs.parsed({row[places]: row[-1] for row in rows})
         if specs is None or any(row[_INPUT_COUNT] for row in rows):
             specs = self._database.read(lambda connection: self._specs.of(connection, records))
             jobs, files = self._database.read(read)
@@ -200,7 +219,7 @@ _STANDING_SQLITE = _STANDING.format(queue="?")
 _ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNNING}'"
 _HEAD = f"""
 SELECT {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)},
-  {", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS)}
+  {_TASK.format(size="length")}
 FROM jobs JOIN tasks ON tasks.id = jobs.task
 WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = 'activated'
 ORDER BY jobs.id LIMIT ?"""
@@ -211,6 +230,7 @@ UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot,
 
 _PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
 _INPUT_COUNT = _PLACES["input_count"]
+_KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
 
 
 def _give(
@@ -230,9 +250,8 @@ def _give(
         sent = ((told(row[_PLACES["attempt"]]), row[_PLACES["id"]]) for row in found)
         raw.executemany(_SEND, [(wanted.time, wanted.pilot, entry, id_) for entry, id_ in sent])
         deltas = Deltas(connection)
-        for row in found:
-            keys = [row[_PLACES[name]] for name in KEY_COLUMNS["job"]]
-            deltas.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, 1)
+        for keys, count in Counter(_KEYS(row) for row in found).items():
+            deltas.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
         deltas.write()
     run(_TOUCH, (wanted.time, len(found), wanted.pilot))
     run(_REPORT, (wanted.time, wanted.queue, wanted.time))

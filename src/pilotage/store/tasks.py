@@ -101,11 +101,16 @@ class SpecCache:
             self._keep(read)
         return found
 
-    def known(self, ids: Iterable[int]) -> dict[int, TaskSpec] | None:
-        """The specifications of these tasks without a look into the store; None where one is missing."""
+    def parsed(self, texts: Mapping[int, str | None]) -> dict[int, TaskSpec] | None:
+        """The specifications of tasks whose texts are at hand; None where one is neither that nor known."""
         with self._lock:
-            found = {id_: self._known.get(id_) for id_ in ids}
-        return {id_: spec for id_, spec in found.items() if spec is not None} if all(found.values()) else None
+            found = {id_: self._known[id_] for id_ in texts if id_ in self._known}
+        if len(found) == len(texts):
+            return found
+        missing = {id_: texts[id_] for id_ in texts.keys() - found.keys()}
+        read = {id_: from_json(TaskSpec, text) for id_, text in missing.items() if text is not None}
+        self._keep(read)
+        return found | read if len(read) == len(missing) else None
 
     def _keep(self, read: Mapping[int, TaskSpec]) -> None:
         with self._lock:
