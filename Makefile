@@ -35,8 +35,8 @@ check: $(READY) ## format, lint, types, import rules
 	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent
 	$(BIN)/lint-imports
 
-bench: $(READY) ## figures, as a table and in build/bench.json
-	$(BIN)/python -m benchmarks
+bench: $(READY) ## figures, each three times, as a table and in build/bench.json; ONLY=matching,memory for parts
+	$(BIN)/python -m benchmarks --only "$(ONLY)"
 
 format: $(READY) ## rewrite to the house's style
 	$(BIN)/ruff format src tests benchmarks docs examples

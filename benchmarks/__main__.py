@@ -1,35 +1,72 @@
 """Run every benchmark, print a table, write ``build/bench.json``: one flat object, a key a figure.
 
-A benchmark is a module of this package with ``figures() -> dict[str, float]``; naming some runs only those.
+A benchmark is a module of this package with ``figures() -> dict[str, float]``. ``--only`` names some of them;
+``--runs`` says how often each is run: a key has the median, and ``KEY_min`` and ``KEY_max`` the spread.
 """
 
+import argparse
 import importlib
 import json
-import sys
+import os
+from collections import defaultdict
 from pathlib import Path
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ("brokerage", "matching", "passes", "cycle", "lifecycle", "memory")
+MODULES = ("brokerage", "matching", "serving", "passes", "cycle", "lifecycle", "memory")
 RESULT = Path("build/bench.json")
+RUNS = 3
+
+Spread = tuple[float, float, float]
+"""The smallest, median and largest value of a figure."""
 
 
 def main() -> None:
     """Measure, show, keep."""
-    names = sys.argv[1:] or MODULES
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Pilotage.")
+    parser.add_argument("--only", metavar="PART,...", default="", help=f"of {', '.join(MODULES)}")
+    parser.add_argument("--runs", type=int, default=RUNS, help="how often each part is run")
+    given = parser.parse_args()
+    names = given.only.split(",") if given.only else MODULES
+    if unknown := set(names) - set(MODULES):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(MODULES)}")
     console = Console()
-    figures: dict[str, float] = json.loads(RESULT.read_text()) if RESULT.exists() and sys.argv[1:] else {}
+    spreads: dict[str, Spread] = {}
     for name in names:
-        with console.status(f"measuring {name} …"):
-            figures |= importlib.import_module(f"benchmarks.{name}").figures()
+        spreads |= _measured(name, max(1, given.runs), console)
+    known: dict[str, float] = json.loads(RESULT.read_text()) if RESULT.exists() and given.only else {}
     RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps(figures, indent=2, sort_keys=True) + "\n")
-    table = Table("figure", "value", title="Pilotage, measured")
-    table.columns[1].justify = "right"
-    for key, value in sorted(figures.items()):
-        table.add_row(key, f"{value:,.2f}" if value < 100 else f"{value:,.0f}")
-    console.print(table)
+    RESULT.write_text(json.dumps(known | _flat(spreads), indent=2, sort_keys=True) + "\n")
+    console.print(_table(spreads))
+    cores, load = os.cpu_count(), os.getloadavg()[0]
+    console.print(f"{cores} cores; the load of the last minute was {load:.1f}, the bench's own included")
+
+
+def _measured(name: str, runs: int, console: Console) -> dict[str, Spread]:
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for number in range(runs):
+        with console.status(f"measuring {name}, run {number + 1} of {runs} …"):
+            for key, value in importlib.import_module(f"benchmarks.{name}").figures().items():
+                found[key].append(value)
+    return {key: (min(values), median(values), max(values)) for key, values in found.items()}
+
+
+def _flat(spreads: dict[str, Spread]) -> dict[str, float]:
+    flat: dict[str, float] = {}
+    for key, (least, middle, most) in spreads.items():
+        flat |= {key: middle, f"{key}_min": least, f"{key}_max": most}
+    return flat
+
+
+def _table(spreads: dict[str, Spread]) -> Table:
+    table = Table("figure", "min", "median", "max", title="Pilotage, measured")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for key, values in sorted(spreads.items()):
+        table.add_row(key, *(f"{value:,.2f}" if value < 100 else f"{value:,.0f}" for value in values))
+    return table
 
 
 if __name__ == "__main__":

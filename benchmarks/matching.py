@@ -4,11 +4,10 @@ import multiprocessing
 import shutil
 import tempfile
 import time
-from itertools import count
+from itertools import chain, count
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from threading import Thread
 
 from pilotage.computing.loader import load
 from pilotage.flow.calls.match import match
@@ -29,37 +28,29 @@ SECONDS = 5.0
 QUEUE = "q"
 OWNER = Identity(name="bench", vo="bench")
 
-Client = tuple[list[float], int]
-"""The seconds that each answer took, and how many answers were empty."""
-
 
 def figures() -> dict[str, float]:
     """``matches_per_s`` and its kin; the latency is that of one client among four."""
     found: dict[str, float] = {}
-    for suffix, database, queues in (
+    cases: tuple[tuple[str, house.Database, int], ...] = (
         ("", "postgresql", 200),
         ("_2000tq", "postgresql", 2000),
         ("_sqlite", "sqlite", 200),
-    ):
-        rate, p99, _ = measure(database, queues)  # type: ignore[arg-type]
+    )
+    for suffix, database, queues in cases:
+        rate, p99 = measure(database, queues)
         found[f"matches_per_s{suffix}"] = rate
         found[f"matches_p99_ms{suffix}"] = p99 * 1000
-    one, _, _ = measure("postgresql", 200, servers=1)
-    two, _, empty = measure("postgresql", 200, servers=2)
-    return found | {"two_servers_gain": two / one, "two_servers_empty_percent": 100 * empty}
+    return found
 
 
-def measure(database: house.Database, queues: int, servers: int = 0) -> tuple[float, float, float]:
-    """Matches a second, the 99th percentile of the seconds that one takes, and the part of empty answers.
-
-    Each client is a process of its own, or all are threads of one or two ``servers``.
-    """
+def measure(database: house.Database, queues: int) -> tuple[float, float]:
+    """Matches a second, and the 99th percentile of the seconds that one takes."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
     place.chmod(0o755)
     try:
         with house.store(database, place) as url:
-            pilots = prepare(url, queues)
-            return _run(url, pilots, servers)
+            return _run(url, prepare(url, queues))
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -110,49 +101,27 @@ def _moved(store: Store, move: Move) -> None:
     store.commit(Decision(step="b", time=time.time(), seed=1, changes=(move,)), "bench")
 
 
-def _run(url: str, pilots: list[int], servers: int) -> tuple[float, float, float]:
+def _run(url: str, pilots: list[int]) -> tuple[float, float]:
     context = multiprocessing.get_context("spawn")
-    processes, threads = (servers, CLIENTS // servers) if servers else (CLIENTS, 1)
-    barrier, answers = context.Barrier(processes), context.SimpleQueue()
-    parts = [pilots[number::processes] for number in range(processes)]
-    running = [context.Process(target=_serve, args=(url, part, threads, barrier, answers)) for part in parts]
+    barrier, answers = context.Barrier(CLIENTS), context.SimpleQueue()
+    parts = [pilots[number::CLIENTS] for number in range(CLIENTS)]
+    running = [context.Process(target=_ask, args=(url, part, barrier, answers)) for part in parts]
     for process in running:
         process.start()
-    found: list[Client] = [answers.get() for _ in range(processes * threads)]
+    seconds = sorted(chain.from_iterable(answers.get() for _ in running))
     for process in running:
         process.join()
-    seconds = sorted(taken for times, _ in found for taken in times)
-    empty = sum(nothing for _, nothing in found)
-    return (len(seconds) - empty) / SECONDS, seconds[int(len(seconds) * 0.99)], empty / len(seconds)
+    return len(seconds) / SECONDS, seconds[int(len(seconds) * 0.99)]
 
 
-def _serve(
-    url: str,
-    pilots: list[int],
-    threads: int,
-    barrier: Barrier,
-    answers: "SimpleQueue[Client]",
-) -> None:
-    """One process: its clients ask one after the other, each for its own pilots in turn."""
+def _ask(url: str, pilots: list[int], barrier: Barrier, answers: "SimpleQueue[list[float]]") -> None:
+    """One process asks for one job after the other, for each of its pilots in turn."""
     store = Store.open(url)
     runtime = Runtime(store, (), load=load, movers=InstalledMovers)
     for pilot in pilots:
         match(runtime, pilot, 1, 0, 1e6, 1)
     barrier.wait()
-    clients = [
-        Thread(target=_ask, args=(runtime, pilots[number::threads], answers)) for number in range(threads)
-    ]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join()
-    runtime.close()
-    store.close()
-
-
-def _ask(runtime: Runtime, pilots: list[int], answers: "SimpleQueue[Client]") -> None:
     times: list[float] = []
-    empty = 0
     end = time.perf_counter() + SECONDS
     for number in count():
         begun = time.perf_counter()
@@ -160,5 +129,8 @@ def _ask(runtime: Runtime, pilots: list[int], answers: "SimpleQueue[Client]") ->
             break
         answer = match(runtime, pilots[number % len(pilots)], 1, 0, 1e6, 1)
         times.append(time.perf_counter() - begun)
-        empty += not answer.works
-    answers.put((times, empty))
+        if not answer.works:
+            raise RuntimeError("an empty answer while jobs wait")
+    answers.put(times)
+    runtime.close()
+    store.close()

@@ -7,7 +7,8 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from http.client import HTTPConnection
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
@@ -27,49 +28,65 @@ PROCESSES = 2
 """Client processes of the burst, each with its part of the pilots."""
 
 Answered = tuple[float, int]
-"""When a client ended (s since 1970), and how many jobs, or how many connections without an answer."""
+"""When a client ended (s since 1970), and how many of its connections were without an answer."""
 
 
 def figures() -> dict[str, float]:
-    """``matched_jobs_per_s_http`` and the burst of a thousand pilots, that report and ask at once."""
-    with _server(matching.CLIENTS) as (server, tokens):
-        rate = _many_a_request(server, tokens)
-    with _server(BURST) as (server, tokens):
-        seconds, dropped = _burst(server, tokens)
+    """``matched_jobs_per_s_http``, one job a request from one and two servers, and the burst."""
+    with _servers(2, matching.CLIENTS) as (servers, tokens):
+        many, _ = _rate(servers[:1], tokens, A_REQUEST)
+        one, _ = _rate(servers[:1], tokens, 1)
+        two, empty = _rate(servers, tokens, 1)
+    with _servers(1, BURST) as (servers, tokens):
+        seconds, dropped = _burst(servers[0], tokens)
     return {
-        "matched_jobs_per_s_http": rate,
+        "matched_jobs_per_s_http": many,
+        "matches_per_s_http": one,
+        "two_servers_gain": two / one,
+        "two_servers_empty": empty,
         "pilot_burst_1000_s": seconds,
         "pilot_burst_1000_dropped": dropped,
     }
 
 
 @contextmanager
-def _server(pilots: int) -> Iterator[tuple[str, list[str]]]:
-    """A server on PostgreSQL with 50,000 activated jobs in 200 task queues, and tokens of pilots."""
+def _servers(count: int, pilots: int) -> Iterator[tuple[list[str], list[str]]]:
+    """Servers on one PostgreSQL with 50,000 activated jobs in 200 task queues, and tokens of pilots."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
     place.chmod(0o755)
     try:
-        with house.store("postgresql", place) as url:
+        with ExitStack() as held:
+            url = held.enter_context(house.store("postgresql", place))
             ids = matching.prepare(url, 200, pilots=pilots)
             store = Store.open(url)
-            tokens = [
-                store.tokens.create(Credential(role="pilot", identity=matching.OWNER, pilot=id_))
-                for id_ in ids
-            ]
+            pilot = partial(Credential, role="pilot", identity=matching.OWNER)
+            tokens = [store.tokens.create(pilot(pilot=id_)) for id_ in ids]
             store.close()
-            # Its other loops would start pilots of their own.
-            with service.running(None, place / "home", None, url, "--only", "watch") as server:
-                yield server.url, tokens
+            # Their other loops would start pilots of their own.
+            only = ("--only", "watch")
+            homes = (place / f"home{number}" for number in range(count))
+            servers = [
+                held.enter_context(service.running(None, home, None, url, *only)).url for home in homes
+            ]
+            yield servers, tokens
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _many_a_request(server: str, tokens: list[str]) -> float:
-    """Jobs a second that clients are given who ask for 32 at a time over a connection they keep."""
+def _rate(servers: list[str], tokens: list[str], jobs: int) -> tuple[float, int]:
+    """Jobs a second that clients are given who ask for so many at a time, and the empty answers."""
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(len(tokens)), context.SimpleQueue()
-    running = [context.Process(target=_ask, args=(server, token, barrier, answers)) for token in tokens]
-    return sum(jobs for _, jobs in _answered(running, answers)) / SECONDS
+    running = [
+        context.Process(target=_ask, args=(servers[number % len(servers)], token, jobs, barrier, answers))
+        for number, token in enumerate(tokens)
+    ]
+    for process in running:
+        process.start()
+    found = [answers.get() for _ in running]
+    for process in running:
+        process.join()
+    return sum(given for given, _ in found) / SECONDS, sum(empty for _, empty in found)
 
 
 def _burst(server: str, tokens: list[str]) -> tuple[float, int]:
@@ -90,39 +107,31 @@ def _burst(server: str, tokens: list[str]) -> tuple[float, int]:
     return max(end for end, _ in found) - begun, sum(dropped for _, dropped in found)
 
 
-def _answered(
-    running: "list[multiprocessing.context.SpawnProcess]", answers: "SimpleQueue[Answered]"
-) -> list[Answered]:
-    for process in running:
-        process.start()
-    found = [answers.get() for _ in running]
-    for process in running:
-        process.join()
-    return found
-
-
 def _offer(jobs: int) -> bytes:
     offer = {"cores": jobs, "memory": 0, "walltime": 1e6, "max_jobs": jobs, "containment": "bubblewrap"}
     return json.dumps(offer).encode()
 
 
-def _ask(server: str, token: str, barrier: Barrier, answers: "SimpleQueue[Answered]") -> None:
+def _ask(
+    server: str, token: str, most: int, barrier: Barrier, answers: "SimpleQueue[tuple[int, int]]"
+) -> None:
     address = urlsplit(server)
     connection = HTTPConnection(str(address.hostname), address.port, timeout=60)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
     def match() -> int:
-        connection.request("POST", "/api/v1/pilot/match", _offer(A_REQUEST), headers)
+        connection.request("POST", "/api/v1/pilot/match", _offer(most), headers)
         works = json.loads(connection.getresponse().read())["works"]
         return sum(len(work["jobs"]) for work in works)
 
     for _ in range(10):
         match()
     barrier.wait()
-    jobs, end = 0, time.monotonic() + SECONDS
+    jobs, empty, end = 0, 0, time.monotonic() + SECONDS
     while time.monotonic() < end:
-        jobs += match()
-    answers.put((time.time(), jobs))
+        given = match()
+        jobs, empty = jobs + given, empty + (not given)
+    answers.put((jobs, empty))
 
 
 def _all_at_once(server: str, tokens: list[str], barrier: Barrier, answers: "SimpleQueue[Answered]") -> None:
