@@ -414,9 +414,17 @@ def test_an_empty_list_of_releases_is_not_any() -> None:
     assert made.releases == ("ANY",)
 
 
-def test_attributes_per_core_count_for_the_whole_slot() -> None:
+@pytest.mark.parametrize("value", ["=false", "=False", "=no", "=0", "=maybe", "_related"])
+def test_attributes_per_core_may_be_switched_off(value: str) -> None:
+    (plain,) = house_of(queues(catchall="")).queues
+    (made,) = house_of(queues(catchall=f"per_core_attr{value}")).queues
+    assert made == plain
+
+
+@pytest.mark.parametrize("value", ["", "=true", "=True", "=yes", "=1"])
+def test_attributes_per_core_count_for_the_whole_slot(value: str) -> None:
     (plain,) = house_of(queues()).queues
-    (made,) = house_of(queues(catchall="per_core_attr=true")).queues
+    (made,) = house_of(queues(catchall=f"gpu, per_core_attr{value}")).queues
     assert made.cores == 8
     for name in ("min_memory", "max_memory", "max_workdir"):
         assert getattr(made, name) == 8 * getattr(plain, name)

@@ -2,40 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from math import inf
-from typing import NamedTuple
 
 from pilotage.model.constants import DirectorConstants, longer_each_time
-from pilotage.model.states import LIVE_PILOTS, PilotState
+from pilotage.model.failing_pilots import FINE, LeftAlone
+from pilotage.model.states import LIVE_PILOTS
 from pilotage.model.work import Pilot
 
 from .demand import WAITING
 
 
-class Rest(NamedTuple):
-    """How often in a row it went wrong, and until when the place is left alone, in s since 1970."""
-
-    times: int = 0
-    until: float = 0.0
-
-
-FINE = Rest()
-
-
-def after_failures(pilots: Iterable[Pilot], director: DirectorConstants) -> Rest:
-    """The rest of a server whose pilots failed before they called home, since one did call (P6)."""
-    pilots = list(pilots)
-    well = max((pilot.created for pilot in pilots if pilot.heartbeat is not None), default=-inf)
-    failures = {
-        pilot.since
-        for pilot in pilots
-        if pilot.state is PilotState.FAILED and pilot.heartbeat is None and pilot.created > well
-    }
-    if not failures:
-        return FINE
-    return Rest(len(failures), max(failures) + director.rest(len(failures)))
-
-
-def after_empty_ones(pilots: Iterable[Pilot], director: DirectorConstants) -> Rest:
+def after_empty_ones(pilots: Iterable[Pilot], director: DirectorConstants) -> LeftAlone:
     """The rest of a queue whose pilots ended without work, those before the last useful one aside (P12).
 
     Pilots of one iteration count once: they were made for the same work.
@@ -46,7 +22,7 @@ def after_empty_ones(pilots: Iterable[Pilot], director: DirectorConstants) -> Re
     if not empty:
         return FINE
     times = len({pilot.created for pilot in empty})
-    return Rest(times, max(p.since for p in empty) + longer_each_time(director.empty_pause, times))
+    return LeftAlone(times, max(p.since for p in empty) + longer_each_time(director.empty_pause, times))
 
 
 def is_empty(pilot: Pilot) -> bool:
@@ -54,7 +30,7 @@ def is_empty(pilot: Pilot) -> bool:
     return pilot.state not in LIVE_PILOTS and pilot.heartbeat is not None and not pilot.matched
 
 
-def room(rest: Rest, pilots: Sequence[Pilot], time: float) -> float:
+def room(rest: LeftAlone, pilots: Sequence[Pilot], time: float) -> float:
     """How many pilots a place may be given: none while it rests, one to try it, then as many as there are."""
     if not rest.times:
         return inf

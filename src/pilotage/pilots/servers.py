@@ -6,13 +6,14 @@ from math import inf
 
 from numpy.random import Generator
 
+from pilotage.model.failing_pilots import after_failures
 from pilotage.model.federation import Queue
 from pilotage.model.ranking import rank
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 
 from .demand import element_of
-from .rests import after_failures, room
+from .rests import room
 
 ONLY = ("",)
 """The servers of a computing element that names none: the one of its options."""

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import and_, bindparam, func, or_, select
 
 from pilotage.model.constants import DirectorConstants
+from pilotage.model.failing_pilots import after_failures
 from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import Job
+from pilotage.model.work import Job, Pilot
 from pilotage.model.world import QueueReport
 
 from .columns import is_state
@@ -40,22 +41,20 @@ _WELL = (
     .where(among(_p.queue, "queues"), _p.heartbeat.is_not(None), _p.since > bindparam("after"))
     .group_by(_p.queue)
 )
+_SPEAKS = or_(
+    and_(
+        among(_p.queue, "queues"),
+        is_state(pilots, PilotState.FAILED),
+        _p.since > bindparam("after"),
+        _p.heartbeat.is_(None),
+    ),
+    among(_p.id, "ids"),
+)
 _UNDER_WAY = (
     select(_p.queue)
     .where(among(_p.queue, "queues"), is_state(pilots, PilotState.SUBMITTED, PilotState.RUNNING))
     .distinct()
 )
-_FAILURES = (
-    select(_p.queue, _p.id, _p.since)
-    .where(
-        among(_p.queue, "queues"),
-        is_state(pilots, PilotState.FAILED),
-        _p.since > bindparam("after"),
-        _p.heartbeat.is_(None),
-    )
-    .order_by(_p.id)
-)
-_ERRORS = select(_p.queue, _p.error).where(among(_p.id, "ids"))
 _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 
 
@@ -86,27 +85,19 @@ def _problems(reader: Reader, time: float, director: DirectorConstants) -> dict[
     queues = sorted(failed)
     well: dict[str, int] = dict(tuple(row) for row in reader.rows(_WELL, queues=queues, after=time - LATELY))
     tried = {queue for (queue,) in reader.rows(_UNDER_WAY, queues=queues)}
-    last = {
-        queue: pilot for queue, pilot in failed.items() if queue not in tried and pilot > well.get(queue, 0)
-    }
-    failures: dict[str, set[float]] = defaultdict(set)
-    for queue, pilot, since in reader.rows(_FAILURES, queues=sorted(last), after=time - LATELY):
-        if pilot > well.get(queue, 0):
-            failures[queue].add(since)
-    last = {
-        queue: pilot
-        for queue, pilot in last.items()
-        if time - max(failures[queue]) < director.rest(len(failures[queue]))
-    }
-    if not last:
-        return {}
-    told = dict(tuple(row) for row in reader.rows(_ERRORS, ids=sorted(last.values())))
+    last = [queue for queue in queues if queue not in tried and failed[queue] > well.get(queue, 0)]
+    told: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in reader.pilots(_SPEAKS, queues=last, ids=sorted(well.values()), after=time - LATELY):
+        told[pilot.queue].append(pilot)
     return {
-        queue: f"its last pilots failed before they called: {told.get(queue) or 'no reason told'}".partition(
-            "\n"
-        )[0]
+        queue: f"its last pilots failed before they called: {_reason(told[queue])}"
         for queue in last
+        if time < after_failures(told[queue], director).until
     }
+
+
+def _reason(found: Sequence[Pilot]) -> str:
+    return found[-1].error.partition("\n")[0] or "no reason told"
 
 
 def with_first_skips(reader: Reader, found: Sequence[Job]) -> tuple[Job, ...]:

@@ -228,9 +228,16 @@ def _policies(queue: Record) -> dict[str, Any]:
 
 
 def _catchall(queue: Record) -> list[str]:
-    """Words in the field for everything else, which may be written with ``=true``."""
-    words = re.split(r"[,;\s]+", queue.text("catchall"))
-    return [word.removesuffix("=true").removesuffix("=True") for word in words if word]
+    """Words in the field for everything else; one with ``=true``, ``=yes`` or ``=1`` stands for itself.
+
+    One with the opposite is as good as not there, as the published pilot reads it.
+    """
+    words = [word.partition("=") for word in re.split(r"[,;\s]+", queue.text("catchall")) if word]
+    return [
+        name if value.lower() in ("", "true", "yes", "1") else f"{name}{equals}{value}"
+        for name, equals, value in words
+        if value.lower() not in ("false", "no", "0")
+    ]
 
 
 def _is_unified(queue: Record) -> bool:
