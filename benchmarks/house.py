@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -36,8 +36,13 @@ loops: {{ period: 0.5, heartbeat: 5, pilot_idle: 60 }}
 
 
 @contextlib.contextmanager
-def running(database: Database, slots: int = 1000) -> Iterator[service.Server]:
-    """A server on a new store of this kind; everything is gone afterwards."""
+def running(
+    database: Database, slots: int = 1000, prepare: Callable[[Store], None] | None = None
+) -> Iterator[service.Server]:
+    """A server on a new store of this kind; everything is gone afterwards.
+
+    ``prepare`` is given the store before the server starts, and may keep it open: it is closed at the end.
+    """
     place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
     place.chmod(0o755)
     try:
@@ -46,9 +51,14 @@ def running(database: Database, slots: int = 1000) -> Iterator[service.Server]:
         federation.write_text(FEDERATION.format(place=place, slots=slots))
         with store(database, place) as url:
             # Its tables are made first: a server is measured as it is on every day but its first.
-            Store.open(url).close()
-            with service.running(federation, place / "home", None, url) as server:
-                yield server
+            prepared = Store.open(url)
+            if prepare:
+                prepare(prepared)
+            try:
+                with service.running(federation, place / "home", None, url) as server:
+                    yield server
+            finally:
+                prepared.close()
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

@@ -7,28 +7,47 @@ while 10 and 100 times as many jobs are queued.
 import time
 
 from pilotage.demo.service import Server
+from pilotage.store import Store
 
+from . import finished as finished_jobs
 from . import house
 
 JOBS = 10_000
 JOBS_PER_TASK = 1_000
+PAST = 1_000_000
+"""Jobs that had finished before."""
+
 WINDOW = 10.0
 """How long a rate is measured while more jobs are queued, in s."""
 
 
 def figures() -> dict[str, float]:
-    """``lifecycles_per_s_DATABASE``, and the same with ``_10x`` and ``_100x`` as many jobs queued."""
+    """``lifecycles_per_s_DATABASE``, and the same with ``_10x`` and ``_100x`` as many jobs queued.
+
+    With ``_1m_finished`` the store has a million finished jobs before. ``bytes_per_finished_job_DATABASE`` is
+    by how much the store grew with each job.
+    """
     found: dict[str, float] = {}
     databases: tuple[house.Database, ...] = ("sqlite", "postgresql")
     for database in databases:
-        with house.running(database) as server:
+        opened: list[Store] = []
+        with house.running(database, prepare=opened.append) as server:
             _warm(server)
+            before = finished_jobs.size(opened[0])
             found[f"lifecycles_per_s_{database}"] = _whole(server, JOBS)
+            found[f"bytes_per_finished_job_{database}"] = (finished_jobs.size(opened[0]) - before) / JOBS
+        with house.running(database, prepare=_with_a_past) as server:
+            _warm(server)
+            found[f"lifecycles_per_s_{database}_1m_finished"] = _whole(server, JOBS)
         for factor in (10, 100):
             with house.running(database) as server:
                 _warm(server)
                 found[f"lifecycles_per_s_{database}_{factor}x"] = _with_queued(server, factor * JOBS)
     return found
+
+
+def _with_a_past(store: Store) -> None:
+    finished_jobs.fill(store, PAST)
 
 
 def _whole(server: Server, jobs: int) -> float:
