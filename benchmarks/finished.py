@@ -25,7 +25,8 @@ _NUMBERS = {
 _JOBS = """
 INSERT INTO jobs (id, task, kind, share, priority, requirements, state, attempt, created, since, queue, pilot,
   events, input_count, exit_code, cpu_seconds, wall_seconds, max_rss, max_workdir, started, ended, history)
-{numbers} SELECT id, 1 + (id - 1) / {each}, 'normal', 'default', 500, :requirements, 'finished', 1, :time, :time,
+{numbers} SELECT id, 1 + (id - 1) / {each},
+  'normal', 'default', 500, :requirements, 'finished', 1, :time, :time,
   'many-slots', 1, 1, 0, 0, 0.01, 0.02, 3.5, 0.1, :time, :time, :history FROM n"""
 
 

@@ -1,0 +1,101 @@
+"""Files, their replicas, and the transfers (DTR) that make them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .states import TransferState
+from .types import DESCRIBED
+
+Direction = Literal["download", "upload"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file by its logical name."""
+
+    __pydantic_config__ = DESCRIBED
+
+    name: str
+    """Its logical name."""
+    size: int
+    """Bytes."""
+    checksum: str
+    """``adler32:`` or ``sha256:`` and the digits; empty where unknown."""
+    task: int | None = None
+    """The task that made it; none for an input from outside."""
+    job: int | None = None
+    """The job that made it; none for an input from outside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replica:
+    """A copy of a file at a storage, under the file's name."""
+
+    __pydantic_config__ = DESCRIBED
+
+    file: str
+    """Logical name of the file."""
+    storage: str
+    """Where the copy is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTransfer:
+    """A transfer about to be. There is never more than one live transfer of a file to a storage."""
+
+    __pydantic_config__ = DESCRIBED
+
+    file: str
+    """Logical name of the file."""
+    source: str
+    """The storage that it is read from."""
+    destination: str
+    """The storage that it is written to."""
+    direction: Direction
+    """Download to a job, or upload from one."""
+    share: str
+    """Its transfer share (D1, D6)."""
+    priority: int
+    """Its DTR priority, 1 to 100 (D2)."""
+    source_path: str = ""
+    """Path at the source, where it is not the file's name: what an attempt left in its scratch area."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """A transfer (DTR) as it stands."""
+
+    __pydantic_config__ = DESCRIBED
+
+    id: int
+    """Its number."""
+    file: str
+    """Logical name of the file."""
+    source: str
+    """The storage that it is read from."""
+    destination: str
+    """The storage that it is written to."""
+    direction: Direction
+    """Download to a job, or upload from one."""
+    share: str
+    """Its transfer share (D1, D6)."""
+    priority: int
+    """Its DTR priority, 1 to 100 (D2)."""
+    state: TransferState
+    """Where it is in its life."""
+    attempt: int
+    """The attempt under way, from 1."""
+    created: float
+    """When it was asked for, in s since 1970."""
+    since: float
+    """When it came into its state, in s since 1970."""
+    source_path: str = ""
+    """Path at the source, where it is not the file's name: what an attempt left in its scratch area."""
+    emergency: bool = False
+    """Whether it has an emergency slot (D5)."""
+    wake_at: float | None = None
+    """When it may be tried again, in s since 1970."""
+    heartbeat: float | None = None
+    """When its bytes last moved, in s since 1970."""
+    error: str = ""
+    """Why its last attempt failed."""
