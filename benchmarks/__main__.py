@@ -15,7 +15,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ("brokerage", "matching", "serving", "passes", "cycle", "lifecycle", "memory")
+MODULES = ("brokerage", "matching", "serving", "passes", "cycle", "lifecycle", "memory", "slurm")
 RESULT = Path("build/bench.json")
 RUNS = 3
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import secrets
 import shlex
 import socket
 import tarfile
@@ -81,10 +82,12 @@ class Spool:
         nothing can be kept.
         """
         files = {f"tokens/{pilot}": token.encode() for pilot, token in tokens.items()}
-        files |= {f"new/{pilot}": f"{place}\n".encode() for pilot, place in places.items()}
-        known = "echo $n $(cat places/$n); rm -f new/$n"
-        each = f"if [ -s places/$n ]; then {known}; else mv -f new/$n places/$n; fi"
-        paths, said = self._unpack(files, f"for n in {shlex.join(places)}; do {each}; done")
+        new = f"new-{secrets.token_hex(8)}"
+        files |= {f"{new}/{pilot}": f"{place}\n".encode() for pilot, place in places.items()}
+        # What was written down before stays, and is told: no process is started for each of the others.
+        known = 'n="${f##*/}"; read -r place <"places/$n"; echo "$n $place"'
+        left = f'for f in {new}/*; do if [ -e "$f" ]; then {known}; fi; done'
+        paths, said = self._unpack(files, f"{{ mv -n {new}/* places/; {left}; rm -rf {new}; }}")
         if "there" not in said:
             paths, said_then = self._unpack({f"{agent_name()}.part": agent_file()})
             if "there" not in said_then:
@@ -133,7 +136,7 @@ class Spool:
         folder = spool_folder(place)
         script = (
             f"umask 077 && mkdir -p {folder} && cd {folder}"
-            " && mkdir -p tokens places new logs && chmod 700 . && tar -xf -"
+            " && mkdir -p tokens places logs && chmod 700 . && tar -xf -"
             f" && if [ -e {agent_name()}.part ]; then mv {agent_name()}.part {agent_name()}; fi"
             f" && find logs places tokens -mtime +{KEPT} ! -type d -delete"
             f" && pwd && if [ -s {agent_name()} ]; then echo there; fi && {then}"

@@ -165,8 +165,9 @@ async def execute(connection: "SSHClientConnection", command: Command) -> Outcom
     try:
         process = await _started(connection, shlex.join([*limit, *command.argv]))
         async with process:
-            process.stdin.write(command.stdin)
-            process.stdin.write_eof()
+            with suppress(OSError):  # a quick command may have ended before all was written
+                process.stdin.write(command.stdin)
+                process.stdin.write_eof()
             out, complaints = await asyncio.gather(_read(process.stdout), _read(process.stderr))
             if max(len(out), len(complaints)) <= LONGEST_OUTPUT:
                 await process.wait()
