@@ -85,6 +85,13 @@ class Database:
 
         return _retried(once)
 
+    def look(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
+        """Run one statement that reads, with names as ``%(name)s``: on PostgreSQL without a transaction."""
+        if self.is_postgresql:
+            return self.run(sql, values)
+        named = sql % {name: f":{name}" for name in values}
+        return self.read(lambda connection: connection.exec_driver_sql(named, dict(values)).all())
+
     def read(self, work: Callable[[Connection], T]) -> T:
         """Do ``work``, which only reads, as of one moment."""
 

@@ -56,6 +56,9 @@ class PersonToken:
     """When it ends, in s since 1970 UTC; null: never."""
 
 
+_FIND = 'SELECT role, owner, vo, "group", vo_role, pilot, expires FROM tokens WHERE hash = %(hash)s'
+
+
 class Tokens:
     """Makes tokens and finds what they stand for.
 
@@ -87,12 +90,14 @@ class Tokens:
 
     def find(self, token: str) -> Credential | None:
         """Find what a token stands for; None if it was never given out, was revoked, or has expired."""
-        query = select(tokens).where(_t.hash == _hash(token))
-        row = self._database.read(lambda connection: connection.execute(query).one_or_none())
-        if row is None or (row.expires is not None and row.expires <= self._clock()):
+        found = self._database.look(_FIND, {"hash": _hash(token)})
+        if not found:
             return None
-        identity = Identity(name=row.owner, vo=row.vo, group=row.group, vo_role=row.vo_role)
-        return Credential(role=row.role, identity=identity, pilot=row.pilot, expires=row.expires)
+        role, owner, vo, group, vo_role, pilot, expires = found[0]
+        if expires is not None and expires <= self._clock():
+            return None
+        identity = Identity(name=owner, vo=vo, group=group, vo_role=vo_role)
+        return Credential(role=role, identity=identity, pilot=pilot, expires=expires)
 
     def enrol(self, token: str, nonce: str, expires: float) -> str | None:
         """Exchange a pilot's enrolment token for its credential, which lasts until ``expires``.
