@@ -18,15 +18,16 @@ class Api:
 
     objects: dict[tuple[str, str], Document] = field(default_factory=dict)
     broken: dict[str, int | None] = field(default_factory=dict)
-    """By the beginning of method and kind: a status that answers, or None, which breaks the connection after
-    the deed."""
+    """By method and kind, or these and a name: a status that answers, or None, which breaks the connection
+    after the deed."""
     _numbers: count = field(default_factory=lambda: count(1))  # type: ignore[type-arg]
 
     def __call__(self, asked: Request) -> tuple[int, bytes] | None:
         found = PATH.fullmatch(asked.path)
         assert found, asked.path
         _, kind, name = found.groups()
-        fault = self.broken.get(f"{asked.method} {kind}", 200)
+        line = f"{asked.method} {kind}"
+        fault = self.broken.get(f"{line} {name}", self.broken.get(line, 200))
         if fault is not None and fault != 200:
             return _failure(fault, "as told")
         status, document = self._answer(asked, kind, name)

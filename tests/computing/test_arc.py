@@ -141,6 +141,17 @@ def test_only_what_ended_is_ended(
     assert element.poll([reference])[reference].state == state
 
 
+def test_what_is_not_ended_is_told(server: WebServer, element: Arc, answers: Answers) -> None:
+    done, gone = {"status-code": "202", "id": "J1"}, {"status-code": "404", "id": "J2"}
+    answers.set[f"POST {JOBS}?action=kill"] = {"job": [done, gone]}
+    references = [f"{server.url}/arex/J{number}" for number in (1, 2, 3)]
+    element.cancel(references)
+    refused = {"status-code": "500", "id": "J3", "reason": "Disk is full"}
+    answers.set[f"POST {JOBS}?action=kill"] = {"job": [done, gone, refused]}
+    with pytest.raises(OSError, match="does not end 1 jobs: Disk is full"):
+        element.cancel(references)
+
+
 def test_an_answer_without_end_is_cut(
     server: WebServer, element: Arc, answers: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

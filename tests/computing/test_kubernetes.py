@@ -182,6 +182,14 @@ def test_a_job_of_the_same_name_but_another_uid_is_left_alone(element: Kubernete
     assert element.poll([other])[other].state == "unknown"
 
 
+def test_a_refused_deletion_is_told_and_stops_no_other(element: Kubernetes, api: Api) -> None:
+    references = [submitted(element, order("bed-pilot-1")), submitted(element, order("bed-pilot-2"))]
+    api.broken["DELETE jobs bed-pilot-1"] = 403
+    with pytest.raises(OSError, match="403"):
+        element.cancel(references)
+    assert [name for kind, name in api.objects if kind == "jobs"] == ["bed-pilot-1"]
+
+
 def test_names_are_what_the_api_takes_and_differ() -> None:
     names = ["fed-pilot-1", "Fed-pilot-1", "fed_pilot@1", "x" * 200, "x" * 201, "@", "-a"]
     made = [object_name(name) for name in names]

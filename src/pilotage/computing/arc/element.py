@@ -155,7 +155,8 @@ class Arc:
         with self._lock:
             if len(self._names) > MOST_NAMES:
                 self._names.clear()
-            self._names.update(names)
+            # One that has no name yet is asked for again.
+            self._names.update({job: name for job, name in names.items() if name})
 
     def _job(self, reference: str) -> str:
         """The job that a reference of this service stands for, empty where it is none."""

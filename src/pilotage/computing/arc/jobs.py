@@ -59,12 +59,13 @@ class ArcJobs:
 
     def states(self, jobs: Collection[str]) -> dict[str, str]:
         """The states of jobs that the service knows, as its information provider last saw them."""
-        return {_text(entry, "id"): _text(entry, "state") for entry in self._each("status", jobs)}
+        answers = self._each("status", jobs)
+        return {_text(entry, "id"): _text(entry, "state") for entry in answers if _is_done(entry)}
 
     def activities(self, jobs: Collection[str]) -> dict[str, Mapping[str, Any]]:
         """The records, in GLUE2, of those jobs whose records are written already."""
         found: dict[str, Mapping[str, Any]] = {}
-        for entry in self._each("info", jobs):
+        for entry in filter(_is_done, self._each("info", jobs)):
             document = entry.get("info_document")
             activity = document.get("ComputingActivity") if isinstance(document, dict) else None
             if isinstance(activity, dict):
@@ -82,9 +83,14 @@ class ArcJobs:
         return names
 
     def kill(self, jobs: Collection[str]) -> None:
-        """End jobs; those that have ended, or that the service does not know, stay as they are."""
-        for _ in self._each("kill", jobs):
-            pass
+        """End jobs; those that have ended, or that the service does not know, stay as they are.
+
+        Raises OSError where it refuses to end some; the others are ended.
+        """
+        answers = list(self._each("kill", jobs))
+        refused = [one for one in answers if not _is_done(one) and _text(one, "status-code") != "404"]
+        if refused:
+            raise OSError(f"ARC does not end {len(refused)} jobs: {_text(refused[0], 'reason')}")
 
     def computing_service(self) -> Mapping[str, Any]:
         """What the service says of itself, in GLUE2."""
@@ -94,7 +100,7 @@ class ArcJobs:
         return found if isinstance(found, dict) else {}
 
     def _each(self, action: str, jobs: Collection[str]) -> Iterator[Mapping[str, Any]]:
-        """Do something with jobs; the answers of those with which it was done, for each its ``id``."""
+        """Do something with jobs; the answers, each with the ``id`` of a job that was asked for."""
         ids = list(jobs)
         for at in range(0, len(ids), MOST_AT_ONCE):
             part = ids[at : at + MOST_AT_ONCE]
@@ -103,7 +109,7 @@ class ArcJobs:
                 "POST", "jobs", query={"action": action}, body=body, content_type="application/json"
             )
             for entry in _entries(answer):
-                if _text(entry, "id") in part and _text(entry, "status-code")[:1] == "2":
+                if _text(entry, "id") in part:
                     yield entry
 
     def _call(self, method: str, path: str, **how: Any) -> WebAnswer:
@@ -133,9 +139,14 @@ def _entries(answer: WebAnswer) -> Sequence[Mapping[str, Any]]:
     return entries
 
 
+def _is_done(entry: Mapping[str, Any]) -> bool:
+    """Tell whether what was asked was done with a job."""
+    return _text(entry, "status-code")[:1] == "2"
+
+
 def _created(entry: Mapping[str, Any]) -> Job:
     job = _text(entry, "id")
-    if _text(entry, "status-code")[:1] == "2" and job.isalnum() and job.isascii():
+    if _is_done(entry) and job.isalnum() and job.isascii():
         return Job(job, "ACCEPTING")
     return Job("", "", _text(entry, "reason") or "refused without a reason")
 

@@ -64,19 +64,28 @@ class Kubernetes:
         }
 
     def cancel(self, references: Collection[str]) -> None:
-        """Delete the Jobs, and with them their pods and Secrets."""
-        batch = self._batch()
-        for reference in references:
-            namespace, name, uid = ([*reference.split("/"), "", ""])[:3]
-            if namespace != self._options.namespace or not name or not uid:
-                continue
-            body = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
-            with suppress(FileNotFoundError, FileExistsError):
-                self._call(batch.delete_namespaced_job, name, namespace, body=body)
-                with self._lock:
-                    self._deleted[reference] = None
-                    while len(self._deleted) > MOST_DELETED:
-                        del self._deleted[next(iter(self._deleted))]
+        """Delete the Jobs, and with them their pods and Secrets; raises the first refusal at the end."""
+        faults = [fault for reference in references if (fault := self._delete(reference))]
+        if faults:
+            raise faults[0]
+
+    def _delete(self, reference: str) -> OSError | None:
+        """Delete a Job, if it is the one that is meant; what the API refuses."""
+        namespace, name, uid = ([*reference.split("/"), "", ""])[:3]
+        if namespace != self._options.namespace or not name or not uid:
+            return None
+        body = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
+        try:
+            self._call(self._batch().delete_namespaced_job, name, namespace, body=body)
+        except (FileNotFoundError, FileExistsError):
+            return None
+        except OSError as error:
+            return error
+        with self._lock:
+            self._deleted[reference] = None
+            while len(self._deleted) > MOST_DELETED:
+                del self._deleted[next(iter(self._deleted))]
+        return None
 
     def capacity(self) -> Capacity:
         """How many pilots of this namespace run and wait; a cluster does not say how many more it takes."""
