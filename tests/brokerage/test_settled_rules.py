@@ -197,7 +197,7 @@ def test_b19_at_the_nucleus_the_storage_counts_where_outputs_really_go(
     """Not scratch space or tape that stand beside it."""
     house = federation([queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"blacklisted": disk}})
     beside = (
-        Storage(name="A-SCRATCH", site="HOME", url="file:///scratch", blacklisted=other),  # type: ignore[arg-type]
+        Storage(name="A", site="HOME", url="file:///scratch", scratch=True, blacklisted=other),  # type: ignore[arg-type]
         Storage(name="A-TAPE", site="HOME", url="file:///tape", tape=True),
     )
     house = replace(house, storages=(*beside, *house.storages))

@@ -249,6 +249,17 @@ def test_blacklisting_is_by_activity(own: Any, status: Any, closed: tuple[str, .
     assert house.storages[0].blacklisted == closed
 
 
+def test_scratch_space_is_known_by_its_name_and_that_is_told() -> None:
+    disks = {"AGLT2_DATADISK": ENDPOINT, "AGLT2_SCRATCHDISK": ENDPOINT}
+    (note,) = notes(imported(queues(), disks), "guessed", "name")
+    assert note.entry == "AGLT2_SCRATCHDISK"
+    storages = house_of(queues(), disks).storages
+    assert {storage.name: storage.scratch for storage in storages} == {
+        "AGLT2_DATADISK": False,
+        "AGLT2_SCRATCHDISK": True,
+    }
+
+
 def test_an_inactive_endpoint_is_left_out() -> None:
     house = house_of(queues(), {"AGLT2_DATADISK": {**ENDPOINT, "state": "DISABLED"}})
     assert [storage.name for storage in house.storages] == ["AGLT2-storage"]

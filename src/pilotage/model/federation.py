@@ -82,6 +82,8 @@ class Storage:
     """Free space in GB (B18)."""
     tape: bool = False
     """Whether it is tape, which does not count as available (B33)."""
+    scratch: bool = False
+    """Whether it is scratch space, where nothing is kept: no nucleus gathers outputs there (B19)."""
     blacklisted: tuple[Blacklisting, ...] = ()
     """What may not be done here now: reading or writing, locally (lan) or from other sites (wan) (B19)."""
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -90,10 +90,7 @@ class Sources:
 
 
 def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:
-    """Storages of a nucleus that may take outputs, in the order in which they are tried: by name (B19).
-
-    Neither tape nor scratch space, which is known by its name as in the published system.
-    """
-    own = [storage for storage in federation.storages if storage.site == site and not storage.tape]
-    kept = [storage for storage in own if "scratch" not in storage.name.lower()]
+    """Storages of a nucleus that may take outputs, neither tape nor scratch, ordered by name (B19)."""
+    own = (storage for storage in federation.storages if storage.site == site)
+    kept = (storage for storage in own if not storage.tape and not storage.scratch)
     return tuple(sorted(kept, key=lambda storage: storage.name))

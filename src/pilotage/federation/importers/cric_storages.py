@@ -71,6 +71,7 @@ def _storage(
         "site": place,
         "url": _url(endpoint, legal),
         "tape": _tape(endpoint),
+        "scratch": _scratch(name, endpoint),
         "blacklisted": sorted({*_own_blacklist(endpoint), *_blacklist(status)}),
     }
     free = _free(endpoint, usage)
@@ -88,6 +89,14 @@ def _tape(endpoint: Record) -> bool:
         said = "TAPE" in endpoint.text("type").upper()
         endpoint.note("guessed", "is_tape", f"says nothing: {'tape' if said else 'disk'}, by its type")
     return said
+
+
+def _scratch(name: str, endpoint: Record) -> bool:
+    """Such documents do not say it: the published system goes by the name."""
+    found = "scratch" in name.lower()
+    if found:
+        endpoint.note("guessed", "name", "scratch space by its name: no outputs are gathered there")
+    return found
 
 
 def _free(endpoint: Record, usage: Record | None) -> float | None:
