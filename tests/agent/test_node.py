@@ -4,13 +4,16 @@ import os
 import signal
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from pilotage.agent import node
+from pilotage.agent.attempt import Attempt
 from pilotage.agent.command import claim, parser
+from pilotage.agent.jobs import Held, JobRunner, Resources
 from pilotage.agent.node import look
-from pilotage.agent.wire import Node
+from pilotage.agent.wire import JobOrder, Node, Work
 
 from .fake_pilot_server import wait_for
 from .processes import of_environment
@@ -159,3 +162,14 @@ def test_a_pilot_on_a_full_disk_takes_no_jobs_and_says_why(site: Site) -> None:
     (reason,) = site.server.ended
     assert reason.startswith("only ")
     assert f"MB are free in {site.place}" in reason
+
+
+def test_a_pilot_that_is_stopped_kills_what_runs_and_lets_what_has_ended_be_stored(tmp_path: Path) -> None:
+    runner = JobRunner(Mock(), Resources(directory=tmp_path), Mock())
+    runs, stores = (
+        Held(Attempt(Work(task=1, command=("true",)), JobOrder(1, number, "scratch")), stored=stored)
+        for number, stored in enumerate((False, True))
+    )
+    runner.working |= {runs, stores}
+    runner.kill_all("stopped by a signal")
+    assert (runs.stopping, stores.stopping) == ("stopped by a signal", "")

@@ -355,3 +355,10 @@ def test_very_long_output_takes_bounded_disk_and_keeps_its_beginning_and_end(tmp
     out = (tmp_path / "stdout").read_bytes()
     assert out.startswith(b"first\nxxx")
     assert out.endswith(b"xxxlast\n")
+
+
+def test_a_payload_out_of_control_is_ended_with_all_its_processes(tmp_path: Path) -> None:
+    command = "for n in 1 2 3 4 5 6 7 8 9; do sleep 60 & done; wait"
+    ended = run(tmp_path, "sh", "-c", command, processes=8)
+    assert ended.error == "too many processes: 10 of 8 at once"
+    assert is_gone(tmp_path)

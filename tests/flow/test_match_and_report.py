@@ -5,8 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pilotage.flow.calls import cancel, pilot_end
+from pilotage.flow.calls.match import lease
 from pilotage.flow.errors import NoSuchTask, PilotGone
 from pilotage.model.states import JobState, PilotState
+from pilotage.testing import federation
 
 from .house import House, attempts
 
@@ -86,3 +88,9 @@ def test_a_cancelled_task_stops_everywhere(house: House) -> None:
     assert house.report(pilot, "running", mine) == sorted(mine)
     with pytest.raises(NoSuchTask):
         cancel.cancel(house.runtime, 99, "no more", "user:alice")
+
+
+def test_a_pilot_outlives_a_server_that_is_away_for_an_hour() -> None:
+    """Its payloads run on for the lease, which is less than the time after which its jobs are others'."""
+    as_delivered = federation()
+    assert 3600 + as_delivered.loops.heartbeat < lease(as_delivered) < as_delivered.timeouts.heartbeat

@@ -23,6 +23,8 @@ from .view import UNCONTAINED, View
 from .wire import Point
 
 log = logging.getLogger(__name__)
+MOST_PROCESSES = 10_000
+"""Processes of one payload: more of them are a payload out of control."""
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before it is killed itself."""
 _MODULES = ("system", "network", "timeline", "landlock", "namespaces", "containment", "supervisor")
@@ -98,6 +100,7 @@ class Order:
     walltime: float = 0
     memory: float = 0
     workdir: float = 0
+    processes: int = MOST_PROCESSES
     keep: bool = False
     cut: bool = False
     view: View = UNCONTAINED
@@ -112,6 +115,7 @@ class Order:
                 "walltime": float(self.walltime),
                 "memory": int(self.memory * MEGABYTE),
                 "workdir": int(self.workdir * MEGABYTE),
+                "processes": self.processes,
                 "lease_end": lease_end,
                 "keep": self.keep,
                 "cut": self.cut,
@@ -242,7 +246,7 @@ class Payload:
             "walltime": f"walltime exceeded: {value:.0f} s of {order.walltime:.0f}",
             "memory": f"memory exceeded: {megabytes:.0f} MB of {order.memory:.0f}",
             "work directory": f"work directory exceeded: {megabytes:.0f} MB of {order.workdir:.0f}",
-            "too many processes": f"too many processes: {value:.0f} at once",
+            "too many processes": f"too many processes: {value:.0f} of {order.processes} at once",
             "processes": exited or f"left processes behind: {value:.0f}; they were killed",
         }
         return told[cause]

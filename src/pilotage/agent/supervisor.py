@@ -32,8 +32,6 @@ LOOK_EVERY = 0.5
 LEFT_BEHIND_GRACE = 1.0
 LONGEST_STREAM, STREAM_HEAD = 64_000_000, 1_000_000
 """Bytes on disk of standard output or error beyond which it is cut, and those that stay of its beginning."""
-MOST_PROCESSES = 10_000
-"""Processes of one payload: more of them are a payload out of control."""
 FENCE_DELAY = 1.0
 """Seconds after the lease's end at which the kernel kills a supervisor that has not acted itself."""
 
@@ -205,7 +203,7 @@ class Supervisor:
             yield "walltime", wall
         if 0 < order["memory"] < memory:
             yield "memory", memory
-        if len(self._seen) > MOST_PROCESSES:
+        if len(self._seen) > order["processes"]:
             yield "too many processes", len(self._seen)
         if now() >= self._look_at_disk:
             if self.order["cut"]:
