@@ -1,6 +1,10 @@
-"""Pairs of task and queue that the production brokerage decides in a second, reasons kept; saying why."""
+"""Pairs of task and queue that the production brokerage decides and stores in a second; saying why."""
 
+import shutil
+import tempfile
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -8,8 +12,6 @@ import numpy as np
 from pilotage.brokerage.production import Production
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.decision import Choice
-from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import (
     BrokerageConstants,
     ComputingElement,
@@ -27,6 +29,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import File, Job, JobKind, Replica, Task, TaskSpec
 from pilotage.model.world import JobCount, LinkCount, QueueReport, World
+from pilotage.store import Store
 
 NOW = 1_700_000_000.0
 ROUNDS = 5
@@ -57,44 +60,122 @@ ARCHITECTURES = (
 
 
 def figures() -> dict[str, float]:
-    """Pairs a second on one core, all checks and weights, for federations of three sizes."""
+    """Pairs a second on one core, all checks and weights, for federations of three sizes; and stored.
+
+    ``growth_x10_queues`` is how many times as long ten times the queues take, ``growth_x10_tasks`` ten times
+    the tasks; ``pairs_per_s_distinct`` is the worst case: each task and each queue is unlike any other.
+    """
+    seconds = {size: decide_seconds(mixed_world(*size, seed=1)) for size in SIZES}
     return {
-        "pairs_per_s_1000x100": pairs_per_second(1000, 100),
-        "pairs_per_s_1000x1000": pairs_per_second(1000, 1000),
-        "pairs_per_s_1000x10000": pairs_per_second(1000, 10_000),
+        **{
+            f"pairs_per_s_{tasks}x{queues}": tasks * queues / seconds[tasks, queues]
+            for tasks, queues in SIZES
+        },
+        "growth_x10_queues": seconds[1000, 10_000] / seconds[1000, 1000],
+        "growth_x10_tasks": seconds[1000, 1000] / seconds[100, 1000],
+        "pairs_per_s_distinct": 1e6 / decide_seconds(distinct_world(1000, 1000)),
+        "stored_pairs_per_s": stored_pairs_per_second(1000, 1000),
         "explain_10k_queues_s": explain_seconds(10_000),
     }
 
 
-def pairs_per_second(tasks: int, queues: int) -> float:
+SIZES = ((1000, 100), (1000, 1000), (100, 1000), (1000, 10_000))
+
+
+def decide_seconds(world: World) -> float:
     """The best of some rounds, in CPU time, of whole decisions from a world to moves and reasons.
 
     The plugin is kept from round to round, as the server keeps it from pass to pass.
     """
-    world = mixed_world(tasks, queues, seed=1)
     plugin = Production()
     seconds = []
     for _ in range(ROUNDS):
         started = time.process_time()
         decision = plugin.decide(world)
         seconds.append(time.process_time() - started)
-        if len(decision.choices) != tasks:
-            raise RuntimeError(f"{len(decision.choices)} choices for {tasks} tasks")
+        if len(decision.choices) != len(world.tasks):
+            raise RuntimeError(f"{len(decision.choices)} choices for {len(world.tasks)} tasks")
         del decision
+    return min(seconds)
+
+
+def stored_pairs_per_second(tasks: int, queues: int) -> float:
+    """Pairs that are decided and whose reasons, all of them, are committed to SQLite in a second of CPU time.
+
+    The reasons alone: what it takes to move jobs is measured by the cycle.
+    """
+    world, plugin = mixed_world(tasks, queues, seed=1), Production()
+    place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
+    store = Store.open(f"sqlite:///{place}/store.sqlite")
+    seconds = []
+    try:
+        for turn in range(ROUNDS):
+            later = replace(world, time=world.time + 3600 * turn)
+            started = time.process_time()
+            store.commit(replace(plugin.decide(later), changes=()), "bench")
+            seconds.append(time.process_time() - started)
+            if not store.queries.task_choices(world.tasks[0].id):
+                raise RuntimeError("no reasons were stored: this figure would mean nothing")
+    finally:
+        store.close()
+        shutil.rmtree(place, ignore_errors=True)
     return tasks * queues / min(seconds)
 
 
 def explain_seconds(queues: int) -> float:
-    """CPU time to explain a stored choice in full and as text: the best of some rounds, of the worst task."""
-    choices = Production().decide(mixed_world(20, queues, seed=2)).choices
-    return max(min(_explain_seconds(choice) for _ in range(ROUNDS)) for choice in choices)
+    """CPU time from stored reasons to the explanation as text: the best of some rounds, of the worst task."""
+    world = mixed_world(20, queues, seed=2)
+    with_store = Store.open("sqlite:///:memory:")
+    try:
+        with_store.commit(replace(Production().decide(world), changes=()), "bench")
+        return max(_explain_seconds(with_store, task.id) for task in world.tasks)
+    finally:
+        with_store.close()
 
 
-def _explain_seconds(choice: Choice) -> float:
-    stored = to_json(choice)
-    started = time.process_time()
-    lines(explain(from_json(Choice, stored)))
-    return time.process_time() - started
+def _explain_seconds(store: Store, task: int) -> float:
+    seconds = []
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        (choice,) = store.queries.task_choices(task)
+        lines(explain(choice))
+        seconds.append(time.process_time() - started)
+    return min(seconds)
+
+
+def distinct_world(tasks: int, queues: int) -> World:
+    """Tasks and queues that are all unlike each other: no check has two equal needs, or two equal queues."""
+    mixed = mixed_world(tasks, queues, seed=3)
+    random = np.random.default_rng(3)
+    work = tuple(
+        replace(
+            task,
+            owner=Identity(name=f"user-{task.id}", group=f"group-{task.id}"),
+            spec=replace(
+                task.spec,
+                cores=1 + task.id,
+                sw_version=f"25.0.{task.id}",
+                architecture=f"x86_64-el9-gcc13-opt#x86_64-intel-{task.id}",
+                container_name=f"image-{task.id}",
+                ip_connectivity=f"http#stack-{task.id}",
+            ),
+        )
+        for task in mixed.tasks
+    )
+    declared = tuple(
+        replace(
+            queue,
+            cores=2 * (number + 1),
+            max_memory=float(random.uniform(1e3, 1e6)),
+            max_workdir=float(random.uniform(1e3, 1e6)),
+            max_walltime=float(random.uniform(1e4, 1e6)),
+            connectivity=f"full#stack-{number}",
+            fairshare_policy=f"group=group-{number}:0%,priority<{number}:0%",
+            cmtconfigs=(*queue.cmtconfigs, f"platform-{number}"),
+        )
+        for number, queue in enumerate(mixed.federation.queues)
+    )
+    return replace(mixed, tasks=work, federation=replace(mixed.federation, queues=declared))
 
 
 def mixed_world(tasks: int, queues: int, seed: int) -> World:

@@ -281,7 +281,8 @@ RULES: tuple[Rule, ...] = (
         (f"{PRODUCTION}.placement",),
         (f"{PRODUCTION}.placement:BOOTSTRAP",),
         "Of the job's own global share, here to B36; workers are running and submitted pilots. Starting jobs "
-        "count where `num_slots` is 0.",
+        "count where `num_slots` is 0; where it is not given, the slots of our own pilots do: `max_pilots` × "
+        "`pilot_slots`.",
     ),
     Rule(
         "B31",

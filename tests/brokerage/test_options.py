@@ -27,7 +27,7 @@ from pilotage.testing import (
 from pilotage.testing.choices import refusals
 
 TIGHT = federation(
-    [queue("SMALL", max_memory=100), queue("FULL", site="AWAY")], storages={"AWAY": {"free": 1}}
+    [queue("SMALL", max_memory=100, max_pilots=1), queue("FULL", site="AWAY")], storages={"AWAY": {"free": 1}}
 )
 
 

@@ -146,7 +146,7 @@ def test_tasks_go_by_priority_then_age() -> None:
 
 
 def test_the_oldest_jobs_go_to_the_best_queue() -> None:
-    house = federation([queue("A"), queue("B", num_slots=30)])
+    house = federation([queue("A", max_pilots=1), queue("B", num_slots=30)])
     asked = task()
     decision = decide(world(house, asked, jobs=tuple(reversed(jobs(asked, 62)))))
     assert [(move.changes["queue"], move.ids[0], move.ids[-1]) for move in decision.moves] == [

@@ -9,7 +9,7 @@ import pytest
 from pilotage.brokerage.engine.link_weights import throughput_weight
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.production.placement import capacity, initial_weight
-from pilotage.model.federation import Link
+from pilotage.model.federation import ComputingElement, Link
 from pilotage.model.work import File, Replica
 from pilotage.model.world import World
 from pilotage.testing import federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
@@ -19,9 +19,9 @@ TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
 
 
 def _capacity(
-    *, running: int = 0, workers: int = 0, starting: int = 0, num_slots: int | None = None
+    *, running: int = 0, workers: int = 0, starting: int = 0, num_slots: int | None = None, **attributes: Any
 ) -> float:
-    house = federation([queue(num_slots=num_slots)])
+    house = federation([queue(num_slots=num_slots, **{"computing_element": None} | attributes)])
     state = world(
         house,
         job_counts=jobs_at("Q", running=running, starting=starting),
@@ -47,6 +47,22 @@ def test_b30_starting_jobs_count_only_where_num_slots_is_zero() -> None:
     assert _capacity(running=1, starting=5, num_slots=0) == 5
     assert _capacity(running=1, starting=5) == 1
     assert _capacity(running=1, starting=5, num_slots=2) == 2
+
+
+def test_b30_slots_of_our_own_pilots_count_where_none_are_declared() -> None:
+    own = ComputingElement(max_pilots=3, pilot_slots=8)
+    assert _capacity(running=7, computing_element=own) == 24
+    assert _capacity(running=25, computing_element=own) == 25
+    assert _capacity(running=7, num_slots=2, computing_element=own) == 7
+    assert _capacity(running=7, starting=9, num_slots=0, computing_element=own) == 9
+
+
+def test_b30_a_queue_of_four_slots_gets_more_jobs_than_one_of_one() -> None:
+    house = federation([queue("ONE", max_pilots=1), queue("FOUR", max_pilots=2, slots=2)])
+    asked = task()
+    assert only_choice(world(house, asked, jobs=jobs(asked, 12))).placed == {"FOUR": 12}
+    placed = only_choice(world(house, asked, jobs=jobs(asked, 22))).placed
+    assert placed == {"FOUR": 20, "ONE": 2}, "so that both weigh about the same: 5/30 and 2/12"
 
 
 @pytest.mark.parametrize(

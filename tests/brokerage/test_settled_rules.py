@@ -251,4 +251,4 @@ def test_b34_can_be_switched_off_by_itself(kind: JobKind) -> None:
     (choice,) = Production({"off": ["B34"]}).decide(state).choices
     assert "B34" not in choice.candidates.factors
     weights = dict(zip(choice.candidates.queues, choice.candidates.weights, strict=True))
-    assert set(weights.values()) == {0.1}
+    assert set(weights.values()) == {1.1}, "of 10 slots of our own (B30)"

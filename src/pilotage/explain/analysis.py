@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
+from math import inf, isfinite
+from typing import cast
 
 from pilotage.model.decision import Choice, DatedChoice, Mend, Refusal, Value
 
-from .advice import advised, asked_at, need_at, numbers_at
+from .advice import advised, asked_at, need_at
 from .words import number
 
 FULL = "full after earlier jobs of this pass (B36)"
@@ -94,8 +97,8 @@ class Explanation:
 def explain(choice: Choice) -> Explanation:
     """All that a choice can say."""
     ranks = _ranks(choice)
-    only = _only_obstacles(choice.refusals)
-    changes = [change for refusal in choice.refusals if (change := _remedy(refusal, only))]
+    found = _measured(choice.refusals)
+    changes = [change for one in found if (change := _remedy(one))]
     winner = next((rank for rank in ranks if rank.jobs), ranks[0] if ranks else None)
     able = [rank for rank in ranks if rank is not winner and rank.why != FULL]
     second = able[0] if able else None
@@ -112,21 +115,28 @@ def explain(choice: Choice) -> Explanation:
         runner_up=second.queue if second else "",
         margin=1 - by_weight.weight / winner.weight if winner and by_weight and winner.weight > 0 else None,
         decided_by=_decided_by(winner, by_weight) if winner and by_weight else "",
-        obstacles=obstacles(choice.refusals),
+        obstacles=_in_order(found),
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
-        waived=tuple(replace(_obstacle(refusal, {}), action=refusal.lifted_by) for refusal in choice.waived),
+        waived=tuple(
+            replace(_obstacle(_Measured.of(refusal, ())), action=refusal.lifted_by)
+            for refusal in choice.waived
+        ),
         ordering=f"{ordering.rule} {ordering.name}" if ordering else "",
         ids=tuple(choice.jobs),
     )
 
 
 def obstacles(refusals: Sequence[Refusal]) -> tuple[Obstacle, ...]:
-    """The refusals as obstacles, those first that are the only ones at most queues."""
-    only = _only_obstacles(refusals)
-    found = (_obstacle(refusal, only) for refusal in refusals)
-    return tuple(
-        sorted(found, key=lambda one: (-one.only, -one.queues, _number(one.rule), one.name)),
+    """Each check of some refusals: those that stand alone in the way at most queues first."""
+    return _in_order(_measured(refusals))
+
+
+def _in_order(found: Iterable["_Measured"]) -> tuple[Obstacle, ...]:
+    order = sorted(
+        map(_obstacle, found),
+        key=lambda obstacle: (-obstacle.only, -obstacle.queues, _number(obstacle.rule), obstacle.name),
     )
+    return tuple(order)
 
 
 def alike(choices: Iterable[DatedChoice]) -> list[list[DatedChoice]]:
@@ -190,23 +200,61 @@ def _decided_by(best: Rank, second: Rank) -> str:
     return rule if rule and gains[rule] > 1 else ""
 
 
-def _only_obstacles(refusals: Iterable[Refusal]) -> dict[str, str]:
-    """Queues that one check alone refuses, with that check's key."""
-    found: dict[str, set[str]] = {}
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A refusal with the places of queues at which nothing else stands in the way, and each queue's gap.
+
+    The gap is the distance between have and need as a part of the need; infinite where they are no numbers.
+    """
+
+    refusal: Refusal
+    alone: Sequence[int]
+    gaps: Sequence[float]
+
+    @classmethod
+    def of(cls, refusal: Refusal, alone: Sequence[int]) -> "_Measured":
+        """The refusal, measured."""
+        needs = refusal.need if isinstance(refusal.need, tuple) else repeat(refusal.need)
+        return cls(refusal, alone, list(map(_gap, needs, refusal.have)))
+
+    def nearest(self, places: Sequence[int]) -> int | None:
+        """The place whose queue comes nearest to the need; None where need and have are no numbers."""
+        best = min(places, key=self.gaps.__getitem__)
+        return best if isfinite(self.gaps[best]) else None
+
+
+def _measured(refusals: Sequence[Refusal]) -> list[_Measured]:
+    by_check: dict[str, set[str]] = {}
     for refusal in refusals:
-        for queue in refusal.queues:
-            found.setdefault(queue, set()).add(_key(refusal))
-    return {queue: next(iter(keys)) for queue, keys in found.items() if len(keys) == 1}
+        by_check.setdefault(_key(refusal), set()).update(refusal.queues)
+    once, several = set[str](), set[str]()
+    for queues in by_check.values():
+        several |= once & queues
+        once |= queues
+    return [
+        _Measured.of(refusal, [place for place, name in enumerate(refusal.queues) if name not in several])
+        for refusal in refusals
+    ]
+
+
+def _gap(need: Value, have: Value) -> float:
+    if type(need) not in _NUMBERS or type(have) not in _NUMBERS:
+        return inf
+    number, other = cast(float, need), cast(float, have)
+    return abs(number - other) / max(abs(number), 1e-9)
+
+
+_NUMBERS = (int, float)
 
 
 def _key(refusal: Refusal) -> str:
     return f"{refusal.rule} {refusal.name}"
 
 
-def _obstacle(refusal: Refusal, only: Mapping[str, str]) -> Obstacle:
-    alone = [place for place, queue in enumerate(refusal.queues) if only.get(queue) == _key(refusal)]
-    nearest = _nearest(refusal, range(len(refusal.queues)))
-    opening = _nearest(refusal, alone) if alone else nearest
+def _obstacle(found: _Measured) -> Obstacle:
+    refusal, alone = found.refusal, found.alone
+    nearest = found.nearest(range(len(refusal.queues)))
+    opening = found.nearest(alone) if alone else nearest
     return Obstacle(
         rule=refusal.rule,
         name=refusal.name,
@@ -221,14 +269,14 @@ def _obstacle(refusal: Refusal, only: Mapping[str, str]) -> Obstacle:
     )
 
 
-def _remedy(refusal: Refusal, only: Mapping[str, str]) -> tuple[tuple[int, float, int, str], Remedy] | None:
+def _remedy(found: _Measured) -> tuple[tuple[int, float, int, str], Remedy] | None:
     """The smallest change of this check that opens a queue, with what it costs; None where none does."""
-    alone = [place for place, queue in enumerate(refusal.queues) if only.get(queue) == _key(refusal)]
+    refusal, alone = found.refusal, found.alone
     if not alone:
         return None
-    nearest = _nearest(refusal, alone)
-    gap = 1.0 if nearest is None else _gap(refusal, nearest)
-    opened = [place for place in alone if nearest is None or _gap(refusal, place) <= gap]
+    nearest = found.nearest(alone)
+    gap = 1.0 if nearest is None else found.gaps[nearest]
+    opened = [place for place in alone if nearest is None or found.gaps[place] <= gap]
     change = Remedy(
         rule=refusal.rule,
         name=refusal.name,
@@ -238,21 +286,6 @@ def _remedy(refusal: Refusal, only: Mapping[str, str]) -> tuple[tuple[int, float
         queues=tuple(refusal.queues[place] for place in opened),
     )
     return (_EASIEST.index(refusal.mend), gap, -len(opened), _key(refusal)), change
-
-
-def _gap(refusal: Refusal, place: int) -> float:
-    """Distance between have and need as a part of the need; infinite where they are not numbers."""
-    numbers = numbers_at(refusal, place)
-    if numbers is None:
-        return float("inf")
-    need, have = numbers
-    return abs(need - have) / max(abs(need), 1e-9)
-
-
-def _nearest(refusal: Refusal, places: Sequence[int]) -> int | None:
-    """The place whose queue comes nearest to the need; None where need and have are no numbers."""
-    best = min(places, key=lambda place: _gap(refusal, place))
-    return None if numbers_at(refusal, best) is None else best
 
 
 def _action(refusal: Refusal, nearest: int | None) -> str:

@@ -235,9 +235,19 @@ class Queue:
     pledged_cpu: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
     """Pledged power in HS23; -1 is an opportunistic queue, which takes no urgent work (B8)."""
     num_slots: Number | None = None
-    """Slots that it counts as having, whatever runs (B30)."""
+    """Slots that it counts as having, whatever runs (B30). Without it those of the pilots that its computing
+    element may have count: ``max_pilots`` × ``pilot_slots``."""
     vos: tuple[Name, ...] = ()
     """VOs whose tasks may use it; none named: all (F1)."""
+
+    @property
+    def declared_slots(self) -> int:
+        """Payloads that may run there at once as far as it is declared; -1 where nothing is (B30)."""
+        if self.num_slots is not None:
+            return self.num_slots
+        own = self.computing_element
+        return own.max_pilots * own.pilot_slots if own else -1
+
     releases: tuple[str, ...] = ("ANY",)
     """``ANY`` offers every software; ``AUTO`` goes by the fields below; else releases, as ``version`` or
     ``project-version`` (B14)."""

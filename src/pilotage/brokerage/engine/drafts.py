@@ -102,6 +102,7 @@ class Downloads:
         self._world = world
         self._sources = sources
         self._made: dict[tuple[int, str, str], NewTransfer] = {}
+        self._shares: dict[int, tuple[str, int]] = {}
 
     @cached_property
     def _jobs(self) -> Mapping[int, Job]:
@@ -142,15 +143,24 @@ class Downloads:
 
     def _download(self, job: Job, name: str, storage: str) -> NewTransfer:
         key = (job.task, name, storage)
-        if key not in self._made:
-            task, constants = self._tasks[job.task], self._world.federation.staging
-            share = share_of(task.owner, "download", constants)
-            self._made[key] = NewTransfer(
+        made = self._made.get(key)
+        if made is None:
+            share, priority = self._share(job.task)
+            made = self._made[key] = NewTransfer(
                 file=name,
                 source=self._sources.ranked(self._held(name), storage)[0],
                 destination=storage,
                 direction="download",
                 share=share,
-                priority=transfer_priority(share, task.spec.transfer_priority, constants),
+                priority=priority,
             )
-        return self._made[key]
+        return made
+
+    def _share(self, number: int) -> tuple[str, int]:
+        """The transfer share of a task's downloads, and their priority in it (D1, D2)."""
+        if number not in self._shares:
+            task, constants = self._tasks[number], self._world.federation.staging
+            share = share_of(task.owner, "download", constants)
+            priority = transfer_priority(share, task.spec.transfer_priority, constants)
+            self._shares[number] = share, priority
+        return self._shares[number]

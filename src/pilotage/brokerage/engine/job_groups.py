@@ -1,7 +1,7 @@
 """Groups of like jobs: of one task, kind and priority, with inputs of the same sizes at the same storages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pilotage.model.states import JobState
 from pilotage.model.work import JobKind, Task, TaskSpec
@@ -67,20 +67,23 @@ def groups_of(world: World, queues: QueueColumns, options: Options = _EVERYONE) 
     turn = global_shares.order(world.federation.shares, world.job_counts)
     policies = options.policies(world.federation.brokerage)
     locate = _Locator(world, queues)
-    specs: dict[tuple[int, JobKind], TaskSpec] = {}
-    groups = []
-    for (number, kind, share, priority, inputs, old), jobs in _members(world, locate).items():
+    members = _members(world, locate)
+    asked: dict[tuple[int, JobKind], tuple[Task, TaskSpec, VoPolicy]] = {}
+    for (number, kind, *_), jobs in members.items():
         task = tasks.get(number)
         if task is None:
             raise ValueError(f"job {min(jobs)} belongs to task {number}, which this world does not hold")
-        if (number, kind) not in specs:
-            specs[number, kind] = task.expected(kind)
-        policy = policies.of(task.owner.vo)
+        if (number, kind) not in asked:
+            asked[number, kind] = task, task.expected(kind), policies.of(task.owner.vo)
+    together = _files_together(asked, world, locate)
+    groups = []
+    for (number, kind, share, priority, inputs, old), jobs in members.items():
+        task, spec, policy = asked[number, kind]
         gathered = kind == "merge" and not (old or task.spec.queues or "B3" in policy.off)
         groups.append(
             Group(
                 task=task,
-                spec=specs[number, kind],
+                spec=spec,
                 policy=policy,
                 kind=kind,
                 share=share,
@@ -88,33 +91,27 @@ def groups_of(world: World, queues: QueueColumns, options: Options = _EVERYONE) 
                 inputs=inputs,
                 home=_home(inputs, queues) if gathered else (),
                 jobs=tuple(sorted(jobs)),
+                together=together.get((number, kind), ()),
             )
         )
-    groups = _with_files_together(groups, world, locate)
     last = len(turn)
     return sorted(groups, key=lambda group: (turn.get(group.share, last), -group.priority, group.jobs[0]))
 
 
-def _with_files_together(groups: list[Group], world: World, locate: "_Locator") -> list[Group]:
-    """The same, with all files that an I/O-intensive task's jobs read; merge jobs are exempt (B11)."""
-    intensive = {
-        (group.task.id, group.kind)
-        for group in groups
-        if group.kind != "merge" and group.spec.io_intensity > group.policy.constants.io_intensity_cutoff
+def _files_together(
+    asked: Mapping[tuple[int, JobKind], tuple[Task, TaskSpec, VoPolicy]], world: World, locate: "_Locator"
+) -> Mapping[tuple[int, JobKind], tuple[Placed, ...]]:
+    """All files that an I/O-intensive task's jobs of a kind read; merge jobs are exempt (B11)."""
+    names: dict[tuple[int, JobKind], set[str]] = {
+        key: set()
+        for key, (_, spec, policy) in asked.items()
+        if key[1] != "merge" and spec.io_intensity > policy.constants.io_intensity_cutoff
     }
-    if not intensive:
-        return groups
-    names: dict[tuple[int, JobKind], set[str]] = {}
-    for job in world.jobs:
-        if job.state is JobState.DEFINED and (job.task, job.kind) in intensive:
-            names.setdefault((job.task, job.kind), set()).update(job.inputs)
-    files = {key: locate.files(tuple(sorted(found))) for key, found in names.items()}
-    return [
-        replace(group, together=files[group.task.id, group.kind])
-        if (group.task.id, group.kind) in files
-        else group
-        for group in groups
-    ]
+    if names:
+        for job in world.jobs:
+            if job.inputs and job.state is JobState.DEFINED and (job.task, job.kind) in names:
+                names[job.task, job.kind].update(job.inputs)
+    return {key: locate.files(tuple(sorted(found))) for key, found in names.items() if found}
 
 
 def _members(world: World, locate: "_Locator") -> dict[_Key, list[int]]:

@@ -76,7 +76,8 @@ class QueueColumns:
     operation, by queue (of its own storage) and by storage. ``storage_site`` is the site of the queue's
     storage, wherever the queue itself stands; ``slot_cores`` are the cores that share its work directory.
     Limits are as declared: 0 is none; ``max_disk_io`` and ``transferring_limit`` are NaN where a constant
-    stands in their place, ``core_power`` where it is unknown.
+    stands in their place, ``core_power`` where it is unknown. ``num_slots`` is -1 where none are
+    declared; ``declared_slots`` are then those of this system's own pilots.
     """
 
     federation: Federation
@@ -125,6 +126,7 @@ class QueueColumns:
     transferring_limit: Column
     opportunistic: Mask
     num_slots: Column
+    declared_slots: Column
     own_pilots: Mask
     storage_free: Column
     blacklists: Mapping[Blacklisting, Mask]
@@ -295,6 +297,7 @@ def _attributes(queues: list[Queue]) -> dict[str, Any]:
         "transferring_limit": _known(queue.transferring_limit for queue in queues),
         "opportunistic": mask(queue.pledged_cpu == -1 for queue in queues),
         "num_slots": column(-1 if queue.num_slots is None else queue.num_slots for queue in queues),
+        "declared_slots": column(queue.declared_slots for queue in queues),
         "own_pilots": mask(queue.computing_element is not None for queue in queues),
     }
 

@@ -24,7 +24,7 @@ CROWDED = Label(
 
 
 def capacity(queues: QueueColumns, jobs: Mapping[JobState, Column]) -> Column:
-    """B30: R, the largest of what runs, what batch workers promise, and the declared slots.
+    """B30: R, the largest of what runs, what batch workers promise, and the slots that are declared.
 
     ``jobs`` are those of one global share; workers, running and submitted, serve all shares.
     """
@@ -32,7 +32,7 @@ def capacity(queues: QueueColumns, jobs: Mapping[JobState, Column]) -> Column:
     workers = queues.live.batch_workers
     promised = np.where((running < BOOTSTRAP) & (workers > running), np.minimum(workers, BOOTSTRAP), 0)
     dynamic = np.where(queues.num_slots == 0, jobs[JobState.STARTING], 0)
-    slots: Column = np.maximum.reduce([running, promised, queues.num_slots, dynamic])
+    slots: Column = np.maximum.reduce([running, promised, queues.declared_slots, dynamic])
     return slots
 
 
