@@ -12,7 +12,7 @@ from pilotage.federation.faults import BadDocument, field_name
 from pilotage.flow.calls import what_if
 from pilotage.flow.calls.what_if import Changes
 from pilotage.model.documents import from_json, to_document, to_json
-from pilotage.model.federation import GlobalShare
+from pilotage.model.federation import ComputingElement, GlobalShare
 from pilotage.model.states import JobState
 from pilotage.model.work import Measured, MergeSpec
 from pilotage.model.world import World
@@ -204,8 +204,8 @@ def test_faults_that_the_task_has_already_do_not_stand_in_the_way() -> None:
 
 
 def test_how_pilots_reach_a_queue_is_not_told() -> None:
-    secret = {"options": {"password": "hush"}}
-    house = federation([queue("Q", computing_element={**secret})])
+    secret = ComputingElement(options={"password": "hush"})
+    house = federation([queue("Q", computing_element=secret)])
     state = world(house, task())
     found = decide(state, {"Q": {"computing_element": None}})
     assert "hush" not in to_json(found).decode()

@@ -184,6 +184,6 @@ def _told(world: World, changes: Changes) -> Iterable[FieldChange]:
     queues = {queue.name: queue for queue in world.federation.queues}
     for queue, values in changes.queues.items():
         for name, value in values.items():
-            # How pilots get there may hold credentials; no brokerage reads more than that it is there.
+            # How pilots get there may hold credentials; no brokerage reads more than how many it may have.
             before = None if name == "computing_element" else getattr(queues[queue], name)
             yield FieldChange(field=f"{queue}.{name}", before=before, after=value)
