@@ -117,6 +117,14 @@ def test_the_entrances_of_the_first_kind_are_the_computing_element() -> None:
     assert element is not None
     assert element.kind == "htcondor"
     assert element.options == {"schedd": "gate01.aglt2.org", "collector": "gate01.aglt2.org:9619"}
+    assert [(server.name, server.options["collector"]) for server in element.servers] == [
+        ("gate01.aglt2.org:9619", "gate01.aglt2.org:9619"),
+        ("gate02.aglt2.org:9619", "gate02.aglt2.org:9619"),
+    ]
+    alone = [{"ce_endpoint": "arc.aglt2.org", "ce_flavour": "ARC-CE"}]
+    single = first(queues(queues=alone)).computing_element
+    assert single is not None
+    assert (single.kind, single.options, single.servers) == ("arc", {"endpoint": "arc.aglt2.org"}, ())
     assert notes(result, "dropped", "queues")
     assert first(queues(queues=[])).computing_element is None
 

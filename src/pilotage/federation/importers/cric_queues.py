@@ -352,11 +352,10 @@ def _element(queue: Record, walltime: float) -> dict[str, Any] | None:
         )
     endpoints = list(dict.fromkeys(item["ce_endpoint"] for item in same if item["ce_endpoint"].strip()))
     options = elements.options_of(kind, endpoints[0], queue.note) if endpoints else None
-    if options is not None and len(endpoints) > 1:
-        queue.note("dropped", "queues", f"endpoints besides {shown(endpoints[0])}: one is used")
     element: dict[str, Any] = {
         "kind": kind,
         "options": {"endpoints": endpoints} if options is None else options,
+        "servers": [] if options is None else elements.servers_of(kind, endpoints),
     }
     if walltime:
         element["pilot_walltime"] = walltime

@@ -1,7 +1,7 @@
 """Options of the adapters for ARC and HTCondor, from what other systems say of a computing element."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .report import Action
@@ -81,3 +81,17 @@ def options_of(
     if kind == "arc":
         return arc(gatekeeper, rsl, submit or {}, note)
     return htcondor(gatekeeper, submit or {}, note)
+
+
+def servers_of(kind: str, addresses: Sequence[str]) -> list[dict[str, Any]]:
+    """Servers of one batch system, each with its own options (P6); none where there is only one."""
+    made: dict[str, dict[str, Any]] = {}
+    for address in addresses if len(addresses) > 1 else ():
+        name = re.sub(r"[^A-Za-z0-9_.:@+-]+", "-", address).lstrip("_.:@+-")[:200]
+        options = arc(address, "", {}, _unsaid) if kind == "arc" else htcondor(address, {}, _unsaid)
+        made[name or f"server-{len(made)}"] = options
+    return [{"name": name, "options": options} for name, options in made.items()]
+
+
+def _unsaid(action: Action, field: str, text: str) -> None:
+    """Note nothing: an address alone leaves nothing out."""
