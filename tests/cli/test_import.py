@@ -58,7 +58,8 @@ def test_json_has_every_note_and_the_federation(pilotage: Pilotage, tmp_path: Pa
     document = json.loads(done.stdout)
     assert (document["entries"], document["queues"], document["refused"]) == (2, 1, 1)
     assert document["federation"]["queues"][0]["name"] == "E0"
-    assert {"action", "file", "line", "entry", "field", "value", "text"} == document["notes"][0].keys()
+    parts = {"action", "file", "line", "entry", "field", "value", "text", "matters"}
+    assert parts == document["notes"][0].keys()
     output = tmp_path / "federation.yaml"
     written = json.loads(
         pilotage("federation", "import", "gfactory", file, "--json", "--output", output).stdout

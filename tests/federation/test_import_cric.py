@@ -448,3 +448,13 @@ def test_attributes_per_core_count_for_the_whole_slot(value: str) -> None:
     for name in ("min_memory", "max_memory", "max_workdir"):
         assert getattr(made, name) == 8 * getattr(plain, name)
     assert made.max_walltime == plain.max_walltime
+
+
+def test_the_summary_begins_with_what_may_change_where_jobs_go() -> None:
+    told = imported(queues(comment="for people", maxtime="")).summary()
+    actions = [(row.action, row.field) for row in told]
+    lost, guess = actions.index(("dropped", "catchall")), actions.index(("guessed", "maxtime"))
+    cosmetic = actions.index(("dropped", "comment"))
+    converted = [place for place, (action, _) in enumerate(actions) if action == "converted"]
+    assert lost < guess < cosmetic
+    assert all(guess < place < cosmetic for place in converted)

@@ -248,7 +248,8 @@ class Record:
         """Note every field that was not read and says something."""
         for name, value in self._fields.items():
             if name not in self._read and not _empty(value):
-                self.note("dropped", name, why.get(name, "has no place in the model"))
+                text = why.get(name, "has no place in the model")
+                self.entry.note("dropped", name, value, text, self._line(name), matters=False)
 
 
 def _empty(value: Any) -> bool:

@@ -84,9 +84,8 @@ class Fields:
         """Note every value that was not read and says something."""
         for path, leaf in self._leaves.items():
             if path not in self._read and leaf.value.strip():
-                self._entry.note(
-                    "dropped", path, leaf.value, _WHY.get(path, "has no place in a queue"), leaf.line
-                )
+                text = _WHY.get(path, "has no place in a queue")
+                self._entry.note("dropped", path, leaf.value, text, leaf.line, matters=False)
 
 
 _WHY = {

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from pilotage.model.federation import Federation
@@ -22,7 +22,10 @@ class ImportSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """Note on one field of one entry. ``value`` stood there; ``line`` is None where unknown."""
+    """Note on one field of one entry. ``value`` stood there; ``line`` is None where unknown.
+
+    ``matters`` is whether jobs may go elsewhere for it; what has no place in the model does not.
+    """
 
     action: Action
     file: str
@@ -31,6 +34,7 @@ class Note:
     field: str
     value: str
     text: str
+    matters: bool = True
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
@@ -60,18 +64,25 @@ class Imported:
         return tuple(note for note in self.notes if note.action == "refused")
 
     def summary(self) -> list[Summary]:
-        """The notes that are no refusals, by action and field, the most frequent first."""
+        """The notes that are no refusals, by action and field: first what may change where jobs go.
+
+        Losses and guesses come first, then what was only said otherwise, and last what has no place here.
+        """
         noted = [note for note in self.notes if note.action != "refused"]
         counts = Counter((note.action, note.field) for note in noted)
         first: dict[tuple[Action, str], str] = {}
         for note in noted:
             shown = f"{note.value}: {note.text}" if note.value else note.text
             first.setdefault((note.action, note.field), shown)
+        mattering = {(note.action, note.field) for note in noted if note.matters}
         rows = (Summary(*key, count, first[key]) for key, count in counts.items())
-        return sorted(rows, key=lambda row: (_ORDER.index(row.action), -row.times, row.field))
+        return sorted(
+            rows,
+            key=lambda row: (row[:2] not in mattering, _ORDER.index(row.action), -row.times, row.field),
+        )
 
 
-_ORDER: Sequence[Action] = ("guessed", "converted", "clipped", "dropped", "refused")
+_ORDER: Sequence[Action] = ("dropped", "clipped", "guessed", "converted", "refused")
 
 
 class Refused(Exception):
@@ -93,9 +104,18 @@ class Entry:
         self.name = name
         self.notes: list[Note] = []
 
-    def note(self, action: Action, field: str, value: object, text: str, line: int | None = None) -> None:
+    def note(
+        self,
+        action: Action,
+        field: str,
+        value: object,
+        text: str,
+        line: int | None = None,
+        *,
+        matters: bool = True,
+    ) -> None:
         """Say what became of a field, on the entry's own line where no better one is given."""
-        self.notes.append(self._note(action, field, shown(value), text, line))
+        self.notes.append(replace(self._note(action, field, shown(value), text, line), matters=matters))
 
     @property
     def refused(self) -> bool:
