@@ -8,14 +8,17 @@ import pytest
 
 from pilotage.federation.checks import MAX_PAYLOAD, check_federation, check_task
 from pilotage.federation.faults import MOST_FAULTS, Path
+from pilotage.model.constants import SubmitPool
 from pilotage.model.federation import (
     BrokerageConstants,
     ComputingElement,
+    DirectorConstants,
     Federation,
     GlobalShare,
     Link,
     LoopConstants,
     Queue,
+    Server,
     Site,
     StagingConstants,
     Storage,
@@ -241,3 +244,32 @@ def test_a_long_chain_of_parents_is_followed_once() -> None:
         replace(FEDERATION, shares=(replace(shares[0], parent="s19999"), *shares[1:]))
     )
     assert found[1].endswith("under ... under s0 is a circle; give no parent to the topmost")
+
+
+def test_p5_pools_that_do_not_exist_and_p7_both_kinds_at_once_are_refused() -> None:
+    director = DirectorConstants(
+        submit_pools={"day": SubmitPool(min_threads_in_pool=9, max_threads_in_pool=8)},
+        default_submit_pools=("dya",),
+    )
+    assert check_federation(replace(FEDERATION, director=director)) == [
+        (("director", "default_submit_pools", 0), "there is no submit pool 'dya'; did you mean day?"),
+        (
+            ("director", "submit_pools", "day", "min_threads_in_pool"),
+            "9 is above the max_threads_in_pool of 8; give at most 8",
+        ),
+    ]
+    asked = replace(TASK, submit_pools=("default", "night"))
+    assert places(check_task(asked, FEDERATION)) == [("submit_pools", 1)]
+    both = replace(TASK, private_pilots=True, force_generic=True)
+    assert places(check_task(both, FEDERATION)) == [("force_generic",)]
+
+
+@pytest.mark.parametrize(
+    "rank",
+    ["__import__('os')", "free.real", "2 ** 999", "free if 1 else 2", "9" * 400, "nonsense", "max()", "1 +"],
+)
+def test_p6_a_rank_that_is_no_arithmetic_over_what_servers_tell_is_refused(rank: str) -> None:
+    element = ComputingElement(rank=rank, servers=(Server(name="a"), Server(name="a")))
+    wrong = replace(FEDERATION, queues=(replace(FEDERATION.queues[0], computing_element=element),))
+    at = ("queues", 0, "computing_element")
+    assert places(check_federation(wrong)) == [(*at, "servers", 1), (*at, "rank")]

@@ -9,9 +9,10 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pilotage.model import fairshare
-from pilotage.model.federation import Federation, GlobalShare, Queue
+from pilotage.model.federation import ComputingElement, Federation, GlobalShare, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.paths import INPUTS, RESERVED
+from pilotage.model.ranking import RankError, rank
 from pilotage.model.software import ArchitectureError, parse_architecture
 from pilotage.model.work import MOST_JOBS, InputFile, TaskSpec
 
@@ -53,6 +54,7 @@ def federation_faults(federation: Federation) -> list[Fault]:
         _parents("shares", federation.shares),
         *(_limits(at, queue) for at, queue in enumerate(federation.queues)),
         _constants(federation),
+        _pilots(federation),
         _plugins(federation),
     )
     return list(islice(found, MOST_FAULTS))
@@ -155,6 +157,32 @@ def _constants(federation: Federation) -> Iterator[Fault]:
     if beat >= silence:
         message = f"a heartbeat every {beat:g} s is never in time for timeouts.heartbeat of {silence:g} s"
         yield Fault(("loops", "heartbeat"), message, f"give less than {silence:g}")
+
+
+def _pilots(federation: Federation) -> Iterator[Fault]:
+    """Submit pools that do not exist, servers that share a name, ranks that are no arithmetic (P5, P6)."""
+    director = federation.director
+    pools = _Known("submit pool", director.submit_pools.keys())
+    for at, name in enumerate(director.default_submit_pools):
+        yield from pools.lacks(("director", "default_submit_pools", at), name)
+    for name, pool in director.submit_pools.items():
+        if pool.min_threads_in_pool > pool.max_threads_in_pool:
+            message = (
+                f"{pool.min_threads_in_pool} is above the max_threads_in_pool of {pool.max_threads_in_pool}"
+            )
+            path: Path = ("director", "submit_pools", name, "min_threads_in_pool")
+            yield Fault(path, message, f"give at most {pool.max_threads_in_pool}")
+    for at, queue in enumerate(federation.queues):
+        if queue.computing_element is not None:
+            yield from _servers(("queues", at, "computing_element"), queue.computing_element)
+
+
+def _servers(path: Path, element: ComputingElement) -> Iterator[Fault]:
+    yield from _twice((*path, "servers"), [server.name for server in element.servers])
+    try:
+        rank(element.rank or "0", {})
+    except RankError as error:
+        yield Fault((*path, "rank"), f"{error} (P6)", "free - 2 * waiting is one")
 
 
 def _plugins(federation: Federation) -> Iterator[Fault]:
@@ -271,6 +299,8 @@ def _resources(spec: TaskSpec) -> Iterator[Fault]:
         yield Fault(
             ("ip_connectivity",), message, "give full, http or none, then #IPv4 or #IPv6 where it matters"
         )
+    if spec.force_generic and spec.private_pilots:
+        yield Fault(("force_generic",), "is asked beside private_pilots", "leave one of them out")
     if spec.min_events > spec.events_per_job:
         message = f"{spec.min_events} is above the {spec.events_per_job} events_per_job"
         yield Fault(("min_events",), message, f"give at most {spec.events_per_job}, or 0 for no choice")
@@ -295,6 +325,9 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
     queues = _Known("queue", {queue.name for queue in federation.queues})
     for at, name in enumerate(spec.queues):
         yield from queues.lacks(("queues", at), name)
+    pools = _Known("submit pool", federation.director.submit_pools.keys())
+    for at, name in enumerate(spec.submit_pools):
+        yield from pools.lacks(("submit_pools", at), name)
     if spec.brokerage:
         yield from _Known("brokerage plugin", brokerages()).lacks(("brokerage",), spec.brokerage)
     shares = {share.name: share for share in federation.shares}

@@ -350,6 +350,8 @@ class NewPilot:
     """The server that it is submitted to, where its computing element has several (P6, P10)."""
     submit_pool: str = ""
     """The submit pool that submits it (P5)."""
+    reason: str = ""
+    """How its task queue came to be given pilots (P2 to P4, P12)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,6 +402,8 @@ class Pilot:
     """The server that it was submitted to, where its computing element has several (P6, P10)."""
     submit_pool: str = ""
     """The submit pool that submitted it (P5)."""
+    reason: str = ""
+    """How its task queue came to be given pilots (P2 to P4, P12); empty: not known."""
 
     @property
     def place(self) -> str:

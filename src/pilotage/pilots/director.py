@@ -1,11 +1,12 @@
 """The director: how many pilots are made in an iteration, of what kind and size (P1 to P10, P12)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 
 from numpy.random import Generator
 
 from pilotage.model.decision import Begin, Create, Decision
-from pilotage.model.work import Pilot, Requirements
+from pilotage.model.work import NewPilot, Pilot, Requirements
 from pilotage.model.world import World
 
 from . import balanced, formula
@@ -40,20 +41,27 @@ def provision(world: World) -> Decision:
     tells how each number came about.
     """
     made = list(_iteration(without_unanswered(world))) if due_in(world) <= 0 else []
-    notes = [note for _, note in made]
-    creates = tuple(create for found, _ in made for create in found)
     begin = (Begin(step=STEP, last=world.iterated),) if made else ()
     return Decision(
         step=STEP,
         time=world.time,
         seed=world.seed,
-        changes=(*begin, *creates),
-        notes={"task_queues": notes},
+        changes=(*begin, *_creates([(place, records) for place, records, _ in made])),
+        notes={"task_queues": [note for _, _, note in made]},
     )
 
 
-def _iteration(world: World) -> Iterator[tuple[list[Create], dict[str, object]]]:
-    """New pilots and the derivation of their number, for each task queue."""
+def _creates(made: Iterable[tuple[Place, list[NewPilot]]]) -> Iterator[Create]:
+    """One change for each queue, whose new pilots claim the same room."""
+    for name, own in groupby(made, key=lambda one: one[0].queue.name):
+        parts = list(own)
+        records = tuple(record for _, records in parts for record in records)
+        if records:
+            yield Create(records=records, cause=f"jobs wait at {name}", claims=parts[0][0].claims)
+
+
+def _iteration(world: World) -> Iterator[tuple[Place, list[NewPilot], dict[str, object]]]:
+    """The place, new pilots and the derivation of their number, for each task queue."""
     texts = {entry.requirements for entry in world.task_queues}
     waiting = demand(world, {text: Requirements.from_text(text) for text in texts})
     if not waiting.entries:
@@ -69,10 +77,14 @@ def _iteration(world: World) -> Iterator[tuple[list[Create], dict[str, object]]]
     for entry, wanted, (count, mean, target, bound, present) in zip(
         waiting.entries, waiting.wanted, numbers, strict=True
     ):
-        cause = f"{entry.jobs} jobs wait: mean {mean:.3g}, asked {target}, most {bound} less {present}"
-        creates, problem = maker.make(places[entry.queue], entry.requirements, wanted, count, cause)
+        reason = (
+            f"{entry.jobs} jobs waited: mean {mean:.3g}, {target} asked, {bound} at most, {present} there"
+        )
+        place = places[entry.queue]
+        records, problem = maker.make(place, entry.requirements, wanted, count, reason)
         yield (
-            creates,
+            place,
+            records,
             {
                 "queue": entry.queue,
                 "requirements": entry.requirements,
@@ -82,7 +94,7 @@ def _iteration(world: World) -> Iterator[tuple[list[Create], dict[str, object]]]
                 "target": target,
                 "bound": bound,
                 "waiting": present,
-                "submitted": sum(len(create.records) for create in creates),
+                "submitted": len(records),
                 "problem": problem,
             },
         )

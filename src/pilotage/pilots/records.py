@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from numpy.random import Generator
 
-from pilotage.model.decision import Claim, Create
+from pilotage.model.decision import Claim
 from pilotage.model.federation import Queue
 from pilotage.model.identity import Identity
 from pilotage.model.work import NewPilot, PilotKind, Requirements
@@ -34,6 +35,15 @@ class Place:
     claims: tuple[Claim, ...]
 
 
+class Way(NamedTuple):
+    """What of a pilot does not follow from its task queue: kind, server, submit pool, and why it is made."""
+
+    kind: PilotKind
+    server: str
+    pool: str
+    reason: str
+
+
 class Maker:
     """Makes the pilots of one iteration: their kinds, sizes, servers and submit pools."""
 
@@ -44,28 +54,25 @@ class Maker:
         self._answers = Answers(world)
 
     def make(
-        self, place: Place, text: str, wanted: Requirements, count: int, cause: str
-    ) -> tuple[list[Create], str]:
+        self, place: Place, text: str, wanted: Requirements, count: int, reason: str
+    ) -> tuple[list[NewPilot], str]:
         """Pilots of one task queue, and why there are none though there is room."""
         if not count:
             return [], ""
         kinds = self._kinds(place.queue, wanted, count)
         if not kinds:
             return [], "its site does not take pilots of the kind that its work needs (P7)"
-        problem = self._answers.problem(place.queue, wanted)
-        if problem:
+        if problem := self._answers.problem(place.queue, wanted):
             return [], f"{problem} (P8)"
-        creates: list[Create] = []
-        servers = taking(place.servers, count, self._random, place.tied)
-        for server, pilots in servers:
+        made: list[NewPilot] = []
+        for server, pilots in taking(place.servers, count, self._random, place.tied):
             pool = self._pools.choose(wanted, place.queue.name, server)
             if not pool:
-                return creates, "its submit pools are full (P5)"
-            records: list[NewPilot] = []
+                return made, "its submit pools are full (P5)"
             for kind, number in _cut(kinds, pilots):
-                records += [self._pilot(place.queue, text, wanted, kind, server, pool)] * number
-            creates.append(Create(records=tuple(records), cause=cause, claims=place.claims))
-        return creates, ""
+                way = Way(kind, server, pool, reason)
+                made += [self._pilot(place.queue, text, wanted, way)] * number
+        return made, ""
 
     def _kinds(self, queue: Queue, wanted: Requirements, count: int) -> list[tuple[PilotKind, int]]:
         """How many pilots of each kind, as the work asks for and the site takes them (P7)."""
@@ -82,22 +89,21 @@ class Maker:
         parts: list[tuple[PilotKind, int]] = [("private", private), ("generic", count - private)]
         return [(kind, number) for kind, number in parts if number]
 
-    def _pilot(
-        self, queue: Queue, text: str, wanted: Requirements, kind: PilotKind, server: str = "", pool: str = ""
-    ) -> NewPilot:
+    def _pilot(self, queue: Queue, text: str, wanted: Requirements, way: Way) -> NewPilot:
         cores, memory, walltime = size(wanted, queue)
         return NewPilot(
             queue=queue.name,
             requirements=text,
-            kind=kind,
-            owner=self._owner(wanted, kind),
+            kind=way.kind,
+            owner=self._owner(wanted, way.kind),
             cores=cores,
             memory=memory,
             walltime=walltime,
             site=queue.site,
             element=element_of(queue).kind,
-            broker=server,
-            submit_pool=pool,
+            broker=way.server,
+            submit_pool=way.pool,
+            reason=way.reason,
         )
 
     def _owner(self, wanted: Requirements, kind: PilotKind) -> Identity:

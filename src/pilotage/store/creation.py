@@ -282,6 +282,7 @@ def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
         "element": pilot.element,
         "broker": pilot.broker,
         "submit_pool": pilot.submit_pool,
+        "reason": pilot.reason,
         "matched": 0,
         **_owner(pilot.owner),
     }

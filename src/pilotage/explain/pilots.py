@@ -1,0 +1,83 @@
+"""A pilot's life, and the pilots that a waiting job could have, as lines of text (P10, P13)."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from pilotage.model.states import PilotState, State
+from pilotage.model.work import Pilot, Requirements
+
+from .words import moment
+
+SHOWN = 10
+"""Jobs, and waiting pilots, that are named one by one."""
+
+
+class _Event(Protocol):
+    @property
+    def time(self) -> float: ...
+    @property
+    def source(self) -> State | None: ...
+    @property
+    def target(self) -> State: ...
+    @property
+    def cause(self) -> str: ...
+
+
+def of_pilot(pilot: Pilot, events: Sequence[_Event], jobs: Sequence[tuple[int, State]]) -> Iterator[str]:
+    """Tell why a pilot was made, what it ran, and why it ended; ``jobs`` are those whose last pilot it was."""
+    wanted = Requirements.from_text(pilot.requirements) if pilot.requirements else None
+    yield f"pilot {pilot.id} at {pilot.queue}: {pilot.state}"
+    yield f"  {pilot.kind}, of {pilot.owner.name}: {pilot.cores} cores, {pilot.memory:g} MB, {pilot.walltime:g} s"
+    if wanted is not None:
+        yield f"  made for work of {wanted.owner}" + (f": {pilot.reason}" if pilot.reason else "")
+    yield f"  submitted {_way(pilot)}"
+    for event in events:
+        change = f"{event.source} to {event.target}" if event.source else str(event.target)
+        yield f"  {moment(event.time)}  {change}: {event.cause}"
+    yield f"  was given {_counted(pilot.matched, 'job')}"
+    if jobs:
+        named = ", ".join(f"{job} {state}" for job, state in jobs[:SHOWN])
+        more = f" and {len(jobs) - SHOWN} more" if len(jobs) > SHOWN else ""
+        yield f"  its jobs: {named}{more}"
+    if pilot.matched > len(jobs):
+        yield f"  {_counted(pilot.matched - len(jobs), 'job')} of these went on to other pilots, or have gone"
+    if pilot.state is PilotState.FINISHED and not pilot.matched:
+        yield "  it ended without ever having had a job"
+    if pilot.error:
+        yield f"  error: {pilot.error}"
+
+
+def of_takers(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]:
+    """Tell of the pilots at its queue that could take a waiting job, and since when which of them wait."""
+    by_state: dict[PilotState, list[Pilot]] = defaultdict(list)
+    for pilot in pilots:
+        by_state[pilot.state].append(pilot)
+    running = by_state[PilotState.RUNNING]
+    waiting = by_state[PilotState.SUBMITTED]
+    yield (
+        f"pilots at {queue} that could take it: {len(running)} running, {len(waiting)} in the batch queue, "
+        f"{len(by_state[PilotState.CREATED])} about to be submitted"
+    )
+    for pilot in sorted(waiting, key=lambda one: one.since)[:SHOWN]:
+        reference = f" as {pilot.reference}" if pilot.reference else ""
+        server = f" of {pilot.broker}" if pilot.broker else ""
+        yield f"  pilot {pilot.id} waits{reference}{server} since {moment(pilot.since)}, {time - pilot.since:.0f} s"
+    if len(waiting) > SHOWN:
+        yield f"  and {len(waiting) - SHOWN} more"
+    if not pilots:
+        yield "  `pilotage plan provision` tells what the director makes of it, `pilotage pilots` what is there"
+
+
+def _way(pilot: Pilot) -> str:
+    parts = [
+        f"to {pilot.element}" if pilot.element else "",
+        f"at server {pilot.broker}" if pilot.broker else "",
+        f"by submit pool {pilot.submit_pool}" if pilot.submit_pool else "",
+        f"as {pilot.reference}" if pilot.reference else "",
+    ]
+    return " ".join(part for part in parts if part) or "by somebody else"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
