@@ -21,6 +21,7 @@ OPERATORS = {
     ("PUT", "/federation"),
     ("GET", "/world"),
     ("GET", "/pilots"),
+    ("GET", "/pilots/{pilot}/explain"),
     ("GET", "/pilots/{pilot}/logs"),
     ("GET", "/transfers"),
     ("POST", "/tokens"),

@@ -4,16 +4,19 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
-from pilotage.explain import failures, history, queues, rendering, usage
+from pilotage.explain import failures, history, pilots, queues, rendering, usage
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
-from pilotage.flow.calls import conditions
+from pilotage.flow.calls import conditions, takers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Choice, DatedChoice
 from pilotage.model.logs import Point
 from pilotage.model.states import JobState
-from pilotage.model.work import TaskSpec
+from pilotage.model.work import Pilot, TaskSpec
 from pilotage.store import JobDetails, TaskDetails
+
+MOST_JOBS = 1000
+"""Jobs of a pilot that are named."""
 
 
 class Explained(BaseModel):
@@ -28,6 +31,13 @@ class TaskExplanation(Explained):
     """The reasons why a task's jobs went where they went, or nowhere."""
 
     task: TaskDetails
+
+
+class PilotExplanation(BaseModel):
+    """The life of a pilot."""
+
+    pilot: Pilot
+    lines: list[str]
 
 
 class JobExplanation(Explained):
@@ -106,10 +116,18 @@ def explained_task(
 
 
 def explained_job(
-    job: JobDetails, choices: Sequence[DatedChoice], width: int, used: tuple[int, Sequence[Point]] = (0, ())
+    runtime: Runtime,
+    job: JobDetails,
+    choices: Sequence[DatedChoice],
+    width: int,
+    used: tuple[int, Sequence[Point]] = (0, ()),
 ) -> JobExplanation:
-    """The events of a job, what its last attempt ``used`` (number, time line), and the decisions about it."""
-    told = [*history.of_job(job), *usage.of_attempt(*used), *rendering.of_choices(choices)]
+    """The events of a job, what its last attempt ``used`` (number, time line), and the decisions about it.
+
+    Of a job that waits for a pilot also those that could take it.
+    """
+    told = [*history.of_job(job), *_waits(runtime, job), *usage.of_attempt(*used)]
+    told += rendering.of_choices(choices)
     if not choices:
         told.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")
     return JobExplanation.model_construct(
@@ -118,6 +136,27 @@ def explained_job(
         explanations=[explain(choice) for choice in choices],
         lines=folded(told, width),
     )
+
+
+def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
+    """The pilots that could take a job that waits for one."""
+    declared = {queue.name: queue for queue in runtime.store.federation().queues}
+    queries = runtime.store.queries
+    if job.state is not JobState.ACTIVATED or job.queue not in declared:
+        return []
+    asked = queries.requirements(job.id)
+    found = takers.takers(declared[job.queue], asked, queries.live_pilots(job.queue)) if asked else []
+    return list(pilots.of_takers(job.queue, found, runtime.clock()))
+
+
+def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanation | None:
+    """Why a pilot was made, what it ran, and why it ended; None where there is none of this number."""
+    queries = runtime.store.queries
+    found = queries.pilot(number)
+    if found is None:
+        return None
+    told = pilots.of_pilot(found, queries.events("pilot", number), queries.jobs_of_pilot(number, MOST_JOBS))
+    return PilotExplanation(pilot=found, lines=folded(list(told), width))
 
 
 def _failures(runtime: Runtime, task: TaskDetails) -> list[str]:

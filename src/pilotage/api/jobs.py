@@ -26,13 +26,14 @@ def get_job(job: Id, caller: Person, store: TheStore) -> Response:
 
 @router.get("/{job}/explain", responses=documented(JobExplanation, 404))
 def get_explanation(
-    job: Id, caller: Person, store: TheStore, limit: Limit = 100, width: Width = 0
+    job: Id, caller: Person, runtime: TheRuntime, limit: Limit = 100, width: Width = 0
 ) -> Response:
     """Explain why a job went where it went, or nowhere, newest first: choices, analyses and text."""
+    store = runtime.store
     found = _seen(store, caller, job)
     last = max(store.logs.attempts("job", job), default=0)
     used = last, store.logs.points(LogKey(kind="job", record=job, attempt=last)) if last else ()
-    return answer(explained_job(found, store.queries.job_choices(job, limit), width, used))
+    return answer(explained_job(runtime, found, store.queries.job_choices(job, limit), width, used))
 
 
 @router.get("/{job}/logs", responses=documented(Logs, 404))

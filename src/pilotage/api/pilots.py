@@ -8,8 +8,9 @@ from pilotage.model.work import Name
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
+from .explanations import PilotExplanation, explained_pilot
 from .logs import Logs, shown
-from .parts import AnyId, Id, Limit, TheRuntime, TheStore
+from .parts import AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .views import Pilots
 
 router = APIRouter(prefix="/pilots", tags=["pilots"])
@@ -20,10 +21,20 @@ def get_pilots(
     store: TheStore,
     state: PilotState | None = None,
     queue: Name | None = None,
+    empty: bool = False,
     limit: Limit = 100,
 ) -> Response:
-    """Pilots, newest first."""
-    return answer({"pilots": store.queries.pilots(state, queue, limit)})
+    """Pilots, newest first; ``empty`` ones called home and ended without ever having had a job."""
+    return answer({"pilots": store.queries.pilots(state, queue, limit, empty)})
+
+
+@router.get("/{pilot}/explain", dependencies=[FOR_OPERATORS], responses=documented(PilotExplanation, 404))
+def get_explanation(pilot: Id, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Explain why a pilot was made, what it ran, and why it ended."""
+    found = explained_pilot(runtime, pilot, width)
+    if found is None:
+        raise HTTPException(404, f"there is no pilot {pilot}")
+    return answer(found)
 
 
 @router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(Logs, 404))

@@ -10,6 +10,8 @@ from .what_if_options import WhatIfs, parsed
 
 app = typer.Typer()
 
+KINDS = ("task", "job", "pilot")
+
 
 @app.command(
     epilog="Example: pilotage explain 12, of a job: pilotage explain --job 345, or with a change: "
@@ -17,7 +19,8 @@ app = typer.Typer()
 )
 def explain(
     task: Annotated[
-        str | None, typer.Argument(metavar="TASK|job:ID", help="A task, or a job as job:345.")
+        str | None,
+        typer.Argument(metavar="TASK|job:ID|pilot:ID", help="A task, a job as job:345, a pilot as pilot:6."),
     ] = None,
     job: Annotated[int | None, typer.Option(help="A job.")] = None,
     queue: Annotated[
@@ -34,7 +37,11 @@ def explain(
     if queue is not None and what_if:
         raise BadInput("--what-if asks about a task or a job; leave out --queue")
     with Client() as client:
-        if what_if:
+        if path.startswith("/pilots"):
+            if what_if:
+                raise BadInput("--what-if asks about a task or a job")
+            answer = client.get(f"{path}/explain", **parameters)
+        elif what_if:
             answer = client.send("POST", f"{path}/what-if", parsed(what_if), parameters)
         else:
             most = {} if queue is not None else {"limit": limit}
@@ -68,8 +75,8 @@ def _subject(task: str | None, job: int | None) -> tuple[str, int]:
     if job is not None:
         return "jobs", job
     kind, colon, number = str(task).rpartition(":")
-    if not number.isascii() or not number.isdigit() or (colon and kind.lower() not in ("job", "task")):
+    if not number.isascii() or not number.isdigit() or (colon and kind.lower() not in KINDS):
         raise BadInput(
-            f"{task!r} is neither a task's number nor job: and a job's; give for example 12 or job:345"
+            f"{task!r} is no task's number, nor job: or pilot: and a number; give for example 12 or job:345"
         )
-    return "jobs" if kind.lower() == "job" else "tasks", int(number)
+    return f"{kind.lower() or 'task'}s", int(number)

@@ -26,6 +26,7 @@ PILOTS = (
 def pilots(
     state: Annotated[str | None, typer.Option(help="Only pilots in this state.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only pilots of this queue.")] = None,
+    empty: Annotated[bool, typer.Option("--empty", help="Only those that ended without work.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
     json_output: Json = False,
 ) -> None:
@@ -33,7 +34,9 @@ def pilots(
     from .client import Client
 
     with Client() as client:
-        document = client.get("/pilots", state=state, queue=queue, limit=limit)
+        document = client.get(
+            "/pilots", state=state, queue=queue, empty="true" if empty else None, limit=limit
+        )
     if json_output:
         show_json(document)
         return

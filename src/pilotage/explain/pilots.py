@@ -25,10 +25,11 @@ class _Event(Protocol):
 
 
 def of_pilot(pilot: Pilot, events: Sequence[_Event], jobs: Sequence[tuple[int, State]]) -> Iterator[str]:
-    """Tell why a pilot was made, what it ran, and why it ended; ``jobs`` are those whose last pilot it was."""
+    """Tell why a pilot was made, what it ran, and why it ended; it is the last pilot of ``jobs``."""
     wanted = Requirements.from_text(pilot.requirements) if pilot.requirements else None
     yield f"pilot {pilot.id} at {pilot.queue}: {pilot.state}"
-    yield f"  {pilot.kind}, of {pilot.owner.name}: {pilot.cores} cores, {pilot.memory:g} MB, {pilot.walltime:g} s"
+    size = f"{_counted(pilot.cores, 'core')}, {pilot.memory:g} MB, {pilot.walltime:g} s"
+    yield f"  {pilot.kind}, of {pilot.owner.name}: {size}"
     if wanted is not None:
         yield f"  made for work of {wanted.owner}" + (f": {pilot.reason}" if pilot.reason else "")
     yield f"  submitted {_way(pilot)}"
@@ -62,11 +63,12 @@ def of_takers(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]
     for pilot in sorted(waiting, key=lambda one: one.since)[:SHOWN]:
         reference = f" as {pilot.reference}" if pilot.reference else ""
         server = f" of {pilot.broker}" if pilot.broker else ""
-        yield f"  pilot {pilot.id} waits{reference}{server} since {moment(pilot.since)}, {time - pilot.since:.0f} s"
+        since = f"{moment(pilot.since)}, {time - pilot.since:.0f} s"
+        yield f"  pilot {pilot.id} waits{reference}{server} since {since}"
     if len(waiting) > SHOWN:
         yield f"  and {len(waiting) - SHOWN} more"
     if not pilots:
-        yield "  `pilotage plan provision` tells what the director makes of it, `pilotage pilots` what is there"
+        yield "  `pilotage plan provision` tells what the director makes of it"
 
 
 def _way(pilot: Pilot) -> str:

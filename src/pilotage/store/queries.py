@@ -17,6 +17,7 @@ from pilotage.model.queue_condition import QueueCondition
 from pilotage.model.spec import LiveWork
 from pilotage.model.states import (
     AT_A_PILOT,
+    LIVE_PILOTS,
     LIVE_TASKS,
     STATES,
     JobState,
@@ -251,9 +252,36 @@ class Queries:
         found = self._pilots(select(*PILOT_COLUMNS).where(pilots.c.id == pilot))
         return found[0] if found else None
 
-    def pilots(self, state: PilotState | None, queue: str | None, limit: int) -> list[Pilot]:
-        """Pilots in a state, or of a queue, or all; those in a state by when they came into it."""
+    def live_pilots(self, queue: str) -> list[Pilot]:
+        """The pilots of a queue that have not ended."""
+        return self._pilots(
+            select(*PILOT_COLUMNS)
+            .where(pilots.c.queue == queue, is_state(pilots, *LIVE_PILOTS))
+            .order_by(pilots.c.id)
+        )
+
+    def requirements(self, job: int) -> str:
+        """The task queue that a job waits in, as ``Requirements.text``; empty where there is no such job."""
+        query = select(_j.requirements).where(_j.id == job)
+        return self._database.read(lambda connection: connection.execute(query).scalar() or "")
+
+    def jobs_of_pilot(self, pilot: int, limit: int) -> list[tuple[int, JobState]]:
+        """Jobs whose last pilot this one is, by id, and their states. Looks through all jobs."""
+        query = select(_j.id, _j.state).where(_j.pilot == pilot).order_by(_j.id).limit(limit)
+        rows = self._database.read(lambda connection: connection.execute(query).all())
+        return [(row.id, JobState(row.state)) for row in rows]
+
+    def pilots(
+        self, state: PilotState | None, queue: str | None, limit: int, empty: bool = False
+    ) -> list[Pilot]:
+        """Pilots in a state, or of a queue, or all; those in a state by when they came into it.
+
+        ``empty`` ones called home and ended without ever having had a job (P12).
+        """
         query = select(*PILOT_COLUMNS).limit(limit)
+        if empty:
+            called = pilots.c.heartbeat.is_not(None) & (pilots.c.matched == 0)
+            query = query.where(called, ~is_state(pilots, *LIVE_PILOTS))
         query = query if queue is None else query.where(pilots.c.queue == queue)
         if state is None or queue is not None:
             query = query.order_by(pilots.c.id.desc())

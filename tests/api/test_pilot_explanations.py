@@ -1,0 +1,69 @@
+"""Why a pilot exists, what it ran and why it ended; which pilots a waiting job could have (P10, P12)."""
+
+from fastapi.testclient import TestClient
+
+from pilotage.model.decision import Move
+from pilotage.model.states import PilotState
+
+from .conftest import House, Submit
+
+OFFER = {"cores": 1, "memory": 2000, "walltime": 86_000, "max_jobs": 1}
+
+
+def lines(client: TestClient, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    return "\n".join(answer.json()["lines"])
+
+
+def test_p10_a_pilots_life_is_told_from_its_making_to_its_end(
+    house: House, operator: TestClient, submit: Submit
+) -> None:
+    (job,) = house.activate(submit(command=["true"]))
+    pilot, client = house.pilot()
+    assert client.post("/pilot/match", json=OFFER).status_code == 200
+    told = lines(operator, f"/pilots/{pilot}/explain")
+    assert f"pilot {pilot} at north-queue: running" in told
+    assert "created: needed" in told
+    assert "was given 1 job" in told
+    assert f"its jobs: {job} sent" in told
+    assert operator.get("/pilots/99/explain").status_code == 404
+
+
+def test_p12_pilots_that_ended_without_work_are_listed_and_say_so(
+    house: House, operator: TestClient, submit: Submit
+) -> None:
+    busy, client = house.pilot()
+    idle, other = house.pilot()
+    house.activate(submit(command=["true"]))
+    assert client.post("/pilot/match", json=OFFER).json()["works"]
+    for one in (client, other):
+        one.post("/pilot/report", json={})
+        one.post("/pilot/end", json={"reason": "idle"})
+    house.pilot()
+    assert [one["id"] for one in operator.get("/pilots?empty=true").json()["pilots"]] == [idle]
+    assert "ended without ever having had a job" in lines(operator, f"/pilots/{idle}/explain")
+    assert "without ever" not in lines(operator, f"/pilots/{busy}/explain")
+
+
+def test_a_job_that_waits_is_told_which_pilots_could_take_it_and_since_when_they_wait(
+    house: House, alice: TestClient, submit: Submit
+) -> None:
+    (job,) = house.activate(submit(command=["true"], ram=3000))
+    none = lines(alice, f"/jobs/{job}/explain")
+    assert "could take it: 0 running, 0 in the batch queue, 0 about to be submitted" in none
+    waiting, _ = house.pilot()
+    house.now += 90
+    told = lines(alice, f"/jobs/{job}/explain")
+    assert "could take it: 0 running, 1 in the batch queue" in told
+    assert f"pilot {waiting} waits since" in told
+    assert "90 s" in told
+    gone = Move(
+        kind="pilot",
+        ids=(waiting,),
+        source=PilotState.SUBMITTED,
+        target=PilotState.CANCELLED,
+        cause="waited too long at its site",
+    )
+    house.commit(gone)
+    assert "0 in the batch queue" in lines(alice, f"/jobs/{job}/explain")
