@@ -95,7 +95,7 @@ def _qstat(place: Path, wanted: list[str]) -> None:
         | ({} if live else {"Exit_status": 271})
         for job, (name, live) in shown.items()
     }
-    print(json.dumps({"timestamp": 1, "pbs_version": "22.05.11", "pbs_server": "pbs", "Jobs": document}))
+    print(json.dumps({"timestamp": 1, "pbs_version": "0.0", "pbs_server": "pbs", "Jobs": document}))
     for job in set(wanted) - set(jobs):
         print(f"qstat: Unknown Job Id {job}", file=sys.stderr)
     sys.exit(153 if set(wanted) - set(jobs) else 0)

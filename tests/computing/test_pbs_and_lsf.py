@@ -1,4 +1,4 @@
-"""PBS and LSF behind the batch port: their commands are stand-ins, their answers have the published form."""
+"""PBS and LSF behind the batch port: stand-in commands, whose answers are written by hand."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ LSF = LsfProfile(LsfOptions(queue="normal", project="phys", gpu="num=1"))
 REQUEST = Request(name="here-1", count=3, cores=4, memory=500.5, walltime=3601, log="/s/here-1")
 
 QSTAT = """\
-{"timestamp":1700000000, "pbs_version":"22.05.11", "pbs_server":"head", "Jobs":{
+{"timestamp":1700000000, "pbs_version":"0.0", "pbs_server":"head", "Jobs":{
  "12.head":{"Job_Name":"here-1","Job_Owner":"me@head","job_state":"Q","queue":"workq","server":"head",
    "comment":"Not Running: Insufficient amount of resource: ncpus"},
  "13[2].head":{"Job_Name":"here-2+1","job_state":"X","queue":"workq","Exit_status":3},
