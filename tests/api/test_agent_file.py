@@ -40,7 +40,7 @@ def test_a_pilot_started_from_the_file_does_a_job(house: House, submit: Submit, 
     (tmp_path / "agent.pyz").write_bytes(fetched.content)
     token = tmp_path / "token"
     token.write_text(pilot.headers["Authorization"].removeprefix("Bearer "))
-    options = ["--directory", "jobs", "--walltime", "400", "--token-file", "token", "--remove-token-file"]
+    options = ["--directory", "jobs", "--walltime", "4000", "--token-file", "token", "--remove-token-file"]
     with serving(house) as url:
         agent = subprocess.Popen(
             [sys.executable, "-I", "agent.pyz", "--url", url, *options],

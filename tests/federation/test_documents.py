@@ -337,10 +337,8 @@ def test_a_federation_is_the_same_after_a_round_through_its_document() -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "place"),
     [
-        (TaskSpec, "name: t\nsubmit_pools: [gold]", "submit_pools: submit pools are not supported yet"),
         (TaskSpec, "name: t\nstations: [x]", "stations: matchmaking brokerage is not supported yet"),
         (Federation, "sites: [{name: x, kind: forwarding}]", "sites[0].kind: kinds of sites are not"),
-        (Federation, "sites: [{name: x, max_jobs: 5}]", "sites[0].max_jobs: limits on the jobs of a site"),
     ],
 )
 def test_what_is_not_built_yet_is_refused_by_name(kind: type, text: str, place: str, tmp_path: Path) -> None:

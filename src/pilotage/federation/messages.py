@@ -88,15 +88,9 @@ def of_setting(details: Any) -> Fault:
 
 
 _PLANNED = {
-    "submit_pool": "submit pools are",
-    "submit_pools": "submit pools are",
-    "max_jobs": "limits on the jobs of a site are",
-    "max_submitting_jobs": "limits on the jobs of a site are",
     "stations": "matchmaking brokerage is",
     "site_requirements": "matchmaking brokerage is",
     "site_rank": "matchmaking brokerage is",
-    "force_generic": "forcing generic pilots is",
-    "pilot_kinds": "limiting the kinds of pilots of a computing element is",
 }
 """Fields of the published rules that no policy reads yet."""
 
