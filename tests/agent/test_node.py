@@ -97,6 +97,7 @@ def test_a_claim_is_what_was_ordered_within_what_there_is(
 def test_payloads_side_by_side_have_gpus_of_their_own_and_those_without_see_none(
     site: Site,
 ) -> None:
+    site.server.idle = 2  # so that it asks once more when all have ended
     show = sh("echo $CUDA_VISIBLE_DEVICES > gpus; sleep 0.5")
     site.server.works = [
         [

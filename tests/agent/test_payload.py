@@ -150,10 +150,10 @@ def test_a_payload_finds_only_the_environment_of_its_order(
         (
             ("no-such-program",),
             "command 'no-such-program' cannot be started: No such file or directory",
-            None,
+            127,
         ),
-        (("/etc/passwd",), "command '/etc/passwd' cannot be started: Permission denied", None),
-        (("echo", "nul\0"), "command 'echo' cannot be started: Invalid argument", None),
+        (("/etc/passwd",), "command '/etc/passwd' cannot be started: Permission denied", 127),
+        (("echo", "nul\0"), "command 'echo' cannot be started: Invalid argument", 127),
     ],
 )
 def test_a_failure_is_named(tmp_path: Path, command: tuple[str, ...], error: str, code: int | None) -> None:
