@@ -320,7 +320,7 @@ def test_a_payload_has_a_time_line_of_what_it_used(tmp_path: Path) -> None:
             os.fsync(file.fileno())
         while time.process_time() < 1.5: pass
         kept = bytearray(50_000_000)
-        time.sleep(1.5)
+        time.sleep(3)
         """),
     )
     assert ended.error == ""
@@ -328,7 +328,7 @@ def test_a_payload_has_a_time_line_of_what_it_used(tmp_path: Path) -> None:
     times, cpu, memory, _, written, _, sent = zip(*ended.points, strict=True)
     assert list(times) == sorted(times)
     assert cpu[-1] >= 1.5
-    assert memory[-1] > 50
+    assert max(memory) > 50
     assert written[-1] >= 5000
     assert sent[-1] >= 50
 

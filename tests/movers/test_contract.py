@@ -175,5 +175,5 @@ class Faulty(Streaming):
     ],
 )
 def test_the_contract_finds_a_mover_that_breaks_it(tmp_path: Path, fault: str, said: str) -> None:
-    found = violations(lambda on_change: Faulty(on_change, fault), local_rig(tmp_path), patience=0.2)
+    found = violations(lambda on_change: Faulty(on_change, fault), local_rig(tmp_path), patience=2)
     assert [text for text in found if said in text], found

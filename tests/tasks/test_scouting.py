@@ -106,7 +106,7 @@ def test_the_other_jobs_ask_for_what_was_measured() -> None:
         tasks=(asked,), jobs=jobs, usages=tuple(usage(id_, wall_seconds=5000) for id_ in range(1, 5))
     )
     wanted = Requirements.of(replace(asked, measured=measured(where)).expected("normal"), ALICE)
-    assert (wanted.memory, wanted.cpu_time) == (600, 7200)
+    assert (wanted.memory, wanted.walltime) == (600, 7200)
     assert {new.requirements for new in other_jobs(where)} == {wanted.text}
     assert {new.priority for new in other_jobs(where)} == {700}
 
