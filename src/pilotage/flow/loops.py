@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Sequence
 
 from pilotage.store import NoFederation
@@ -17,18 +16,6 @@ SHORTEST_PAUSE = 0.01
 
 LONGEST_PAUSE = 86400.0
 """Seconds between two passes at most, whatever period the federation asks for."""
-
-REST = 3.0
-"""How many times as long as a pass that changed nothing its loop rests, however often it is woken."""
-
-LONGEST_REST = 2.0
-"""Seconds of such a rest at most."""
-
-WORTH = 0.0002
-"""Seconds that a pass may take for each record that it changes; a loop rests for what goes beyond."""
-
-LONGEST_REST_AFTER_CHANGES = 0.2
-"""Seconds of a rest at most after a pass that changed something: what it did may be waited for."""
 
 PAUSE_AFTER_FAULT = 2.0
 """Seconds that a loop waits after a pass failed."""
@@ -59,9 +46,8 @@ class Loops:
 
     def _loop(self, step: Step) -> None:
         while not self._stopping.is_set():
-            begun = time.monotonic()
             changed, period = self._pass(step)
-            self._stopping.wait(_pause(changed, time.monotonic() - begun))
+            self._stopping.wait(SHORTEST_PAUSE)
             if not changed:
                 self._runtime.wakeups.wait(step.name, min(period, LONGEST_PAUSE))
 
@@ -75,9 +61,3 @@ class Loops:
         except Exception:
             log.exception("loop %s: this pass failed, the next one starts from the store", step.name)
             return 0, PAUSE_AFTER_FAULT
-
-
-def _pause(changed: int, taken: float) -> float:
-    """Seconds until the next pass at least: each job that starts may wake a step that has little to do."""
-    longest = LONGEST_REST_AFTER_CHANGES if changed else LONGEST_REST
-    return min(max(SHORTEST_PAUSE, REST * (taken - WORTH * changed)), longest)
