@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.brokerage.engine import verdicts
 from pilotage.model.states import JobState
 from pilotage.model.work import File, JobKind, MergeSpec, Replica
 from pilotage.model.world import World
@@ -117,3 +118,23 @@ def test_b3_merge_jobs_that_no_queue_with_their_input_takes_wait() -> None:
     )
     choice = only_choice(full)
     assert (choice.left, choice.placed) == (1, {})
+
+
+def test_b3_what_it_needs_is_told_also_where_tasks_judged_before_have_no_merge_jobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(verdicts, "AT_ONCE", 1)
+    merging = _merging(("AWAY", 1))
+    others = [
+        task(9, priority=900),
+        task(10, priority=900, queues=("NEAR",)),
+        task(11, priority=900, queues=("AWAY-1",)),
+    ]
+    state = replace(
+        merging,
+        tasks=(*others, *merging.tasks),
+        jobs=(*(replace(jobs(item)[0], id=90 + item.id) for item in others), *merging.jobs),
+    )
+    (merge,) = [choice for choice in decide(state).choices if choice.job_kind == "merge"]
+    (refusal,) = [refusal for refusal in merge.refusals if refusal.rule == "B3"]
+    assert refusal.need == "a queue where the input lies"

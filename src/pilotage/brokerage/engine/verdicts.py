@@ -97,13 +97,19 @@ class Told:
 
     @classmethod
     def _of_arrays(cls, parts: Sequence[Column], masks: Sequence[Mask], facts: FactsDraft) -> "Told":
-        kinds = {_kind(part) for part in parts}
+        # A check may answer NEVER for a part of the tasks: what refuses nothing has nothing to tell.
+        telling = [part for part, mask in _pairs(parts, masks) if mask.any()]
+        kinds = {_kind(part) for part in telling}
         if kinds == {"one"}:
-            return cls("one", _listed(parts[0].reshape(1))[0])
+            return cls("one", _listed(telling[0].reshape(1))[0])
         if kinds == {"queue"}:
-            return cls("queue", facts.column(parts[0].reshape(-1)))
+            return cls("queue", facts.column(telling[0].reshape(-1)))
         if kinds <= {"one", "row"}:
-            rows = [np.broadcast_to(part.reshape(-1), len(mask)) for part, mask in _pairs(parts, masks)]
+            filler = telling[0].reshape(-1)[:1]
+            rows = [
+                np.broadcast_to(part.reshape(-1) if mask.any() else filler, len(mask))
+                for part, mask in _pairs(parts, masks)
+            ]
             return cls("row", _listed(np.concatenate(rows)))
         chosen = [np.broadcast_to(part, mask.shape)[mask] for part, mask in _pairs(parts, masks)]
         counts = [mask.sum(axis=1) for mask in masks]
