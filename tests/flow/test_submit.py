@@ -2,7 +2,7 @@
 
 import pytest
 
-from pilotage.flow.calls.submit import submit
+from pilotage.flow.calls.submit import SubmissionOutcome, submit
 from pilotage.model.identity import Identity
 from pilotage.model.work import InputFile, InputPattern, TaskSpec
 
@@ -101,3 +101,38 @@ def test_one_small_request_cannot_ask_for_more_than_its_quota(house: House) -> N
     assert "above the quota of 2000000" in submitted.refused[0][1][0][1]
     assert house.submit({"jobs": 1}).refused, "what was accepted before counts"
     assert house.submit({"jobs": 1}, owner=Identity(name="bob", vo="ligo")).refused == []
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_requests_side_by_side_pass_no_quota(house: House, whole: bool) -> None:
+    """Another request takes the room after this one was examined, and before it is recorded."""
+    rivals = [{"jobs": 100_000}] * 19
+
+    def seeds() -> int:
+        if rivals:
+            submitting, rivals[:] = [*rivals], []
+            assert len(house.submit(*submitting).tasks) == 19
+        return 1
+
+    house.runtime.seeds = seeds
+    specs = [TaskSpec(name="t", scouts=0, jobs=60_000) for _ in range(2)]
+    submitted = submit(house.runtime, specs, ALICE, whole=whole)
+    assert [index for index, _ in submitted.tasks] == ([] if whole else [0])
+    ((index, ((field, message),)),) = submitted.refused
+    assert (index, field) == (1, "jobs")
+    assert message.startswith("user alice would have 2020000 jobs that have not ended, above the quota")
+
+
+def test_a_repeated_request_that_fills_the_quota_is_one_task_however_they_meet(house: House) -> None:
+    specs = [TaskSpec(name="t", scouts=0, jobs=100_000) for _ in range(20)]
+    first: list[SubmissionOutcome] = []
+
+    def seeds() -> int:
+        if not first:
+            first.append(SubmissionOutcome())
+            first[0] = submit(house.runtime, specs, ALICE, whole=True, submission="key")
+        return 1
+
+    house.runtime.seeds = seeds
+    assert submit(house.runtime, specs, ALICE, whole=True, submission="key") == first[0]
+    assert len(first[0].tasks) == 20

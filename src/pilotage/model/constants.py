@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from .spec import LiveWork
 from .types import CLOSED, Day, Fraction, Name, NonNegative, Number, Positive, Seconds, Slots
 
 
@@ -312,3 +313,13 @@ class QuotaConstants:
     """Jobs of these tasks, made or still to be made."""
     files_by_vo: Positive = 20_000_000
     """Input files of these tasks, counted for each task."""
+
+    @property
+    def of_user(self) -> LiveWork:
+        """The most that one user may have."""
+        return LiveWork(tasks=self.tasks_by_user, jobs=self.jobs_by_user, files=self.files_by_user)
+
+    @property
+    def of_vo(self) -> LiveWork:
+        """The most that one VO may have."""
+        return LiveWork(tasks=self.tasks_by_vo, jobs=self.jobs_by_vo, files=self.files_by_vo)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializer
 
 from .failures import Failure
+from .spec import LiveWork
 from .states import Kind, State
 from .types import DESCRIBED
 from .work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
@@ -72,8 +73,22 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkLimit:
+    """Most unfinished work that an owner, or a whole VO, may have once new tasks are created."""
+
+    __pydantic_config__ = DESCRIBED
+
+    vo: str
+    """The VO."""
+    owner: str | None
+    """The owner in it; none: all of them together."""
+    most: LiveWork
+    """Tasks, jobs and input files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """New records that rest on nothing but the capacity they claim."""
+    """New records that rest on nothing but the capacity they claim and the limits on their owner's work."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -83,6 +98,8 @@ class Create:
     """Why, for their history."""
     claims: tuple[Claim, ...] = ()
     """Capacity taken."""
+    work_limits: tuple[WorkLimit, ...] = ()
+    """Limits on unfinished work: where the new tasks would pass any, all records are handed back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Specifications that users submit: tasks, their inputs and their merge jobs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -8,6 +8,7 @@ from pydantic import Field
 
 from .types import (
     CLOSED,
+    DESCRIBED,
     Checksum,
     Cores,
     FileName,
@@ -236,9 +237,28 @@ class TaskSpec:
 class LiveWork:
     """Tasks that have not ended, and the jobs and input files that they have in all."""
 
+    __pydantic_config__ = DESCRIBED
+
     tasks: int = 0
+    """Tasks."""
     jobs: int = 0
+    """Their jobs, made or still to be made."""
     files: int = 0
+    """Their input files, counted for each task."""
+
+    @classmethod
+    def total(cls, parts: Iterable["LiveWork"]) -> "LiveWork":
+        """Return the sum of the parts."""
+        all_ = tuple(parts)
+        return cls(
+            tasks=sum(part.tasks for part in all_),
+            jobs=sum(part.jobs for part in all_),
+            files=sum(part.files for part in all_),
+        )
+
+    def is_within(self, most: "LiveWork") -> bool:
+        """Tell whether it is no more than this in any respect."""
+        return self.tasks <= most.tasks and self.jobs <= most.jobs and self.files <= most.files
 
     def with_task(self, spec: TaskSpec) -> "LiveWork":
         """The same with one more task."""

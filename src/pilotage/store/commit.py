@@ -29,6 +29,7 @@ from .errors import IllegalColumn, IllegalTransition
 from .history import Entries, Meaning
 from .iterations import begin
 from .last_seen import LastSeen
+from .live_work import has_room
 from .numbers import Numbers
 from .sets import among
 from .tokens import tokens
@@ -186,7 +187,7 @@ class Commit:
         return accepted, self._creations(change, set(accepted)) if change.creates else ()
 
     def _hand_back(self, change: Change) -> Result:
-        """Leave out a change that belongs to an iteration which another one took."""
+        """Leave out a whole change, which came too late."""
         if isinstance(change, Create):
             self._handed_back += len(change.records)
             return (), (None,) * len(change.records)
@@ -242,6 +243,8 @@ class Commit:
         return tuple(next(ids) if id_ in accepted else None for id_, _ in resting)
 
     def _create(self, create: Create) -> tuple[int | None, ...]:
+        if create.work_limits and not has_room(self._connection, create.work_limits, create.records):
+            return self._hand_back(create)[1]
         fits = self._fitting(create.records, create.claims)
         self._handed_back += fits.count(False)
         held = [record for record, fit in zip(create.records, fits, strict=True) if fit]

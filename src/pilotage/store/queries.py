@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, func, select
 
 from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
 from pilotage.model.decision import DatedChoice
@@ -18,7 +18,6 @@ from pilotage.model.spec import LiveWork
 from pilotage.model.states import (
     AT_A_PILOT,
     LIVE_PILOTS,
-    LIVE_TASKS,
     STATES,
     JobState,
     Kind,
@@ -42,6 +41,7 @@ from .federations import Federations
 from .files import OutputView, ReplicaView
 from .history import EventView, decisions_of, events
 from .jobs import JOB_VIEW, JobDetails, JobView, jobs
+from .live_work import live_work
 from .pilots import PILOT_COLUMNS, pilots
 from .queues import QueueView, ShareView
 from .reader import Reader
@@ -66,12 +66,6 @@ _BY_SHARE = (
     .group_by(_c.second, _c.state)
     .having(func.sum(_c.count) > 0)
     .order_by(_c.second, _c.state)
-)
-
-_LIVE_WORK = (
-    select(_t.owner, func.count(), func.sum(_t.planned_jobs), func.sum(_t.input_files))
-    .where(is_state(tasks, *LIVE_TASKS), _t.vo == bindparam("vo"))
-    .group_by(_t.owner)
 )
 
 Counts = dict[str, dict[Any, int]]
@@ -104,10 +98,7 @@ class Queries:
 
     def live_work(self, vo: str) -> dict[str, LiveWork]:
         """Tasks of a VO that have not ended, and their jobs and input files, by owner."""
-        rows = self._database.read(lambda connection: connection.execute(_LIVE_WORK, {"vo": vo}).all())
-        return {
-            owner: LiveWork(tasks=live, jobs=int(jobs), files=int(files)) for owner, live, jobs, files in rows
-        }
+        return self._database.read(lambda connection: live_work(connection, vo))
 
     def submitted(self, submission: str, most: int) -> list[tuple[int, int, str]]:
         """Index, id and name of the tasks that a request of at most so many created; it has a name."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from pilotage.model.constants import QuotaConstants
+from pilotage.model.decision import WorkLimit
 from pilotage.model.identity import Identity
 from pilotage.model.spec import LiveWork, TaskSpec
 
@@ -27,17 +28,26 @@ class Quota:
                 f"{whose} would have {have} {what} that have not ended, above the quota of {most}; "
                 "wait until some end, cancel some, or ask an operator for more",
             )
-            for whose, live, part in ((of_user, user, "user"), (of_vo, vo, "vo"))
-            for name, what, have in (
-                ("name", "tasks", live.tasks),
-                ("jobs", "jobs", live.jobs),
-                ("inputs", "input files", live.files),
+            for whose, live, limit in (
+                (of_user, user, self.constants.of_user),
+                (of_vo, vo, self.constants.of_vo),
             )
-            if have > (most := self._most(what, part))
+            for name, what, have, most in (
+                ("name", "tasks", live.tasks, limit.tasks),
+                ("jobs", "jobs", live.jobs, limit.jobs),
+                ("inputs", "input files", live.files, limit.files),
+            )
+            if have > most
         ]
         if not faults:
             self.user, self.vo = user, vo
         return faults
 
-    def _most(self, what: str, part: str) -> int:
-        return int(getattr(self.constants, f"{what.rsplit(maxsplit=1)[-1]}_by_{part}"))
+    @property
+    def limits(self) -> tuple[WorkLimit, ...]:
+        """The same limits for the commit: requests side by side see neither the other's tasks."""
+        vo = self.owner.vo
+        return (
+            WorkLimit(vo=vo, owner=self.owner.name, most=self.constants.of_user),
+            WorkLimit(vo=vo, owner=None, most=self.constants.of_vo),
+        )

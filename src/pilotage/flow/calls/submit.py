@@ -86,14 +86,9 @@ def examined(
 
 
 def _quota(store: Store, federation: Federation, owner: Identity) -> Quota:
-    """Count what the owner and its VO have: requests side by side may pass a quota by so much."""
+    """Count what the owner and its VO have now; the commit counts again, with what others add until then."""
     live = store.queries.live_work(owner.vo)
-    vo = LiveWork(
-        tasks=sum(work.tasks for work in live.values()),
-        jobs=sum(work.jobs for work in live.values()),
-        files=sum(work.files for work in live.values()),
-    )
-    return Quota(federation.quotas, owner, live.get(owner.name, LiveWork()), vo)
+    return Quota(federation.quotas, owner, live.get(owner.name, LiveWork()), LiveWork.total(live.values()))
 
 
 def _scan_within(runtime: Runtime, seconds: float) -> Scan:
@@ -153,9 +148,10 @@ def _record(
     whole: bool = False,
     submission: str = "",
 ) -> None:
-    """All in one commit; where a file contradicts what is known, one by one, to refuse only who is wrong.
+    """Record all in one commit; where a file contradicts what is known, one by one, to refuse who is wrong.
 
-    With ``whole`` none is recorded then, and all who name the file are refused.
+    With ``whole`` none is recorded then, and all who name the file are refused. Where other requests filled
+    a quota in the meantime, what still fits is tried again.
     """
     if not accepted:
         return
@@ -169,7 +165,27 @@ def _record(
         for one in accepted:
             _record(runtime, [one], owner, submitted, submission=submission)
         return
-    submitted.tasks.extend((index, ids[index]) for index, _ in accepted)
+    if ids:
+        submitted.tasks.extend((index, ids[index]) for index, _ in accepted)
+    else:
+        _record_fitting(runtime, accepted, owner, submitted, whole, submission)
+
+
+def _record_fitting(
+    runtime: Runtime,
+    accepted: list[tuple[int, TaskSpec]],
+    owner: Identity,
+    submitted: SubmissionOutcome,
+    whole: bool,
+    submission: str,
+) -> None:
+    """Refuse what no longer fits the quotas, and record the rest; with ``whole`` only if that is all."""
+    quota = _quota(runtime.store, runtime.store.federation(), owner)
+    faults = [(index, spec, quota.take(spec)) for index, spec in accepted]
+    submitted.refused.extend((index, found) for index, _, found in faults if found)
+    fitting = [(index, spec) for index, spec, found in faults if not found]
+    if not whole or len(fitting) == len(accepted):
+        _record(runtime, fitting, owner, submitted, whole, submission)
 
 
 def _is(file: InputFile | InputPattern, name: str) -> bool:
@@ -179,7 +195,10 @@ def _is(file: InputFile | InputPattern, name: str) -> bool:
 def _commit(
     runtime: Runtime, accepted: list[tuple[int, TaskSpec]], owner: Identity, submission: str
 ) -> dict[int, int]:
-    """Record tasks; return their ids by index, those of another request of the same name too."""
+    """Record tasks; return their ids by index, those of another request of the same name too.
+
+    None is recorded where they would pass a quota.
+    """
     tasks = tuple(
         NewTask(spec=spec, owner=owner, submission=f"{submission}:{index}" if submission else "")
         for index, spec in accepted
@@ -190,14 +209,12 @@ def _commit(
             if isinstance(file, InputFile):
                 records.append(File(name=file.name, size=file.size, checksum=file.checksum))
                 records.extend(Replica(file=file.name, storage=storage) for storage in file.replicas)
-    changes = (
-        Create(records=tuple(records), cause="named by a task"),
-        Create(records=tasks, cause="submitted"),
-    )
-    decision = Decision(step="submit", time=runtime.clock(), seed=runtime.seeds(), changes=changes)
-    committed = runtime.store.commit(decision, f"user:{owner.name}")
-    ids = {index: id_ for (index, _), id_ in zip(accepted, committed.created[1], strict=True) if id_}
-    if len(ids) < len(accepted):
+    limits = Quota(runtime.store.federation().quotas, owner).limits
+    create = Create(records=(*tasks, *records), cause="submitted", work_limits=limits)
+    decision = Decision(step="submit", time=runtime.clock(), seed=runtime.seeds(), changes=(create,))
+    ((*created,),) = runtime.store.commit(decision, f"user:{owner.name}").created
+    ids = {index: id_ for (index, _), id_ in zip(accepted, created, strict=False) if id_}
+    if len(ids) < len(accepted) and submission:
         # The same request was sent twice, and the other one was a moment faster.
         ids |= {index: id_ for index, id_, _ in runtime.store.queries.submitted(submission, MOST_TASKS)}
     return ids
