@@ -99,7 +99,7 @@ def test_a_saved_world_shows_what_would_end_its_hour_early(house: House) -> None
 
 
 def test_a_task_whose_input_was_lost_fails_with_the_file_s_name(house: House) -> None:
-    replicas = (Replica(file="data/f", storage="north-disk"),)
+    replicas = (Replica(file="ligo:data/f", storage="north-disk"),)
     task = house.task(inputs=(InputFile(name="data/f", size=1, replicas=("north-disk",)),))
     forget = Decision(step="test", time=house.now, seed=1, changes=(Forget(replicas=replicas),))
     house.store.commit(forget, "test")
@@ -108,7 +108,7 @@ def test_a_task_whose_input_was_lost_fails_with_the_file_s_name(house: House) ->
     view = house.store.queries.task(task)
     assert view is not None
     assert view.state is TaskState.FAILED
-    assert "input data/f is gone" in view.error
+    assert "input ligo:data/f is gone" in view.error
 
 
 def test_b26_a_queue_where_pilots_fail_is_refused_until_an_hour_has_passed(house: House) -> None:

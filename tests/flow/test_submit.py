@@ -21,8 +21,14 @@ def test_a_pattern_becomes_files_with_size_checksum_and_all_storages_that_hold_t
     found = house.store.queries.task(task)
     assert found is not None
     assert found.spec.inputs == (
-        InputFile(name="a", size=2, checksum="adler32:012500c3", replicas=("north-disk", "south-disk")),
-        InputFile(name="b", size=1, checksum="adler32:00630063", replicas=("north-disk",)),
+        InputFile(
+            name="a",
+            size=2,
+            checksum="adler32:012500c3",
+            replicas=("north-disk", "south-disk"),
+            scope="ligo",
+        ),
+        InputFile(name="b", size=1, checksum="adler32:00630063", replicas=("north-disk",), scope="ligo"),
     )
 
 

@@ -3,7 +3,16 @@
 import pytest
 from pydantic import TypeAdapter
 
-from pilotage.model.paths import base_name, is_output, is_scratch, maker, output_name, scratch_path
+from pilotage.model.paths import (
+    base_name,
+    copy_path,
+    is_copy,
+    is_output,
+    is_scratch,
+    maker,
+    output_name,
+    scratch_path,
+)
 from pilotage.model.work import FileName
 
 
@@ -35,6 +44,13 @@ def test_the_longest_output_name_is_a_legal_file_name() -> None:
 def test_the_maker_of_an_output_is_a_task_of_this_instance(file: str, task: int | None) -> None:
     assert maker("north", file) == task
     assert is_output(file) == file.startswith("tasks/")
+
+
+def test_copies_lie_below_the_instance_and_the_scope() -> None:
+    path = copy_path("north", "user.alice~atlas:runs/a:b")
+    assert path == ".copies/north/user.alice~atlas/runs/a:b"
+    assert is_copy(path)
+    assert not is_copy("runs/a:b")
 
 
 def test_scratch_is_what_lies_below_its_folder() -> None:

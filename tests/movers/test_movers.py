@@ -277,28 +277,32 @@ def test_a_symbolic_link_in_the_scratch_area_is_not_followed(tmp_path: Path, des
 
 def test_an_order_names_both_places_and_whether_the_source_is_scratch() -> None:
     storages = {name: Storage(name=name, site=name, url=f"file:///{name}/") for name in ("north-a", "east")}
-    file = File(name="tasks/1/5/out", size=3, checksum="")
-    download = order(transfer(7, X.DELIVERING, attempt=2), file, storages)
+    file = File(name="user.alice:tasks/1/5/out", size=3, checksum="")
+    download = order(transfer(7, X.DELIVERING, attempt=2), file, storages, "here")
     assert (str(download.source), str(download.destination), download.scratch) == (
         "file:///north-a/tasks/1/5/out",
-        "file:///east/tasks/1/5/out",
+        "file:///east/.copies/here/user.alice/tasks/1/5/out",
         False,
     )
     assert (download.transfer, download.attempt) == (7, 2)
-    upload = order(transfer(7, X.DELIVERING, source_path=".scratch/5.1/out"), file, storages)
+    copied = order(transfer(7, X.DELIVERING), file, storages, "here", ".copies/here/user.alice/tasks/1/5/out")
+    assert str(copied.source) == "file:///north-a/.copies/here/user.alice/tasks/1/5/out"
+    outgoing = transfer(7, X.DELIVERING, direction="upload", source_path=".scratch/5.1/out")
+    upload = order(outgoing, file, storages, "here")
     assert (upload.source.path, upload.scratch) == (".scratch/5.1/out", True)
+    assert upload.destination.path == "tasks/1/5/out"
 
 
 @pytest.mark.parametrize("name", ["tasks/1/5/../../../etc/passwd", "/etc/passwd", "a//b", "a/./b", ""])
 def test_a_path_that_leaves_its_storage_is_refused(name: str) -> None:
     storages = {name: Storage(name=name, site=name, url=f"file:///{name}") for name in ("north-a", "east")}
     with pytest.raises(DeliveryFailed, match="not a path below storage"):
-        order(transfer(7, X.DELIVERING), File(name=name, size=3, checksum=""), storages)
+        order(transfer(7, X.DELIVERING), File(name=name, size=3, checksum=""), storages, "here")
 
 
 def test_a_storage_that_has_left_the_federation_is_an_error() -> None:
     with pytest.raises(DeliveryFailed, match="north-a is not in the federation"):
-        order(transfer(7, X.DELIVERING), File(name="a", size=3, checksum=""), {})
+        order(transfer(7, X.DELIVERING), File(name="a", size=3, checksum=""), {}, "here")
 
 
 def storage(root: Path) -> Storage:

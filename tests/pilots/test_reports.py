@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pilotage.model.decision import Decision, Forget, Move, Touch
 from pilotage.model.documents import to_json
+from pilotage.model.scopes import personal_scope
 from pilotage.model.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.work import File, Job, MergeSpec, Replica, Task
 from pilotage.model.world import Output, Report, World
@@ -18,6 +19,7 @@ from pilotage.testing.moves import follow
 
 S = JobState
 MERGE = MergeSpec(command=("merge",), outputs=("all.txt",))
+OWN = personal_scope(task().owner)
 
 
 def held(id_: int, state: JobState, **changes: Any) -> Job:
@@ -110,8 +112,8 @@ def test_outputs_become_files_of_the_job_and_the_job_holds() -> None:
     move = into(decision, S.HOLDING)
     assert move.creates == {
         1: (
-            File(name="tasks/test/1/1/a.txt", size=1, checksum="", task=1, job=1),
-            File(name="tasks/test/1/1/b.txt", size=2, checksum="adler32:00000002", task=1, job=1),
+            File(name=f"{OWN}:tasks/test/1/1/a.txt", size=1, checksum="", task=1, job=1),
+            File(name=f"{OWN}:tasks/test/1/1/b.txt", size=2, checksum="adler32:00000002", task=1, job=1),
         )
     }
     assert move.changes["cpu_seconds"] == 1.5

@@ -38,7 +38,7 @@ def test_finishing_transfers_are_done_and_their_replicas_recorded() -> None:
     )
     (move,) = decision.moves
     assert (move.ids, move.attempts, move.target) == ((1, 2), (1, 3), X.DONE)
-    assert move.creates[2] == (Replica(file="file2", storage="east"),)
+    assert move.creates[2] == (Replica(file="file2", storage="east", path=".copies/three/file2"),)
 
 
 def test_jobs_whose_inputs_are_all_there_are_activated_in_one_move() -> None:

@@ -181,3 +181,59 @@ def test_events_of_an_older_store_become_the_histories_of_its_records(empty_url:
     (created,) = new_jobs(opened, 3)
     assert created == 8
     opened.close()
+
+
+FILE = "INSERT INTO files (name, size, checksum, task, job) VALUES (:name, 1, '', :task, :job)"
+TASK_OF = """
+INSERT INTO tasks (id, priority, owner, vo, "group", vo_role, state, created, since, spec)
+VALUES (:id, 500, 'alice', :vo, '', '', :state, 1, 1, :spec)"""
+JOB_OF = """
+INSERT INTO jobs (id, task, kind, priority, state, attempt, created, since, events, input_count)
+VALUES (:id, :task, 'normal', 500, 'defined', 1, 1, 1, 1, 1)"""
+
+
+def test_files_of_an_older_store_get_the_scopes_of_those_who_name_them(empty_url: str) -> None:
+    engine = older(empty_url, "0014")
+    unsplit = '{"name": "t", "inputs": [{"name": "late", "size": 1, "replicas": ["PIC-disk"]}]}'
+    with engine.begin() as connection:
+        for id_, vo, state, spec in (
+            (3, "atlas", "running", '{"name": "t"}'),
+            (4, "", "running", '{"name": "t"}'),
+            (5, "ligo", "registered", unsplit),
+        ):
+            values = {"id": id_, "vo": vo, "state": state, "spec": spec}
+            connection.execute(text(TASK_OF), values)
+        for name, task, job in (
+            ("shared", None, None),
+            ("late", None, None),
+            ("unknown", None, None),
+            ("tasks/n/3/7/o", 3, 7),
+            ("tasks/n/1/1/o", 1, 1),
+        ):
+            connection.execute(text(FILE), {"name": name, "task": task, "job": job})
+            connection.execute(text("INSERT INTO replicas VALUES (:name, 'PIC-disk')"), {"name": name})
+        for job, task in ((7, 3), (8, 4)):
+            connection.execute(text(JOB_OF), {"id": job, "task": task})
+            connection.execute(text("INSERT INTO job_inputs VALUES (:job, 0, 'shared')"), {"job": job})
+        connection.execute(text(TRANSFER), {"id": 1, "file": "tasks/n/3/7/o", "direction": "upload"})
+    engine.dispose()
+    opened = Store.open(empty_url)
+
+    def names(query: str) -> list[tuple[Any, ...]]:
+        return opened.database.read(lambda c: [tuple(row) for row in c.execute(text(query)).all()])
+
+    ours = "user.alice~atlas:tasks/n/3/7/o"
+    everything = ["atlas:shared", "ligo:late", "nobody~:tasks/n/1/1/o", "user.alice:shared", ours]
+    assert names("SELECT name FROM files ORDER BY name") == [(name,) for name in sorted(everything)]
+    assert sorted(names("SELECT file, storage, path FROM replicas")) == sorted(
+        (name, "PIC-disk", "") for name in everything
+    )
+    assert names("SELECT job, file FROM job_inputs ORDER BY job") == [
+        (7, "atlas:shared"),
+        (8, "user.alice:shared"),
+    ]
+    assert names("SELECT file FROM transfers") == [(ours,)]
+    unmade = opened.queries.task(5)
+    assert unmade is not None
+    assert [file.scope for file in unmade.spec.inputs] == ["ligo"]
+    opened.close()

@@ -58,11 +58,15 @@ def legal(what: str, name: str, *, deep: bool = False) -> str:
     raise AttemptFailedError(f"{what} {name!r}: not a legal file name: letters, digits and ._:@+=~-")
 
 
-def legal_scratch(attempt: Attempt) -> str:
-    """Return the attempt's scratch folder; its first part alone may begin with a dot.
+def legal_path(what: str, path: str) -> str:
+    """Return a path below a storage's URL; its first part alone may begin with a dot.
 
     Raises AttemptFailedError.
     """
-    name = attempt.order.scratch
-    legal("scratch", name[1:] if name.startswith(".") else name, deep=True)
-    return name
+    legal(what, path[1:] if path.startswith(".") else path, deep=True)
+    return path
+
+
+def legal_scratch(attempt: Attempt) -> str:
+    """Return the attempt's scratch folder. Raises AttemptFailedError."""
+    return legal_path("scratch", attempt.order.scratch)

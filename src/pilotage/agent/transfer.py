@@ -13,7 +13,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
 
-from .attempt import Attempt, AttemptFailedError, InputLostError, legal, legal_scratch
+from .attempt import Attempt, AttemptFailedError, InputLostError, legal, legal_path, legal_scratch
 from .storage import OpenStorage, open_storage
 from .wire import JobInput, Output
 
@@ -58,7 +58,7 @@ class _Measured:
 def fetch(attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
     """Bring one input. Raises AttemptFailedError naming it when it is missing, altered or unreadable."""
     storage = _storage(attempt)
-    source = legal("input", file.name, deep=True)
+    source = legal_path("input", file.path or legal("input", file.name, deep=True))
     target.parent.mkdir(parents=True, exist_ok=True)
 
     def once() -> None:

@@ -86,11 +86,15 @@ class Offer:
 
 @dataclass(frozen=True)
 class JobInput:
-    """A file that a job reads, by its name below the storage's URL: bytes, and checksum (empty: unknown)."""
+    """A file that a job reads, by name: bytes, and checksum (empty: unknown).
+
+    ``path`` is where it lies below the storage's URL; empty: at its name.
+    """
 
     name: str
     size: int
     checksum: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,7 @@ FIELDS: Mapping[str, str] = {
     "outputs": "names of the output files",
     "owner": "name of its owner",
     "payload_files": "names of the files that come with the task",
+    "path": "where it lies below the storage's URL; empty: at its name",
     "pilot": "number of the pilot; null: none has it",
     "pilots": "pilots: their records, or their number by state",
     "placed": "number of jobs by queue",

@@ -11,7 +11,7 @@ import numpy as np
 from pilotage.model.decision import Committed, Decision, Move, Touch, Value
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
-from pilotage.model.work import File, Job, Pilot, Requirements, Task
+from pilotage.model.work import File, Job, Pilot, Replica, Requirements, Task
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import containment as containments
 from pilotage.pilots import lines as policy
@@ -50,6 +50,7 @@ class Matched:
     jobs: tuple[Job, ...]
     tasks: tuple[Task, ...]
     files: tuple[File, ...]
+    replicas: tuple[Replica, ...] = ()
 
 
 class Matching:
@@ -98,6 +99,7 @@ class Matching:
             jobs=tuple(job for part in parts for job in part.jobs),
             tasks=tuple({task.id: task for part in parts for task in part.tasks}.values()),
             files=tuple({file.name: file for part in parts for file in part.files}.values()),
+            replicas=tuple(dict.fromkeys(replica for part in parts for replica in part.replicas)),
         )
 
     def _described(

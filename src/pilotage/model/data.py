@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from .scopes import name_of
 from .states import TransferState
 from .types import DESCRIBED
 
@@ -16,7 +17,7 @@ class File:
     __pydantic_config__ = DESCRIBED
 
     name: str
-    """Its logical name."""
+    """Its identifier, ``SCOPE:NAME``."""
     size: int
     """Bytes."""
     checksum: str
@@ -29,14 +30,21 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A copy of a file at a storage, under the file's name."""
+    """A file at a storage: its original, under the file's name, or a copy that Pilotage made (``path``)."""
 
     __pydantic_config__ = DESCRIBED
 
     file: str
-    """Logical name of the file."""
+    """Identifier of the file, ``SCOPE:NAME``."""
     storage: str
-    """Where the copy is."""
+    """Where it is."""
+    path: str = ""
+    """Path below the storage's URL; empty: the file's name, for an original."""
+
+    @property
+    def place(self) -> str:
+        """Path below the storage's URL."""
+        return self.path or name_of(self.file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +54,7 @@ class NewTransfer:
     __pydantic_config__ = DESCRIBED
 
     file: str
-    """Logical name of the file."""
+    """Identifier of the file, ``SCOPE:NAME``."""
     source: str
     """The storage that it is read from."""
     destination: str
@@ -70,7 +78,7 @@ class Transfer:
     id: int
     """Its number."""
     file: str
-    """Logical name of the file."""
+    """Identifier of the file, ``SCOPE:NAME``."""
     source: str
     """The storage that it is read from."""
     destination: str

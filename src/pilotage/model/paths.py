@@ -6,6 +6,9 @@ Several Pilotages may share a storage: every name carries the instance's, which 
 SCRATCH = ".scratch"
 """The folder of attempts' outputs: no logical name has a part that begins with a dot."""
 
+COPIES = ".copies"
+"""The folder of copies that Pilotage makes of files: patterns and listings find originals only."""
+
 OUTPUTS = "tasks"
 """The folder of accepted outputs."""
 
@@ -19,6 +22,16 @@ RESERVED = INPUTS | {"stdout", "stderr"}
 def scratch_path(instance: str, job: int, attempt: int, name: str = "") -> str:
     """Path of an attempt's output before delivery, below its queue's storage; without a name, its folder."""
     return f"{SCRATCH}/{instance}/{job}.{attempt}/{name}".rstrip("/")
+
+
+def copy_path(instance: str, file: str) -> str:
+    """Path of the copy that Pilotage makes of a file, by its identifier ``SCOPE:NAME``, below a storage."""
+    return f"{COPIES}/{instance}/{file.replace(':', '/', 1)}"
+
+
+def is_copy(path: str) -> bool:
+    """Tell whether a path is that of a copy that Pilotage made."""
+    return path.startswith(f"{COPIES}/")
 
 
 def is_scratch(path: str) -> bool:

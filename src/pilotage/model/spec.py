@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from .scopes import identifier
 from .types import (
     CLOSED,
     DESCRIBED,
@@ -17,6 +18,7 @@ from .types import (
     Name,
     NonNegative,
     OutputName,
+    Scope,
     Seconds,
 )
 
@@ -40,6 +42,13 @@ class InputFile:
     """``adler32:`` or ``sha256:`` and the digits; empty where unknown."""
     replicas: tuple[Name, ...] = ()
     """Storages that hold it."""
+    scope: Scope = ""
+    """Whose name it is: a VO's scope, or a person's own; empty: the VO's, and for outputs one's own."""
+
+    @property
+    def identifier(self) -> str:
+        """``SCOPE:NAME``, as the catalogue knows it."""
+        return identifier(self.scope, self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +60,9 @@ class InputPattern:
     storages: Annotated[tuple[Name, ...], Field(min_length=1)]
     """Storages to look on."""
     glob: Annotated[str, Field(min_length=1)]
-    """Pattern of paths below their URLs."""
+    """Pattern of paths below their URLs. Copies that Pilotage made are not found."""
+    scope: Scope = ""
+    """Whose names are found; empty: the VO's, and for outputs one's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ FileName = Annotated[
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*$",
     ),
 ]
+Scope = Annotated[str, Field(max_length=410, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.@+=~-]*)?$")]
 OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|sha256:[0-9a-f]{64}|)$")]
 

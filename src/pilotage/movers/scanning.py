@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from pilotage.model.documents import from_document
 from pilotage.model.federation import Storage
+from pilotage.model.paths import OUTPUTS
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import ScanLimits, StorageError, is_below
 
@@ -23,8 +24,10 @@ NAMES = (
 def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> list[InputFile]:
     """List all plain files that match, by name; ``**`` stands for any folders. Raises StorageError.
 
-    Links, what lies behind them, and names with a part that begins with a dot are left out. The adler32 is
-    read of files up to the limit's size, while there is time.
+    Links, what lies behind them, and names with a part that begins with a dot are left out, such as copies
+    that Pilotage made. Outputs of tasks are found only by patterns that begin with their folder: what
+    ``**`` finds is the same before and after other tasks ran. The adler32 is read of files up to the limit's
+    size, while there is time.
     """
     if not is_below(glob):
         raise StorageError(f"{glob!r} is not a pattern below storage {storage.name}")
@@ -66,7 +69,7 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tu
         for name, entry in _entries(backend, folder, head, last=not rest):
             deadline.check()
             path = f"{folder}/{name}".lstrip("/")
-            if name.startswith("."):
+            if name.startswith(".") or (path == OUTPUTS and head != OUTPUTS):
                 continue
             if entry.kind == "folder" and head == "**":
                 todo.append((path, (head, *rest)))

@@ -8,6 +8,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.logs import KeptLog, LogKey
 from pilotage.model.moves import JobMoves
 from pilotage.model.paths import output_name
+from pilotage.model.scopes import identifier, name_of, personal_scope
 from pilotage.model.states import AT_A_PILOT, DONE_JOBS, JobState, PilotState
 from pilotage.model.work import File, Job, Pilot, Replica, Task
 from pilotage.model.world import Output, Report, World
@@ -107,8 +108,8 @@ class _Told:
             return
         if report.state == "failed":
             if job.queue in self._storages:
-                lost = set(report.lost_inputs) & set(job.inputs)
-                self._lost |= {(name, self._storages[job.queue]) for name in lost}
+                lost = (file for file in job.inputs if name_of(file) in report.lost_inputs)
+                self._lost |= {(file, self._storages[job.queue]) for file in lost}
             self._fail(
                 job, report.error or "failed without saying why", _metrics(report), self._failure(job, report)
             )
@@ -157,7 +158,7 @@ class _Told:
             target = JobState.MERGING if merged else JobState.FINISHED
         ending = {"ended": self._world.time, "error": "", **_metrics(report)}
         instance = self._world.federation.name
-        files = tuple(_file(instance, job, stored[name]) for name in expected)
+        files = tuple(_file(instance, task, job, stored[name]) for name in expected)
         self._step(job, target, "payload done", ending, (*files, *self._outweighed(task)))
 
     def _step(
@@ -213,9 +214,10 @@ class _Told:
         return changed
 
 
-def _file(instance: str, job: Job, output: Output) -> File:
+def _file(instance: str, task: Task, job: Job, output: Output) -> File:
+    name = output_name(instance, job.task, job.id, output.name)
     return File(
-        name=output_name(instance, job.task, job.id, output.name),
+        name=identifier(personal_scope(task.owner), name),
         size=output.size,
         checksum=output.checksum,
         task=job.task,

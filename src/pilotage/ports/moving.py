@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from pilotage.model.federation import Storage
+from pilotage.model.paths import copy_path
+from pilotage.model.scopes import name_of
 from pilotage.model.work import File, InputFile, Transfer
 
 Progress = Callable[[int], None]
@@ -178,23 +180,28 @@ class Movers(Protocol):
         """Close every mover."""
 
 
-def order(transfer: Transfer, file: File, storages: Mapping[str, Storage], instance: str = "") -> Delivery:
+def order(
+    transfer: Transfer, file: File, storages: Mapping[str, Storage], instance: str, path: str = ""
+) -> Delivery:
     """Make the delivery of a transfer, given its file, the storages by name, and the instance's name.
 
-    Raises DeliveryFailed where a storage is not there any more or a path leaves it.
+    ``path`` is that of the replica at the source; empty: the file's own name. A download arrives below the
+    folder of copies, so that it is never taken for an original. Raises DeliveryFailed where a storage is not
+    there any more or a path leaves it.
     """
     for name in (transfer.source, transfer.destination):
         if name not in storages:
             raise DeliveryFailed(f"storage {name} is not in the federation any more")
     source, destination = storages[transfer.source], storages[transfer.destination]
+    name, copied = name_of(file.name), transfer.direction == "download"
     return Delivery(
         transfer=transfer.id,
         attempt=transfer.attempt,
         file=file.name,
         size=file.size,
         checksum=file.checksum,
-        source=_place(source, transfer.source_path or file.name),
-        destination=_place(destination, file.name),
+        source=_place(source, transfer.source_path or path or name),
+        destination=_place(destination, copy_path(instance, file.name) if copied else name),
         scratch=bool(transfer.source_path),
         instance=instance,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pilotage.model.decision import Creation, Decision, Move, Value
 from pilotage.model.moves import JobMoves
-from pilotage.model.paths import base_name, scratch_path
+from pilotage.model.paths import base_name, copy_path, scratch_path
 from pilotage.model.sources import outputs_at
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.transfers import share_of, transfer_priority
@@ -90,10 +90,15 @@ class _Facts:
 
 def _done(facts: _Facts) -> tuple[Move, ...]:
     finishing = [t for t in facts.world.transfers if t.state is TransferState.FINISHING]
-    replicas: dict[int, tuple[Creation, ...]] = {
-        t.id: (Replica(file=t.file, storage=t.destination),) for t in finishing
-    }
+    instance = facts.world.federation.name
+    replicas: dict[int, tuple[Creation, ...]] = {t.id: (_replica(t, instance),) for t in finishing}
     return move(finishing, TransferState.DONE, "replica recorded", creates=replicas)
+
+
+def _replica(transfer: Transfer, instance: str) -> Replica:
+    """An output arrives under its own name, an input as a copy in the reserved folder."""
+    path = copy_path(instance, transfer.file) if transfer.direction == "download" else ""
+    return Replica(file=transfer.file, storage=transfer.destination, path=path)
 
 
 def _cancelled(world: World, stale: Sequence[Transfer]) -> list[Move]:

@@ -174,14 +174,16 @@ class Creator:
     def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
         names = list({replica.file for replica in given})
         known = {tuple(row) for row in self._connection.execute(_KNOWN_REPLICAS, {"names": names})}
-        new = dict.fromkeys(
-            pair for replica in given if (pair := (replica.file, replica.storage)) not in known
-        )
-        bulk.insert(self._connection, replicas, ("file", "storage"), list(new))
-        return [
-            WITHOUT_NUMBER if new.pop((replica.file, replica.storage), 0) is None else None
-            for replica in given
-        ]
+        new: dict[tuple[str, str], str] = {}
+        created: list[int | None] = []
+        for replica in given:
+            pair = (replica.file, replica.storage)
+            created.append(None if pair in known or pair in new else WITHOUT_NUMBER)
+            if pair not in known:
+                new.setdefault(pair, replica.path)
+        rows = [(*pair, path, self._time) for pair, path in new.items()]
+        bulk.insert(self._connection, replicas, ("file", "storage", "path", "since"), rows)
+        return created
 
     def _transfers(self, given: Sequence[NewTransfer], cause: str) -> list[int | None]:
         """Create transfers, but of a file to a storage to which one is on its way already."""

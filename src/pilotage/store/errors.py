@@ -27,12 +27,12 @@ class IllegalColumn(StoreError):
 class FileConflict(StoreError):
     """A file is already known by this name, with another size or checksum."""
 
-    def __init__(self, name: str, known: tuple[int, str], given: tuple[int, str]) -> None:
+    def __init__(self, file: str, known: tuple[int, str], given: tuple[int, str]) -> None:
         def text(size: int, checksum: str) -> str:
             return f"{size} bytes, {checksum or 'no checksum'}"
 
-        super().__init__(f"{name} is known with {text(*known)}, and was given with {text(*given)}")
-        self.name = name
+        super().__init__(f"{file} is known with {text(*known)}, and was given with {text(*given)}")
+        self.file = file
 
 
 class NoFederation(StoreError):

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, String, Table
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, String, Table
 
 from pilotage.model.work import JobKind
 
-from .columns import Id, metadata, partial
+from .columns import Id, metadata, partial, text_column
 
 files = Table(
     "files",
@@ -23,6 +23,8 @@ replicas = Table(
     metadata,
     Column("file", String, ForeignKey("files.name"), primary_key=True),
     Column("storage", String, primary_key=True),
+    text_column("path"),
+    Column("since", Double),
 )
 
 _f = files.c

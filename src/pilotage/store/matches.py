@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import File, Job, Task
+from pilotage.model.work import File, Job, Replica, Task
 
 from . import bulk
 from . import tasks as task_rows
@@ -114,7 +114,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The jobs that a pilot was given, as they are now, with their tasks and inputs.
+    """The jobs that a pilot was given, as they are now, with their tasks, inputs and where these lie.
 
     ``alive`` says whether the pilot runs, ``good`` whether all that the request rests on still holds; where
     it does not, nothing was given.
@@ -125,6 +125,7 @@ class Given:
     jobs: tuple[Job, ...] = ()
     tasks: tuple[Task, ...] = ()
     files: tuple[File, ...] = ()
+    replicas: tuple[Replica, ...] = ()
 
 
 class Matches:
@@ -182,19 +183,20 @@ class Matches:
         places = len(JOB_COLUMNS)
         records = {row[places]: row[places:-1] for row in rows}
 
-        def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...]]:
+        def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...], tuple[Replica, ...]]:
             reader = Reader(connection, self._specs)
             jobs = reader.with_inputs(row[:places] for row in rows)
-            return jobs, reader.inputs_of(jobs)
+            files = reader.inputs_of(jobs)
+            return jobs, files, reader.replicas_of(files)
 
         specs = self._specs.parsed({row[places]: row[-1] for row in rows})
         if specs is None or any(row[_INPUT_COUNT] for row in rows):
             specs = self._database.read(lambda connection: self._specs.of(connection, records))
-            jobs, files = self._database.read(read)
+            jobs, files, replicas = self._database.read(read)
         else:
-            jobs, files = tuple(job(row[:places], ()) for row in rows), ()
+            jobs, files, replicas = tuple(job(row[:places], ()) for row in rows), (), ()
         tasks = tuple(task_rows.task(row, specs[id_]) for id_, row in sorted(records.items()))
-        return Given(alive, good, jobs, tasks, files)
+        return Given(alive, good, jobs, tasks, files, replicas)
 
 
 def _values(wanted: Wanted, entry: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE
 from pilotage.model.decision import DatedChoice
 from pilotage.model.identity import Identity
 from pilotage.model.queue_condition import QueueCondition
+from pilotage.model.scopes import name_of
 from pilotage.model.spec import LiveWork
 from pilotage.model.states import (
     AT_A_PILOT,
@@ -210,11 +211,11 @@ class Queries:
             urls = self._urls(connection)
             lying: dict[str, list[ReplicaView]] = defaultdict(list)
             for replica in reader.replicas_of(made):
-                url = f"{urls[replica.storage]}/{replica.file}" if replica.storage in urls else ""
+                url = f"{urls[replica.storage]}/{replica.place}" if replica.storage in urls else ""
                 lying[replica.file].append(ReplicaView(storage=replica.storage, url=url))
             return [
                 OutputView(
-                    name=file.name,
+                    name=name_of(file.name),
                     size=file.size,
                     checksum=file.checksum,
                     job=file.job,

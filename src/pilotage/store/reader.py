@@ -50,7 +50,7 @@ _TASK_FILES = (
     select(files).where(among(files.c.task, "ids"), files.c.task.is_not(None)).order_by(files.c.name)
 )
 _REPLICAS = (
-    select(replicas.c.file, replicas.c.storage)
+    select(replicas.c.file, replicas.c.storage, replicas.c.path)
     .where(among(replicas.c.file, "names"))
     .order_by(replicas.c.file, replicas.c.storage)
 )
@@ -202,7 +202,8 @@ class Reader:
         names = sorted({file.name for file in found})
         if not names:
             return ()
-        return tuple(Replica(file=f, storage=s) for f, s in self.rows(_REPLICAS, names=names))
+        rows = self.rows(_REPLICAS, names=names)
+        return tuple(Replica(file=file, storage=storage, path=path) for file, storage, path in rows)
 
     def transfers(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Transfer, ...]:
         """Transfers by number."""

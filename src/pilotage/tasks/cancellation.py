@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from pilotage.model.decision import Decision, Move
 from pilotage.model.paths import maker
+from pilotage.model.scopes import name_of
 from pilotage.model.states import LIVE_JOBS, LIVE_TASKS, JobState, Kind, State, TaskState, TransferState
 from pilotage.model.world import World
 
@@ -30,7 +31,7 @@ def cancel(world: World, task_id: int, reason: str) -> Decision:
         if job.task == task_id and job.state in LIVE_JOBS:
             live["job", job.state].append(job.id)
     for transfer in world.transfers:
-        if maker(world.federation.name, transfer.file) == task_id and transfer.state in _STOPPABLE:
+        if maker(world.federation.name, name_of(transfer.file)) == task_id and transfer.state in _STOPPABLE:
             live["transfer", transfer.state].append(transfer.id)
     moves = tuple(
         Move(

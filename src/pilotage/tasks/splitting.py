@@ -140,7 +140,7 @@ def _scouts(spec: TaskSpec) -> int:
 
 def _chunks(spec: TaskSpec) -> Sequence[tuple[str, ...]]:
     """The inputs of each job, in the order of the jobs: the same for the same task."""
-    names = sorted({file.name for file in spec.inputs if isinstance(file, InputFile)})
+    names = sorted({file.identifier for file in spec.inputs if isinstance(file, InputFile)})
     if not names:
         return ((),) * spec.jobs
     size = spec.files_per_job

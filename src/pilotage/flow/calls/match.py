@@ -10,6 +10,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.federation import ComputingElement, Federation, Queue
 from pilotage.model.logs import LogKey
 from pilotage.model.paths import scratch_path
+from pilotage.model.scopes import name_of
 from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import File, Job, JobKind, Task, TaskSpec
 from pilotage.model.world import MatchRequest
@@ -76,16 +77,20 @@ def _works(matched: Matched) -> tuple[Work, ...]:
     federation, queue = matched.federation, matched.queue
     tasks = {task.id: task for task in matched.tasks}
     files = {file.name: file for file in matched.files}
+    paths = {replica.file: replica.path for replica in matched.replicas if replica.storage == queue.storage}
     groups: dict[tuple[int, JobKind], list[JobOrder]] = defaultdict(list)
     for job in matched.jobs:
-        groups[job.task, job.kind].append(_order(federation.name, job, files))
+        groups[job.task, job.kind].append(_order(federation.name, job, files, paths))
     return tuple(
         _work(federation, tasks[task], kind, queue, orders) for (task, kind), orders in sorted(groups.items())
     )
 
 
-def _order(instance: str, job: Job, files: dict[str, File]) -> JobOrder:
-    inputs = tuple(JobInput(name, files[name].size, files[name].checksum) for name in job.inputs)
+def _order(instance: str, job: Job, files: Mapping[str, File], paths: Mapping[str, str]) -> JobOrder:
+    inputs = tuple(
+        JobInput(name_of(name), files[name].size, files[name].checksum, paths.get(name, ""))
+        for name in job.inputs
+    )
     return JobOrder(job.id, job.attempt, scratch_path(instance, job.id, job.attempt), inputs)
 
 

@@ -100,7 +100,7 @@ def split_up(world: World) -> World:
         jobs=(*world.jobs, *jobs),
         files=(
             *world.files,
-            *(File(name=file.name, size=file.size, checksum=file.checksum) for file in inputs),
+            *(File(name=file.identifier, size=file.size, checksum=file.checksum) for file in inputs),
         ),
         replicas=(*world.replicas, *_replicas(inputs)),
     )
@@ -129,7 +129,7 @@ def _defined(number: int, job: NewJob, time: float) -> Job:
 
 
 def _replicas(inputs: Iterable[InputFile]) -> tuple[Replica, ...]:
-    lying = {(file.name, storage) for file in inputs for storage in file.replicas}
+    lying = {(file.identifier, storage) for file in inputs for storage in file.replicas}
     return tuple(Replica(file=name, storage=storage) for name, storage in sorted(lying))
 
 

@@ -15,6 +15,7 @@ from pilotage.model.documents import to_json
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.paths import is_output, maker
+from pilotage.model.scopes import default_scope, scopes_of
 from pilotage.model.spec import LiveWork
 from pilotage.model.work import File, InputFile, InputPattern, NewTask, Replica, TaskSpec
 from pilotage.ports.moving import StorageError
@@ -74,11 +75,12 @@ def examined(
     federation = runtime.store.federation()
     quota = _quota(runtime.store, federation, owner)
     return examined_offline(
-        specs,
+        ((index, _scoped(spec, owner)) for index, spec in specs),
         federation,
         _scan_within(runtime, SCAN_TIME),
         lambda spec, federation: (
             _faults(spec, federation, owner)
+            or _out_of_scope(spec, owner)
             or _foreign(runtime.store, spec, federation, owner)
             or quota.take(spec)
         ),
@@ -128,6 +130,29 @@ def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None = Non
     return [(field_name(path), message) for path, message in found]
 
 
+def _scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
+    """Give each input the scope that it is in, where its task leaves it out."""
+    inputs = (
+        item
+        if item.scope
+        else replace(
+            item, scope=default_scope(owner, item.name if isinstance(item, InputFile) else item.glob)
+        )
+        for item in spec.inputs
+    )
+    return replace(spec, inputs=tuple(inputs))
+
+
+def _out_of_scope(spec: TaskSpec, owner: Identity) -> list[Fault]:
+    """Refuse names in scopes that are not the owner's, one for each scope."""
+    mine = scopes_of(owner)
+    others = {item.scope: at for at, item in reversed([*enumerate(spec.inputs)]) if item.scope not in mine}
+    return [
+        (f"inputs[{at}].scope", f"{scope!r} is not yours; give one of {', '.join(mine)}, or leave it out")
+        for scope, at in sorted(others.items())
+    ]
+
+
 def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
     """Refuse outputs of tasks that are not the owner's, or another instance's: one for each task."""
     names = (file.name for file in spec.inputs if isinstance(file, InputFile))
@@ -159,7 +184,7 @@ def _record(
         ids = _commit(runtime, accepted, owner, submission)
     except FileConflict as conflict:
         if whole or len(accepted) == 1:
-            naming = [at for at, spec in accepted if any(_is(file, conflict.name) for file in spec.inputs)]
+            naming = [at for at, spec in accepted if any(_is(file, conflict.file) for file in spec.inputs)]
             submitted.refused.extend((at, [("inputs", str(conflict))]) for at in naming)
             return
         for one in accepted:
@@ -188,8 +213,8 @@ def _record_fitting(
         _record(runtime, fitting, owner, submitted, whole, submission)
 
 
-def _is(file: InputFile | InputPattern, name: str) -> bool:
-    return isinstance(file, InputFile) and file.name == name
+def _is(file: InputFile | InputPattern, identifier: str) -> bool:
+    return isinstance(file, InputFile) and file.identifier == identifier
 
 
 def _commit(
@@ -207,8 +232,9 @@ def _commit(
     for _, spec in accepted:
         for file in spec.inputs:
             if isinstance(file, InputFile):
-                records.append(File(name=file.name, size=file.size, checksum=file.checksum))
-                records.extend(Replica(file=file.name, storage=storage) for storage in file.replicas)
+                name = file.identifier
+                records.append(File(name=name, size=file.size, checksum=file.checksum))
+                records.extend(Replica(file=name, storage=storage) for storage in file.replicas)
     limits = Quota(runtime.store.federation().quotas, owner).limits
     create = Create(records=(*tasks, *records), cause="submitted", work_limits=limits)
     decision = Decision(step="submit", time=runtime.clock(), seed=runtime.seeds(), changes=(create,))
@@ -244,7 +270,8 @@ def _found(pattern: InputPattern, storages: Mapping[str, Storage], scan: Scan) -
         if name not in storages:
             raise LookupError(f"there is no storage {name!r}; known are {', '.join(sorted(storages))}")
         try:
-            files.extend(scan(storages[name], pattern.glob))
+            found = scan(storages[name], pattern.glob)
+            files.extend(replace(file, scope=pattern.scope) for file in found)
         except TimeoutError as error:
             raise StorageError(
                 f"looking for {pattern.glob!r} on {name} took too long: {error}; narrow the pattern, or name "

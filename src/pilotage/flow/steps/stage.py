@@ -34,12 +34,15 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
     transfers = {transfer.id: transfer for transfer in world.transfers}
     storages = {storage.name: storage for storage in world.federation.storages}
     files = {file.name: file for file in world.files}
+    paths = {(replica.file, replica.storage): replica.path for replica in world.replicas}
+    instance = world.federation.name
     orders: list[Delivery] = []
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and change.target is TransferState.DELIVERING:
             for transfer in (transfers[id_] for id_ in ids):
                 try:
-                    orders.append(order(transfer, files[transfer.file], storages, world.federation.name))
+                    path = paths.get((transfer.file, transfer.source), "")
+                    orders.append(order(transfer, files[transfer.file], storages, instance, path))
                 except DeliveryFailed as error:
                     runtime.deliveries.refuse(transfer, str(error))
     runtime.deliveries.start(orders)

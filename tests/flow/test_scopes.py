@@ -1,0 +1,71 @@
+"""The same task file means the same files always, and nobody occupies another's names."""
+
+import time
+
+from pilotage.flow.calls.submit import SubmissionOutcome
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState
+from pilotage.model.work import InputFile, InputPattern
+
+from .house import ALICE, House
+
+ATLAS = Identity(name="alice", vo="atlas")
+EVERYTHING = InputPattern(storages=("north-disk", "south-disk"), glob="**")
+
+
+def found(house: House) -> list[str]:
+    """The names that a pattern of everything stands for now."""
+    ((_, task),) = house.submit({"inputs": (EVERYTHING,)}).tasks
+    view = house.store.queries.task(task)
+    assert view is not None
+    return [file.name for file in view.spec.inputs if isinstance(file, InputFile)]
+
+
+def staged(house: House, task: int) -> None:
+    """Take passes until the job's inputs are at its queue."""
+    end = time.monotonic() + 30
+    while house.states(task) != {JobState.ACTIVATED: 1} and time.monotonic() < end:
+        house.take("stage")
+        time.sleep(0.01)
+    assert house.states(task) == {JobState.ACTIVATED: 1}
+
+
+def test_a_pattern_finds_the_same_files_after_other_tasks_ran(house: House) -> None:
+    (house.place / "south" / "data").mkdir()
+    (house.place / "south" / "data" / "f").write_bytes(b"four")
+    assert found(house) == ["data/f"]
+    task = house.task(inputs=(InputFile(name="data/f", size=4, replicas=("south-disk",)),))
+    house.take("broker")
+    staged(house, task)
+    copy = ".copies/flow/ligo/data/f"
+    assert (house.place / "north" / copy).read_bytes() == b"four"
+    made = house.place / "north" / "tasks" / "flow" / str(task) / "1" / "out"
+    made.parent.mkdir(parents=True)
+    made.write_bytes(b"made by a job")
+    assert found(house) == ["data/f"]
+    works = house.match(house.pilot()).works
+    ((order,),) = (job.inputs for work in works if work.task == task for job in work.jobs)
+    assert (order.name, order.path) == ("data/f", copy)
+
+
+def test_two_vos_give_one_name_to_different_files(house: House) -> None:
+    def submitted(owner: Identity, size: int) -> SubmissionOutcome:
+        reading = {"inputs": (InputFile(name="f", size=size, replicas=("north-disk",)),)}
+        return house.submit(reading, owner=owner)
+
+    assert submitted(ALICE, 5).refused == []
+    assert submitted(ATLAS, 6).refused == []
+    ((_, ((field, message),)),) = submitted(ATLAS, 7).refused
+    assert field == "inputs"
+    assert "atlas:f is known with 6 bytes" in message
+
+
+def test_a_name_in_another_s_scope_is_refused_with_one_s_own_scopes(house: House) -> None:
+    inputs = (
+        InputFile(name="a", size=1, replicas=("north-disk",), scope="user.alice~ligo"),
+        InputFile(name="b", size=1, replicas=("north-disk",), scope="atlas"),
+    )
+    ((_, faults),) = house.submit({"inputs": inputs}).refused
+    assert faults == [
+        ("inputs[1].scope", "'atlas' is not yours; give one of ligo, user.alice~ligo, or leave it out")
+    ]
