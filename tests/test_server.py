@@ -1,6 +1,8 @@
-"""The server's home and store are its user's alone."""
+"""The server's home and store are its user's alone, and it loads what it needs."""
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 from pilotage import server
@@ -20,3 +22,9 @@ def test_a_store_that_is_a_file_is_readable_by_its_user_alone(tmp_path: Path) ->
     path.chmod(0o644)
     server._keep_private(url)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_server_without_work_has_not_loaded_what_only_work_needs() -> None:
+    code = "import sys, pilotage.server; print(*({'numpy', 'httpx', 'asyncssh', 'boto3'} & sys.modules.keys()))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

@@ -3,7 +3,8 @@
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from pilotage.model.federation import Federation
 from pilotage.ports import Clock, Seeds
@@ -16,10 +17,12 @@ from .deliveries import Deliveries
 from .elements import Elements, Load
 from .headway import Headway
 from .log_readers import LogReaders
-from .matching import Matching
 from .step import Pass, Step
 from .wakeups import Wakeups
 from .workers import Workers, WorkersPort
+
+if TYPE_CHECKING:
+    from .matching import Matching
 
 
 def system_seed() -> int:
@@ -57,13 +60,19 @@ class Runtime:
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()
         self.headway = Headway()
-        self.matching = Matching(store)
         self.log_readers = LogReaders(store)
         submits = any(step.name == "provision" for step in steps)
         self.elements = Elements(load, self.workers, partial(self.wakeups.wake, "provision"), submits)
         stage = partial(self.wakeups.wake, "stage")
         self.deliveries = Deliveries(movers(stage), self.workers, stage)
         store.listeners.append(self.wakeups.committed)
+
+    @cached_property
+    def matching(self) -> "Matching":
+        """What this server remembers for matches; made for the first, since it brings numpy along."""
+        from .matching import Matching
+
+        return Matching(self.store)
 
     def begin(self, batch: int) -> Pass:
         """A pass that starts now."""

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from pilotage.model.federation import Queue
 from pilotage.model.identity import Identity
-from pilotage.model.states import AT_A_PILOT, PilotState
+from pilotage.model.states import AT_A_PILOT, WAITING_PILOTS, PilotState
 from pilotage.model.work import Pilot, PilotKind, Requirements
 from pilotage.model.world import World
 
 from .apportionment import Floats, Ints
-from .demand import WAITING, Demand, by_queue, element_of, is_believed
-from .task_queues import may_run, walltime_needed
+from .demand import Demand, by_queue, is_believed
+from .task_queues import element_of, may_run, walltime_needed
 from .wants import Wants
 
 HOUR = 3600.0
@@ -88,7 +88,9 @@ def _busy(world: World) -> Counter[str]:
 
 def _supply(world: World, pilots: Sequence[Pilot], busy: int, slots: int) -> dict[Shape, float]:
     """Pilots at a queue that could take work, by shape: what waits, and the idle part of what runs."""
-    waiting = Counter(_shape(p, p.walltime) for p in pilots if p.state in WAITING and is_believed(world, p))
+    waiting = Counter(
+        _shape(p, p.walltime) for p in pilots if p.state in WAITING_PILOTS and is_believed(world, p)
+    )
     supply: dict[Shape, float] = {shape: float(count) for shape, count in waiting.items()}
     running = [pilot for pilot in pilots if pilot.state is PilotState.RUNNING]
     idle = max(0.0, 1 - busy / (slots * len(running))) if running else 0.0

@@ -3,19 +3,16 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 
-from pilotage.model.federation import ComputingElement, Queue
-from pilotage.model.states import PilotState
+from pilotage.model.federation import Queue
+from pilotage.model.states import WAITING_PILOTS
 from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import TaskQueue, World
 
 from .apportionment import Floats, Ints
-from .task_queues import is_open, seconds_at, walltime_needed
-
-WAITING = (PilotState.CREATED, PilotState.SUBMITTED)
+from .task_queues import element_of, seconds_at, starts_pilots
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +78,10 @@ def _shares(busy: Sequence[TaskQueue], wanted: Sequence[Requirements]) -> Floats
     return priorities * (highest / sums)[owners] if len(busy) else priorities
 
 
-def starts_pilots(queue: Queue) -> bool:
-    """Tell whether pilots are started at a queue from here."""
-    return queue.computing_element is not None and is_open(queue)
-
-
-def element_of(queue: Queue) -> ComputingElement:
-    """The computing element of a queue. Raises ValueError where it has none."""
-    if queue.computing_element is None:
-        raise ValueError(f"queue {queue.name!r} has no computing element, so no pilot can reach it")
-    return queue.computing_element
-
-
 def is_believed(world: World, pilot: Pilot) -> bool:
     """Tell whether a pilot counts: one that has waited too long at its site does not (P4)."""
     longest = world.federation.director.max_pilot_waiting_hours * 3600
-    return pilot.state not in WAITING or world.time - pilot.created <= longest
+    return pilot.state not in WAITING_PILOTS or world.time - pilot.created <= longest
 
 
 def by_queue(pilots: Sequence[Pilot]) -> Mapping[str, list[Pilot]]:
@@ -105,17 +90,3 @@ def by_queue(pilots: Sequence[Pilot]) -> Mapping[str, list[Pilot]]:
     for pilot in pilots:
         found[pilot.queue].append(pilot)
     return found
-
-
-def size(wanted: Requirements, queue: Queue) -> tuple[int, float, float]:
-    """Cores, memory in MB and walltime in s of a pilot for a task queue.
-
-    It is as long as its computing element says, longer where its own task queue needs it.
-    """
-    element = element_of(queue)
-    walltime = max(element.pilot_walltime, walltime_needed(wanted, queue))
-    return (
-        wanted.cores * element.pilot_slots,
-        max(wanted.memory, queue.min_memory) * element.pilot_slots,
-        min(walltime, queue.max_walltime or inf),
-    )

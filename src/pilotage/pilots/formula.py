@@ -4,10 +4,11 @@ from collections import Counter
 
 import numpy as np
 
+from pilotage.model.states import WAITING_PILOTS
 from pilotage.model.world import World
 
-from .demand import WAITING, Demand, is_believed
-from .task_queues import randomness
+from .demand import Demand, is_believed
+from .draws import randomness
 from .wants import Wants
 
 MOST = 1e12
@@ -42,5 +43,5 @@ def _waiting(world: World) -> Counter[tuple[str, str]]:
     return Counter(
         (pilot.queue, pilot.requirements)
         for pilot in world.pilots
-        if pilot.state in WAITING and is_believed(world, pilot)
+        if pilot.state in WAITING_PILOTS and is_believed(world, pilot)
     )

@@ -14,7 +14,8 @@ from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import MatchRequest
 
-from .task_queues import first_turn, is_open, turns, walltime_left, walltime_needed
+from .draws import first_turn, turns
+from .task_queues import is_open, walltime_left, walltime_needed
 from .tries import OPEN, Room
 
 

@@ -7,20 +7,24 @@ from pilotage.model.observations import ListMatch
 from pilotage.model.work import Requirements
 from pilotage.model.world import World
 
-from .demand import demand, element_of, size
+from .task_queues import element_of, size, starts_pilots
 
 
 def to_ask(world: World) -> list[ListMatch]:
     """What batch systems must be asked for resources for, as they have not answered lately."""
     known = {_key(one) for one in world.list_matches}
-    texts = {entry.requirements for entry in world.task_queues}
-    waiting = demand(world, {text: Requirements.from_text(text) for text in texts})
-    found = {
-        _key(one): one
-        for queue, wanted in zip(waiting.queues, waiting.wanted, strict=True)
-        if element_of(queue).list_match
-        for one in [_question(queue, wanted)]
+    asking = {
+        queue.name: queue
+        for queue in world.federation.queues
+        if starts_pilots(queue) and element_of(queue).list_match
     }
+    waiting = sorted(
+        (entry.queue, entry.requirements)
+        for entry in world.task_queues
+        if entry.jobs > 0 and entry.queue in asking
+    )
+    questions = (_question(asking[name], Requirements.from_text(text)) for name, text in waiting)
+    found = {_key(one): one for one in questions}
     return [one for key, one in found.items() if key not in known]
 
 

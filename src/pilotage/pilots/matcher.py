@@ -12,8 +12,9 @@ from pilotage.model.states import LIVE_PILOTS, JobState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
+from .draws import turns
 from .reports import called_home
-from .task_queues import is_open, may_run, turns, walltime_left, walltime_needed
+from .task_queues import is_open, may_run, walltime_left, walltime_needed
 from .tries import Room, Tries
 
 

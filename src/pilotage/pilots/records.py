@@ -12,10 +12,10 @@ from pilotage.model.identity import Identity
 from pilotage.model.work import NewPilot, PilotKind, Requirements
 from pilotage.model.world import World
 
-from .demand import element_of, size
 from .list_match import Answers
 from .pools import Pools
 from .servers import Server, taking
+from .task_queues import element_of, size
 
 GENERIC = Identity(name="generic")
 """Whom generic pilots belong to, where their VO names nobody: nobody's work is theirs alone."""

@@ -5,10 +5,8 @@ from math import inf
 
 from pilotage.model.constants import DirectorConstants, longer_each_time
 from pilotage.model.failing_pilots import FINE, LeftAlone
-from pilotage.model.states import LIVE_PILOTS
+from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
 from pilotage.model.work import Pilot
-
-from .demand import WAITING
 
 
 def after_empty_ones(pilots: Iterable[Pilot], director: DirectorConstants) -> LeftAlone:
@@ -34,5 +32,5 @@ def room(rest: LeftAlone, pilots: Sequence[Pilot], time: float) -> float:
     """How many pilots a place may be given: none while it rests, one to try it, then as many as there are."""
     if not rest.times:
         return inf
-    tried = any(pilot.state in WAITING for pilot in pilots)
+    tried = any(pilot.state in WAITING_PILOTS for pilot in pilots)
     return 1 if time >= rest.until and not tried else 0

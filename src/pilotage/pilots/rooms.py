@@ -10,13 +10,14 @@ from numpy.random import Generator
 from pilotage.model.counters import PILOTS_BY_QUEUE, PILOTS_BY_SITE
 from pilotage.model.decision import Claim
 from pilotage.model.federation import Queue, Site
-from pilotage.model.states import LIVE_PILOTS
+from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 
 from .apportionment import Floats, Ints, apportion
-from .demand import WAITING, Demand, element_of, is_believed
+from .demand import Demand, is_believed
 from .servers import Server
+from .task_queues import element_of
 from .wants import Wants
 
 Rows = Sequence[tuple[Queue, slice]]
@@ -36,7 +37,7 @@ NOBODY = Live(0, 0, 0)
 def live(world: World, pilots: Sequence[Pilot]) -> Live:
     """Count pilots; what has waited too long holds no room (P4)."""
     stale = sum(not is_believed(world, pilot) for pilot in pilots)
-    waiting = sum(pilot.state in WAITING for pilot in pilots)
+    waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
     return Live(sum(pilot.state in LIVE_PILOTS for pilot in pilots), waiting, stale)
 
 
@@ -67,7 +68,7 @@ def claims(queue: Queue, site: Site | None, queued: Live, sited: Live) -> tuple[
         )
     ]
     if site is not None:
-        for limit, states in ((site.max_jobs, LIVE_PILOTS), (site.max_submitting_jobs, WAITING)):
+        for limit, states in ((site.max_jobs, LIVE_PILOTS), (site.max_submitting_jobs, WAITING_PILOTS)):
             if limit is not None:
                 found.append(
                     Claim(counter=PILOTS_BY_SITE, key=(site.name,), states=states, limit=limit + sited.stale)

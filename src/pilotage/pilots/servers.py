@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-
-from numpy.random import Generator
+from typing import TYPE_CHECKING
 
 from pilotage.model.failing_pilots import after_failures
 from pilotage.model.federation import Queue
@@ -12,8 +11,11 @@ from pilotage.model.ranking import rank
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 
-from .demand import element_of
 from .rests import room
+from .task_queues import element_of
+
+if TYPE_CHECKING:  # an idle server does without numpy
+    from numpy.random import Generator
 
 ONLY = ("",)
 """The servers of a computing element that names none: the one of its options."""
@@ -32,7 +34,7 @@ def names(queue: Queue) -> tuple[str, ...]:
     return tuple(server.name for server in element_of(queue).servers) or ONLY
 
 
-def open_servers(world: World, queue: Queue, pilots: Sequence[Pilot], random: Generator) -> list[Server]:
+def open_servers(world: World, queue: Queue, pilots: Sequence[Pilot], random: "Generator") -> list[Server]:
     """The servers of a queue that take pilots now, the best first; pilots are those of the queue.
 
     One that rests takes none, one whose rest is over takes one, before all others. The others stand in the
@@ -51,7 +53,7 @@ def open_servers(world: World, queue: Queue, pilots: Sequence[Pilot], random: Ge
     return found
 
 
-def taking(servers: list[Server], pilots: int, random: Generator, tied: int) -> list[tuple[str, int]]:
+def taking(servers: list[Server], pilots: int, random: "Generator", tied: int) -> list[tuple[str, int]]:
     """Give out pilots of one task queue: who is tried gets one, the best of the others all the rest.
 
     The first ``tied`` of the others are equally good: one of them is drawn.

@@ -1,16 +1,11 @@
 """Rules that director and matcher share: which pilots may run which jobs (P1, P7, P13)."""
 
-from collections.abc import Sequence
-from itertools import chain
 from math import inf
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
+from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, PilotKind, Requirements
-from pilotage.model.world import MatchRequest, World
+from pilotage.model.world import MatchRequest
 
 CLOSED = ("offline", "paused")
 """Statuses in which a queue starts nothing: it is given no pilots, and the pilots there are given no jobs."""
@@ -57,37 +52,27 @@ def seconds_at(wanted: Requirements, queue: Queue) -> float:
     return wanted.seconds(queue.core_power or UNKNOWN_CORE_POWER)
 
 
-def turns(seed: int, pilot: int, offers: Sequence[Sequence[int]]) -> list[int]:
-    """In which order the jobs of task queues come up, as the index of the task queue of each (P13).
+def starts_pilots(queue: Queue) -> bool:
+    """Tell whether pilots are started at a queue from here."""
+    return queue.computing_element is not None and is_open(queue)
 
-    ``offers`` has the priorities of the first jobs of each. Every task queue is a stream of arrivals whose
-    next gap is -ln(U) / priority of the job at its head. The stream that is first at any moment is drawn
-    exactly in proportion to priority, and one that has run dry or no longer fits changes nothing for the
-    others, since such gaps have no memory.
+
+def element_of(queue: Queue) -> ComputingElement:
+    """The computing element of a queue. Raises ValueError where it has none."""
+    if queue.computing_element is None:
+        raise ValueError(f"queue {queue.name!r} has no computing element, so no pilot can reach it")
+    return queue.computing_element
+
+
+def size(wanted: Requirements, queue: Queue) -> tuple[int, float, float]:
+    """Cores, memory in MB and walltime in s of a pilot for a task queue.
+
+    It is as long as its computing element says, longer where its own task queue needs it.
     """
-    lengths = np.array([len(offer) for offer in offers], dtype=np.int64)
-    owners = np.repeat(np.arange(len(offers)), lengths)
-    gaps = _gaps(seed, pilot, np.fromiter(chain.from_iterable(offers), dtype=float, count=int(lengths.sum())))
-    arrivals = np.cumsum(gaps)
-    starts = np.cumsum(lengths) - lengths
-    filled = lengths > 0
-    before = np.zeros(len(offers))
-    before[filled] = (arrivals - gaps)[starts[filled]]
-    order: list[int] = owners[np.argsort(arrivals - before[owners], kind="stable")].tolist()
-    return order
-
-
-def first_turn(seed: int, pilot: int, heads: NDArray[np.float64]) -> int:
-    """The first of :func:`turns` where every task queue offers one job."""
-    return int(_gaps(seed, pilot, heads).argmin())
-
-
-def _gaps(seed: int, pilot: int, priorities: NDArray[np.float64]) -> NDArray[np.float64]:
-    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, pilot])))
-    gaps: NDArray[np.float64] = random.standard_exponential(len(priorities)) / np.maximum(priorities, 1)
-    return gaps
-
-
-def randomness(world: World, *names: str) -> np.random.Generator:
-    """Random numbers that depend on the world's seed and these names alone, not on the order of records."""
-    return np.random.default_rng([world.seed, *"\0".join(names).encode()])
+    element = element_of(queue)
+    walltime = max(element.pilot_walltime, walltime_needed(wanted, queue))
+    return (
+        wanted.cores * element.pilot_slots,
+        max(wanted.memory, queue.min_memory) * element.pilot_slots,
+        min(walltime, queue.max_walltime or inf),
+    )

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heappop, heapreplace
 
-from numpy.random import default_rng
-
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.decision import Change, Claim, Decision, Move, Touch
 from pilotage.model.federation import StagingConstants
@@ -132,6 +130,11 @@ def _lines(world: World) -> list[_Line]:
             queued[transfer.share].append(transfer)
     constants = world.federation.staging
     shares = sorted(delivering.keys() | queued.keys())
+    if not shares:
+        return []
+    # Here, and not above: a server without work does without numpy.
+    from numpy.random import default_rng
+
     lots = default_rng(world.seed).exponential(size=len(shares)).tolist()
     return [
         _Line(

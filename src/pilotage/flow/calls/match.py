@@ -2,10 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Work
-from pilotage.flow.matching import Matched
 from pilotage.flow.runtime import Runtime
 from pilotage.model.federation import ComputingElement, Federation, Queue
 from pilotage.model.logs import LogKey
@@ -15,6 +14,9 @@ from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import File, Job, JobKind, Task, TaskSpec
 from pilotage.model.world import MatchRequest
 from pilotage.store.logs import node_log
+
+if TYPE_CHECKING:
+    from pilotage.flow.matching import Matched
 
 
 def match(
@@ -71,7 +73,7 @@ def _answer(federation: Federation, works: tuple[Work, ...]) -> MatchAnswer:
     )
 
 
-def _works(matched: Matched) -> tuple[Work, ...]:
+def _works(matched: "Matched") -> tuple[Work, ...]:
     if not matched.jobs or matched.queue is None:
         return ()
     federation, queue = matched.federation, matched.queue

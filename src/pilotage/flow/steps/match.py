@@ -1,11 +1,18 @@
 """Hand pilots that ask the jobs of the highest claim (P13). Pilots ask for it; it has no loop."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pilotage.flow.step import Phase, Step, always
+from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.step import Phase, Step
 from pilotage.model.states import LIVE_PILOTS, JobState
 from pilotage.model.world import World
-from pilotage.pilots import matcher
+
+
+def _phases(_: World, __: Brokerages) -> Sequence[Phase]:
+    # Brings numpy along, which a server without work does not need.
+    from pilotage.pilots import matcher
+
+    return (Phase(actor="match", decide=matcher.match),)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -22,6 +29,6 @@ STEP = Step(
     name="match",
     place=7,
     summary="Hand pilots that ask the jobs of the highest claim.",
-    phases=always(Phase(actor="match", decide=matcher.match)),
+    phases=_phases,
     idle=_idle,
 )

@@ -4,17 +4,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.elements import place_of
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.flow.step import Pass, Phase, Step
 from pilotage.model.decision import Committed, Create, Decision
 from pilotage.model.identity import Credential
 from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import World
-from pilotage.pilots import credentials, director, list_match, servers, submissions
-from pilotage.pilots.demand import element_of
+from pilotage.pilots import credentials, list_match, servers, submissions
+from pilotage.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder
 
 RESUBMITTED_AFTER = 30.0
@@ -135,6 +136,16 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
         runtime.elements.submit(queues[name], server, pool, asked)
 
 
+def _phases(world: World, _: Brokerages) -> Sequence[Phase]:
+    observing = Phase(actor="provision", decide=submissions.observed, act=_observed)
+    if not world.task_queues:
+        return (observing,)
+    # Brings numpy along, which a server without work does not need.
+    from pilotage.pilots import director
+
+    return observing, Phase(actor="provision", decide=director.provision, act=_submit)
+
+
 def _idle(world: World) -> Iterator[str]:
     waiting = sum(entry.jobs for entry in world.task_queues)
     if not waiting:
@@ -146,6 +157,8 @@ def _idle(world: World) -> Iterator[str]:
         yield f"no pilots are started from here at {', '.join(without)}"
     if asked := list_match.to_ask(world):
         yield f"{counted(len(asked), 'answer')} of batch systems to list-match awaited (P8)"
+    from pilotage.pilots import director
+
     if wait := director.due_in(world):
         yield f"the next iteration is due in {wait:.0f} s (P2)"
         return
@@ -157,10 +170,7 @@ STEP = Step(
     place=6,
     summary="Keep pilots in the sites' queues.",
     reads=_reads,
-    phases=always(
-        Phase(actor="provision", decide=submissions.observed, act=_observed),
-        Phase(actor="provision", decide=director.provision, act=_submit),
-    ),
+    phases=_phases,
     idle=_idle,
     wakes_on=frozenset(
         {
