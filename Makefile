@@ -23,7 +23,7 @@ test: $(READY) ## all tests, on SQLite and on a real PostgreSQL, in parallel
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh
-	$(BIN)/python -m pytest -n 2 --dist load --maxschedchunk 1 -rs tests/sites
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -rs tests/sites
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
 	$(BIN)/python -m pytest -n auto --dist load --hypothesis-profile quick -m "not slow and not acceptance and not postgresql"

@@ -40,7 +40,7 @@ logfile={place}/log/arex.log
 joblog={place}/log/jobs.log
 helperlog={place}/log/helper.log
 pidfile={place}/run/arex.pid
-wakeupperiod=2
+wakeupperiod=1
 [arex/data-staging]
 logfile={place}/log/staging.log
 [arex/ws]
@@ -91,9 +91,10 @@ class ArcServer:
 
     def prepare(self) -> None:
         """Write the configuration, the authority, and both certificates."""
-        for name in ("control", "session", "log", "run"):
+        for name in ("control", "session", "log", "run", "tmp"):
             (self.place / name).mkdir(parents=True)
         (self.place / "session").chmod(0o755)
+        (self.place / "tmp").chmod(0o1777)
         self._configuration.write_text(CONFIGURATION.format(place=self.place, url=self.url))
         arcctl = ("arcctl", "-c", str(self._configuration), "test-ca")
         self._run(*arcctl, "init", "-f")
@@ -169,12 +170,17 @@ class ArcServer:
 
     def _run(self, *command: str) -> str:
         """Run a command with an environment of its own: A-REX hands down what it has to every job."""
-        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "ARC_CONFIG": str(self._configuration)}
+        environment = {
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "ARC_CONFIG": str(self._configuration),
+            "TMPDIR": str(self.place / "tmp"),
+        }
         said, log = self.place / "log/command.out", self.place / "log/commands.log"
         # Daemons keep their output open, so that nobody could wait for its end.
         with said.open("w") as output, log.open("a") as errors:
             done = subprocess.run(
-                command,
+                # A-REX closes every file that it may have open, one by one, in each process that it starts.
+                ["prlimit", "--nofile=1024", *command],
                 cwd=self.place,
                 env=environment,
                 stdin=subprocess.DEVNULL,
