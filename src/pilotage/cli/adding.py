@@ -1,15 +1,21 @@
 """Clusters added to a federation's file: looked at where they are, with a report of every guess."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .errors import BadInput, Failure
 from .output import Column, Json, echo, show, show_json
 
-EMPTY = "name: {name}\n"
+if TYPE_CHECKING:
+    from pilotage.federation.importers.slurm import Cluster
+
+EMPTY = "name: federation\n"
+"""What a new file begins with."""
 
 
 class ClusterKind(StrEnum):
@@ -21,7 +27,8 @@ class ClusterKind(StrEnum):
 def add(
     kind: Annotated[ClusterKind, typer.Argument(help="The batch system.")],  # noqa: ARG001 -- the only one
     ssh: Annotated[
-        str, typer.Option(help="The login node, as user@host or a name of ~/.ssh/config; else this machine.")
+        str,
+        typer.Option(help="The login node, as user@host:port or a name of ~/.ssh/config; else this machine."),
     ] = "",
     file: Annotated[Path, typer.Option(help="The federation's file; made where there is none.")] = Path(
         "federation.yaml"
@@ -40,31 +47,39 @@ def add(
 
     The rest of the file stays as it is, with its comments. What was guessed is told field by field.
     """
-    from dataclasses import asdict
+    given = {"ssh": ssh, "ssh_config": ssh_config, "commands": commands, "tunnel": tunnel}
+    cluster = _look(site, {name: value for name, value in given.items() if value})
+    _write(file, cluster.records)
+    if json_output:
+        notes = [asdict(note) for note in cluster.notes]
+        show_json({"file": str(file), **cluster.records, "notes": notes})
+        return
+    columns = (Column("done"), Column("field"), Column("times", number=True), Column("for example"))
+    show(columns, cluster.report().summary(), "", stderr=True)
+    sites, queues = cluster.records["sites"], cluster.records["queues"]
+    echo(f"{file} has site {sites[0]['name']} with {len(queues)} queues")
 
-    from pilotage.federation import additions, documents
-    from pilotage.federation.faults import BadDocument
+
+def _look(site: str, options: dict[str, Any]) -> "Cluster":
+    """The records of the cluster that the options lead to."""
     from pilotage.federation.importers import slurm
-    from pilotage.model.federation import Federation
 
-    options: dict[str, Any] = {
-        name: value
-        for name, value in {
-            "ssh": ssh,
-            "ssh_config": ssh_config,
-            "commands": commands,
-            "tunnel": tunnel,
-        }.items()
-        if value
-    }
     try:
-        cluster = slurm.describe(_answer(options, slurm.QUESTIONS), options, site)
+        return slurm.describe(_answer(options, slurm.QUESTIONS), options, site)
     except ValueError as error:
         raise BadInput(str(error)) from error
-    before = documents.read_text(file) if file.exists() else EMPTY.format(name="federation")
-    _refuse_known(before, cluster.records["sites"][0]["name"], file)
+
+
+def _write(file: Path, records: Mapping[str, Any]) -> None:
+    """Add records to the file, unless the federation would not be one any more."""
+    from pilotage.federation import additions, documents
+    from pilotage.federation.faults import BadDocument
+    from pilotage.model.federation import Federation
+
+    before = documents.read_text(file) if file.exists() else EMPTY
+    _refuse_known(before, records["sites"][0]["name"], file)
     try:
-        text = additions.added(before, cluster.records)
+        text = additions.added(before, records)
         documents.read(Federation, documents.Source(str(file), text))
     except BadDocument as bad:
         raise BadInput(f"{file}: {bad.faults[0].message}; {bad.faults[0].remedy}") from bad
@@ -72,14 +87,6 @@ def add(
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Failure(f"{file} cannot be written: {error.strerror}") from error
-    if json_output:
-        show_json({"file": str(file), **cluster.records, "notes": [asdict(note) for note in cluster.notes]})
-        return
-    columns = (Column("done"), Column("field"), Column("times", number=True), Column("for example"))
-    show(columns, cluster.report().summary(), "", stderr=True)
-    echo(
-        f"{file} has site {cluster.records['sites'][0]['name']} with {len(cluster.records['queues'])} queues"
-    )
 
 
 def _answer(options: dict[str, Any], questions: str) -> str:
