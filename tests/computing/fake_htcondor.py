@@ -20,7 +20,10 @@ from pilotage.computing.htcondor.client import NotAnswered
 
 @dataclass
 class Queue:
-    """Its jobs, as their ads; ``lost`` answers are of calls that were made, ``down`` refuses them all."""
+    """Its jobs, and the slots of its pool, as their ads.
+
+    ``lost`` answers are of calls that were made, ``down`` refuses them all.
+    """
 
     ads: list[Any] = field(default_factory=list)
     clusters: list[Any] = field(default_factory=list)
@@ -30,6 +33,7 @@ class Queue:
     lost: bool = False
     down: bool = False
     spool_fails: bool = False
+    slots: list[Any] = field(default_factory=list)
 
     def call(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """As the adapter's client, without a process for each call."""
@@ -49,16 +53,27 @@ class Queue:
         def collector(pool: str | None) -> Any:
             if self.down:
                 raise htcondor2.HTCondorException("Failed to connect")
-            return SimpleNamespace(locate=lambda _, name: {"pool": pool, "name": name})
+            return SimpleNamespace(locate=lambda _, name: {"pool": pool, "name": name}, query=self._of_pool)
 
         return SimpleNamespace(
             Submit=htcondor2.Submit,
             QueryOpt=htcondor2.QueryOpt,
             JobAction=htcondor2.JobAction,
             DaemonType=htcondor2.DaemonType,
+            AdType=htcondor2.AdType,
             Collector=collector,
             Schedd=lambda _: collector(None) and Schedd(self),
         )
+
+    def _of_pool(self, kind: Any, constraint: str, projection: list[str]) -> list[Any]:
+        """The ads of slots that a constraint holds for, less what is not asked for."""
+        assert kind == htcondor2.AdType.Startd
+        wanted = classad2.ExprTree(constraint)
+        return [
+            classad2.ClassAd({name: ad[name] for name in projection if name in ad})
+            for ad in self.slots
+            if wanted.eval(ad) is True
+        ]
 
 
 class Schedd:

@@ -11,7 +11,7 @@ import pytest
 from pilotage.computing import web_service
 from pilotage.computing.arc import Arc
 from pilotage.computing.arc.descriptions import NAMESPACE, adl
-from pilotage.ports.computing import PilotOrder
+from pilotage.ports.computing import PilotOrder, PilotSize
 
 from .web_server import Request, WebServer
 
@@ -176,16 +176,66 @@ def test_a_token_is_read_from_its_file_each_time(server: WebServer, tmp_path: Pa
     assert "lines" not in str(raised.value)
 
 
+def information(**service: Any) -> dict[str, Any]:
+    """What a service says of itself."""
+    return {"Domains": {"AdminDomain": {"Services": {"ComputingService": service}}}}
+
+
 def test_capacity_is_what_the_service_says(element: Arc, answers: Answers) -> None:
-    manager = {"TotalSlots": "64", "ProductName": "SLURM"}
-    document: Any = {"ComputingService": {"ComputingManager": [manager]}}
-    for key in ("Services", "AdminDomain", "Domains"):
-        document = {key: document}
+    document = information(ComputingManager=[{"TotalSlots": "64", "ProductName": "SLURM"}])
     answers.set |= {"GET /arex/rest/1.0/info": document, f"GET {JOBS}": {"job": {"id": "J", "state": "HELD"}}}
     found = element.capacity()
     assert (found.slots, found.running, found.waiting) == (64, 0, 1)
     answers.set["GET /arex/rest/1.0/info"] = {"Domains": []}
     assert element.capacity().slots is None
+
+
+@pytest.mark.parametrize(
+    ("queue", "size", "count"),
+    [
+        ("", {}, 64),
+        ("long", {"cores": 8}, 8),
+        ("LONG", {}, 64),
+        ("short", {}, 0),
+        ("short", {"walltime": 600}, 64),
+        ("closed", {}, 0),
+        ("nowhere", {}, 0),
+        ("", {"cores": 17}, 0),
+        ("", {"memory": 64_001}, 0),
+        ("", {"walltime": 90_000}, 0),
+    ],
+)
+def test_p8_resources_are_those_that_the_service_publishes(
+    server: WebServer, answers: Answers, queue: str, size: dict[str, Any], count: int
+) -> None:
+    node = {"LogicalCPUs": "16", "MainMemorySize": "64000"}
+    manager = {
+        "TotalSlots": "64",
+        "LogicalCPUDistribution": "8:2 16:3",
+        "ExecutionEnvironments": {"ExecutionEnvironment": [{"LogicalCPUs": "8"}, node]},
+    }
+    shares = [
+        {"Name": "LONG", "MappingQueue": "long", "MaxWallTime": "86400", "ServingState": "production"},
+        {"MappingQueue": "short", "MaxWallTime": "1800"},
+        {"MappingQueue": "closed", "ServingState": "closed"},
+    ]
+    if "memory" in size:
+        manager["ExecutionEnvironments"] = {"ExecutionEnvironment": node}
+    answers.set["GET /arex/rest/1.0/info"] = information(ComputingManager=manager, ComputingShare=shares)
+    asked = PilotSize(**{"cores": 1, "memory": 0, "walltime": 3600, **size})
+    named = {"queue": queue} if queue else {}
+    assert Arc({"endpoint": f"{server.url}/arex", **named}).resources(asked) == count
+
+
+@pytest.mark.parametrize(
+    "service",
+    [{}, {"ComputingShare": "x"}, {"ComputingShare": [7]}, {"ComputingShare": {}, "ComputingManager": 5}],
+)
+def test_p8_nobody_can_tell_where_the_service_tells_nothing(
+    element: Arc, answers: Answers, service: dict[str, Any]
+) -> None:
+    answers.set["GET /arex/rest/1.0/info"] = information(**service)
+    assert element.resources(PilotSize(cores=1, memory=0, walltime=60)) is None
 
 
 @pytest.mark.parametrize(

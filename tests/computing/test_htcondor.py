@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from classad2 import ClassAd
 
 from pilotage.computing.contract import violations
 from pilotage.computing.htcondor import HTCondor
 from pilotage.computing.htcondor import client as clients
 from pilotage.computing.htcondor.client import ProcessClient
-from pilotage.ports.computing import PilotOrder
+from pilotage.ports.computing import PilotOrder, PilotSize
 
 from .fake_htcondor import Queue
 
@@ -192,3 +193,14 @@ def test_credentials_are_of_one_element_alone(tmp_path: Path, monkeypatch: pytes
 def test_options_that_cannot_be_used_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         HTCondor(options)
+
+
+def test_p8_resources_are_the_slots_of_the_pool(queue: Queue, element: HTCondor) -> None:
+    size = PilotSize(cores=4, memory=8000, walltime=3600)
+    assert element.resources(size) is None, "the collector of a CE has no slots"
+    for cores, memory, kind in ((64, 256_000, "Partitionable"), (4, 8000, "Static"), (64, 4000, "Static")):
+        queue.slots.append(ClassAd({"SlotType": kind, "TotalSlotCpus": cores, "TotalSlotMemory": memory}))
+    queue.slots.append(ClassAd({"SlotType": "Dynamic", "TotalSlotCpus": 64, "TotalSlotMemory": 256_000}))
+    queue.slots.append(ClassAd({"SlotType": "Static"}))
+    assert element.resources(size) == 17
+    assert element.resources(PilotSize(cores=65, memory=0, walltime=60)) == 0

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pilotage.computing.batch.profile import CommandFault, Job, Request
-from pilotage.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile
-from pilotage.ports.computing import PilotOrder
+from pilotage.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile, fitting
+from pilotage.ports.computing import PilotOrder, PilotSize
 
 PROFILE = SlurmProfile(SlurmOptions(partition="main", gres="gpu:1", extra=("--nice=100",)))
 
@@ -137,6 +137,40 @@ def test_slots_are_those_of_the_partition() -> None:
     assert SlurmProfile(SlurmOptions()).slots(answer) == 16
     assert SlurmProfile(SlurmOptions(partition="urgent")).slots("urgent|1/15/0/16\n") == 16
     assert SlurmProfile(SlurmOptions(partition="x")).slots("") is None
+
+
+SINFO = """\
+main*|up|1-00:00:00|idle|3|16|64000
+main*|up|1-00:00:00|down*|5|16|64000
+main*|up|1-00:00:00|mixed|1|64|512000
+short|up|30:00|idle|9|16|64000
+closed|down|infinite|idle|9|16|64000
+ever|up|infinite|alloc|1|8|64000
+"""
+
+
+@pytest.mark.parametrize(
+    ("partitions", "size", "count"),
+    [
+        ((), {}, 112),
+        ((), {"cores": 16}, 7),
+        ((), {"cores": 16, "memory": 100_000}, 4),
+        ((), {"cores": 65}, 0),
+        ((), {"walltime": 90_000}, 0),
+        (("short",), {}, 0),
+        (("short",), {"walltime": 1800}, 144),
+        (("closed",), {}, 0),
+        (("ever",), {"walltime": 9e6}, 8),
+        (("main", "short"), {}, 112),
+        (("nowhere",), {}, 0),
+    ],
+)
+def test_p8_resources_are_what_nodes_hold(
+    partitions: tuple[str, ...], size: dict[str, float], count: int
+) -> None:
+    asked = PilotSize(**{"cores": 1, "memory": 0, "walltime": 3600, **size})  # type: ignore[arg-type]
+    assert fitting(SINFO, partitions, asked) == count
+    assert fitting("nonsense\n|||\n", partitions, asked) == 0
 
 
 @pytest.mark.parametrize(

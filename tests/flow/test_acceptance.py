@@ -68,6 +68,27 @@ def test_an_element_whose_adapter_refuses_it_is_a_fault(
 
 
 @pytest.mark.parametrize(
+    ("kind", "options"), [("process", {}), ("gridengine", {}), ("ssh", {"ssh": "me@host"})]
+)
+def test_p8_a_kind_that_cannot_be_asked_first_is_refused_by_name(
+    tmp_path: Path, kind: str, options: dict[str, Any]
+) -> None:
+    (fault,) = acceptance.faults(of(tmp_path, kind=kind, options=options, list_match=True))
+    assert fault.path == ("queues", 0, "computing_element", "list_match")
+    assert f"kind '{kind}' cannot tell whether it has a resource" in fault.text
+    assert acceptance.faults(of(tmp_path, kind=kind, options=options)) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [("slurm", {}), ("arc", {"endpoint": "ce.example"}), ("htcondor", {})]
+)
+def test_p8_kinds_that_can_be_asked_first_are_taken(
+    tmp_path: Path, kind: str, options: dict[str, Any]
+) -> None:
+    assert acceptance.faults(of(tmp_path, kind=kind, options=options, list_match=True)) == []
+
+
+@pytest.mark.parametrize(
     ("url", "options", "message"),
     [
         ("file:///data", {"auto_mkdir": True}, r"file: unknown options \['auto_mkdir'\]; there are none"),

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pilotage.computing.arc import Arc
 from pilotage.computing.arc.jobs import ArcJobs, Job
 from pilotage.computing.contract import violations
 from pilotage.computing.web_service import AnswerLost
-from pilotage.ports.computing import PilotOrder
+from pilotage.ports.computing import PilotOrder, PilotSize
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 
 from .arc import ArcServer
@@ -118,6 +119,15 @@ def test_what_is_refused_is_said(arc_server: ArcServer, home: FakeServer, tmp_pa
     stranger = {key: value for key, value in wrong.items() if key != "ca_path"}
     with pytest.raises(OSError, match=r"cannot be reached: .*certificate verify failed"):
         Arc(stranger).submit(orders(home, "bed-pilot-8"))
+
+
+def test_p8_arc_tells_what_it_would_run(arc_server: ArcServer) -> None:
+    size = PilotSize(cores=1, memory=0, walltime=3600)
+    slots = Arc(arc_server.options).capacity().slots
+    assert slots
+    assert Arc(arc_server.options).resources(size) == slots
+    assert Arc(arc_server.options).resources(replace(size, cores=10_000)) == 0
+    assert Arc({**arc_server.options, "queue": "no-such-queue"}).resources(size) == 0
 
 
 def test_a_service_that_is_killed_is_seen_again(arc_server: ArcServer, home: FakeServer) -> None:

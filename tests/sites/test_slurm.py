@@ -14,7 +14,7 @@ from pilotage.computing.batch.commands import Command, LocalRunner, Outcome
 from pilotage.computing.batch.hosts import Host, Hosts
 from pilotage.computing.contract import violations
 from pilotage.computing.slurm import Slurm as SlurmElement
-from pilotage.ports.computing import PilotOrder, PilotStatus
+from pilotage.ports.computing import PilotOrder, PilotSize, PilotStatus
 from tests.agent.fake_pilot_server import TOKEN, FakeServer, wait_for
 
 from .slurm import Slurm
@@ -81,6 +81,9 @@ def test_pilots_of_an_array_call_home_each_with_its_own_token(
         "memory": 500,
         "max_jobs": 2,
     }
+    full = make(partition="main").capacity()
+    assert (full.slots, full.running, full.waiting) == (16, 4, 0)
+    assert make(partition="urgent").capacity().running == 0, "they are in another partition"
     (spool,) = (tmp_path / "spool").iterdir()
     assert list((spool / "tokens").iterdir()) == [], "each agent removed its token"
     assert spool.stat().st_mode & 0o077 == 0
@@ -94,6 +97,26 @@ def test_pilots_of_an_array_call_home_each_with_its_own_token(
         except OSError:
             continue
         assert TOKEN.encode() not in told
+
+
+@pytest.mark.parametrize(
+    ("partition", "size", "count"),
+    [
+        ("", {}, 16),
+        ("", {"cores": 16, "memory": 64_000}, 1),
+        ("", {"cores": 17}, 0),
+        ("", {"memory": 64_001}, 0),
+        ("main", {"walltime": 172_801}, 0),
+        ("urgent", {"walltime": 3600}, 16),
+        ("urgent", {"walltime": 3601}, 0),
+        ("nowhere", {}, 0),
+    ],
+)
+def test_p8_slurm_tells_what_it_would_run(
+    make: Make, partition: str, size: dict[str, float], count: int
+) -> None:
+    asked = PilotSize(**{"cores": 1, "memory": 0, "walltime": 3600, **size})  # type: ignore[arg-type]
+    assert make(partition=partition).resources(asked) == count
 
 
 @pytest.mark.slow

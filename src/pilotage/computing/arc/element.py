@@ -10,10 +10,11 @@ from typing import Any, Literal
 from pilotage.computing.agent_file import pilot_file
 from pilotage.computing.options import LocalPath, Word, parse
 from pilotage.computing.web_service import AnswerLost, Credentials, WebService
-from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
+from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatus, Submitted
 
 from .descriptions import PILOT, TOKEN, adl
 from .jobs import MOST_AT_ONCE, ArcJobs, Job
+from .resources import resources, slots
 
 State = Literal["waiting", "running", "ended", "unknown"]
 
@@ -105,13 +106,15 @@ class Arc:
     def capacity(self) -> Capacity:
         """Slots of the batch system behind it, and how many jobs this identity has there now."""
         states = [STATES.get(state, "unknown") for state in self._jobs.live().values()]
-        manager = _one(self._jobs.computing_service().get("ComputingManager"))
-        slots = str(manager.get("TotalSlots", ""))
         return Capacity(
-            slots=int(slots) if slots.isdecimal() and len(slots) < 12 else None,
+            slots=slots(self._jobs.computing_service()),
             running=states.count("running"),
             waiting=states.count("waiting"),
         )
+
+    def resources(self, size: PilotSize) -> int | None:
+        """Count such pilots that the batch system behind it would run at once (P8)."""
+        return resources(self._jobs.computing_service(), self._options.queue or "", size)
 
     def _living(self, wanted: Collection[str]) -> dict[str, Job]:
         """The jobs of these names that have not ended."""
@@ -188,8 +191,3 @@ def _status(state: str, record: Mapping[str, Any]) -> PilotStatus:
 
 def _texts(value: object) -> Iterable[str]:
     return [value] if isinstance(value, str) else map(str, value) if isinstance(value, list) else []
-
-
-def _one(value: object) -> Mapping[str, Any]:
-    first = value[0] if isinstance(value, list) and value else value
-    return first if isinstance(first, dict) else {}

@@ -1,6 +1,7 @@
 """The adapter of every batch system of which commands are the entrance."""
 
 import logging
+import re
 import threading
 import time
 from collections import defaultdict
@@ -25,6 +26,9 @@ LONGEST_SUBMISSION = 180.0
 
 MOST_CANCELLED = 10_000
 """Cancelled pilots that are remembered, the latest ones."""
+
+PILOT_JOB = re.compile(r"-pilot-\d+(\+\d+)?$")
+"""The end of the name of a job or an array of pilots, whatever a batch system allows in names."""
 
 
 class BatchElement:
@@ -93,8 +97,17 @@ class BatchElement:
                 del self._cancelled[next(iter(self._cancelled))]
 
     def capacity(self) -> Capacity:
-        """Slots of the queue; how many of the account's pilots are this server's is not known."""
-        return Capacity(slots=self._system().slots())
+        """Slots of the queue, and the account's pilots there, whichever server submitted them."""
+        system = self._system()
+        states = [job.state for job in system.all_jobs().values() if self._is_pilot_here(job)]
+        return Capacity(
+            slots=system.slots(), running=states.count("running"), waiting=states.count("waiting")
+        )
+
+    def _is_pilot_here(self, job: Job) -> bool:
+        """Tell whether a job is a pilot of this queue, as far as the listing says which queue it is in."""
+        wanted, told = self._profile.queues, job.queue.split(",")
+        return bool(PILOT_JOB.search(job.name)) and not (job.queue and wanted and wanted.isdisjoint(told))
 
     def _host(self) -> Host:
         with self._lock:

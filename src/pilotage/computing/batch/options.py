@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
@@ -24,8 +24,8 @@ class BatchOptions:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    ssh: Annotated[str, Field(pattern=r"^([\w.@:%\[\]-]*\w)?$", max_length=300)] = ""
-    """The login node, as ``user@host`` or a name of ~/.ssh/config; empty: the server's own host."""
+    ssh: Annotated[str, Field(pattern=r"^([\w.@:%\[\]-]*[\w\]])?$", max_length=300)] = ""
+    """The login node, as ``user@host:port`` or a name of ~/.ssh/config; empty: the server's own host."""
     ssh_config: SitePath = "~/.ssh/config"
     """The SSH client's configuration."""
     commands: Annotated[str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$")] = ""
@@ -46,12 +46,33 @@ class BatchOptions:
     def __post_init__(self) -> None:
         if self.tunnel and not self.ssh:
             raise ValueError("tunnel needs ssh: the login node that the tunnel leads to")
+        if self.ssh:
+            ssh_address(self.ssh)
         for name, value in self.environment.items():
             if not re.fullmatch(r"[A-Za-z_]\w*", name) or "\0" in str(value):
                 raise ValueError(f"environment: {name!r} is no variable")
 
 
-def refuse_reserved(extra: Collection[str], reserved: Collection[str]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitOptions(BatchOptions):
+    """Options of a batch system's own besides those of :class:`BatchOptions`; each kind adds its own.
+
+    ``reserved`` are options of the command that submits which the adapter says itself, or that would change
+    what it answers.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+    reserved: ClassVar[Collection[str]] = ()
+
+    extra: tuple[Extra, ...] = ()
+    """More options of the command that submits, each in one piece that begins with a dash: ``--nice=100``."""
+
+    def __post_init__(self) -> None:
+        BatchOptions.__post_init__(self)
+        _refuse_reserved(self.extra, self.reserved)
+
+
+def _refuse_reserved(extra: Collection[str], reserved: Collection[str]) -> None:
     """Raise ValueError for an extra option that would undo what the adapter says itself.
 
     Commands take any beginning of a long option's name for it, so these are refused as well.
@@ -62,6 +83,21 @@ def refuse_reserved(extra: Collection[str], reserved: Collection[str]) -> None:
             short = not other.startswith("--") and name.startswith(other) and not name.startswith("--")
             if name == other or short or (name.startswith("--") and other.startswith(name)):
                 raise ValueError(f"extra: {option!r} is said by the adapter itself")
+
+
+def ssh_address(name: str) -> tuple[str, str, int]:
+    """The user, host and port of ``user@host:port``; what is not named is left to the SSH configuration.
+
+    A host in brackets, or with several colons, is an address of IPv6. Raises ValueError for what is none.
+    """
+    user, _, place = name.rpartition("@")
+    if found := re.fullmatch(r"(?:\[([\da-fA-F:.]+)\]|([^:\[\]]+))(?::(\d{1,5}))?", place):
+        host, port = found[1] or found[2], int(found[3] or 0)
+        if found[3] is None or 0 < port < 65536:
+            return user, host, port
+    elif re.fullmatch(r"[\da-fA-F]*:[\da-fA-F:.]*:[\da-fA-F.]*", place):
+        return user, place, 0
+    raise ValueError(f"ssh: {name!r} is no user@host:port; an address of IPv6 with a port is [::1]:22")
 
 
 def shell_path(path: str) -> str:

@@ -1,8 +1,10 @@
 """Profiles: all that differs between batch systems of which commands are the entrance, as pure text."""
 
-from collections.abc import Collection, Mapping
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from .commands import Outcome
 
@@ -40,36 +42,48 @@ class CommandFault(ValueError):
     """A batch system's answer cannot be understood."""
 
 
-class Profile(Protocol):
+class Profile(ABC):
     """A batch system's commands and their answers. Nothing here runs: commands are arguments, answers text.
 
     Jobs are known by the names that the batch system gives them, which :meth:`elements` tells.
     """
 
     kind: str
-    most: int
+    most: int = 200
     """Jobs of one array; 1 where there are no arrays."""
     index: str
     """The variable with the index in its array that a job sees, from 1."""
+    remedies: Sequence[tuple[str, str]] = ()
+    """Who can mend what, by what a complaint holds, in lower case; the first that fits is told."""
 
+    queues: frozenset[str] = frozenset()
+    """The queues that pilots go to; empty: whichever the batch system chooses."""
+
+    @abstractmethod
     def log_ending(self, count: int) -> str:
         """The ending of a log's path, so that each job of an array has its own."""
 
+    @abstractmethod
     def submit(self, request: Request) -> tuple[str, ...]:
         """The command that submits the script on its standard input."""
 
+    @abstractmethod
     def submitted(self, stdout: str) -> str:
         """The array's or job's number in the answer. Raises CommandFault."""
 
     def name(self, name: str) -> str:
-        """A name as the batch system allows it."""
+        """A name as the batch system allows it: any, unless a profile says otherwise."""
+        return name
 
+    @abstractmethod
     def number(self, job: str) -> str:
         """The number of the array that a job belongs to, or its own."""
 
+    @abstractmethod
     def elements(self, number: str, count: int) -> list[str]:
         """The jobs of an array, or the one of a number, in the order of their indexes."""
 
+    @abstractmethod
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
         """The command that lists this account's jobs: at least those of ``jobs`` that it knows.
 
@@ -78,24 +92,46 @@ class Profile(Protocol):
 
     def is_listed(self, outcome: Outcome) -> bool:
         """Tell whether an answer to :meth:`listing` is one, also where some jobs are not known any more."""
+        return outcome.code == 0
 
+    @abstractmethod
     def listed(self, stdout: str) -> Mapping[str, Job]:
         """Jobs by number. Raises CommandFault."""
 
-    def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
-        """Commands that tell of jobs which are listed no more, the next one where the one before fails."""
+    def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
+        """Commands that tell of jobs which are listed no more, the next one where the one before fails.
+
+        None, unless a profile says otherwise: then the listing has what ended.
+        """
+        return ()
 
     def remembered(self, stdout: str) -> Mapping[str, Job]:
         """Jobs by number, of any command of :meth:`history`. Raises CommandFault."""
+        return self.listed(stdout)
 
+    @abstractmethod
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
         """The command that ends jobs."""
 
     def capacity(self) -> tuple[str, ...]:
         """The command that tells the slots of the queue; empty where there is none."""
+        return ()
 
-    def slots(self, stdout: str) -> int | None:
+    def slots(self, stdout: str) -> int | None:  # noqa: ARG002
         """Slots that the answer tells, None where it does not."""
+        return None
 
     def remedy(self, complaint: str) -> str:
         """Who can mend what a command complains of, and how; empty where that is not known."""
+        return next((remedy for words, remedy in self.remedies if words in complaint.lower()), "")
+
+
+def queue_names(option: str) -> frozenset[str]:
+    """The queues of an option that may list several with commas."""
+    return frozenset(name for name in option.split(",") if name)
+
+
+def plain_name(name: str) -> str:
+    """A name of letters, digits and ``_.+-`` that begins with a letter."""
+    clean = re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
+    return clean if clean[:1].isalpha() else f"p{clean}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .commands import LONGEST_OUTPUT, Command, Outcome, outcome
-from .options import BatchOptions
+from .options import BatchOptions, ssh_address
 from .spool import SpoolPaths
 from .tunnel import Tunnel
 
@@ -117,13 +117,14 @@ class SshRunner:
             import asyncssh
         except ModuleNotFoundError as error:
             raise OSError("asyncssh is not installed: pip install 'pilotage[ssh]'") from error
-        user, _, host = self.name.rpartition("@")
+        user, host, port = ssh_address(self.name)
         try:
             connection = await asyncssh.connect(
                 host,
                 config=[str(self._config)] if self._config.exists() else (),
                 keepalive_interval=KEEPALIVE,
                 **({"username": user} if user else {}),
+                **({"port": port} if port else {}),
             )
         except asyncssh.HostKeyNotVerifiable as error:
             raise OSError(

@@ -61,6 +61,11 @@ class BatchSystem:
             found |= self.host.shared(command, partial(self._listed, command), fresh=fresh)
         return found
 
+    def all_jobs(self) -> Mapping[str, Job]:
+        """All jobs of the account that are listed, as they were a second ago at most."""
+        command = self._profile.listing([])
+        return self.host.shared(command, partial(self._listed, command))
+
     def numbers(self) -> dict[str, str]:
         """The numbers of all jobs and arrays that are listed now, by name; the latest of a name."""
         found: dict[str, str] = {}
@@ -101,6 +106,13 @@ class BatchSystem:
             return None
         outcome = self._run(command)
         return self._profile.slots(outcome.stdout) if outcome.code == 0 else None
+
+    def ask(self, command: tuple[str, ...]) -> str:
+        """Run a command that changes nothing; returns what it printed."""
+        outcome = self._run(command)
+        if outcome.code != 0:
+            raise OSError(self._fault(command, outcome))
+        return outcome.stdout
 
     def _listed(self, command: tuple[str, ...]) -> Mapping[str, Job]:
         outcome = self._run(command)

@@ -9,10 +9,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
-from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
-from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.batch.options import Extra, refuse_reserved
-from pilotage.computing.batch.profile import CommandFault, State
+from pilotage.computing.batch import BatchElement, Job, Profile, Request, SubmitOptions
+from pilotage.computing.batch.profile import CommandFault, State, plain_name, queue_names
 from pilotage.computing.options import Word, parse
 
 _RESERVED = "-N -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w"
@@ -31,10 +29,11 @@ REMEDIES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridEngineOptions(BatchOptions):
+class GridEngineOptions(SubmitOptions):
     """What a queue's pilots ask of Grid Engine, besides cores, memory and walltime."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
+    reserved = RESERVED
 
     queue: Word | Literal[""] = ""
     """The queue, or several with commas; empty: any."""
@@ -46,28 +45,22 @@ class GridEngineOptions(BatchOptions):
     """The resource that limits memory, for each core."""
     resources: tuple[Word, ...] = ()
     """More resources, each ``name=value``."""
-    extra: tuple[Extra, ...] = ()
-    """More options of qsub, each a word: ``-js`` and ``5`` are two."""
-
-    def __post_init__(self) -> None:
-        BatchOptions.__post_init__(self)
-        refuse_reserved(self.extra, RESERVED)
 
 
-class GridEngineProfile:
+class GridEngineProfile(Profile):
     """Grid Engine's commands and their answers."""
 
     kind = "gridengine"
     index = "SGE_TASK_ID"
-    most = 200
+    remedies = REMEDIES
 
     def __init__(self, options: GridEngineOptions) -> None:
         self._options = options
+        self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
-        """No name begins with a digit, or has ``:`` or ``@``."""
-        clean = re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
-        return clean if clean[:1].isalpha() else f"p{clean}"
+        """Names begin with a letter, and have few others than letters and digits."""
+        return plain_name(name)
 
     def log_ending(self, count: int) -> str:
         """``$TASK_ID`` is the index."""
@@ -125,10 +118,6 @@ class GridEngineProfile:
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """All of this user that wait or run, each job of an array by itself."""
         return ("qstat", "-xml", "-g", "d")
-
-    def is_listed(self, outcome: Outcome) -> bool:
-        """It fails only as a whole."""
-        return outcome.code == 0
 
     def listed(self, stdout: str) -> Mapping[str, Job]:
         """A document with an element for each job."""
@@ -191,10 +180,6 @@ class GridEngineProfile:
             if len(values) >= 8 and values[5].isdecimal() and values[-1].isdecimal():
                 total = (total or 0) + int(values[5]) - int(values[-1])
         return total
-
-    def remedy(self, complaint: str) -> str:
-        """By words of Grid Engine's complaints."""
-        return next((remedy for words, remedy in REMEDIES if words in complaint.lower()), "")
 
 
 class GridEngine(BatchElement):

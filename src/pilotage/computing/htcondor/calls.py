@@ -38,6 +38,14 @@ def query(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
     }
 
 
+def slots(htcondor2: Any, _: Any, asked: Request) -> dict[str, Any]:
+    """Tell the size of each slot of the pool; those that were cut out of a larger one are in that one."""
+    collector = htcondor2.Collector(asked["collector"] or None)
+    names = ["TotalSlotCpus", "TotalSlotMemory"]
+    ads = collector.query(htcondor2.AdType.Startd, 'SlotType =!= "Dynamic"', names)
+    return {"slots": [[ad.get(name) for name in names] for ad in ads]}
+
+
 def remove(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
     """Remove all jobs that ``constraint`` holds for."""
     schedd.act(htcondor2.JobAction.Remove, asked["constraint"], "cancelled by Pilotage")
@@ -48,6 +56,7 @@ CALLS: Mapping[str, Callable[[Any, Any, Request], dict[str, Any]]] = {
     "submit": submit,
     "query": query,
     "remove": remove,
+    "slots": slots,
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import platformdirs
 
 from pilotage.computing.options import parse
-from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
+from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatus, Submitted
 
 from .client import Client, NotAnswered, ProcessClient
 from .jobs import NAME, NAMES, PLAIN, HTCondorOptions, alike, describe, forget_old_files, provide, quoted
@@ -112,6 +112,20 @@ class HTCondor:
         ads = self._call("query", constraint=f"{NAME} =!= undefined", projection=PROJECTION, clusters=False)
         states = [_status(ad).state for ad in ads["ads"]]
         return Capacity(running=states.count("running"), waiting=states.count("waiting"))
+
+    def resources(self, size: PilotSize) -> int | None:
+        """Count such pilots that the slots of the pool would run at once (P8).
+
+        None where its collector knows no slots: that of an HTCondor-CE has none, wherever jobs go from there.
+        """
+        told = [
+            (cores, memory)
+            for cores, memory in self._call("slots")["slots"]
+            if isinstance(cores, int) and isinstance(memory, int)
+        ]
+        if not told:
+            return None
+        return sum(cores // size.cores for cores, memory in told if size.memory <= memory)
 
     def _cluster(self, orders: Sequence[PilotOrder]) -> dict[str, Submitted]:
         names = [order.name for order in orders]

@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
-from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
+from pilotage.computing.batch import BatchElement, Job, Profile, Request, SubmitOptions
 from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.batch.options import Extra, refuse_reserved
-from pilotage.computing.batch.profile import CommandFault, State
+from pilotage.computing.batch.profile import CommandFault, State, queue_names
 from pilotage.computing.options import Word, parse
 
 _RESERVED = "-J -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r"
@@ -36,10 +35,11 @@ REMEDIES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LsfOptions(BatchOptions):
+class LsfOptions(SubmitOptions):
     """What a queue's pilots ask of LSF, besides cores, memory and walltime."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
+    reserved = RESERVED
 
     queue: Word | Literal[""] = ""
     """The queue; empty: the default one."""
@@ -47,23 +47,18 @@ class LsfOptions(BatchOptions):
     """The project that pays."""
     gpu: Word | Literal[""] = ""
     """GPUs of each pilot, as bsub's ``-gpu`` takes it: ``num=1``."""
-    extra: tuple[Extra, ...] = ()
-    """More options of bsub, each a word that begins with a dash."""
-
-    def __post_init__(self) -> None:
-        BatchOptions.__post_init__(self)
-        refuse_reserved(self.extra, RESERVED)
 
 
-class LsfProfile:
+class LsfProfile(Profile):
     """The commands of LSF and their answers."""
 
     kind = "lsf"
     index = "LSB_JOBINDEX"
-    most = 200
+    remedies = REMEDIES
 
     def __init__(self, options: LsfOptions) -> None:
         self._options = options
+        self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
         """Brackets and slashes would mean something."""
@@ -126,29 +121,9 @@ class LsfProfile:
             )
         return found
 
-    def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
-        """The listing has what ended within the hour."""
-        return ()
-
-    def remembered(self, stdout: str) -> Mapping[str, Job]:
-        """The same as what is listed."""
-        return self.listed(stdout)
-
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
         """Jobs of arrays are named with their index."""
         return ("bkill", *jobs)
-
-    def capacity(self) -> tuple[str, ...]:
-        """LSF tells none in one number."""
-        return ()
-
-    def slots(self, stdout: str) -> int | None:  # noqa: ARG002
-        """Unknown."""
-        return None
-
-    def remedy(self, complaint: str) -> str:
-        """By words of LSF's complaints."""
-        return next((remedy for words, remedy in REMEDIES if words in complaint.lower()), "")
 
 
 class Lsf(BatchElement):

@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
-from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
+from pilotage.computing.batch import BatchElement, Job, Profile, Request, SubmitOptions
 from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.batch.options import Extra, refuse_reserved
-from pilotage.computing.batch.profile import CommandFault, State
+from pilotage.computing.batch.profile import CommandFault, State, plain_name, queue_names
 from pilotage.computing.options import Word, parse
 
 _RESERVED = "-N -J -o -e -j -S -r -I -W -V -z -h -X -f"
@@ -25,12 +24,20 @@ STATES: Mapping[str, State] = {
     **dict.fromkeys("FX", "ended"),
 }
 
+REMEDIES = (
+    ("unknown queue", "correct option queue: `qstat -Q` lists those there are"),
+    ("cannot connect to", "wait: PBS is down; only its administrators can start it"),
+    ("invalid account", "correct option account, or ask the site for one"),
+    ("exceeds queue", "lower what the queue's pilots ask for, or take another queue"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PbsOptions(BatchOptions):
+class PbsOptions(SubmitOptions):
     """What a queue's pilots ask of PBS, besides cores, memory and walltime."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
+    reserved = RESERVED
 
     queue: Word | Literal[""] = ""
     """The queue; empty: the default one."""
@@ -38,28 +45,22 @@ class PbsOptions(BatchOptions):
     """The account that pays."""
     resources: tuple[Word, ...] = ()
     """More resources of the chunk, each ``name=value``: ``ngpus=1``."""
-    extra: tuple[Extra, ...] = ()
-    """More options of qsub, each a word that begins with a dash."""
-
-    def __post_init__(self) -> None:
-        BatchOptions.__post_init__(self)
-        refuse_reserved(self.extra, RESERVED)
 
 
-class PbsProfile:
+class PbsProfile(Profile):
     """The commands of PBS and their answers."""
 
     kind = "pbs"
     index = "PBS_ARRAY_INDEX"
-    most = 200
+    remedies = REMEDIES
 
     def __init__(self, options: PbsOptions) -> None:
         self._options = options
+        self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
-        """Names begin with a letter."""
-        clean = re.sub(r"[^A-Za-z0-9_.+-]", "_", name)
-        return clean if clean[:1].isalpha() else f"p{clean}"
+        """Names begin with a letter, and have few others than letters and digits."""
+        return plain_name(name)
 
     def log_ending(self, count: int) -> str:
         """``^array_index^`` is the index."""
@@ -92,7 +93,7 @@ class PbsProfile:
         return [number] if count == 1 else [number.replace("[]", f"[{at}]") for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """These jobs, also those that ended; all that there are where none is named."""
+        """These jobs, also those that ended; where none is named all that there are, of every user."""
         return ("qstat", "-x", "-t", "-f", "-F", "json", *jobs)
 
     def is_listed(self, outcome: Outcome) -> bool:
@@ -107,37 +108,9 @@ class PbsProfile:
         except (ValueError, AttributeError, TypeError) as error:
             raise CommandFault(f"qstat answered no JSON that is understood: {error}") from error
 
-    def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
-        """The listing has it."""
-        return ()
-
-    def remembered(self, stdout: str) -> Mapping[str, Job]:
-        """The same as what is listed."""
-        return self.listed(stdout)
-
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
         """Those that are over are left alone."""
         return ("qdel", *jobs)
-
-    def capacity(self) -> tuple[str, ...]:
-        """PBS tells none in one number."""
-        return ()
-
-    def slots(self, stdout: str) -> int | None:  # noqa: ARG002
-        """Unknown."""
-        return None
-
-    def remedy(self, complaint: str) -> str:
-        """By words of PBS's complaints."""
-        return next((remedy for words, remedy in REMEDIES if words in complaint.lower()), "")
-
-
-REMEDIES = (
-    ("unknown queue", "correct option queue: `qstat -Q` lists those there are"),
-    ("cannot connect to", "wait: PBS is down; only its administrators can start it"),
-    ("invalid account", "correct option account, or ask the site for one"),
-    ("exceeds queue", "lower what the queue's pilots ask for, or take another queue"),
-)
 
 
 class Pbs(BatchElement):

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
-from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.batch.options import Extra, refuse_reserved
-from pilotage.computing.batch.profile import CommandFault, State
+from pilotage.computing.batch import BatchElement, Job, Profile, Request, SubmitOptions
+from pilotage.computing.batch.profile import CommandFault, State, queue_names
 from pilotage.computing.options import Word, parse
+from pilotage.ports.computing import PilotSize
 
 _RESERVED = """
 --array -a --export --help -h --input -i --job-name -J --output -o --error -e --parsable --requeue
@@ -33,6 +32,12 @@ STATES: Mapping[str, State] = {
     **dict.fromkeys(_ENDED.split(), "ended"),
 }
 """Slurm's states; any other is unknown."""
+
+NODES = ("sinfo", "--noheader", "--exact", "--format=%P|%a|%l|%t|%D|%c|%m")
+"""Nodes alike: partition, whether it is up, its time limit, their state, count, processors, memory in MB."""
+
+GONE = ("down", "drain", "drng", "drained", "draining", "fail", "failg", "inval", "unk", "unknown")
+"""States of nodes that run nothing new until their administrators have mended them."""
 
 COLUMNS = (
     ("JobArrayID", 60),
@@ -71,10 +76,11 @@ REMEDIES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlurmOptions(BatchOptions):
+class SlurmOptions(SubmitOptions):
     """What a queue's pilots ask of Slurm, besides cores, memory and walltime."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
+    reserved = RESERVED
 
     partition: Word | Literal[""] = ""
     """The partition, or several with commas; empty: Slurm's default."""
@@ -90,27 +96,19 @@ class SlurmOptions(BatchOptions):
     """The reservation to run in."""
     array: Annotated[int, Field(ge=1, le=10_000)] = 200
     """Most pilots of one job array; Slurm's own limit, MaxArraySize, must be above it."""
-    extra: tuple[Extra, ...] = ()
-    """More options of sbatch, each in one piece: ``--nice=100``."""
-
-    def __post_init__(self) -> None:
-        BatchOptions.__post_init__(self)
-        refuse_reserved(self.extra, RESERVED)
 
 
-class SlurmProfile:
+class SlurmProfile(Profile):
     """Slurm's commands and their answers."""
 
     kind = "slurm"
     index = "SLURM_ARRAY_TASK_ID"
+    remedies = REMEDIES
 
     def __init__(self, options: SlurmOptions) -> None:
         self.most = options.array
         self._options = options
-
-    def name(self, name: str) -> str:
-        """Any name will do."""
-        return name
+        self.queues = queue_names(options.partition)
 
     def log_ending(self, count: int) -> str:
         """``%a`` is the index."""
@@ -160,10 +158,6 @@ class SlurmProfile:
         """All of the account, with those that ended a short time ago."""
         columns = ",".join(f"{name}:{width}" for name, width in COLUMNS)
         return ("squeue", "--me", "--array", "--noheader", "--states=all", f"--Format={columns}")
-
-    def is_listed(self, outcome: Outcome) -> bool:
-        """It fails only as a whole."""
-        return outcome.code == 0
 
     def listed(self, stdout: str) -> Mapping[str, Job]:
         """Cut lines at the columns' widths; what waits of an array may be one record."""
@@ -220,10 +214,6 @@ class SlurmProfile:
                 total = (total or 0) + int(numbers[3]) - int(numbers[2])
         return total
 
-    def remedy(self, complaint: str) -> str:
-        """By words of Slurm's complaints."""
-        return next((remedy for words, remedy in REMEDIES if words in complaint.lower()), "")
-
 
 class Slurm(BatchElement):
     """The computing element kind ``slurm``; its options are those of :class:`SlurmOptions`."""
@@ -231,6 +221,43 @@ class Slurm(BatchElement):
     def __init__(self, options: Mapping[str, Any]) -> None:
         parsed = parse("slurm", SlurmOptions, options)
         super().__init__(SlurmProfile(parsed), parsed)
+        self._partitions = queue_names(parsed.partition)
+
+    def resources(self, size: PilotSize) -> int | None:
+        """Count such pilots that the nodes of the partitions would run at once (P8)."""
+        return fitting(self._system().ask(NODES), self._partitions, size)
+
+
+def fitting(listed: str, partitions: Collection[str], size: PilotSize) -> int:
+    """Count pilots of a size that nodes of :data:`NODES` hold, in these partitions or the default one.
+
+    A node is counted in the partition where it stands first: that it is in several makes it no larger.
+    """
+    held: dict[str, int] = {}
+    for line in listed.splitlines():
+        partition, *values = (value.strip() for value in line.split("|"))
+        wanted = partition.rstrip("*") in partitions if partitions else partition.endswith("*")
+        if not wanted or len(values) != 6:
+            continue
+        up, limit, state, *numbers = values
+        if up != "up" or state.rstrip("*~#!%$@^-+") in GONE or not all(n.isdecimal() for n in numbers):
+            continue
+        count, cores, memory = map(int, numbers)
+        if size.memory <= memory and size.walltime <= _seconds(limit):
+            held[partition] = held.get(partition, 0) + count * (cores // size.cores)
+    return max(held.values(), default=0)
+
+
+def _seconds(limit: str) -> float:
+    """Seconds of ``2-00:00:00``, ``1:00:00`` or ``30:00``; what is no time is no limit."""
+    days, _, clock = limit.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in (days or "0", *parts)):
+        return math.inf
+    seconds = float(int(days or 0) * 86400)
+    for part, unit in zip(reversed(parts), (1, 60, 3600), strict=False):
+        seconds += int(part) * unit
+    return seconds
 
 
 def _literal(log: str, count: int) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from pilotage.computing.batch import BatchElement, BatchOptions, Job, Request
-from pilotage.computing.batch.commands import Outcome
+from pilotage.computing.batch import BatchElement, BatchOptions, Job, Profile, Request
 from pilotage.computing.batch.profile import CommandFault
 from pilotage.computing.batch.spool import spool_folder
 from pilotage.computing.options import parse
@@ -46,7 +45,7 @@ class SshOptions(BatchOptions):
             raise ValueError("ssh: name the machine, as user@host or as in ~/.ssh/config")
 
 
-class PlainProfile:
+class PlainProfile(Profile):
     """Shell scripts in the place of a batch system's commands. Nothing waits, and nothing is limited here."""
 
     kind = "ssh"
@@ -55,10 +54,6 @@ class PlainProfile:
 
     def __init__(self, options: BatchOptions) -> None:
         self._processes = f"{spool_folder(options.spool)}/processes"
-
-    def name(self, name: str) -> str:
-        """Any name of a file."""
-        return name
 
     def log_ending(self, count: int) -> str:  # noqa: ARG002
         """There are no arrays."""
@@ -92,10 +87,6 @@ class PlainProfile:
             f"cd {self._processes} 2>/dev/null || exit 0; for n in *; do {each}; {told}; done",
         )
 
-    def is_listed(self, outcome: Outcome) -> bool:
-        """It fails only as a whole."""
-        return outcome.code == 0
-
     def listed(self, stdout: str) -> Mapping[str, Job]:
         """A line for each."""
         found = {}
@@ -110,14 +101,6 @@ class PlainProfile:
                 found[job] = Job(name=name, state=status, reason=reason, exit_code=known)  # type: ignore[arg-type]
         return found
 
-    def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
-        """The listing has it."""
-        return ()
-
-    def remembered(self, stdout: str) -> Mapping[str, Job]:
-        """The same as what is listed."""
-        return self.listed(stdout)
-
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
         """Ask the sessions to end, then kill what is left of them."""
         return ("sh", "-c", END, "end", *jobs)
@@ -129,10 +112,6 @@ class PlainProfile:
     def slots(self, stdout: str) -> int | None:
         """One number."""
         return int(stdout) if stdout.strip().isdecimal() else None
-
-    def remedy(self, complaint: str) -> str:  # noqa: ARG002
-        """A shell's complaints speak for themselves."""
-        return ""
 
 
 class Ssh(BatchElement):

@@ -18,6 +18,7 @@ from pilotage.movers.backend import StorageOptionError
 from pilotage.movers.loader import InstalledMovers, known_schemes
 from pilotage.movers.streaming import check
 from pilotage.ports.adapters import AdapterError
+from pilotage.ports.computing import ListMatching
 
 
 def faults(federation: Federation) -> list[Fault]:
@@ -70,14 +71,14 @@ def _scheme(federation: Federation, queue: Queue) -> str:
 
 
 def _elements(federation: Federation) -> list[tuple[Path, ComputingElement]]:
-    """Each kind with each of its options once, where it stands first."""
+    """Each kind with each of its options once, where it stands first, asked first or not."""
     first: dict[str, tuple[Path, ComputingElement]] = {}
     for at, queue in enumerate(federation.queues):
         if element := queue.computing_element:
             path: Path = ("queues", at, "computing_element")
             places = [((*path, "servers", n), element.at(one.name)) for n, one in enumerate(element.servers)]
             for place, one in places or [(path, element)]:
-                first.setdefault(f"{one.kind} {one.options!r}", (place, one))
+                first.setdefault(f"{one.kind} {one.list_match} {one.options!r}", (place, one))
     return list(first.values())
 
 
@@ -114,11 +115,15 @@ def _element_faults(path: Path, element: ComputingElement) -> Iterator[Fault]:
         yield from _misspelt((*path, "kind"), element.kind, _kinds())
         return
     try:
-        loader.load(element)
+        adapter = loader.load(element)
     except AdapterError:  # for want of a package of this machine
         return
     except (LookupError, ValueError, TypeError) as error:
         yield Fault((*path, "options"), str(error) or repr(error), "see what this kind takes")
+        return
+    if element.list_match and not isinstance(adapter, ListMatching):
+        message = f"kind {element.kind!r} cannot tell whether it has a resource for a pilot (P8)"
+        yield Fault((*path, "list_match"), message, "leave list_match out")
 
 
 def _misspelt(path: Path, name: str, known: Collection[str]) -> Iterator[Fault]:

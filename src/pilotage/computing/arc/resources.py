@@ -1,0 +1,78 @@
+"""What an ARC service would take, read from what it says of itself in GLUE2 (P8)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pilotage.ports.computing import PilotSize
+
+CLOSED = ("closed", "draining")
+"""States of a share that takes no new jobs."""
+
+MOST_DIGITS = 12
+
+
+def slots(service: Mapping[str, Any]) -> int | None:
+    """Slots of the batch system behind the service; None where it does not say so."""
+    counts = [number(manager, "TotalSlots") for manager in _all(service.get("ComputingManager"))]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def resources(service: Mapping[str, Any], queue: str, size: PilotSize) -> int | None:
+    """Count the pilots of a size that the service would run at once, at a queue or, without a name, at any.
+
+    None where the service publishes no shares, as one that has just started does. What a share or a node
+    does not publish limits nothing.
+    """
+    shares = list(_all(service.get("ComputingShare")))
+    if not shares:
+        return None
+    if not any(_takes(share, queue, size) for share in shares):
+        return 0
+    managers = list(_all(service.get("ComputingManager")))
+    nodes = [node for manager in managers for node in _environments(manager)]
+    if nodes and not any(_holds(node, size) for node in nodes):
+        return 0
+    if any(_largest(manager, size.cores) < size.cores for manager in managers):
+        return 0
+    total = slots(service)
+    return None if total is None else total // size.cores
+
+
+def number(entry: Mapping[str, Any], key: str) -> int | None:
+    """A count that may be written as text; None where there is none."""
+    text = str(entry.get(key, ""))
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
+
+
+def _takes(share: Mapping[str, Any], queue: str, size: PilotSize) -> bool:
+    if queue and queue not in (share.get("MappingQueue"), share.get("Name")):
+        return False
+    limits = (("MaxWallTime", size.walltime), ("MaxSlotsPerJob", size.cores), ("MaxMainMemory", size.memory))
+    return share.get("ServingState") not in CLOSED and all(
+        (most := number(share, key)) is None or needed <= most for key, needed in limits
+    )
+
+
+def _holds(node: Mapping[str, Any], size: PilotSize) -> bool:
+    cores, memory = number(node, "LogicalCPUs"), number(node, "MainMemorySize")
+    return (cores is None or size.cores <= cores) and (memory is None or size.memory <= memory)
+
+
+def _largest(manager: Mapping[str, Any], unknown: int) -> int:
+    """Processors of the largest node: of ``2:10 16:3`` 16."""
+    parts = str(manager.get("LogicalCPUDistribution", "")).split()
+    counts = [first for part in parts if (first := part.partition(":")[0]).isdecimal()]
+    return max((int(count) for count in counts), default=unknown)
+
+
+def _environments(manager: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for group in _all(manager.get("ExecutionEnvironments")):
+        yield from _all(group.get("ExecutionEnvironment"))
+
+
+def _all(value: object) -> Iterator[Mapping[str, Any]]:
+    """The records of a list; one alone is written without a list."""
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, dict):
+            yield one
