@@ -205,7 +205,8 @@ RULES: tuple[Rule, ...] = (
         "Copied input, output (500 MB at least) and scratch fit the cores' part of the work directory.",
         (f"{CHECKS}.size", f"{ENGINE}.job_groups"),
         (f"{ENGINE}.job_groups:LEAST_OUTPUT",),
-        "In MB; the fewest events that a job may have. Of a pseudo-queue the cores of its unified queue "
+        "In MB; the fewest events that a job may have. Input that the queue reads directly counts nothing, "
+        "unless the task has `copy_inputs`. Of a pseudo-queue the cores of its unified queue "
         "share the directory. A merge job's output is the sum of its inputs.",
     ),
     Rule(
@@ -227,11 +228,12 @@ RULES: tuple[Rule, ...] = (
         "Scouts, merge jobs and jobs of unknown walltime go to queues of 24 h or more.",
         (f"{CHECKS}.walltime",),
         (f"{CHECKS}.walltime:LONG_ENOUGH",),
-        "A `max_walltime` of 0 is no limit.",
+        "A `max_walltime` of 0 is no limit. Users mend what refuses scouts: `scouts: 0`.",
     ),
     Rule(
         "B21",
-        "The expected walltime, by CPU time, cores, core power and efficiency, is within the queue's limits.",
+        "The expected walltime, by CPU time, cores, core power and efficiency, is below the queue's most, "
+        "and no less than its least.",
         (f"{CHECKS}.walltime",),
         settled="Without `cpu_time` the task's `walltime` as given; unknown core power counts as 10. "
         "At the most the fewest events count, "

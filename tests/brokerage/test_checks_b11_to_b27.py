@@ -183,6 +183,9 @@ def test_b17_input_counts_where_it_is_copied() -> None:
     assert refused_in(state, "B17") == {"COPY"}
     smaller = replace(state, files=(File(name="in", size=499_000_000, checksum=""),))
     assert refused_in(smaller, "B17") == set()
+    copying = task(copy_inputs=True)
+    always = replace(state, tasks=(copying,), jobs=jobs(copying, inputs=("in",)))
+    assert refused_in(always, "B17") == {"COPY", "DIRECT"}, "the task allows no reading from the storage"
 
 
 def test_b18_more_than_the_least_free_space_is_there() -> None:
@@ -263,16 +266,17 @@ def test_b20_so_does_work_of_unknown_walltime() -> None:
 
 
 def test_b21_the_expected_walltime_is_within_the_limits() -> None:
-    house = federation([queue(cores=8, core_power=10, min_walltime=1100, max_walltime=1100)])
+    house = federation([queue(cores=8, core_power=10, min_walltime=1100, max_walltime=1101)])
     spec: dict[str, Any] = {"cores": 8, "events_per_job": 80, "cpu_efficiency": 0.5, "base_time": 100}
     assert refused(house, "B21", cpu_time=500, **spec) == set()
-    assert refused(house, "B21", cpu_time=500.1, **spec) == {"Q"}
+    assert refused(house, "B21", cpu_time=500.5, **spec) == {"Q"}, "1101 s are not less than 1101 s"
     assert refused(house, "B21", cpu_time=499.9, **spec) == {"Q"}
 
 
 def test_b21_without_cpu_time_the_walltime_is_used_as_given() -> None:
     house = federation([queue("SHORT", max_walltime=100), queue("LONG", min_walltime=101), queue("ANY")])
-    assert refused(house, "B21", walltime=100) == {"LONG"}
+    assert refused(house, "B21", walltime=99) == {"LONG"}
+    assert refused(house, "B21", walltime=100) == {"SHORT", "LONG"}
     assert refused(house, "B21", walltime=101) == {"SHORT"}
     assert refused(house, "B21") == set()
 

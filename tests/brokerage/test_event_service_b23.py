@@ -41,7 +41,7 @@ def test_b23_merge_jobs_are_no_event_service_jobs() -> None:
 
 
 def test_b17_and_b21_count_the_smallest_number_of_events_a_job_may_have() -> None:
-    house = federation([queue(core_power=1, max_walltime=100, max_workdir=1000)])
+    house = federation([queue(core_power=1, max_walltime=101, max_workdir=1000)])
     spec: dict[str, Any] = {"cpu_time": 10.0, "cpu_efficiency": 1.0, "out_disk": 90.0, "events_per_job": 20}
     assert refused(house, "B21", **spec) == {"Q"}
     assert refused(house, "B17", **spec) == {"Q"}

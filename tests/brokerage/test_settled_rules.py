@@ -211,18 +211,18 @@ def test_b21_the_cores_are_those_that_the_job_uses_at_the_queue() -> None:
             queue("EIGHT", cores=8, core_power=10, max_walltime=100),
         ]
     )
-    assert refused(house, "B21", cores=0, cpu_time=8000, cpu_efficiency=1.0) == {"ONE"}
-    assert refused(house, "B21", cores=0, cpu_time=8001, cpu_efficiency=1.0) == {"ONE", "EIGHT"}
+    assert refused(house, "B21", cores=0, cpu_time=7999, cpu_efficiency=1.0) == {"ONE"}
+    assert refused(house, "B21", cores=0, cpu_time=8000, cpu_efficiency=1.0) == {"ONE", "EIGHT"}
 
 
 def test_b21_an_unknown_core_power_counts_as_10_and_is_shown_as_unknown() -> None:
     house = federation([queue("DARK", max_walltime=100), queue("KNOWN", core_power=10, max_walltime=100)])
-    choice = only_choice(world(house, task(cpu_time=1001, cpu_efficiency=1.0)))
+    choice = only_choice(world(house, task(cpu_time=1000, cpu_efficiency=1.0)))
     assert {item.name: item.queues for item in choice.refusals if item.rule == "B21"} == {
         "walltime": ("KNOWN",),
         "walltime, core power unknown": ("DARK",),
     }
-    assert refused(house, "B21", cpu_time=1000, cpu_efficiency=1.0) == set()
+    assert refused(house, "B21", cpu_time=999, cpu_efficiency=1.0) == set()
 
 
 def test_b24_a_declared_limit_of_0_is_0() -> None:

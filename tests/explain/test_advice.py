@@ -103,7 +103,9 @@ def test_the_advised_change_makes_the_check_pass(
         event(f"{key[1]}: {advice[0] if advice else None}")
         if advice:
             changed = replace(asked, spec=with_field(asked.spec, *advice))
-            assert key not in own_refusals(choice_of(house, changed, kind, size)), advice
+            # Without scouts the same work is done by normal jobs.
+            then: JobKind = "normal" if advice[0] == "scouts" else kind
+            assert key not in own_refusals(choice_of(house, changed, then, size)), advice
 
 
 def action(limits: dict[str, Any], **spec: Any) -> tuple[str, str]:
@@ -126,7 +128,7 @@ def test_advice_on_memory_is_in_the_users_own_unit_and_shows_the_users_own_numbe
     [
         ({"cores": 2}, {"cores": 4}, "ask for cores: 2"),
         ({"cores": 8}, {"cores": 1}, "ask for cores: 8"),
-        ({"max_walltime": 90_000}, {"walltime": 100_000}, "ask for walltime: 90000"),
+        ({"max_walltime": 90_000}, {"walltime": 100_000}, "ask for walltime: 89999"),
         ({"max_walltime": 90_000}, {"cpu_time": 9000, "events_per_job": 200}, "ask for events_per_job: 89"),
         ({"max_walltime": 90_000}, {"cpu_time": 2_000_000}, "ask for cpu_time: 809999"),
         ({"max_workdir": 2000}, {"work_disk": 3000, "walltime": 1}, "ask for work_disk: 1499"),

@@ -301,6 +301,8 @@ def _resources(spec: TaskSpec) -> Iterator[Fault]:
         )
     if spec.force_generic and spec.private_pilots:
         yield Fault(("force_generic",), "is asked beside private_pilots", "leave one of them out")
+    if spec.copy_inputs and spec.direct_access_only:
+        yield Fault(("copy_inputs",), "is asked beside direct_access_only", "leave one of them out")
     if spec.min_events > spec.events_per_job:
         message = f"{spec.min_events} is above the {spec.events_per_job} events_per_job"
         yield Fault(("min_events",), message, f"give at most {spec.events_per_job}, or 0 for no choice")

@@ -158,6 +158,8 @@ class TaskSpec:
     """kB/s of disk I/O (B12)."""
     direct_access_only: bool = False
     """Whether inputs can only be read from the storage, without a copy (B16)."""
+    copy_inputs: bool = False
+    """Whether inputs are copied even where the queue can read them from the storage (B17)."""
     ip_connectivity: str = ""
     """``full``, ``http`` or ``none``, then ``#IPv4`` or ``#IPv6`` where it must be one (B22)."""
     architecture: str = ""

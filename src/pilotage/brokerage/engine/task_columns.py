@@ -127,6 +127,7 @@ class TaskColumns:
     base_time: Column
     disk_io: Column
     direct_only: Column
+    copies: Column
     ip_connectivity: Column
     vo: Column
     outputs: Column
@@ -279,6 +280,7 @@ _FLAGS = (
     "prefers_nucleus",
     "walltime_known",
     "direct_only",
+    "copies",
     "outputs",
     "named",
     "gathered",
@@ -330,6 +332,7 @@ def _flags(group: Group) -> tuple[bool, ...]:
         group.policy.constants.high_priority == "prefer",
         spec.cpu_time > 0 or spec.walltime > 0,
         spec.direct_access_only,
+        spec.copy_inputs,
         bool(spec.outputs),
         bool(spec.queues),
         bool(group.home),

@@ -7,17 +7,20 @@ from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.work import Measured
 
 _NOTHING = Measured(finished=0)
+_BELOW = 1 + 1e-9
+"""Factor on a walltime, which must stay below the limit: the advised one is not the limit itself."""
 
 
 def nucleus(group: Group) -> tuple[Asked, ...]:
     """No scouts, or a priority below 800; a scout of such a priority would need both."""
     if group.kind == "scout":
-        return (
-            ()
-            if group.priority >= HIGH_PRIORITY
-            else (Asked(field="scouts", value=group.spec.scouts, instead=0),)
-        )
+        return () if group.priority >= HIGH_PRIORITY else no_scouts(group)
     return (Asked(field="priority", value=group.priority, instead=HIGH_PRIORITY - 1),)
+
+
+def no_scouts(group: Group) -> tuple[Asked, ...]:
+    """No scouts; only they need what other jobs of the task do not."""
+    return (Asked(field="scouts", value=group.spec.scouts, instead=0),) if group.kind == "scout" else ()
 
 
 def cores(group: Group) -> tuple[Asked, ...]:
@@ -71,13 +74,10 @@ def walltime(group: Group) -> tuple[Asked, ...]:
     """The walltime itself, or where it follows from CPU time, the events of a job before estimates."""
     spec, found = group.spec, _measured(group)
     if group.kind == "merge" and group.task.spec.merge:
-        return (Asked(field="merge.walltime", value=float(spec.walltime), each=1.0),)
+        return (Asked(field="merge.walltime", value=float(spec.walltime), each=_BELOW),)
     if spec.cpu_time == 0:
-        return (
-            ()
-            if found.walltime is not None
-            else (Asked(field="walltime", value=float(spec.walltime), each=1.0),)
-        )
+        known = found.walltime is not None
+        return () if known else (Asked(field="walltime", value=float(spec.walltime), each=_BELOW),)
     asked = [_asked(*_events(group), spec.base_time)]
     if found.cpu_time is None:
         asked.append(_asked("cpu_time", float(spec.cpu_time), spec.base_time))

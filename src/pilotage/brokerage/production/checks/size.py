@@ -55,7 +55,7 @@ def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "B17",
     "work directory",
     "user",
-    reads=("fixed_disk", "inputs", "cores"),
+    reads=("fixed_disk", "inputs", "copies", "cores"),
     unit="MB",
     lifted_by=_LESS_DISK,
     asks=asking.work_directory,
@@ -63,9 +63,9 @@ def least_memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Output and scratch of a job are less than its cores' part of the work directory.
 
-    So it is where there is no input to copy: the job has none, or the queue reads it directly.
+    So it is where there is no input to copy: the job has none, or reads it directly at the queue.
     """
-    applies = (_input(tasks) == 0) | queues.direct_access
+    applies = (_input(tasks) == 0) | _reads_directly(tasks, queues)
     return _within_its_part(tasks.fixed_disk, applies, tasks, queues)
 
 
@@ -73,7 +73,7 @@ def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     "B17",
     "work directory for input",
     "user",
-    reads=("fixed_disk", "inputs", "cores"),
+    reads=("fixed_disk", "inputs", "copies", "cores"),
     unit="MB",
     lifted_by=_LESS_DISK,
     asks=asking.work_directory,
@@ -81,12 +81,19 @@ def work_directory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def work_directory_for_input(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Copied input takes space too, besides output and scratch."""
     size = _input(tasks)
-    return _within_its_part(tasks.fixed_disk + size, (size > 0) & ~queues.direct_access, tasks, queues)
+    return _within_its_part(
+        tasks.fixed_disk + size, (size > 0) & ~_reads_directly(tasks, queues), tasks, queues
+    )
 
 
 def _input(tasks: TaskColumns) -> Column:
     megabytes: Column = tasks.input_table.size[tasks.inputs[:, 0]] / MEGABYTE
     return megabytes
+
+
+def _reads_directly(tasks: TaskColumns, queues: QueueColumns) -> Mask:
+    mask: Mask = queues.direct_access & ~tasks.copies
+    return mask
 
 
 def _memory(tasks: TaskColumns, queues: QueueColumns) -> Column:

@@ -14,15 +14,22 @@ LONG_ENOUGH = 24 * 3600.0
 
 @check(
     "B20",
-    "long enough",
-    "operator",
-    reads=("scout", "merge"),
+    "long enough for scouts",
+    "user",
+    reads=("scout",),
     unit="s",
-    lifted_by="a longer queue; of scouts, a task that asks for none",
+    lifted_by="ask for no scouts",
+    asks=asking.no_scouts,
 )
+def long_enough_for_scouts(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Scouts need 24 h."""
+    return Verdict(tasks.scout & _short(queues), LONG_ENOUGH, queues.max_walltime)
+
+
+@check("B20", "long enough", "operator", reads=("merge",), unit="s", lifted_by="a longer queue")
 def long_enough(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Scouts and merge jobs need 24 h."""
-    return Verdict((tasks.scout | tasks.merge) & _short(queues), LONG_ENOUGH, queues.max_walltime)
+    """Merge jobs need 24 h."""
+    return Verdict(tasks.merge & _short(queues), LONG_ENOUGH, queues.max_walltime)
 
 
 @check(
@@ -48,7 +55,7 @@ def unknown_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     asks=asking.walltime,
 )
 def walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """The expected walltime, by the queue's core power, is no more than ``max_walltime``."""
+    """The expected walltime, by the queue's core power, is less than ``max_walltime``."""
     refused, need = _too_long(tasks, queues)
     known = ~np.isnan(queues.core_power) | (tasks.cpu_work == 0)
     return Verdict(refused & known, need, queues.max_walltime)
@@ -91,7 +98,7 @@ def least_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 def _too_long(tasks: TaskColumns, queues: QueueColumns) -> tuple[Mask, Column]:
     need = _expected(tasks.cpu_work, tasks, queues)
-    return (queues.max_walltime > 0) & (need > queues.max_walltime), need
+    return (queues.max_walltime > 0) & (need >= queues.max_walltime), need
 
 
 def _expected(work: Column, tasks: TaskColumns, queues: QueueColumns) -> Column:
@@ -107,6 +114,7 @@ def _short(queues: QueueColumns) -> Mask:
 
 
 CHECKS: tuple[Check, ...] = (
+    long_enough_for_scouts,
     long_enough,
     unknown_walltime,
     walltime,
