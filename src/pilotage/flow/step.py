@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pilotage.model.decision import Committed, Decision
+from pilotage.model.parts import parts
 from pilotage.model.states import Kind, State
 from pilotage.model.world import World
 
@@ -32,11 +33,13 @@ class Phase:
 
     ``actor`` is named in the events of what it moves. ``act`` does, through ports and without blocking, what
     follows from what was committed of its decision; it is called after every commit, also of an empty one.
+    With ``in_parts`` the moves of many records, which do not rest on each other, are committed part by part.
     """
 
     actor: str
     decide: Callable[[World], Decision]
     act: Callable[["Runtime", World, Decision, Committed], None] | None = None
+    in_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +93,11 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
         except Exception:
             log.exception("step %s: the policy of %s failed; what it decides waits", step.name, phase.actor)
             continue
-        committed = runtime.store.commit(decision, phase.actor)
-        changed += records_changed(committed)
-        if phase.act is not None:
-            phase.act(runtime, world, decision, committed)
+        for part in parts(decision) if phase.in_parts else (decision,):
+            committed = runtime.store.commit(part, phase.actor)
+            changed += records_changed(committed)
+            if phase.act is not None:
+                phase.act(runtime, world, part, committed)
     return changed
 
 

@@ -3,14 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .decision import Creation, Move, Value
-from .states import JobState
+from .counters import JOBS_BY_TASK
+from .decision import Claim, Creation, Move, Value
+from .states import LIVE_JOBS, JobState
 from .work import Job
 
 _ORDER = {state: place for place, state in enumerate(JobState)}
 
 FRESH: Mapping[str, Value] = {"queue": "", "pilot": None, "wake_at": None, "started": None, "ended": None}
 """What a job that will be brokered again forgets; its last error stays to be read."""
+
+
+def no_live_job(task: int) -> Claim:
+    """Claim the room of one live job: a task that ends with it is handed back while it has any.
+
+    What its jobs did since the world was read, and jobs that were made of it, are seen by the commit.
+    """
+    return Claim(counter=JOBS_BY_TASK, key=(task,), states=LIVE_JOBS, limit=1)
 
 
 @dataclass(frozen=True, slots=True)

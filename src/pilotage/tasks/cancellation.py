@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 from pilotage.model.decision import Decision, Move
+from pilotage.model.moves import no_live_job
 from pilotage.model.paths import maker
 from pilotage.model.scopes import name_of
 from pilotage.model.states import LIVE_JOBS, LIVE_TASKS, JobState, Kind, State, TaskState, TransferState
@@ -17,22 +18,22 @@ _STOPPABLE = (TransferState.QUEUED, TransferState.DELIVERING)
 
 
 def cancel(world: World, task_id: int, reason: str) -> Decision:
-    """The task, its live jobs, and the transfers of what they made, cancelled.
+    """Cancel the live jobs of a task, the transfers of what they made, and the task once no job is live.
 
     Transfers of inputs go on, for other tasks' jobs may wait for them. What changed its state since the
     world was read is handed back by the commit: cancel again until nothing is. A task that has ended stays
     as it is, but what is left of it is cancelled.
     """
     live: dict[tuple[Kind, State], list[int]] = defaultdict(list)
-    for task in world.tasks:
-        if task.id == task_id and task.state in LIVE_TASKS:
-            live["task", task.state].append(task.id)
     for job in world.jobs:
         if job.task == task_id and job.state in LIVE_JOBS:
             live["job", job.state].append(job.id)
     for transfer in world.transfers:
         if maker(world.federation.name, name_of(transfer.file)) == task_id and transfer.state in _STOPPABLE:
             live["transfer", transfer.state].append(transfer.id)
+    for task in world.tasks:
+        if task.id == task_id and task.state in LIVE_TASKS:
+            live["task", task.state].append(task.id)
     moves = tuple(
         Move(
             kind=kind,
@@ -41,7 +42,8 @@ def cancel(world: World, task_id: int, reason: str) -> Decision:
             target=_ENDS[kind],
             cause=reason,
             changes={"error": reason} if kind == "task" else {"error": reason, "ended": world.time},
+            claims=(no_live_job(task_id),) if kind == "task" else (),
         )
-        for (kind, state), ids in sorted(live.items())
+        for (kind, state), ids in live.items()
     )
     return Decision(step="cancel", time=world.time, seed=world.seed, changes=moves)

@@ -5,6 +5,7 @@ from collections import defaultdict
 from pilotage.model.constants import GuardConstants
 from pilotage.model.decision import Decision, Move
 from pilotage.model.failures import Failure
+from pilotage.model.moves import no_live_job
 from pilotage.model.states import DONE_JOBS, LIVE_JOBS, LIVE_TASKS, JobState, TaskState
 from pilotage.model.work import Job, Task
 from pilotage.model.world import World
@@ -62,6 +63,7 @@ def _failed(task: Task, error: str) -> Move:
         target=TaskState.FAILED,
         cause="its first attempts all failed alike (F3)",
         changes={"error": error},
+        claims=(no_live_job(task.id),),
     )
 
 

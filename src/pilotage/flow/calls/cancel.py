@@ -2,6 +2,7 @@
 
 from pilotage.flow.errors import NoSuchTask
 from pilotage.flow.runtime import Runtime
+from pilotage.model.parts import parts
 from pilotage.tasks import cancellation
 
 
@@ -16,7 +17,10 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str) -> int:
         if not world.tasks:
             raise NoSuchTask(task)
         # Records that moved on since the world was read are handed back, and met again where they are now.
-        committed = runtime.store.commit(cancellation.cancel(world, task, reason), actor)
-        changed += sum(len(ids) for ids in committed.accepted)
-        if not committed.handed_back:
+        handed_back = 0
+        for part in parts(cancellation.cancel(world, task, reason)):
+            committed = runtime.store.commit(part, actor)
+            changed += sum(len(ids) for ids in committed.accepted)
+            handed_back += committed.handed_back
+        if not handed_back:
             return changed

@@ -24,7 +24,8 @@ STEP = Step(
     summary="Measure scouts, merge outputs, and end tasks whose jobs have ended.",
     reads=_reads,
     phases=always(
-        Phase(actor="scout", decide=scouting.conclude), Phase(actor="finish", decide=completion.complete)
+        Phase(actor="scout", decide=scouting.conclude),
+        Phase(actor="finish", decide=completion.complete, in_parts=True),
     ),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.MERGING), ("job", JobState.FINISHED), ("job", JobState.FAILED)}),

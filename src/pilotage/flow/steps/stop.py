@@ -27,7 +27,7 @@ STEP = Step(
     place=10,
     summary="Stop tasks whose first attempts all failed alike.",
     reads=_reads,
-    phases=always(Phase(actor="stop", decide=stopping.stop)),
+    phases=always(Phase(actor="stop", decide=stopping.stop, in_parts=True)),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.FAILED)}),
 )

@@ -1,0 +1,94 @@
+"""Large tasks end part by part: no commit holds the only writer for all of their jobs."""
+
+import pytest
+
+from pilotage.flow.calls.cancel import cancel
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
+from pilotage.model.decision import Committed, Decision
+from pilotage.model.parts import PART
+from pilotage.model.states import JobState, TaskState
+from pilotage.model.world import Report
+
+from .house import House, attempts
+
+JOBS = 2 * PART + 500
+
+
+@pytest.fixture
+def moved(house: House) -> list[int]:
+    """How many records each commit moved."""
+    sizes: list[int] = []
+
+    def listen(_: Decision, committed: Committed) -> None:
+        sizes.append(sum(len(ids) for ids in committed.accepted))
+
+    house.store.listeners.append(listen)
+    return sizes
+
+
+def state_of(house: House, task: int) -> TaskState:
+    found = house.store.queries.task(task)
+    assert found is not None
+    return found.state
+
+
+def test_a_large_task_is_cancelled_in_parts(house: House, moved: list[int]) -> None:
+    task = house.task(jobs=JOBS)
+    moved.clear()
+    assert cancel(house.runtime, task, "because", "user:alice") == JOBS + 1
+    assert max(moved) <= PART + 1
+    assert house.states(task) == {JobState.CANCELLED: JOBS}
+    assert state_of(house, task) is TaskState.CANCELLED
+
+
+def test_jobs_that_are_made_while_a_task_is_cancelled_are_cancelled_too(house: House) -> None:
+    ((_, task),) = house.submit({"jobs": 3 * PART}).tasks
+    take(step("split"), house.runtime, house.runtime.begin(1000))
+
+    def split_on(decision: Decision, _: Committed) -> None:
+        if decision.step == "cancel":
+            house.take("split")
+
+    house.store.listeners.append(split_on)
+    cancel(house.runtime, task, "because", "user:alice")
+    house.take("split")
+    assert house.states(task).keys() == {JobState.CANCELLED}
+    assert state_of(house, task) is TaskState.CANCELLED
+
+
+def test_a_large_task_that_is_stopped_ends_in_parts(house: House, moved: list[int]) -> None:
+    house.federate(num_slots=10_000)
+    task = house.task(jobs=JOBS, max_attempts=1)
+    house.take("broker")
+    pilot = house.pilot()
+    for job, attempt in attempts(house.match(pilot, most=10)):
+        told = Report(job=job, attempt=attempt, state="failed", error="payload exited", exit_code=1)
+        house.tell(pilot, told)
+    moved.clear()
+    house.take("stop")
+    assert max(moved) <= PART + 1
+    assert house.states(task) == {JobState.CLOSED: JOBS - 10, JobState.FAILED: 10}
+    assert state_of(house, task) is TaskState.FAILED
+
+
+def test_a_task_is_not_stopped_before_the_last_of_its_jobs_is_closed(house: House) -> None:
+    """A job that moves on between is seen: none lives on without its task."""
+    task = house.task(jobs=40, max_attempts=1)
+    house.take("broker")
+    pilot = house.pilot()
+    for job, attempt in attempts(house.match(pilot, most=10)):
+        told = Report(job=job, attempt=attempt, state="failed", error="payload exited", exit_code=1)
+        house.tell(pilot, told)
+    stop = step("stop")
+    assert stop.reads is not None
+    world = stop.reads(house.runtime, house.runtime.begin(1000))
+    (phase,) = stop.phases(world, house.runtime.brokerages)
+    (late, *_) = attempts(house.match(pilot, most=1))
+    house.store.commit(phase.decide(world), "stop")
+    assert state_of(house, task) is TaskState.RUNNING
+    house.take("stop")
+    assert state_of(house, task) is TaskState.FAILED
+    found = house.store.queries.job(late[0])
+    assert found is not None
+    assert found.state is JobState.CLOSED
