@@ -38,7 +38,7 @@ loops: {{ period: 0.5, heartbeat: 5, pilot_idle: 60 }}
 @contextlib.contextmanager
 def running(
     database: Database, slots: int = 1000, prepare: Callable[[Store], None] | None = None
-) -> Iterator[service.Server]:
+) -> Iterator[service.DemoServer]:
     """A server on a new store of this kind; everything is gone afterwards.
 
     ``prepare`` is given the store before the server starts, and may keep it open: it is closed at the end.

@@ -6,7 +6,7 @@ while 10 and 100 times as many jobs are queued.
 
 import time
 
-from pilotage.demo.service import Server
+from pilotage.demo.service import DemoServer
 from pilotage.store import Store
 
 from . import finished as finished_jobs
@@ -50,7 +50,7 @@ def _with_a_past(store: Store) -> None:
     finished_jobs.fill(store, PAST)
 
 
-def _whole(server: Server, jobs: int) -> float:
+def _whole(server: DemoServer, jobs: int) -> float:
     """From the first submission until the last job has finished."""
     before, begun = finished(server), time.monotonic()
     submit(server, jobs)
@@ -60,7 +60,7 @@ def _whole(server: Server, jobs: int) -> float:
     return done / (time.monotonic() - begun)
 
 
-def _with_queued(server: Server, jobs: int) -> float:
+def _with_queued(server: DemoServer, jobs: int) -> float:
     """The rate at which jobs finish once so many are queued."""
     submit(server, jobs)
     while total(server) < jobs:
@@ -70,12 +70,12 @@ def _with_queued(server: Server, jobs: int) -> float:
     return (finished(server) - before) / (time.monotonic() - begun)
 
 
-def _warm(server: Server) -> None:
+def _warm(server: DemoServer) -> None:
     """The first pilot is there and has run something."""
     _whole(server, 100)
 
 
-def submit(server: Server, jobs: int, cores: int = 1) -> None:
+def submit(server: DemoServer, jobs: int, cores: int = 1) -> None:
     """Tasks of empty payloads, many in a call."""
     tasks = [
         {"name": f"bench-{number}", "jobs": min(JOBS_PER_TASK, jobs - start), "cores": cores}
@@ -85,7 +85,7 @@ def submit(server: Server, jobs: int, cores: int = 1) -> None:
         server.post("/tasks", {"tasks": tasks[start : start + 100]})
 
 
-def counts(server: Server) -> dict[str, int]:
+def counts(server: DemoServer) -> dict[str, int]:
     """Jobs by state."""
     shares = server.get("/shares")["shares"]
     return {state: sum(share["jobs"].get(state, 0) for share in shares) for state in _STATES}
@@ -94,11 +94,11 @@ def counts(server: Server) -> dict[str, int]:
 _STATES = ("defined", "pending", "activated", "sent", "running", "finished")
 
 
-def finished(server: Server) -> int:
+def finished(server: DemoServer) -> int:
     """Jobs that have finished."""
     return counts(server)["finished"]
 
 
-def total(server: Server) -> int:
+def total(server: DemoServer) -> int:
     """Jobs that there are."""
     return sum(counts(server).values())

@@ -25,6 +25,8 @@ def test_a_store_that_is_a_file_is_readable_by_its_user_alone(tmp_path: Path) ->
 
 
 def test_a_server_without_work_has_not_loaded_what_only_work_needs() -> None:
-    code = "import sys, pilotage.server; print(*({'numpy', 'httpx', 'asyncssh', 'boto3'} & sys.modules.keys()))"
+    code = (
+        "import sys, pilotage.server; print(*({'numpy', 'httpx', 'asyncssh', 'boto3'} & sys.modules.keys()))"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []

@@ -1,4 +1,4 @@
-"""What ended long ago goes from the store to files: by command, or by its age while the server runs."""
+"""Archiving: records that ended long ago go from the store to files, by command or by age."""
 
 import gzip
 import itertools

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.agent.attempt import AttemptFailedError
-from pilotage.agent.containers import VARIABLES, Runtime, choose, find_runtimes, write_variables
+from pilotage.agent.containers import VARIABLES, ContainerRuntime, choose, find_runtimes, write_variables
 from pilotage.agent.view import SitePaths
 
 from .fake_pilot_server import wait_for
@@ -15,8 +15,8 @@ from .test_agent import Site, sh, site
 
 __all__ = ["site"]
 
-APPTAINER, PODMAN = Runtime("apptainer", "/bin/apptainer"), Runtime("podman", "/bin/podman")
-CHARLIECLOUD = Runtime("ch-run", "/bin/ch-run")
+APPTAINER, PODMAN = ContainerRuntime("apptainer", "/bin/apptainer"), ContainerRuntime("podman", "/bin/podman")
+CHARLIECLOUD = ContainerRuntime("ch-run", "/bin/ch-run")
 EVERYTHING = (APPTAINER, PODMAN, CHARLIECLOUD)
 NOWHERE = SitePaths()
 BUSYBOX = shutil.which("busybox") or ""
@@ -75,7 +75,7 @@ def test_a_name_is_no_option_and_a_node_without_containers_says_so() -> None:
 
 @pytest.mark.parametrize("runtime", EVERYTHING)
 def test_nothing_of_a_payloads_environment_changes_the_program(
-    runtime: Runtime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    runtime: ContainerRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", "/home/pilot")
     told = {"LD_PRELOAD": "./evil.so", "HOME": "/job", "PATH": "/evil"}

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from pilotage.cli.configuration import using_store
-from pilotage.cli.errors import Failure
+from pilotage.cli.errors import CommandFailure
 from pilotage.federation import text
 from pilotage.federation.documents import write
 from pilotage.flow import planning, steps
@@ -376,7 +376,10 @@ def test_up_refuses_a_federation_with_faults(pilotage: Pilotage, tmp_path: Path)
 def test_a_store_that_cannot_be_used_is_named_without_its_password() -> None:
     gone = OperationalError("SELECT 1", {}, Exception("connection refused\nby somebody"))
     sentence = r"^the store postgresql\+psycopg://ada:\*\*\*@db/pilotage cannot be used: connection refused$"
-    with pytest.raises(Failure, match=sentence), using_store("postgresql+psycopg://ada:secret@db/pilotage"):
+    with (
+        pytest.raises(CommandFailure, match=sentence),
+        using_store("postgresql+psycopg://ada:secret@db/pilotage"),
+    ):
         raise gone
 
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from pilotage.computing.loader import load
-from pilotage.computing.process import Process, Reference
+from pilotage.computing.process import Process, ProcessReference
 from pilotage.model.federation import ComputingElement
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus
@@ -64,7 +64,7 @@ def states(element: Process, *references: str) -> list[str]:
 
 
 def process(reference: str) -> psutil.Process:
-    return psutil.Process(Reference.parse(reference).pid)
+    return psutil.Process(ProcessReference.parse(reference).pid)
 
 
 def test_a_pilot_calls_home_with_what_it_was_ordered_to_offer(server: FakeServer, pilot: str) -> None:
@@ -127,13 +127,13 @@ def test_poll_tells_running_from_ended(server: FakeServer, element: Process, pil
 
 
 def test_an_ended_pilot_leaves_no_zombie(server: FakeServer, element: Process, pilot: str) -> None:
-    pid = Reference.parse(pilot).pid
+    pid = ProcessReference.parse(pilot).pid
     server.status = 410
     wait_for(lambda: not psutil.pid_exists(pid), "the pilot is gone from the table of processes")
 
 
 def test_a_reused_pid_is_not_taken_for_the_pilot(element: Process, pilot: str) -> None:
-    other = Reference.parse(pilot)
+    other = ProcessReference.parse(pilot)
     before, former = str(other._replace(start=other.start - 1)), str(other._replace(boot="00000000"))
     assert states(element, before, former) == ["ended", "ended"]
     element.cancel([before])
@@ -141,7 +141,7 @@ def test_a_reused_pid_is_not_taken_for_the_pilot(element: Process, pilot: str) -
 
 
 def test_what_cannot_be_known_here_is_unknown(element: Process, pilot: str) -> None:
-    elsewhere = str(Reference.parse(pilot)._replace(host="elsewhere"))
+    elsewhere = str(ProcessReference.parse(pilot)._replace(host="elsewhere"))
     assert states(element, elsewhere, "nonsense", "") == ["unknown"] * 3
 
 
@@ -209,7 +209,8 @@ def test_many_pilots_are_cancelled_in_one_grace(server: FakeServer, element: Pro
     assert states(element, *references) == ["ended"] * 4
     assert waits.call_count == 2, "the grace, and the end of those that were killed"
     wait_for(
-        lambda: not any(psutil.pid_exists(Reference.parse(r).pid) for r in references), "they are reaped"
+        lambda: not any(psutil.pid_exists(ProcessReference.parse(r).pid) for r in references),
+        "they are reaped",
     )
 
 

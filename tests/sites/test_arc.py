@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from pilotage.computing.arc import Arc
-from pilotage.computing.arc.jobs import ArcJobs, Job
+from pilotage.computing.arc.jobs import ArcJob, ArcJobs
 from pilotage.computing.contract import violations
 from pilotage.computing.web_service import AnswerLost
 from pilotage.ports.computing import PilotOrder, PilotSize
@@ -83,7 +83,7 @@ def test_one_whose_answer_was_lost_is_recognised_by_its_name(
     """The service does what was asked, and its answer never comes."""
     create, lost = ArcJobs.create, []
 
-    def answered_to_nobody(self: ArcJobs, described: bytes, count: int) -> list[Job]:
+    def answered_to_nobody(self: ArcJobs, described: bytes, count: int) -> list[ArcJob]:
         lost.extend(create(self, described, count))
         raise AnswerLost("no answer")
 

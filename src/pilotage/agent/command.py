@@ -84,7 +84,7 @@ def take_token(file: Path | None, *, remove: bool) -> str:
 
 
 def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
-    """What a pilot offers: what it was ordered with, but no more than its slot is confined to."""
+    """The offer of a pilot: its order, but no more than its slot is confined to."""
 
     def bounded(name: str, asked: float, confined: float) -> float:
         if 0 < confined < asked:

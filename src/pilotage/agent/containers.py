@@ -31,7 +31,7 @@ _FOLDERS = ("usr", "dev", "etc", "home", "proc", "root", "run", "sys", "tmp", "v
 
 
 @dataclass(frozen=True)
-class Runtime:
+class ContainerRuntime:
     """A program that runs containers here: apptainer, podman or ch-run, and its path.
 
     Apptainer and Podman contain a payload by themselves; ``ch-run`` hides no processes, and is contained like
@@ -64,7 +64,7 @@ class Runtime:
         return [self.program, *_charliecloud(image, place, [path for path, _ in binds]), *command]
 
     def environment(self, inside: Mapping[str, str]) -> dict[str, str]:
-        """What the program itself is given. Nothing of a payload's may change what it does."""
+        """The environment of the program itself. Nothing of a payload's may change what it does."""
         own = {name: os.environ[name] for name in _OWN if name in os.environ}
         own.setdefault("USER", str(os.getuid()))
         if self.kind == "apptainer":
@@ -136,7 +136,9 @@ def write_variables(place: Path, inside: Mapping[str, str]) -> None:
     path.chmod(0o600)
 
 
-def choose(images: Sequence[str], runtimes: Sequence[Runtime], site: SitePaths) -> tuple[Runtime, str]:
+def choose(
+    images: Sequence[str], runtimes: Sequence[ContainerRuntime], site: SitePaths
+) -> tuple[ContainerRuntime, str]:
     """The program and image for a payload: the first image that can be had here.
 
     Raises AttemptFailedError, with a sentence for the job's owner.
@@ -170,9 +172,13 @@ def _is_shown(image: str, site: SitePaths) -> bool:
     return any(folder in path.parents for folder in shown)
 
 
-def find_runtimes(directory: Path) -> tuple[Runtime, ...]:
+def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
     """The programs that run a container here, by running one of this machine's own system."""
-    found = [Runtime(kind, program) for name, kind in PROGRAMS if (program := shutil.which(name)) is not None]
+    found = [
+        ContainerRuntime(kind, program)
+        for name, kind in PROGRAMS
+        if (program := shutil.which(name)) is not None
+    ]
     root, place = directory / ".trial-root", directory / ".trial"
     found = [runtime for runtime in found if os.geteuid() or not runtime.is_contained]
     if not found:
@@ -196,7 +202,7 @@ def find_runtimes(directory: Path) -> tuple[Runtime, ...]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _works(runtime: Runtime, root: Path, place: Path) -> bool:
+def _works(runtime: ContainerRuntime, root: Path, place: Path) -> bool:
     command = runtime.command(str(root), place, ["/usr/bin/true"], [("/usr", "ro")], gpus=False)
     fault = _run(command, runtime.environment({}), PATIENCE)
     if fault:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from . import transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
-from .containers import Runtime, choose, write_variables
+from .containers import ContainerRuntime, choose, write_variables
 from .logs import STREAMS, read_streams, stderr_tail
 from .node import free_disk
 from .payload import OVERDUE, Ended, Order, Payload, sweep
@@ -52,14 +52,14 @@ class Resources:
     node: Node = field(default_factory=Node)
 
 
-class Host(Protocol):
+class PilotHost(Protocol):
     """The pilot, as its jobs need it."""
 
     ending: str
     """Why it ends; empty as long as it does not."""
     containment: Containment
     """How payloads are contained."""
-    runtimes: tuple[Runtime, ...]
+    runtimes: tuple[ContainerRuntime, ...]
     """The programs that run payloads in containers of an image."""
 
     @property
@@ -83,7 +83,7 @@ class Held:
 
     attempt: Attempt
     gpus: tuple[str, ...] = ()
-    runtime: Runtime | None = None
+    runtime: ContainerRuntime | None = None
     payload: Payload | None = None
     stopping: str = ""
     dropped: bool = False
@@ -95,7 +95,7 @@ class Held:
 class JobRunner:
     """All attempts of a pilot: ``held`` by their pairs; ``working`` until their end is reported."""
 
-    def __init__(self, pilot: Host, resources: Resources, client: PilotClient) -> None:
+    def __init__(self, pilot: PilotHost, resources: Resources, client: PilotClient) -> None:
         self.held: dict[Pair, Held] = {}
         self.working: set[Held] = set()
         self._pilot, self._resources, self._client = pilot, resources, client
@@ -129,7 +129,7 @@ class JobRunner:
                 held.payload.renew(lease_end)
 
     async def logs(self, pairs: Iterable[Pair]) -> list[AttemptLogs]:
-        """What attempts that run have written so far."""
+        """The output so far of the attempts that run."""
         running = [self.held[pair] for pair in pairs if pair in self.held and self.held[pair].payload]
         return [
             AttemptLogs(*held.attempt.pair, await self._in_thread(read_streams, self._place(held)))
@@ -207,7 +207,7 @@ class JobRunner:
         self._pilot.wake()
 
     def _disk_fault(self) -> str:
-        """What a failure has to do with a full disk: nothing where there is room."""
+        """The part that a full disk has in a failure; empty where there is room."""
         directory = self._resources.directory
         left = free_disk(directory)
         if left >= self._resources.least_disk:

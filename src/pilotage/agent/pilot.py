@@ -13,7 +13,7 @@ from math import inf
 
 from .attempt import Attempt
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
-from .containers import Runtime, find_runtimes
+from .containers import ContainerRuntime, find_runtimes
 from .jobs import JobRunner, Resources
 from .logs import OwnLog, weight
 from .node import free_disk
@@ -52,7 +52,7 @@ class Pilot:
     def __init__(self, resources: Resources, client: PilotClient, own_log: OwnLog) -> None:
         self.ending = self._draining = ""
         self.containment = Containment()
-        self.runtimes: tuple[Runtime, ...] = ()
+        self.runtimes: tuple[ContainerRuntime, ...] = ()
         self._resources, self._client, self._own_log = resources, client, own_log
         self._born = self._contact = self._report_at = self._busy_at = now()
         self._jobs = JobRunner(self, resources, client)

@@ -43,7 +43,7 @@ class Enrolled:
 
 @dataclass(frozen=True)
 class Node:
-    """What a pilot's slot was found to have.
+    """The resources that a pilot found in its slot.
 
     ``cores``, ``memory`` (MB) and ``walltime`` (s left) are what it is confined to, 0 for not at all;
     ``machine_cores`` and ``machine_memory`` what the machine has. ``disk`` is free, in MB. ``gpus`` are the
@@ -186,7 +186,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Log:
-    """What is kept of a stream: ``stdout`` or ``stderr`` of an attempt, ``agent`` of a pilot itself.
+    """The kept part of a stream: ``stdout`` or ``stderr`` of an attempt, ``agent`` of a pilot itself.
 
     ``size`` is the bytes of the whole stream. Where it was longer than :data:`LONGEST_LOG`, its first
     ``head`` bytes are kept, and the last of it. ``data`` is base64 of all that is kept, compressed by zlib.

@@ -58,7 +58,7 @@ MOST_FAILED = 2000
 
 
 def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """Why nothing starts where a task's jobs wait for a pilot; nothing where some have one."""
+    """The reason why nothing starts where a task's jobs wait for a pilot; nothing where some have one."""
     seen = conditions.where_it_waits(runtime, task)
     return [told for condition in seen if (told := queues.trouble(condition))]
 
@@ -68,7 +68,7 @@ MOST_QUEUES = 100
 
 
 def warnings(runtime: Runtime, specs: Sequence[TaskSpec]) -> list[str]:
-    """Why nothing can start at any queue that some of these tasks may go to; nothing where one can."""
+    """The reasons why nothing can start at any queue of these tasks; nothing where one can."""
     declared = runtime.store.federation().queues if specs else ()
     named = [set(spec.queues) for spec in specs]
     for names in named:
@@ -92,7 +92,7 @@ def explained_queue(
 
 
 def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> list[str]:
-    """Why nothing can start at queues that these choices place jobs at."""
+    """The reasons why nothing can start at the queues of these choices."""
     names = sorted({queue for choice in choices for queue in choice.placed})
     told = (queues.trouble(seen) for seen in conditions.of_queues(runtime, names))
     return [f"warning: nothing starts: {trouble}" for trouble in told if trouble]
@@ -150,7 +150,7 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
 
 
 def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanation | None:
-    """Why a pilot was made, what it ran, and why it ended; None where there is none of this number."""
+    """Explain why a pilot was made, what it ran, and why it ended; None where it is unknown."""
     queries = runtime.store.queries
     found = queries.pilot(number)
     if found is None:
@@ -160,7 +160,7 @@ def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanati
 
 
 def _failures(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """How a task failed, and the causes of its jobs' failures."""
+    """Explain how a task failed, with the causes of its jobs' failures."""
     first_line = task.error.partition("\n")[0]
     ended = task.state in ("failed", "cancelled", "finished")
     head = [f"task {task.id} {task.name} failed: {first_line}"] if task.state == "failed" else []

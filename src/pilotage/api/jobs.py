@@ -45,7 +45,7 @@ def get_logs(
     stdout_seen: AnyId = 0,
     stderr_seen: AnyId = 0,
 ) -> Response:
-    """What an attempt wrote, and its time line; without a number that of the latest that wrote anything.
+    """The output of an attempt and its time line; without a number, of the latest that wrote anything.
 
     Beginning and end of a stream are kept. Bytes that were seen already, counted from a stream's beginning,
     are left out. Of an attempt that runs, its pilot is asked for more.

@@ -1,4 +1,4 @@
-"""What pilots send of logs, checked, and logs as people are shown them."""
+"""Logs as pilots send them, checked, and as people are shown them."""
 
 import base64
 import binascii
@@ -25,7 +25,7 @@ ENCODED = 4 * (LONGEST_LOG + 1000) // 3
 
 
 class Log(BaseModel, extra="forbid"):
-    """What is kept of a stream of ``size`` bytes: its first ``head`` bytes, and the last of it.
+    """The kept part of a stream of ``size`` bytes: its first ``head`` bytes, and the last of it.
 
     ``data`` is base64 of all of that, compressed by zlib.
     """
@@ -143,7 +143,7 @@ def _view(log: StoredLog, seen: int) -> LogView:
 
 
 def _part(start: int, data: bytes, seen: int) -> Iterable[LogPart]:
-    """What was not seen yet of a piece."""
+    """The part of a piece that was not seen yet."""
     end = start + len(data)
     if seen >= end or not data:
         return ()

@@ -38,7 +38,7 @@ Words = Annotated[tuple[Word, ...], Field(max_length=256)]
 
 
 class Node(BaseModel, extra="forbid"):
-    """What a pilot found of its node: what its slot is confined to (0: nothing), and its machine.
+    """The limits of a pilot's slot (0: none), and its machine, as the pilot found them.
 
     Memory and free disk in MB, walltime left in s.
     """

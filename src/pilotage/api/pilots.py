@@ -39,7 +39,7 @@ def get_explanation(pilot: Id, runtime: TheRuntime, width: Width = 0) -> Respons
 
 @router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(Logs, 404))
 def get_logs(pilot: Id, runtime: TheRuntime, agent_seen: AnyId = 0) -> Response:
-    """What a pilot's agent wrote, less the bytes that were seen already. One that runs is asked for more."""
+    """The log of a pilot's agent, less the bytes that were seen already. One that runs is asked for more."""
     found = runtime.store.queries.pilot(pilot)
     if found is None:
         raise HTTPException(404, f"there is no pilot {pilot}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import BadInput, Failure
+from .errors import BadInput, CommandFailure
 from .output import Column, Json, echo, show, show_json
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _write(file: Path, records: Mapping[str, Any]) -> None:
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise Failure(f"{file} cannot be written: {error.strerror}") from error
+        raise CommandFailure(f"{file} cannot be written: {error.strerror}") from error
 
 
 def _answer(options: dict[str, Any], questions: str) -> str:
@@ -99,7 +99,7 @@ def _answer(options: dict[str, Any], questions: str) -> str:
     try:
         return Hosts().host(parsed).run(shell(path + questions)).stdout
     except OSError as error:
-        raise Failure(str(error)) from error
+        raise CommandFailure(str(error)) from error
 
 
 def _refuse_known(text: str, name: str, file: Path) -> None:

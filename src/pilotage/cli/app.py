@@ -21,7 +21,7 @@ from . import (
     transfers,
     worlds,
 )
-from .errors import Failure
+from .errors import CommandFailure
 from .output import echo
 
 EPILOG = (
@@ -45,7 +45,7 @@ class _Commands(TyperGroup):
             if len(bad.faults) > MOST_FAULTS:
                 typer.echo(f"and {len(bad.faults) - MOST_FAULTS} more faults", err=True)
             raise typer.Exit(2) from None
-        except Failure as failure:
+        except CommandFailure as failure:
             echo(str(failure), err=True)
             raise typer.Exit(failure.code) from None
 

@@ -1,4 +1,4 @@
-"""A client of the server: plain documents in and out, everything that can go wrong as a :class:`Failure`."""
+"""A client of the server: plain documents in and out, each fault a :class:`CommandFailure`."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -9,7 +9,7 @@ import httpx
 from pilotage.settings import Settings
 
 from .configuration import settings as current
-from .errors import BadInput, Failure, Unreachable
+from .errors import BadInput, CommandFailure, Unreachable
 
 PREFIX = "/api/v1"
 PATIENCE = 60.0
@@ -82,23 +82,23 @@ class Client:
         except ValueError as error:
             raise self._stranger() from error
 
-    def _failure(self, response: httpx.Response) -> Failure:
+    def _failure(self, response: httpx.Response) -> CommandFailure:
         """The fault as the server tells it."""
         try:
             detail = response.json()["detail"]
         except (ValueError, KeyError, TypeError):
-            return self._stranger() if response.status_code < 500 else Failure(self._broken(response))
+            return self._stranger() if response.status_code < 500 else CommandFailure(self._broken(response))
         if isinstance(detail, list):
             detail = "; ".join(f"{fault['field']}: {fault['message']}" for fault in detail)
         match response.status_code:
             case 401:
                 where = f"PILOTAGE_TOKEN or {self._settings.home / 'token'}"
-                return Failure(f"the server does not know you: {detail}; set {where}")
+                return CommandFailure(f"the server does not know you: {detail}; set {where}")
             case 400 | 413 | 422:
                 return BadInput(str(detail))
             case code if code >= 500:
-                return Failure(f"{self._broken(response)}: {detail}")
-        return Failure(str(detail))
+                return CommandFailure(f"{self._broken(response)}: {detail}")
+        return CommandFailure(str(detail))
 
     def _broken(self, response: httpx.Response) -> str:
         return f"the server failed with {response.status_code} {response.reason_phrase}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from .errors import BadInput, Failure
+from .errors import BadInput, CommandFailure
 
 if TYPE_CHECKING:
     from pilotage.settings import Settings
@@ -46,7 +46,7 @@ def store_name(url: str) -> str:
 
 @contextmanager
 def using_store(url: str) -> Iterator[None]:
-    """Turn refusals of the store or its database into a :class:`Failure` that names the store."""
+    """Turn refusals of the store or its database into a :class:`CommandFailure` that names the store."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from pilotage.store import StoreError
@@ -56,4 +56,4 @@ def using_store(url: str) -> Iterator[None]:
         yield
     except (StoreError, SQLAlchemyError) as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise Failure(f"the store {name} cannot be used: {reason}") from error
+        raise CommandFailure(f"the store {name} cannot be used: {reason}") from error

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from .errors import Failure, Unreachable
+from .errors import CommandFailure, Unreachable
 from .layout import visible
 from .output import Column, console, counts, echo, plural, table
 
@@ -135,11 +135,11 @@ def keep_showing(
 
 
 def fail_unless_finished(views: list[dict[str, Any]]) -> None:
-    """Raises :class:`Failure` naming the tasks that ended otherwise."""
+    """Raises :class:`CommandFailure` naming the tasks that ended otherwise."""
     others = [
         f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")
         for view in views
         if view["state"] != "finished"
     ]
     if others:
-        raise Failure("; ".join(others))
+        raise CommandFailure("; ".join(others))

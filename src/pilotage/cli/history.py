@@ -1,4 +1,4 @@
-"""What ended long ago: archived to files, and deleted from the store."""
+"""Commands that archive ended records to files and delete them from the store."""
 
 import time
 from collections import Counter
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from .configuration import settings, using_store
-from .errors import Failure
+from .errors import CommandFailure
 from .output import Json, echo, show_json
 
 app = typer.Typer(help="Archive what ended long ago.", no_args_is_help=True)
@@ -42,7 +42,7 @@ def archive(
                 moved[found.what] += len(found.ids)
         except OSError as error:
             done = f"; {archiving.counted(moved)} were archived before" if moved else ""
-            raise Failure(f"{error.filename or file.path or to}: {error.strerror}{done}") from error
+            raise CommandFailure(f"{error.filename or file.path or to}: {error.strerror}{done}") from error
     if json_output:
         show_json({"file": str(file.path) if file.path else None, "records": dict(sorted(moved.items()))})
     elif moved:

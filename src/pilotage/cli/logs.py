@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .errors import BadInput, Failure
+from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Json, show_json
 
@@ -48,7 +48,7 @@ def logs(
             attempt = document["attempt"] or None
             time.sleep(FOLLOW_EVERY)
     if not printer.seen:
-        raise Failure(_nothing(subject, document, follow))
+        raise CommandFailure(_nothing(subject, document, follow))
 
 
 def _path(subject: str, attempt: int | None) -> str:

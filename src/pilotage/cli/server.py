@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .configuration import settings, store_name, using_store
-from .errors import BadInput, Failure
+from .errors import BadInput, CommandFailure
 from .output import Json, echo
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def up(
 
 
 def _listener(known: "Settings") -> "socket":
-    """Open the API's socket. Raises :class:`Failure` where something else listens already."""
+    """Open the API's socket. Raises :class:`CommandFailure` where something else listens already."""
     import os
 
     from pilotage import server
@@ -76,7 +76,7 @@ def _listener(known: "Settings") -> "socket":
         # Of a host without address the number is no errno.
         number = error.errno or 0
         reason = os.strerror(number) if number > 0 else error.strerror
-        raise Failure(f"{where} cannot be listened on: {reason}; {remedy}") from error
+        raise CommandFailure(f"{where} cannot be listened on: {reason}; {remedy}") from error
 
 
 @app.command(epilog="Example: pilotage demo --directory results")

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import typer
 
-from .errors import BadInput, Failure
+from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Column, Json, ago, console, counts, echo, one_line, show, show_json
 
@@ -85,7 +85,7 @@ def _submit(client: "Client", specs: Any) -> dict[str, list[Any]]:
     body = {"tasks": [to_document(spec) for spec in specs], "whole": True}
     answer: dict[str, list[Any]] = client.send("POST", "/tasks", body, also=(422,), key=uuid4().hex)
     if "tasks" not in answer:
-        raise Failure(f"the server did not understand the tasks: {answer.get('detail')}")
+        raise CommandFailure(f"the server did not understand the tasks: {answer.get('detail')}")
     return answer
 
 
@@ -222,8 +222,8 @@ def cancel(
         for task in tasks:
             try:
                 views.append(client.send("POST", f"/tasks/{task}/cancel"))
-            except Failure as failure:
-                if failure.code != Failure.code:
+            except CommandFailure as failure:
+                if failure.code != CommandFailure.code:
                     raise
                 failures.append(str(failure))
                 continue
@@ -232,4 +232,4 @@ def cancel(
     if json_output:
         show_json({"tasks": views})
     if failures:
-        raise Failure("; ".join(failures))
+        raise CommandFailure("; ".join(failures))

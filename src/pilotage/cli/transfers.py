@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .errors import BadInput, Failure
+from .errors import BadInput, CommandFailure
 from .output import Column, Json, ago, echo, show, show_json
 
 if TYPE_CHECKING:
@@ -89,4 +89,4 @@ def _prioritise(client: "Client", wanted: list[tuple[int, int]], json_output: bo
                 echo(f"transfer {id_} has priority {priority}")
     missing = ", ".join(str(id_) for id_, _ in wanted if id_ not in changed)
     if missing:
-        raise Failure(f"not changed, since no such transfer is live: {missing}")
+        raise CommandFailure(f"not changed, since no such transfer is live: {missing}")

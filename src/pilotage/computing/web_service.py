@@ -53,7 +53,7 @@ class Credentials:
         return {"Authorization": f"Bearer {token}"}
 
     def version(self) -> tuple[int, ...]:
-        """What changes when a certificate is renewed. Raises OSError where a file cannot be read."""
+        """Return what changes when a certificate is renewed. Raises OSError where a file cannot be read."""
         files = (self.certificate_file, self.key_file, self.ca_path)
         return tuple(Path(file).stat().st_mtime_ns for file in files if file)
 

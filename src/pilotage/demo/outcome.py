@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """The server's account of the ended task, and where its results were copied to."""
 
     task: Mapping[str, Any]
@@ -33,7 +33,7 @@ def choice_of(document: Mapping[str, Any]) -> Choice:
     return from_document(Choice, {name: value for name, value in document.items() if name != "time"})
 
 
-def show(console: Console, outcome: Outcome, differences: Sequence[str], modules: int) -> None:
+def show(console: Console, outcome: DemoOutcome, differences: Sequence[str], modules: int) -> None:
     """The end of the demonstration for people."""
     task = outcome.task
 
@@ -85,7 +85,7 @@ def _text(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def document(outcome: Outcome, differences: Sequence[str]) -> dict[str, Any]:
+def document(outcome: DemoOutcome, differences: Sequence[str]) -> dict[str, Any]:
     """The same for programs."""
     placement = largest_placement(outcome.choices)
     return {

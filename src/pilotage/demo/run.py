@@ -21,9 +21,9 @@ from pilotage.model.federation import Federation
 from pilotage.model.states import LIVE_TASKS, TaskState
 
 from . import checking, library, service, summary
-from .outcome import Outcome, choice_of, document, show
+from .outcome import DemoOutcome, choice_of, document, show
 from .progress import Moment, display
-from .service import Server, ServerError
+from .service import DemoServer, ServerError
 
 HERE = Path(__file__).parent
 HOLDERS = ("borealis", "cirrus")
@@ -100,7 +100,7 @@ def prepare(work: Path, files: Sequence[tuple[str, Path]]) -> Path:
     return federation
 
 
-def _work(server: Server, work: Path, directory: Path, console: Console) -> Outcome:
+def _work(server: DemoServer, work: Path, directory: Path, console: Console) -> DemoOutcome:
     """Submits the task, shows it until it ends, and gathers what came out."""
     begun = time.monotonic()
     specs = read_tasks(HERE / "task.yaml")
@@ -115,7 +115,7 @@ def _work(server: Server, work: Path, directory: Path, console: Console) -> Outc
     if task["state"] != TaskState.FINISHED:
         raise DemonstrationError(f"the task is {task['state']}: {task['error']}{_failures(server, number)}")
     federation = read(Federation, work / "federation.yaml")
-    return Outcome(
+    return DemoOutcome(
         task=task,
         queues=summary.by_queue(
             federation.queues,
@@ -128,7 +128,7 @@ def _work(server: Server, work: Path, directory: Path, console: Console) -> Outc
     )
 
 
-def moment(server: Server, task: dict[str, Any]) -> Moment:
+def moment(server: DemoServer, task: dict[str, Any]) -> Moment:
     """The table to show now."""
     transfers: Counter[str] = Counter()
     for share in server.get("/shares")["shares"]:
@@ -152,7 +152,7 @@ def fetch(files: Sequence[dict[str, Any]], directory: Path) -> list[Path]:
     return copied
 
 
-def _failures(server: Server, task: int) -> str:
+def _failures(server: DemoServer, task: int) -> str:
     jobs = server.get(f"/tasks/{task}/jobs", state="failed", limit=5)["jobs"]
     return "".join(f"\n  job {job['id']} at {job['queue']}: {job['error']}" for job in jobs)
 

@@ -29,7 +29,7 @@ class ServerError(Exception):
     """The server did not start, or ended early; what it said last follows."""
 
 
-class Server:
+class DemoServer:
     """A running server, spoken to as its operator."""
 
     def __init__(self, process: subprocess.Popen[bytes], url: str, home: Path) -> None:
@@ -91,7 +91,7 @@ class Server:
 @contextlib.contextmanager
 def running(
     federation: Path | None, home: Path, port: int | None, store: str | None = None, *options: str
-) -> Iterator[Server]:
+) -> Iterator[DemoServer]:
     """A server with its own home, until the block is left, however it is.
 
     ``federation`` is put in force first, ``store`` is the address of its store; without, it has its own in
@@ -111,7 +111,7 @@ def running(
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True
         )
-        server = Server(process, f"http://127.0.0.1:{port}", home)
+        server = DemoServer(process, f"http://127.0.0.1:{port}", home)
         itself = psutil.Process(process.pid)
         try:
             if not _wait(server.answers, PATIENCE):

@@ -25,7 +25,7 @@ SEEN_LATELY = 3 * 3600.0
 
 
 def trouble(seen: QueueCondition) -> str:
-    """Why nothing can start at a queue, and who can mend it; empty where nothing is wrong, or not yet."""
+    """Tell why nothing can start at a queue, and who can mend it; empty where nothing is wrong yet."""
     name, queue = seen.queue.name, seen.queue
     if queue.status in ("offline", "paused"):
         return f"{name} is {queue.status}: nothing starts there until its operator sets it online"
@@ -47,7 +47,7 @@ def _of_others(seen: QueueCondition) -> str:
 
 
 def _of_ours(seen: QueueCondition) -> str:
-    """Why pilots that are submitted from here do not come."""
+    """Tell why pilots that are submitted from here do not come."""
     if seen.problem:
         return f"and none can be submitted: {_short(seen.problem)}; an operator can mend it"
     if seen.errors:
@@ -66,7 +66,7 @@ def of_queue(seen: QueueCondition) -> list[str]:
 
 
 def of_task(name: str, choices: Sequence[Choice]) -> list[str]:
-    """What the newest decisions about each kind of a task's jobs say of one queue."""
+    """The verdicts on one queue in the newest decisions about each kind of a task's jobs."""
     newest: dict[str, Choice] = {}
     for choice in choices:
         newest.setdefault(choice.job_kind, choice)

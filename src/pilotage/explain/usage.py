@@ -1,4 +1,4 @@
-"""What an attempt used, by its time line, as lines of text."""
+"""The use of resources by an attempt, from its time line, as lines of text."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

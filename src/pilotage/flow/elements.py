@@ -218,7 +218,7 @@ def _told(order: PilotOrder, answer: Submitted) -> PilotSubmission:
 
 
 def _failed(order: PilotOrder, error: BaseException) -> PilotSubmission:
-    """Where no answer came in time nobody knows: the pilot is submitted again, by its name."""
+    """Forget a submission without an answer in time: the pilot is submitted again, by its name."""
     if isinstance(error, TimeoutError):
         return PilotSubmission(pilot=order.pilot, unknown=True)
     return PilotSubmission(pilot=order.pilot, error=_reason(error))

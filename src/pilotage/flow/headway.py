@@ -1,4 +1,4 @@
-"""How many jobs of each task found room lately: a pass reads no more of those that only wait for room."""
+"""Headway: the jobs of each task that found room lately. A pass reads few more of those that wait for it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ WHOLE_AFTER = 16
 
 
 class Headway:
-    """What the passes of one step learn of tasks. Only a help: nothing is lost with it.
+    """Memory of how tasks fared in the passes of a step. Only a help: nothing is lost with it.
 
     Of a task of which some jobs were left, the next pass reads twice as many as went, at least one; so what
     waits costs little, and what finds room again doubles with each pass.

@@ -49,7 +49,7 @@ class Inquiries:
             return tuple(told for _, told in self._matches.values())
 
     def server_reports(self) -> tuple[ServerReport, ...]:
-        """What each server last told of its batch system."""
+        """The last report of each server on its batch system."""
         with self._lock:
             return tuple(self._reports[key][1] for key in sorted(self._reports))
 

@@ -15,7 +15,7 @@ from pilotage.model.work import File, Job, Pilot, Replica, Requirements, Task
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import containment as containments
 from pilotage.pilots import lines as policy
-from pilotage.pilots.lines import Draw, Level, Lines
+from pilotage.pilots.lines import Draw, Level, QueueLines
 from pilotage.pilots.reports import called_home
 from pilotage.store import Store
 from pilotage.store.matches import CAUSE, Given, Wanted
@@ -38,7 +38,7 @@ class Known:
     version: int
     federation: Federation
     queue: Queue | None
-    lines: Lines
+    lines: QueueLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +203,14 @@ def _heads(draws: Sequence[Draw]) -> tuple[tuple[str, int, int], ...]:
 
 
 def _missing(draws: Sequence[Draw], given: Given) -> list[Draw]:
-    """What was drawn and is not there any more; the store never gives more than was drawn."""
+    """The draws that found no job any more; the store never gives more than was drawn."""
     if len(draws) == len(given.jobs):
         return []
     left = Counter(draws) - Counter(Draw(job.requirements, job.priority) for job in given.jobs)
     return list(left.elements())
 
 
-def _keeping_their_turn(lines: Lines, missing: Sequence[Draw], seed: int) -> list[Draw]:
+def _keeping_their_turn(lines: QueueLines, missing: Sequence[Draw], seed: int) -> list[Draw]:
     """Draw task queues that turned out to have a lower claim anew, with the ratio of both claims."""
     if not missing:
         return []

@@ -29,7 +29,7 @@ class Resting:
         store.listeners.append(self._heard)
 
     def room(self, pilot: Pilot, time: float) -> Room:
-        """What a pilot may be given."""
+        """Return the room of a pilot: all, one job that tries, or nothing."""
         with self._lock:
             if self._read_at is None or not 0 <= time - self._read_at <= KNOWN_FOR:
                 self._read_at = time

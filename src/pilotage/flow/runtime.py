@@ -69,7 +69,7 @@ class Runtime:
 
     @cached_property
     def matching(self) -> "Matching":
-        """What this server remembers for matches; made for the first, since it brings numpy along."""
+        """The memory of matches, made for the first of them, since it brings numpy along."""
         from .matching import Matching
 
         return Matching(self.store)

@@ -42,7 +42,7 @@ class SubmitPools:
                     known.resize(pool)
 
     def reports(self) -> tuple[PoolReport, ...]:
-        """How full each pool is."""
+        """Report how full each pool is."""
         with self._lock:
             return tuple(
                 PoolReport(pool=name, submissions=pool.submissions)

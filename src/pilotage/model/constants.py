@@ -100,7 +100,7 @@ class SubmitPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenericIdentity:
-    """Whom generic pilots for the work of a VO belong to (P7)."""
+    """Return the owner of generic pilots for the work of a VO (P7)."""
 
     __pydantic_config__ = CLOSED
 
@@ -278,7 +278,7 @@ class LoopConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConstants:
-    """How long logs of attempts and pilots are kept, and how much of them, compressed.
+    """Retention of the logs of attempts and pilots: time, and compressed size.
 
     The oldest go first. What is beyond a bound goes within a minute.
     """

@@ -10,7 +10,7 @@ from .work import Pilot
 
 
 class LeftAlone(NamedTuple):
-    """How often in a row it went wrong, and until when the place is left alone, in s since 1970."""
+    """A place that is left alone: failures in a row, and the end of its rest, in s since 1970."""
 
     times: int = 0
     until: float = 0.0

@@ -24,7 +24,7 @@ class LogKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLog:
-    """What is kept of a stream of ``size`` bytes: its first ``head`` bytes, and the last of it.
+    """The kept part of a stream of ``size`` bytes: its first ``head`` bytes, and the last of it.
 
     ``data`` is all of that, compressed by zlib.
     """

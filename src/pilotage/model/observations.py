@@ -40,7 +40,7 @@ class PilotSighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReport:
-    """What a server of a queue last told of its batch system; none where it does not say."""
+    """The last report of a queue's server on its batch system; None where it does not say."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -58,7 +58,7 @@ class ServerReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListMatch:
-    """What a batch system answered when it was asked for resources for a pilot (P8)."""
+    """The answer of a batch system that was asked for resources for a pilot (P8)."""
 
     __pydantic_config__ = DESCRIBED
 

@@ -1,4 +1,4 @@
-"""What is known of a queue at a moment, for people who ask why nothing starts there."""
+"""The condition of a queue at a moment, for people who ask why nothing starts there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

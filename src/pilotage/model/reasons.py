@@ -32,7 +32,7 @@ Given = Value | Shared | Values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the choices of a pass share: queues by number, the labels of checks, and values of all queues."""
+    """Facts that the choices of a pass share: queues by number, labels of checks, values of queues."""
 
     queues: Sequence[str]
     labels: tuple[Label, ...]
@@ -97,7 +97,7 @@ class Choices(Sequence[Choice]):
 
     @cached_property
     def facts(self) -> Facts:
-        """What they share."""
+        """The facts that they share."""
         return self._facts()
 
     def packed(self) -> list[PackedChoice]:

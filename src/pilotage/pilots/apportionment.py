@@ -31,7 +31,7 @@ def apportion(weights: Floats, most: Ints, total: int, random: np.random.Generat
 
 
 def _level(weights: Floats, most: Ints, total: int) -> float:
-    """What to multiply weights by so that the parts, each cut at its most, add up to the total."""
+    """Find the factor of weights with which the parts, each cut at its most, add up to the total."""
     order = np.argsort(most / weights, kind="stable")
     cut = np.concatenate([[0.0], np.cumsum(most[order])[:-1]])
     rest = np.cumsum(weights[order][::-1])[::-1]

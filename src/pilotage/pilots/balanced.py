@@ -1,4 +1,4 @@
-"""As many pilots as are missing, and an exact total (P12): ``director.policy: balanced``."""
+"""The balanced policy: as many pilots as are missing, and an exact total (P12)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ HOUR = 3600.0
 
 
 class Shape(NamedTuple):
-    """What decides which jobs a pilot could run."""
+    """The properties that decide which jobs a pilot could run."""
 
     kind: PilotKind
     vo: str
@@ -34,7 +34,7 @@ class Shape(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What the task queues of one queue ask of a pilot, as columns."""
+    """Needs of the task queues of one queue, as columns."""
 
     wanted: Sequence[Requirements]
     cores: Ints
@@ -43,7 +43,7 @@ class Needs(NamedTuple):
 
 
 def wants(world: World, demand: Demand) -> Wants:
-    """What is missing: the pilots that would take all jobs at once, less those that could.
+    """Count the missing pilots: those that would take all jobs at once, less those that could.
 
     Pilots that wait, and running ones with free slots, count for the task queues at their queue that they
     could serve, whatever they were made for; none counts twice. In all no more than an iteration's pilots
@@ -101,7 +101,7 @@ def _supply(world: World, pilots: Sequence[Pilot], busy: int, slots: int) -> dic
 
 
 def _walltime_left(world: World, pilot: Pilot) -> float:
-    """What a running pilot has left, in whole hours, so that there are few shapes.
+    """Return the walltime that a running pilot has left, in whole hours, so that there are few shapes.
 
     One that has run nothing counts whole, as it does when it asks (P13).
     """

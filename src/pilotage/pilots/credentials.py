@@ -1,4 +1,4 @@
-"""How long the credentials of pilots last (P9)."""
+"""Lifetimes of the credentials of pilots (P9)."""
 
 from pilotage.model.constants import DirectorConstants
 from pilotage.model.states import PilotState

@@ -1,4 +1,4 @@
-"""What waits for pilots: task queues as columns, and the shares of their owners (P1, P2)."""
+"""Demand for pilots: task queues as columns, and the shares of their owners (P1, P2)."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

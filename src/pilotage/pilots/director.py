@@ -13,7 +13,7 @@ from . import balanced, formula
 from .demand import Demand, by_queue, demand
 from .draws import randomness
 from .list_match import without_unanswered
-from .records import Maker, Place
+from .records import Maker, PilotPlace
 from .rests import after_empty_ones, room
 from .rooms import NOBODY, Live, claims, live, queue_room, shared, site_room
 from .servers import open_servers, tied
@@ -51,7 +51,7 @@ def provision(world: World) -> Decision:
     )
 
 
-def _creates(made: Iterable[tuple[Place, list[NewPilot]]]) -> Iterator[Create]:
+def _creates(made: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Create]:
     """One change for each queue, whose new pilots claim the same room."""
     for name, own in groupby(made, key=lambda one: one[0].queue.name):
         parts = list(own)
@@ -60,7 +60,7 @@ def _creates(made: Iterable[tuple[Place, list[NewPilot]]]) -> Iterator[Create]:
             yield Create(records=records, cause=f"jobs wait at {name}", claims=parts[0][0].claims)
 
 
-def _iteration(world: World) -> Iterator[tuple[Place, list[NewPilot], dict[str, object]]]:
+def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[str, object]]]:
     """The place, new pilots and the derivation of their number, for each task queue."""
     texts = {entry.requirements for entry in world.task_queues}
     waiting = demand(world, {text: Requirements.from_text(text) for text in texts})
@@ -100,7 +100,7 @@ def _iteration(world: World) -> Iterator[tuple[Place, list[NewPilot], dict[str, 
         )
 
 
-def _places(world: World, waiting: Demand, random: Generator) -> dict[str, Place]:
+def _places(world: World, waiting: Demand, random: Generator) -> dict[str, PilotPlace]:
     present = by_queue(world.pilots)
     sites = {site.name: site for site in world.federation.sites}
     at_site = _at_sites(world)
@@ -112,7 +112,7 @@ def _places(world: World, waiting: Demand, random: Generator) -> dict[str, Place
         own = queue_room(queue, there, servers)
         if world.federation.director.policy == "balanced":
             own = int(min(own, room(after_empty_ones(pilots, world.federation.director), pilots, world.time)))
-        found[queue.name] = Place(
+        found[queue.name] = PilotPlace(
             queue=queue,
             servers=servers,
             tied=tied(world, queue, servers),

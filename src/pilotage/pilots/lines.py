@@ -35,7 +35,7 @@ class Draw(NamedTuple):
 
 
 @dataclass(slots=True)
-class Lines:
+class QueueLines:
     """The task queues of one queue in the order of their requirements, one a row."""
 
     names: list[str]
@@ -68,7 +68,7 @@ class Lines:
         return levels[0][0] if levels else 0
 
 
-def lines(queue: Queue | None, standing: Iterable[Level]) -> Lines:
+def lines(queue: Queue | None, standing: Iterable[Level]) -> QueueLines:
     """The task queues of a queue as columns; none where it starts nothing, or is not declared."""
     standing = standing if queue and is_open(queue) else ()
     ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
@@ -82,7 +82,7 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> Lines:
     wanted = [Requirements.from_text(name) for name in names]
     keys = [(one.vo, one.group, one.owner) for one in wanted]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    return Lines(
+    return QueueLines(
         names=names,
         levels=list(found.values()),
         heads=np.array([_weight(levels) for levels in found.values()]),
@@ -98,7 +98,7 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> Lines:
     )
 
 
-def draw(lines: Lines, request: MatchRequest, pilot: Pilot, seed: int, room: Room = OPEN) -> list[Draw]:
+def draw(lines: QueueLines, request: MatchRequest, pilot: Pilot, seed: int, room: Room = OPEN) -> list[Draw]:
     """The jobs that one pilot takes, by the task queue and priority of each, in the order of their turns.
 
     ``room`` keeps task queues of some owners from it, because their jobs failed fast where it runs (F2).
@@ -117,7 +117,7 @@ def draw(lines: Lines, request: MatchRequest, pilot: Pilot, seed: int, room: Roo
     return _several(lines, request, places.tolist(), seed)
 
 
-def _several(lines: Lines, request: MatchRequest, places: Sequence[int], seed: int) -> list[Draw]:
+def _several(lines: QueueLines, request: MatchRequest, places: Sequence[int], seed: int) -> list[Draw]:
     """One job after the other until the pilot has its number, or has no room for what comes up."""
     offers = [_first(lines.levels[place], request.max_jobs) for place in places]
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
@@ -148,7 +148,7 @@ def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
     return found
 
 
-def _fitting(lines: Lines, request: MatchRequest, pilot: Pilot) -> NDArray[np.bool_]:
+def _fitting(lines: QueueLines, request: MatchRequest, pilot: Pilot) -> NDArray[np.bool_]:
     """The task queues with jobs that the pilot could run at all."""
     owner: Identity = request.owner
     fits = (lines.heads > 0) & (lines.cores <= request.cores) & (lines.gpus <= request.gpus)

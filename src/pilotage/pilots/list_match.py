@@ -11,7 +11,7 @@ from .task_queues import element_of, size, starts_pilots
 
 
 def to_ask(world: World) -> list[ListMatch]:
-    """What batch systems must be asked for resources for, as they have not answered lately."""
+    """Return the questions about resources that batch systems have not answered lately."""
     known = {_key(one) for one in world.list_matches}
     asking = {
         queue.name: queue
@@ -48,13 +48,13 @@ def without_unanswered(world: World) -> World:
 
 
 class Answers:
-    """What batch systems answered lately."""
+    """The recent answers of batch systems."""
 
     def __init__(self, world: World) -> None:
         self._known = {_key(one): one.resources for one in world.list_matches}
 
     def problem(self, queue: Queue, wanted: Requirements) -> str:
-        """Why no pilot of a task queue is submitted now; empty where it may be, or nobody can tell."""
+        """Tell why no pilot of a task queue is submitted now; empty where it may be, or nobody can tell."""
         if not element_of(queue).list_match:
             return ""
         resources = self._known.get(_key(_question(queue, wanted)))

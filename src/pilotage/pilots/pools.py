@@ -1,4 +1,4 @@
-"""Which submit pool submits the pilots of a task queue (P5)."""
+"""The choice of submit pools for the pilots of a task queue (P5)."""
 
 from collections.abc import Sequence
 

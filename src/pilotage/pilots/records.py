@@ -14,7 +14,7 @@ from pilotage.model.world import World
 
 from .list_match import Answers
 from .pools import Pools
-from .servers import Server, taking
+from .servers import OpenServer, taking
 from .task_queues import element_of, size
 
 GENERIC = Identity(name="generic")
@@ -22,21 +22,21 @@ GENERIC = Identity(name="generic")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PilotPlace:
     """A queue as the director sees it: its servers that take pilots, room, and what new pilots claim.
 
     The first ``tied`` of the servers without bound are equally good.
     """
 
     queue: Queue
-    servers: list[Server]
+    servers: list[OpenServer]
     tied: int
     room: int
     claims: tuple[Claim, ...]
 
 
 class Way(NamedTuple):
-    """What of a pilot does not follow from its task queue: kind, server, submit pool, and why it is made."""
+    """The part of a pilot that its task queue does not decide: kind, server, submit pool, reason."""
 
     kind: PilotKind
     server: str
@@ -54,7 +54,7 @@ class Maker:
         self._answers = Answers(world)
 
     def make(
-        self, place: Place, text: str, wanted: Requirements, count: int, reason: str
+        self, place: PilotPlace, text: str, wanted: Requirements, count: int, reason: str
     ) -> tuple[list[NewPilot], str]:
         """Pilots of one task queue, and why there are none though there is room."""
         if not count:
@@ -75,7 +75,7 @@ class Maker:
         return made, ""
 
     def _kinds(self, queue: Queue, wanted: Requirements, count: int) -> list[tuple[PilotKind, int]]:
-        """How many pilots of each kind, as the work asks for and the site takes them (P7)."""
+        """Count the pilots of each kind, as the work asks for and the site takes them (P7)."""
         kinds = element_of(queue).pilot_kinds
         if wanted.private:
             return [("private", count)] if "private" in kinds else []

@@ -182,7 +182,7 @@ class _Told:
         self._states[job.id] = JobState.FAILED
 
     def _failure(self, job: Job, report: Report) -> tuple[Failure, ...]:
-        """What the guards go by (F2, F3); a lost input is neither its place's fault nor its task's."""
+        """The failure as guards see it (F2, F3); a lost input is neither its place's fault nor its task's."""
         if report.lost_inputs:
             return ()
         owner = self._tasks[job.task].owner

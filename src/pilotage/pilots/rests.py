@@ -29,7 +29,7 @@ def is_empty(pilot: Pilot) -> bool:
 
 
 def room(rest: LeftAlone, pilots: Sequence[Pilot], time: float) -> float:
-    """How many pilots a place may be given: none while it rests, one to try it, then as many as there are."""
+    """Return the pilots that a place may be given: none while it rests, one to try it, then any number."""
     if not rest.times:
         return inf
     tried = any(pilot.state in WAITING_PILOTS for pilot in pilots)

@@ -16,7 +16,7 @@ from pilotage.model.world import World
 
 from .apportionment import Floats, Ints, apportion
 from .demand import Demand, is_believed
-from .servers import Server
+from .servers import OpenServer
 from .task_queues import element_of
 from .wants import Wants
 
@@ -41,7 +41,7 @@ def live(world: World, pilots: Sequence[Pilot]) -> Live:
     return Live(sum(pilot.state in LIVE_PILOTS for pilot in pilots), waiting, stale)
 
 
-def queue_room(queue: Queue, there: Live, servers: Sequence[Server]) -> int:
+def queue_room(queue: Queue, there: Live, servers: Sequence[OpenServer]) -> int:
     """New pilots that a queue takes: up to its ``max_pilots``, fewer where its servers rest (P6)."""
     free = element_of(queue).max_pilots - (there.live - there.stale)
     return max(0, int(min(free, sum(server.room for server in servers))))
@@ -58,7 +58,7 @@ def site_room(site: Site, there: Live) -> int | None:
 
 
 def claims(queue: Queue, site: Site | None, queued: Live, sited: Live) -> tuple[Claim, ...]:
-    """What new pilots of a queue claim. Who waited too long is still counted until it is cancelled."""
+    """The claims of new pilots of a queue. Who waited too long is still counted until it is cancelled."""
     found = [
         Claim(
             counter=PILOTS_BY_QUEUE,

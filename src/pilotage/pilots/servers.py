@@ -1,4 +1,4 @@
-"""Which server of a computing element pilots are submitted to (P6)."""
+"""The choice of a computing element's server for pilots (P6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ ONLY = ("",)
 
 
 @dataclass(slots=True)
-class Server:
+class OpenServer:
     """A server that takes pilots, and how many more at most."""
 
     name: str
@@ -34,7 +34,9 @@ def names(queue: Queue) -> tuple[str, ...]:
     return tuple(server.name for server in element_of(queue).servers) or ONLY
 
 
-def open_servers(world: World, queue: Queue, pilots: Sequence[Pilot], random: "Generator") -> list[Server]:
+def open_servers(
+    world: World, queue: Queue, pilots: Sequence[Pilot], random: "Generator"
+) -> list[OpenServer]:
     """The servers of a queue that take pilots now, the best first; pilots are those of the queue.
 
     One that rests takes none, one whose rest is over takes one, before all others. The others stand in the
@@ -45,7 +47,7 @@ def open_servers(world: World, queue: Queue, pilots: Sequence[Pilot], random: "G
         own = [pilot for pilot in pilots if pilot.broker == name]
         most = room(after_failures(own, world.federation.director), own, world.time)
         if most:
-            found.append(Server(name, most))
+            found.append(OpenServer(name, most))
     if len(found) > 1:
         ranks = _ranks(world, queue)
         random.shuffle(found)
@@ -53,7 +55,7 @@ def open_servers(world: World, queue: Queue, pilots: Sequence[Pilot], random: "G
     return found
 
 
-def taking(servers: list[Server], pilots: int, random: "Generator", tied: int) -> list[tuple[str, int]]:
+def taking(servers: list[OpenServer], pilots: int, random: "Generator", tied: int) -> list[tuple[str, int]]:
     """Give out pilots of one task queue: who is tried gets one, the best of the others all the rest.
 
     The first ``tied`` of the others are equally good: one of them is drawn.
@@ -71,8 +73,8 @@ def taking(servers: list[Server], pilots: int, random: "Generator", tied: int) -
     return parts
 
 
-def tied(world: World, queue: Queue, servers: Sequence[Server]) -> int:
-    """How many of the servers without bound are as good as the first of them."""
+def tied(world: World, queue: Queue, servers: Sequence[OpenServer]) -> int:
+    """Count the servers without bound that are as good as the first of them."""
     ranks = _ranks(world, queue)
     free = [ranks.get(server.name, -inf) for server in servers if server.room == inf]
     return sum(value == free[0] for value in free)

@@ -41,7 +41,7 @@ class Tries:
     given: dict[Key, tuple[float, float]] = field(default_factory=dict)
 
     def room(self, rests: Iterable[Rest], queue: str, node: str, time: float) -> Room:
-        """What a pilot at a node of a queue may be given now."""
+        """Return the room that a pilot at a node of a queue has now."""
         closed: set[Whose] = set()
         trying: set[Whose] = set()
         for rest in _at(rests, queue, node):

@@ -1,4 +1,4 @@
-"""How many pilots each task queue asks for, before the room is shared."""
+"""The pilots that each task queue asks for, before the room is shared."""
 
 from dataclasses import dataclass
 

@@ -29,7 +29,7 @@ class PilotOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotSize:
-    """What a pilot asks for: cores, memory in MB (0: no limit) and walltime in s."""
+    """The resources of a pilot: cores, memory in MB (0: no limit) and walltime in s."""
 
     cores: int
     memory: float

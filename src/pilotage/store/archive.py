@@ -1,4 +1,4 @@
-"""What ended long ago, slice by slice: as lines for a file, and then deleted.
+"""The archive: ended records, slice by slice, as lines for a file, and then deleted.
 
 A task goes when it ended before a time and none of its jobs lives: its jobs first, then the reasons of its
 decisions, then itself. Transfers and pilots go by their own end. Counters follow what is deleted; numbers are

@@ -62,7 +62,7 @@ def check(decision: Decision) -> None:
 
 
 def meanings(decision: Decision, actor: str) -> Iterator[Meaning]:
-    """What the transitions of a decision mean, for the history of their records."""
+    """Meanings of a decision's transitions, for the history of their records."""
     for change in decision.changes:
         if isinstance(change, Move):
             yield Meaning.of(change.kind, change.source, change.target, change.cause, actor)

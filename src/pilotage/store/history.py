@@ -59,7 +59,7 @@ class EventView:
 
 
 class Meaning(NamedTuple):
-    """What a transition was: its states (no source: the record came into being), why, and by whom.
+    """The meaning of a transition: its states (no source: the record came into being), why, and by whom.
 
     The actor of what pilots do is the same for all; which it was stands in the entry.
     """

@@ -130,7 +130,7 @@ class Logs:
         return tuple(tuple(point) for point in json.loads(found[0].data)) if found else ()
 
     def node(self, pilot: int) -> dict[str, Any] | None:
-        """What a pilot told of its node; None where it did not, or it is not kept any more."""
+        """Return what a pilot told of its node; None where it did not, or it is not kept any more."""
         found = [log for log in self.of(LogKey(kind="pilot", record=pilot)) if log.stream == NODE]
         return json.loads(found[0].data) if found else None
 
@@ -177,7 +177,7 @@ NODE = "node"
 
 
 def node_log(key: LogKey, node: Mapping[str, Any]) -> KeptLog:
-    """What a pilot found out about its node, as it is kept."""
+    """The log in which a pilot's findings about its node are kept."""
     data = json.dumps(node, separators=(",", ":")).encode()
     return KeptLog(key=key, stream="node", size=len(data), head=len(data), data=zlib.compress(data))
 

@@ -100,7 +100,7 @@ class _Reader:
         return self._payload[self._place - number : self._place]
 
     def given(self, value: Any) -> Given:
-        """What a header says of values."""
+        """Read the values that a header describes."""
         if not isinstance(value, dict):
             return value  # type: ignore[no-any-return]
         if "column" in value:
@@ -133,7 +133,7 @@ def documents_of(facts: Facts, choices: Sequence[PackedChoice]) -> tuple[bytes, 
 
 
 def facts_of(document: bytes) -> StoredFacts:
-    """What choices share, from its document."""
+    """Read the facts that choices share from their document."""
     read = _Reader(document)
     queues, labels, columns, refusals = read.header
     facts = Facts(

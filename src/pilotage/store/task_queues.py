@@ -45,13 +45,13 @@ activations = Table(
 )
 
 
-class Lines(TableClause):
+class TaskQueueLines(TableClause):
     """The task queues as they stand, with the jobs that left and are still to be subtracted."""
 
     inherit_cache = True
 
 
-lines = Lines("lines", *(column(name, of.type) for name, of in task_queues.c.items()))
+lines = TaskQueueLines("lines", *(column(name, of.type) for name, of in task_queues.c.items()))
 
 _BOTH = """(
 SELECT queue, requirements, priority, jobs FROM task_queues
@@ -59,13 +59,13 @@ UNION ALL SELECT queue, requirements, priority, -count FROM job_deltas WHERE sou
 ) AS lines"""
 
 
-@compiles(Lines, "postgresql")
-def _both(_element: Lines, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
+@compiles(TaskQueueLines, "postgresql")
+def _both(_element: TaskQueueLines, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
     return _BOTH if asfrom else "lines"
 
 
-@compiles(Lines, "sqlite")
-def _alone(_element: Lines, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
+@compiles(TaskQueueLines, "sqlite")
+def _alone(_element: TaskQueueLines, _compiler: SQLCompiler, asfrom: bool = False, **_options: Any) -> str:
     return "task_queues AS lines" if asfrom else "lines"
 
 

@@ -111,7 +111,7 @@ class _Watchdog:
         return "none", ""
 
     def _closed(self, job: Job) -> str:
-        """Why a job's queue takes none any more; empty where it may."""
+        """Tell why a job's queue takes none any more; empty where it may."""
         if job.queue not in self._queues:
             return "its queue is not in the federation any more"
         owner = self._tasks[job.task].owner

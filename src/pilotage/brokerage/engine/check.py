@@ -17,7 +17,7 @@ MEGABYTE = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """What queues have where that differs by kinds of tasks: a row of a table (K, Q) for each task (T,)."""
+    """Values of queues that differ by kinds of tasks: a row of a table (K, Q) for each task (T,)."""
 
     table: Column
     of: Codes

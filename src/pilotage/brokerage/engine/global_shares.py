@@ -6,7 +6,7 @@ from pilotage.model.federation import GlobalShare
 from pilotage.model.states import JobState
 from pilotage.model.world import JobCount
 
-Standing = tuple[float, float, str]
+ShareStanding = tuple[float, float, str]
 
 
 def order(shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> dict[str, int]:
@@ -43,7 +43,7 @@ def _path(name: str, known: dict[str, GlobalShare]) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
-def _standing(share: GlobalShare, use: int) -> Standing:
+def _standing(share: GlobalShare, use: int) -> ShareStanding:
     if share.target == 0:
         return (float("inf"), float(use), share.name)
     return (use / share.target, -share.target, share.name)

@@ -57,7 +57,7 @@ class FactsDraft:
         return self._labels.setdefault(words, len(self._labels))
 
     def column(self, values: Column) -> Shared:
-        """Where a column with a value for each queue stands."""
+        """Return the place of a column with a value for each queue."""
         key: object = id(values) if values.dtype == object else (values.dtype.str, values.tobytes())
         if key not in self._columns:
             self._columns[key] = Shared(len(self._columns)), values
@@ -86,7 +86,7 @@ class Told:
 
     @classmethod
     def of(cls, parts: Sequence[Any], masks: Sequence[Mask], facts: FactsDraft) -> "Told":
-        """What the parts say, each broadcasting to its mask (D, Q), whose pairs are refused."""
+        """Join the values of parts, each broadcasting to its mask (D, Q), whose pairs are refused."""
         tables = [part for part in parts if isinstance(part, Rows)]
         if tables and len(tables) == len(parts):
             shared = [_shared(table, mask, facts) for table, mask in zip(tables, masks, strict=True)]
@@ -116,7 +116,7 @@ class Told:
         return cls("pair", np.concatenate(chosen), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
     def at(self, row: int) -> Given:
-        """What the refusal of a row tells."""
+        """Return the value that the refusal of a row tells."""
         if self.starts is not None:
             return plain(self.values[self.starts[row] : self.starts[row + 1]])
         given: Given = self.values[row] if self.kind in ("row", "table") else self.values
@@ -151,7 +151,7 @@ def _listed(values: Column) -> list[Value]:
 
 @dataclass(frozen=True, eq=False)
 class Ruling:
-    """What one check says: ``bits`` (D + 1, Q / 8) for each distinct row that it reads, none in the last.
+    """The result of one check: ``bits`` (D + 1, Q / 8) for each distinct row that it reads, none in the last.
 
     ``rows`` (T,) is the row of each task there; -1, the last one, is of tasks to which it does not apply.
     ``number`` is the place of the label among the facts.
@@ -242,7 +242,7 @@ def examine(
 def rulings(
     checks: Sequence[Check], tasks: TaskColumns, queues: QueueColumns, facts: FactsDraft
 ) -> Iterator[Ruling]:
-    """What each check that refuses anything says.
+    """The rulings of all checks that refuse anything.
 
     A check is evaluated once for each distinct row of the task columns that it reads; tasks that agree in
     these share its bits and its reason.

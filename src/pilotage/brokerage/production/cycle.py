@@ -20,8 +20,8 @@ from pilotage.model.world import World
 from .candidates import Pairs, pairs_of
 from .checks import CHECKS, Check
 from .extensions import CandidateOrder, Extensions, Factor
-from .placement import Ledgers, Limit, Placed, Standing, Ties, place
-from .reasoned import Reasoned, Reasons
+from .placement import Contest, Ledgers, Limit, Placed, Ties, place
+from .reasoned import GroupReasons, Reasoned
 from .waivers import waive
 
 BLOCK = 1 << 22
@@ -101,7 +101,7 @@ class _Cycle:
         found = examine(self._checks, tasks, self._queues, self._facts)
         preferring = waive(found, groups, tasks, self._queues, self._facts)
         further = self._extensions.weigh(tasks, self._queues)
-        reasons = Reasons(groups, tasks, found, self._queues, self._ties, self._extensions.order)
+        reasons = GroupReasons(groups, tasks, found, self._queues, self._ties, self._extensions.order)
         step = max(1, AT_ONCE // len(self._queues))
         for start in range(0, len(groups), step):
             rows = np.arange(start, min(start + step, len(groups)))
@@ -110,12 +110,12 @@ class _Cycle:
             for row in rows.tolist():
                 self._decide(groups[row], row, pairs, reasons)
 
-    def _decide(self, group: Group, row: int, pairs: Pairs, reasons: Reasons) -> None:
+    def _decide(self, group: Group, row: int, pairs: Pairs, reasons: GroupReasons) -> None:
         """Move the jobs of one group, and add the choice that explains it."""
         ledger = self._ledgers.of(group.share)
         limit = ledger.limit(group)
         crowd, drawn = limit.crowd, self._ties.draw()
-        standing = Standing(pairs, row - pairs.first, ledger, limit, drawn)
+        standing = Contest(pairs, row - pairs.first, ledger, limit, drawn)
         placed: Sequence[Placed] = ()
         if not len(standing.queues):
             moved = self._suspend(group)

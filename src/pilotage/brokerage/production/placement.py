@@ -217,7 +217,7 @@ class Ledger:
         return initial_weight(self.slots[places % size], waiting, assigned, activated)
 
 
-class Standing:
+class Contest:
     """The queues that fit a group, as they weighed when its turn came: columns over its pairs.
 
     ``keys`` is what they are ordered by, where that is not their weight; ``drawn`` what the ties are.
@@ -319,7 +319,7 @@ class Ledgers:
         return self._of[share]
 
 
-def place(group: Group, standing: Standing, ledger: Ledger, ties: Ties) -> Sequence[Placed]:
+def place(group: Group, standing: Contest, ledger: Ledger, ties: Ties) -> Sequence[Placed]:
     """Spread the jobs over the best candidates that have room, and count them there."""
     if len(group.jobs) == 1 and standing.keys is None:
         best = standing.best(ties)
@@ -337,7 +337,7 @@ def place(group: Group, standing: Standing, ledger: Ledger, ties: Ties) -> Seque
 
 
 def _spread_over_best(
-    group: Group, standing: Standing, ledger: Ledger, ties: Ties
+    group: Group, standing: Contest, ledger: Ledger, ties: Ties
 ) -> tuple[list[int], list[int]]:
     best = standing.order((standing.room >= 1).nonzero()[0], ties)[: group.policy.constants.max_candidates]
     if not len(best):

@@ -11,11 +11,11 @@ from pilotage.model.reasons import PackedChoice, PackedRefusal
 
 from .checks import Check
 from .extensions import CandidateOrder
-from .placement import Crowd, Limit, Placed, Standing, Ties
+from .placement import Contest, Crowd, Limit, Placed, Ties
 
 
-class Reasons:
-    """What the choices of groups that were examined together share."""
+class GroupReasons:
+    """The reasons that choices of groups examined together share."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Reasoned:
 
     def __init__(
         self,
-        reasons: Reasons,
+        reasons: GroupReasons,
         row: int,
-        standing: Standing,
+        standing: Contest,
         crowd: Crowd,
         limit: Limit,
         moved: tuple[int, ...],

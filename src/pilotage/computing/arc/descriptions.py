@@ -41,7 +41,7 @@ def adl(orders: Sequence[PilotOrder], queue: str, runtime_environments: Sequence
 def _resources(
     parent: ElementTree.Element, order: PilotOrder, queue: str, runtime_environments: Sequence[str]
 ) -> None:
-    """What the pilot needs, in the order of the schema: memory of each core, and all cores on one node."""
+    """The needs of the pilot, in the order of the schema: memory of each core, and all cores on one node."""
     for name in runtime_environments:
         _text(_under(parent, "RuntimeEnvironment"), "Name", name)
     if order.memory:

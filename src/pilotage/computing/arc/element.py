@@ -13,7 +13,7 @@ from pilotage.computing.web_service import AnswerLost, Credentials, WebService
 from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatus, Submitted
 
 from .descriptions import PILOT, TOKEN, adl
-from .jobs import MOST_AT_ONCE, ArcJobs, Job
+from .jobs import MOST_AT_ONCE, ArcJob, ArcJobs
 from .resources import resources, slots
 
 State = Literal["waiting", "running", "ended", "unknown"]
@@ -35,7 +35,7 @@ _JOB = re.compile(r"[A-Za-z0-9]{1,128}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArcOptions:
-    """Where an ARC service is, who calls it, and what pilots need at the site."""
+    """Options of an ARC service: its place, who calls it, and the needs of pilots at the site."""
 
     endpoint: Word
     """The service's URL: ``https://host:443/arex``; the scheme and the usual path may be left out."""
@@ -116,31 +116,31 @@ class Arc:
         """Count such pilots that the batch system behind it would run at once (P8)."""
         return resources(self._jobs.computing_service(), self._options.queue or "", size)
 
-    def _living(self, wanted: Collection[str]) -> dict[str, Job]:
+    def _living(self, wanted: Collection[str]) -> dict[str, ArcJob]:
         """The jobs of these names that have not ended."""
         live = self._jobs.live()
         with self._lock:
             unknown = [job for job in live if job not in self._names]
         self._remember(self._jobs.names(unknown) if unknown else {})
         with self._lock:
-            named = {self._names.get(job, ""): Job(job, state) for job, state in live.items()}
+            named = {self._names.get(job, ""): ArcJob(job, state) for job, state in live.items()}
         return {name: job for name, job in named.items() if name in wanted}
 
-    def _created(self, orders: Sequence[PilotOrder]) -> dict[str, Job]:
+    def _created(self, orders: Sequence[PilotOrder]) -> dict[str, ArcJob]:
         names = [order.name for order in orders]
         described = adl(orders, self._options.queue or "", self._options.runtime_environments)
         try:
             made = self._jobs.create(described, len(orders))
         except OSError as error:
-            found: dict[str, Job] = {}
+            found: dict[str, ArcJob] = {}
             if isinstance(error, AnswerLost):
                 with suppress(OSError):
                     found = self._living(names)
-            return {name: found.get(name, Job("", "", str(error))) for name in names}
+            return {name: found.get(name, ArcJob("", "", str(error))) for name in names}
         self._remember({job.id: name for name, job in zip(names, made, strict=True) if job.id})
         return dict(zip(names, made, strict=True))
 
-    def _provided(self, order: PilotOrder, job: Job) -> Submitted:
+    def _provided(self, order: PilotOrder, job: ArcJob) -> Submitted:
         """Upload what the job needs to start, its token last; one that does not get it is killed."""
         if job.error:
             return Submitted(error=f"{order.name}: {job.error}")

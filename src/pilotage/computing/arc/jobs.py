@@ -19,7 +19,7 @@ LIVE = (
 LONGEST_REASON = 300
 
 
-class Job(NamedTuple):
+class ArcJob(NamedTuple):
     """A job that has not ended, in its ``state``; or else the ``error`` that there is none."""
 
     id: str
@@ -33,7 +33,7 @@ class ArcJobs:
     def __init__(self, service: WebService) -> None:
         self._service = service
 
-    def create(self, descriptions: bytes, count: int) -> list[Job]:
+    def create(self, descriptions: bytes, count: int) -> list[ArcJob]:
         """Create a job for each description. Raises AnswerLost where nobody knows whether they were."""
         answer = self._call(
             "POST",
@@ -93,7 +93,7 @@ class ArcJobs:
             raise OSError(f"ARC does not end {len(refused)} jobs: {_text(refused[0], 'reason')}")
 
     def computing_service(self) -> Mapping[str, Any]:
-        """What the service says of itself, in GLUE2."""
+        """The service's description of itself, in GLUE2."""
         found = self._call("GET", "info").json()
         for key in ("Domains", "AdminDomain", "Services", "ComputingService"):
             found = found.get(key) if isinstance(found, dict) else None
@@ -144,11 +144,11 @@ def _is_done(entry: Mapping[str, Any]) -> bool:
     return _text(entry, "status-code")[:1] == "2"
 
 
-def _created(entry: Mapping[str, Any]) -> Job:
+def _created(entry: Mapping[str, Any]) -> ArcJob:
     job = _text(entry, "id")
     if _is_done(entry) and job.isalnum() and job.isascii():
-        return Job(job, "ACCEPTING")
-    return Job("", "", _text(entry, "reason") or "refused without a reason")
+        return ArcJob(job, "ACCEPTING")
+    return ArcJob("", "", _text(entry, "reason") or "refused without a reason")
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:

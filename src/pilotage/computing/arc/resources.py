@@ -1,4 +1,4 @@
-"""What an ARC service would take, read from what it says of itself in GLUE2 (P8)."""
+"""Resources that an ARC service would give, read from what it says of itself in GLUE2 (P8)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -45,7 +45,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a command. ``code`` is None where nobody knows: it may run still, or be done."""
+    """The result of a command. ``code`` is None where nobody knows: it may run still, or be done."""
 
     stdout: str = ""
     stderr: str = ""
@@ -53,7 +53,7 @@ class Outcome:
 
     @property
     def complaint(self) -> str:
-        """What it said of its failure, on one line."""
+        """The complaint of a failed command, on one line."""
         text = " ".join((self.stderr or self.stdout).split())
         text = text if len(text) <= SHOWN else f"...{text[-SHOWN:]}"
         if self.code is None:
@@ -70,7 +70,7 @@ class CommandRunner(Protocol):
         """Run a command to its end. Raises OSError where the host cannot be reached and nothing was done."""
 
     def server_url(self, url: str, paths: "SpoolPaths") -> str:
-        """Where pilots of this host reach the server that answers at ``url``."""
+        """Return the address at which pilots of this host reach the server that answers at ``url``."""
 
 
 def shell(script: str, stdin: bytes = b"", time_limit: float = 60.0) -> Command:

@@ -137,7 +137,7 @@ class BatchElement:
         return answers
 
     def _places(self, orders: Sequence[PilotOrder]) -> dict[str, str]:
-        """Where each pilot will be: the name of its job or array, its index, and the array's size."""
+        """The reference of each pilot: the name of its job or array, its index, and the array's size."""
         return {
             order.name: f"{self._job_name(alike)} {at} {len(alike)}"
             for alike in _alike(orders, self._profile.most)

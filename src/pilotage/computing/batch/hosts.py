@@ -61,7 +61,7 @@ class Host:
             self._locks.clear()
 
     def server_url(self, url: str, paths: SpoolPaths) -> str:
-        """Where pilots of this host reach the server that answers at ``url``."""
+        """Return the address at which pilots of this host reach the server that answers at ``url``."""
         return self._runner.server_url(url, paths)
 
 

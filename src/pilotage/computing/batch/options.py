@@ -17,7 +17,7 @@ Extra = Annotated[str, Field(pattern=r"^-[^\x00-\x1f\x7f]+$", max_length=1000)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """Where commands run, and what pilots need at the site.
+    """Options of batch systems: where commands run, and the needs of pilots at the site.
 
     All values are quoted wherever they meet a shell. Raises ValueError for what is no option or no value.
     """

@@ -13,7 +13,7 @@ State = Literal["waiting", "running", "ended", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a batch system is asked for: ``count`` jobs alike, as an array where it is above 1.
+    """A request to a batch system: ``count`` jobs alike, as an array where it is above 1.
 
     ``memory`` (MB, 0 for no limit) and ``cores`` are for a whole job, ``walltime`` is in s. ``log`` is the
     path of the output, less the ending that :attr:`Profile.log_ending` gives it.

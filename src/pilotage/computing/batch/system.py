@@ -148,7 +148,7 @@ class BatchSystem:
         return self.host.run(Command(argv=argv, stdin=stdin, time_limit=time_limit))
 
     def _fault(self, argv: tuple[str, ...], outcome: Outcome) -> str:
-        """What failed, with the command, its complaint, and who can mend it."""
+        """Describe a failure: the command, its complaint, and who can mend it."""
         remedy = self._profile.remedy(outcome.complaint)
         if outcome.code == NOT_FOUND:
             remedy = f"name the directory of {argv[0]} with option commands"

@@ -30,7 +30,7 @@ REMEDIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineOptions(SubmitOptions):
-    """What a queue's pilots ask of Grid Engine, besides cores, memory and walltime."""
+    """Options of Grid Engine for a queue's pilots, besides cores, memory and walltime."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     reserved = RESERVED

@@ -15,8 +15,8 @@ LARGEST_ANSWER = 32 << 20
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "CONDOR_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
-class Client(Protocol):
-    """Where requests of :mod:`.calls` go."""
+class CondorClient(Protocol):
+    """The connection that requests of :mod:`.calls` take."""
 
     def call(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The answer. Raises OSError where there is none; ``reached`` of it says whether it was asked."""

@@ -12,7 +12,7 @@ import platformdirs
 from pilotage.computing.options import parse
 from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatus, Submitted
 
-from .client import Client, NotAnswered, ProcessClient
+from .client import CondorClient, NotAnswered, ProcessClient
 from .jobs import NAME, NAMES, PLAIN, HTCondorOptions, alike, describe, forget_old_files, provide, quoted
 
 State = Literal["waiting", "running", "ended", "unknown"]
@@ -44,7 +44,7 @@ class HTCondor:
     A reference is ``CLUSTER.PROC#NAME``, of the pilot's name. ``client`` is where calls go.
     """
 
-    def __init__(self, options: Mapping[str, Any], client: Client | None = None) -> None:
+    def __init__(self, options: Mapping[str, Any], client: CondorClient | None = None) -> None:
         given = self._options = parse("htcondor", HTCondorOptions, options)
         default = platformdirs.user_state_path("pilotage") / "htcondor"
         self._place = Path(given.directory or default).absolute()
@@ -108,7 +108,7 @@ class HTCondor:
                 del self._removed[next(iter(self._removed))]
 
     def capacity(self) -> Capacity:
-        """How many pilots run and wait in this queue; it does not say how many more it takes."""
+        """Count the pilots that run and wait in this queue; it does not say how many more it takes."""
         ads = self._call("query", constraint=f"{NAME} =!= undefined", projection=PROJECTION, clusters=False)
         states = [_status(ad).state for ad in ads["ads"]]
         return Capacity(running=states.count("running"), waiting=states.count("waiting"))

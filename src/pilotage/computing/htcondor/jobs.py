@@ -47,7 +47,7 @@ RESERVED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HTCondorOptions:
-    """Where the queue is, who submits, and what pilots need there."""
+    """Options of an HTCondor queue: its place, who submits, and the needs of pilots there."""
 
     schedd: OneLine = ""
     """The schedd's name; empty: the one of this machine, or of the collector's machine."""
@@ -145,5 +145,5 @@ def quoted(text: str) -> str:
 
 
 def alike(order: PilotOrder) -> tuple[Any, ...]:
-    """What orders must have in common to be one cluster."""
+    """The values that orders of one cluster have in common."""
     return (order.server_url, order.cores, order.memory, order.walltime, order.slots)

@@ -88,7 +88,7 @@ class Kubernetes:
         return None
 
     def capacity(self) -> Capacity:
-        """How many pilots of this namespace run and wait; a cluster does not say how many more it takes."""
+        """Count the pilots of this namespace that run and wait; a cluster tells no more."""
         states = [
             status.state for status in self.poll([self._reference(one) for one in self._jobs()]).values()
         ]

@@ -34,7 +34,7 @@ _AGENT, _TOKEN, _WORK = "/pilotage/agent", "/pilotage/token", "/work"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesOptions:
-    """Which cluster, and what pilots need there."""
+    """Options of a Kubernetes cluster, and the needs of pilots there."""
 
     image: Word
     """The image that pilots run in; it must have a shell and Python 3.9 or newer."""

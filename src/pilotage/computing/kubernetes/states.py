@@ -1,4 +1,4 @@
-"""What a Job and its pod say of a pilot."""
+"""The state of a pilot, from its Job and pod."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def _why_it_waits(pod: Any) -> str:
 
 
 def _container(pod: Any, state: str) -> Any:
-    """What is known of the pod's only container in this state, None where it is in another."""
+    """The details of the pod's only container in this state, None where it is in another."""
     statuses = (pod.status.container_statuses or ()) if pod is not None else ()
     return next((getattr(one.state, state) for one in statuses if one.state), None)
 

@@ -36,7 +36,7 @@ REMEDIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LsfOptions(SubmitOptions):
-    """What a queue's pilots ask of LSF, besides cores, memory and walltime."""
+    """Options of LSF for a queue's pilots, besides cores, memory and walltime."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     reserved = RESERVED

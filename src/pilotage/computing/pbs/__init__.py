@@ -34,7 +34,7 @@ REMEDIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PbsOptions(SubmitOptions):
-    """What a queue's pilots ask of PBS, besides cores, memory and walltime."""
+    """Options of PBS for a queue's pilots, besides cores, memory and walltime."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     reserved = RESERVED

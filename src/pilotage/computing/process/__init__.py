@@ -27,7 +27,7 @@ MOST_EXITS = 10_000
 """Exit codes that are remembered, the latest ones."""
 
 
-class Reference(NamedTuple):
+class ProcessReference(NamedTuple):
     """A process, distinct from all others: pid, start in ticks since the machine's boot, boot and machine."""
 
     pid: int
@@ -36,14 +36,14 @@ class Reference(NamedTuple):
     host: str
 
     @classmethod
-    def parse(cls, text: str) -> "Reference":
+    def parse(cls, text: str) -> "ProcessReference":
         """Parse what str() gave. Raises ValueError."""
         process, _, host = text.partition("@")
         pid, start, boot = process.split(".")
         return cls(int(pid), int(start), boot, host)
 
     @classmethod
-    def of(cls, pid: int) -> "Reference | None":
+    def of(cls, pid: int) -> "ProcessReference | None":
         """The process that has this pid now, None where there is none that runs."""
         try:
             text = Path(f"/proc/{pid}/stat").read_text()
@@ -111,7 +111,7 @@ class Process:
         for text in references:
             if self._status(text).state == "running":
                 with suppress(psutil.NoSuchProcess):
-                    agent = psutil.Process(Reference.parse(text).pid)
+                    agent = psutil.Process(ProcessReference.parse(text).pid)
                     tree += [*agent.children(recursive=True), agent]
                     agent.terminate()
         _, alive = psutil.wait_procs(tree, timeout=GRACE)
@@ -130,7 +130,7 @@ class Process:
             pid = self._start(order, place)
         except OSError as error:
             return Submitted(error=f"pilot {order.name} cannot be started: {error}")
-        reference = Reference.of(pid)
+        reference = ProcessReference.of(pid)
         threading.Thread(
             target=self._reap, args=(pid, str(reference)), name=f"reap-{pid}", daemon=True
         ).start()
@@ -179,12 +179,12 @@ class Process:
 
     def _status(self, text: str) -> PilotStatus:
         try:
-            reference = Reference.parse(text)
+            reference = ProcessReference.parse(text)
         except ValueError:
             return PilotStatus(state="unknown", reason="not a reference of this kind")
         if reference.host != socket.gethostname():
             return PilotStatus(state="unknown", reason=f"runs on {reference.host}")
-        if Reference.of(reference.pid) == reference:
+        if ProcessReference.of(reference.pid) == reference:
             return PilotStatus(state="running")
         with self._lock:
             code = self._exits.get(text)

@@ -77,7 +77,7 @@ REMEDIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmOptions(SubmitOptions):
-    """What a queue's pilots ask of Slurm, besides cores, memory and walltime."""
+    """Options of Slurm for a queue's pilots, besides cores, memory and walltime."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     reserved = RESERVED

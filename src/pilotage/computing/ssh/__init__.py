@@ -35,7 +35,7 @@ END = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshOptions(BatchOptions):
-    """Where the machine is."""
+    """Options of the machine and of the way to it."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 

@@ -82,7 +82,7 @@ class Unreadable(Refused):
 def documents(source: ImportSource) -> Iterator[Document]:
     """The documents of a file: one, or several by name. Raises :class:`Unreadable`."""
     content = _parsed(source.text.removeprefix("\ufeff"))
-    lines = Lines(source.text)
+    lines = KeyLines(source.text)
     if isinstance(content, Mapped) and content and _SECTIONS.keys() >= {key.lower() for key in content}:
         for name, part in content.items():
             yield Document(_SECTIONS[name.lower()], source, part, _below(lines, name))
@@ -90,7 +90,7 @@ def documents(source: ImportSource) -> Iterator[Document]:
         yield Document(_kind(content), source, content, lines.of)
 
 
-def _below(lines: "Lines", section: str) -> Callable[..., int | None]:
+def _below(lines: "KeyLines", section: str) -> Callable[..., int | None]:
     return lambda *path: lines.of(section, *path)
 
 
@@ -163,7 +163,7 @@ def _is_matrix(content: Any) -> bool:
     return all(isinstance(cell, int | float) for cell in cells)
 
 
-class Lines:
+class KeyLines:
     """The lines of keys in JSON text: near enough for people, without a parser of its own."""
 
     def __init__(self, text: str) -> None:

@@ -56,7 +56,7 @@ def lacking(federation: Federation) -> list[Fault]:
 
 
 def _unusable(element: ComputingElement) -> str:
-    """Why the adapter that is installed here cannot be used here, empty where it can."""
+    """Tell why the adapter that is installed here cannot be used here, empty where it can."""
     try:
         loader.load(element)
     except AdapterError as error:
