@@ -1,5 +1,6 @@
 """The application: every route under ``/api/v1``, and how what the steps refuse is answered."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -14,6 +15,7 @@ from . import federation, jobs, pilot_agent, pilots, plan, queues, tasks, tokens
 from .access import KnownTokens
 from .answers import answer, misread
 from .descriptions import describe
+from .fast_path import FastPath, FaultHandler
 from .guard import Guard
 
 PREFIX = "/api/v1"
@@ -40,8 +42,11 @@ def create_app(runtime: Runtime) -> FastAPI:
     )
     app.state.runtime = runtime
     app.state.tokens = KnownTokens(runtime.store, runtime.clock)
+    calls = {f"{PREFIX}{path}": call for path, call in pilot_agent.FAST_CALLS.items()}
+    app.add_middleware(FastPath, calls=calls, handlers=_HANDLERS)
     app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens)
-    _answer_faults(app)
+    for fault, handler in _HANDLERS.items():
+        app.add_exception_handler(fault, handler)
     api = APIRouter(prefix=PREFIX)
     api.add_api_route("/health", _health, response_model=Health, tags=["health"])
     for room in ROUTERS:
@@ -57,22 +62,26 @@ async def _health() -> Health:
     return Health(status="ok", version=version("pilotage"))
 
 
-def _answer_faults(app: FastAPI) -> None:
-    """Answer faults of steps and requests; everything else is the guard's."""
+async def _not_understood(_: Request, fault: RequestValidationError) -> Response:
+    return answer({"detail": misread(fault.errors())}, 422)
 
-    @app.exception_handler(RequestValidationError)
-    async def not_understood(_: Request, fault: Exception) -> Response:
-        assert isinstance(fault, RequestValidationError)
-        return answer({"detail": misread(fault.errors())}, 422)
 
-    @app.exception_handler(PilotGone)
-    async def gone(_: Request, __: Exception) -> Response:
-        return answer({"detail": PilotGone.__doc__}, 410)
+async def _gone(_: Request, __: PilotGone) -> Response:
+    return answer({"detail": PilotGone.__doc__}, 410)
 
-    @app.exception_handler(KeyReused)
-    async def reused(_: Request, __: Exception) -> Response:
-        return answer({"detail": KeyReused.__doc__}, 409)
 
-    @app.exception_handler(NoFederation)
-    async def not_yet(_: Request, fault: Exception) -> Response:
-        return answer({"detail": str(fault)}, 409)
+async def _reused(_: Request, __: KeyReused) -> Response:
+    return answer({"detail": KeyReused.__doc__}, 409)
+
+
+async def _not_yet(_: Request, fault: NoFederation) -> Response:
+    return answer({"detail": str(fault)}, 409)
+
+
+_HANDLERS: Mapping[type[Exception], FaultHandler] = {
+    RequestValidationError: _not_understood,
+    PilotGone: _gone,
+    KeyReused: _reused,
+    NoFederation: _not_yet,
+}
+"""What answers the faults of steps and requests; every other fault is the guard's."""

@@ -118,7 +118,7 @@ class Guard:
             await send(message)
 
         try:
-            await self._app(scope, _again(body, receive), sent)
+            await self._app(scope, replayed(body, receive), sent)
         except Exception:
             if started:
                 raise
@@ -163,7 +163,7 @@ async def _discard(receive: Receive, most: int) -> None:
                     return
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
     """Hand out a body that was read already, then what follows it."""
     left: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 

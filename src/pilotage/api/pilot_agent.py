@@ -16,6 +16,7 @@ from pilotage.model.world import Report
 
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented
+from .fast_path import FastCall
 from .logs import AttemptLogs, Log
 from .parts import LARGEST_ID, Id, Text, TheRuntime, TheStore
 
@@ -125,6 +126,13 @@ def post_report(body: Reports, caller: PilotCredential, pilot: PilotId, runtime:
     stop = report.report(runtime, pilot, body.holding, reports, logs)
     read, read_own = runtime.log_readers.read(pilot, body.holding, runtime.clock())
     return answer(Stops(tuple(stop), tuple(read), read_own))
+
+
+FAST_CALLS = {
+    "/pilot/match": FastCall(Offer, lambda offer, _, pilot, runtime: post_match(offer, pilot, runtime)),
+    "/pilot/report": FastCall(Reports, post_report),
+}
+"""Routes that pilots call most, by path."""
 
 
 def _own(log: Log | None, pilot: int) -> KeptLog | None:

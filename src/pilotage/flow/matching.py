@@ -4,11 +4,10 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 import numpy as np
 
-from pilotage.model.decision import Committed, Decision, Move, Touch, Value
+from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
 from pilotage.model.work import File, Job, Pilot, Replica, Requirements, Task
@@ -105,7 +104,10 @@ class Matching:
     def _described(
         self, pilot: Pilot, queue: Queue | None, request: MatchRequest, time: float, seed: int
     ) -> Pilot:
-        """Note a pilot's node and containment. Raises :class:`PilotRefused` where that is too little."""
+        """The pilot with the node and containment that it tells, which the store notes when it gives.
+
+        Raises :class:`PilotRefused` where its containment is too little.
+        """
         reason = containments.refusal(queue, request.containment)
         if reason:
             self._pilots.pop(pilot.id, None)
@@ -113,19 +115,13 @@ class Matching:
             decision = containments.refuse(refused, reason, request.containment, time, seed)
             self._store.commit(decision, f"pilot:{pilot.id}")
             raise PilotRefused(reason)
-        told = {"containment": containments.in_force(queue, request.containment), "node": request.node}
-        news: dict[str, Value] = {
-            name: now for name, now in told.items() if now not in ("", getattr(pilot, name))
-        }
-        if not news:
+        containment = containments.in_force(queue, request.containment) or pilot.containment
+        node = request.node or pilot.node
+        if (containment, node) == (pilot.containment, pilot.node):
             return pilot
-        touch = Touch(kind="pilot", ids=(pilot.id,), changes=news)
-        self._store.commit(
-            Decision(step="match", time=time, seed=seed, changes=(touch,)), f"pilot:{pilot.id}"
-        )
-        known = replace(pilot, **cast(Any, news))
-        self._remember(known)
-        return known
+        described = replace(pilot, containment=containment, node=node)
+        self._remember(described)
+        return described
 
     def _give(self, known: Known, pilot: Pilot, draws: Sequence[Draw], time: float, seed: int) -> Given:
         wanted = Wanted(
@@ -135,6 +131,8 @@ class Matching:
             number=known.number,
             version=known.version,
             used=pilot.matched > 0,
+            containment=pilot.containment,
+            node=pilot.node,
             time=time,
         )
         given = self._store.matches.give(wanted)

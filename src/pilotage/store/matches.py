@@ -69,7 +69,8 @@ WITH seen AS MATERIALIZED ({_STANDING.format(queue="%(queue)s")}
   SELECT queue, share, task, requirements, priority, 'activated', 'sent', count(*) FROM sent
   GROUP BY queue, share, task, requirements, priority
 ), touched AS (
-  UPDATE pilots SET heartbeat = %(time)s, matched = pilots.matched + (SELECT count(*) FROM sent)
+  UPDATE pilots SET heartbeat = %(time)s, matched = pilots.matched + (SELECT count(*) FROM sent),
+    containment = %(containment)s, node = %(node)s
   FROM good WHERE pilots.id = good.id
 )
 SELECT (SELECT count(*) FROM alive), (SELECT count(*) FROM good),
@@ -100,7 +101,8 @@ class Standing:
 class Wanted:
     """The first jobs of task queues for a pilot: requirements, priority and number of jobs of each.
 
-    They rest on a :class:`Standing`, and on whether the pilot had been given jobs before (``used``).
+    They rest on a :class:`Standing`, and on whether the pilot had been given jobs before (``used``). What the
+    pilot tells of its ``containment`` and ``node`` is noted with them.
     """
 
     pilot: int
@@ -109,6 +111,8 @@ class Wanted:
     number: int
     version: int
     used: bool
+    containment: str
+    node: str
     time: float
 
 
@@ -207,6 +211,8 @@ def _values(wanted: Wanted, entry: str) -> dict[str, Any]:
         "number": wanted.number,
         "version": wanted.version,
         "used": wanted.used,
+        "containment": wanted.containment,
+        "node": wanted.node,
         "time": wanted.time,
         "entry": entry.rstrip(),
         "requirements": bulk.array(requirements),
@@ -226,7 +232,7 @@ FROM jobs JOIN tasks ON tasks.id = jobs.task
 WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = 'activated'
 ORDER BY jobs.id LIMIT ?"""
 _SEND = "UPDATE jobs SET state = 'sent', since = ?, pilot = ?, history = history || ? WHERE id = ?"
-_TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ? WHERE id = ?"
+_TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
 _REPORT = f"""
 UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
 
@@ -255,7 +261,7 @@ def _give(
         for keys, count in Counter(_KEYS(row) for row in found).items():
             deltas.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
         deltas.write()
-    run(_TOUCH, (wanted.time, len(found), wanted.pilot))
+    run(_TOUCH, (wanted.time, len(found), wanted.containment, wanted.node, wanted.pilot))
     run(_REPORT, (wanted.time, wanted.queue, wanted.time))
     return True, True, [_sent(row, wanted) for row in found]
 

@@ -69,6 +69,10 @@ _BY_SHARE = (
     .order_by(_c.second, _c.state)
 )
 
+_PILOT = (
+    f"""SELECT {", ".join(f'"{column.name}"' for column in PILOT_COLUMNS)} FROM pilots WHERE id = %(pilot)s"""
+)
+
 Counts = dict[str, dict[Any, int]]
 _SUBMITTED = select(_t.submission, _t.id, _t.name).where(among(_t.submission, "names"))
 
@@ -241,8 +245,8 @@ class Queries:
 
     def pilot(self, pilot: int) -> Pilot | None:
         """One pilot."""
-        found = self._pilots(select(*PILOT_COLUMNS).where(pilots.c.id == pilot))
-        return found[0] if found else None
+        found = self._database.look(_PILOT, {"pilot": pilot})
+        return pilot_rows.pilot(found[0]) if found else None
 
     def live_pilots(self, queue: str) -> list[Pilot]:
         """The pilots of a queue that have not ended."""
