@@ -124,12 +124,10 @@ class ArcServer:
     def kill(self) -> None:
         """``kill -9`` A-REX with its helpers, and its web service; the jobs that it started live on."""
         for process in self._daemons():
-            helpers = [
-                child for child in process.children(recursive=True) if "arc" in " ".join(child.cmdline())
-            ]
-            for one in [process, *helpers]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    one.send_signal(signal.SIGKILL)
+            for one in [process, *process.children(recursive=True)]:
+                with contextlib.suppress(psutil.NoSuchProcess):  # a helper lives for milliseconds
+                    if one == process or "arc" in " ".join(one.cmdline()):
+                        one.send_signal(signal.SIGKILL)
         for name in ("arex", "arex-ws"):
             (self.place / f"run/{name}.pid").unlink(missing_ok=True)
 

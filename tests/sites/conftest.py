@@ -69,6 +69,17 @@ def arc_server() -> Iterator[arc.ArcServer]:
 
 
 @pytest.fixture
+def open_place() -> Iterator[Path]:
+    """A directory that the user may enter to whom ARC maps pilots; what is made in it is everybody's."""
+    before = os.umask(0)
+    made = Path(tempfile.mkdtemp(prefix="pilotage-sites-"))
+    made.chmod(0o755)
+    yield made
+    os.umask(before)
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture
 def login(slurm: slurms.Slurm) -> Iterator[logins.LoginNode]:
     """A login node of that Slurm."""
     if lacking := logins.lacking():

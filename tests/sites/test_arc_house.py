@@ -1,10 +1,7 @@
 """A server whose pilots go through a real ARC computing element, which is killed and started again."""
 
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import rmtree
 
 import pytest
 import yaml
@@ -52,18 +49,13 @@ def task(name: str) -> dict[str, object]:
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """A directory that the user may enter to whom ARC maps pilots; what is made in it is everybody's."""
-    before = os.umask(0)
-    made = Path(tempfile.mkdtemp(prefix="pilotage-arc-house-"))
-    made.chmod(0o755)
+def place(open_place: Path) -> Path:
+    """Storages, and the inputs of a task."""
     for name in ("home-disk/data", "grid-disk", "home"):
-        (made / name).mkdir(parents=True)
+        (open_place / name).mkdir(parents=True)
     for number in range(FILES):
-        (made / f"home-disk/data/{number}").write_text(f"{number}\n" * 1000)
-    yield made
-    os.umask(before)
-    rmtree(made, ignore_errors=True)
+        (open_place / f"home-disk/data/{number}").write_text(f"{number}\n" * 1000)
+    return open_place
 
 
 @pytest.fixture

@@ -1,27 +1,35 @@
-"""One task over a local site and a Slurm behind SSH, while each part is killed and started again."""
+"""One task over a local site, a Slurm behind SSH and an ARC site, while each is killed and started again."""
 
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.acceptance.house import House, wait_until
 
+from .arc import ArcServer
 from .login import LoginNode
 from .slurm import Slurm
 
-JOBS = 40
+JOBS = 45
 PATIENCE = 150.0
+DOWN = 2.0
+"""Seconds for which a system that was killed stays away."""
+
 FEDERATION = """
-name: two
+name: three
 sites:
   - {{ name: home, nucleus: true }}
   - {{ name: cluster }}
+  - {{ name: grid }}
 storages:
   - {{ name: home-disk, site: home, url: "file://{place}/home-disk" }}
   - {{ name: cluster-disk, site: cluster, url: "file://{place}/cluster-disk" }}
+  - {{ name: grid-disk, site: grid, url: "file://{place}/grid-disk" }}
 queues:
   - name: home-queue
     site: home
@@ -32,7 +40,7 @@ queues:
     storage: cluster-disk
     computing_element:
       kind: slurm
-      max_pilots: 4
+      max_pilots: 2
       pilot_walltime: 3600
       options:
         ssh: cluster
@@ -40,17 +48,22 @@ queues:
         spool: "{place}/spool"
         tunnel: true
         relay_host: 127.0.0.1
+  - name: grid-queue
+    site: grid
+    storage: grid-disk
+    computing_element: {{ kind: arc, max_pilots: 2, pilot_walltime: 3600, options: {arc} }}
 loops: {{ period: 0.5, heartbeat: 1, pilot_idle: 5 }}
 timeouts: {{ heartbeat: 15, sent: 15, starting: 30, holding: 30, transferring: 60, pilot_created: 60 }}
-director: {{ failing_pause: 1, max_pilot_waiting_hours: 0.01 }}
+director: {{ failing_pause: 1, max_pilot_waiting_hours: 0.02 }}
 staging: {{ delivery_timeout: 5, retry_delay: 0.5, max_attempts: 50 }}
 """
 
+DISKS = ("home-disk", "cluster-disk", "grid-disk")
 TASK = {
     "name": "sums",
     "nucleus": "home",
     "command": ["sh", "-c", "sleep 1; sha256sum $(cat inputs.txt) > sums.txt; hostname >> sums.txt"],
-    "inputs": [{"storages": ["home-disk", "cluster-disk"], "glob": "data/*"}],
+    "inputs": [{"storages": DISKS, "glob": "data/*"}],
     "files_per_job": 1,
     "outputs": ["sums.txt"],
     "scouts": 0,
@@ -59,28 +72,31 @@ TASK = {
 
 
 @pytest.fixture
-def house(tmp_path: Path, login: LoginNode, free_port: int) -> Iterator[House]:
-    """A server, and inputs of which each site has half."""
+def house(open_place: Path, login: LoginNode, arc_server: ArcServer, free_port: int) -> Iterator[House]:
+    """A server, and inputs of which each site has a third."""
+    place = open_place
     for number in range(JOBS):
-        place = tmp_path / ("home-disk" if number % 2 else "cluster-disk") / "data"
-        place.mkdir(parents=True, exist_ok=True)
-        (place / f"{number:03}").write_text(f"{number}\n" * 100)
-    file = tmp_path / "federation.yaml"
-    file.write_text(FEDERATION.format(place=tmp_path, config=login.place / "config"))
-    made = House(tmp_path, f"sqlite:///{tmp_path}/store.db", free_port, file, {"server": (str(file),)})
+        data = place / DISKS[number % 3] / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        (data / f"{number:03}").write_text(f"{number}\n" * 100)
+    file, home = place / "federation.yaml", place / "home"
+    home.mkdir()
+    arc = yaml.safe_dump(arc_server.options, default_flow_style=True, width=10_000).strip()
+    file.write_text(FEDERATION.format(place=place, config=login.place / "config", arc=arc))
+    made = House(home, f"sqlite:///{place}/store.db", free_port, file, {"server": (str(file),)})
     made.start("server")
     try:
         yield made
     except BaseException:
-        print(made.last_words())
+        print(made.last_words(), arc_server.last_words())
         raise
     finally:
         made.stop()
 
 
 @pytest.mark.slow
-def test_a_task_finishes_while_each_part_is_killed_and_started_again(
-    house: House, slurm: Slurm, login: LoginNode, tmp_path: Path
+def test_one_task_finishes_at_three_sites_while_each_is_killed_and_started_again(
+    house: House, slurm: Slurm, login: LoginNode, arc_server: ArcServer, open_place: Path
 ) -> None:
     task = house.call("POST", "/tasks", {"tasks": [TASK]})["tasks"][0]["id"]
 
@@ -88,24 +104,35 @@ def test_a_task_finishes_while_each_part_is_killed_and_started_again(
         found: int = house.call("GET", f"/tasks/{task}")["jobs"].get("finished", 0)
         return found
 
-    wait_until(lambda: _heard(house) > 0, 90, f"a pilot of the cluster calls home\n{slurm.words()}")
+    def goes_on(what: str) -> None:
+        goal = min(JOBS, finished() + 3)
+        wait_until(lambda: finished() >= goal, PATIENCE, f"jobs finish after {what} was killed")
+
+    for queue in ("home-queue", "cluster-queue", "grid-queue"):
+        wait_until(lambda name=queue: _has_run(house, name), 90, f"a pilot of {queue} has work")  # type: ignore[misc]
+    assert house.kill_an_agent(random.Random(1))
     slurm.kill_controller()
-    time.sleep(2)
+    time.sleep(DOWN)
     slurm.start_controller()
-    wait_until(lambda: finished() > 4, PATIENCE, "jobs finish after slurmctld was killed")
+    goes_on("a pilot and slurmctld")
+    arc_server.kill()
+    time.sleep(DOWN)
+    arc_server.start()
+    goes_on("A-REX")
     login.kill()
-    time.sleep(2)
+    time.sleep(DOWN)
     login.start()
-    wait_until(lambda: finished() > 12, PATIENCE, "jobs finish after sshd was killed")
+    goes_on("sshd")
     house.restart("server")
     wait_until(lambda: finished() == JOBS, PATIENCE, "the task finishes after the server was killed")
-    sites = Counter(job["queue"] for job in house.call("GET", f"/tasks/{task}/jobs?limit=1000")["jobs"])
-    assert sites.keys() == {"home-queue", "cluster-queue"}
-    outputs = list((tmp_path / "home-disk/tasks").rglob("sums.txt"))
-    assert len(outputs) == JOBS
-    print(sites, [(pilot["state"], pilot["error"]) for pilot in house.call("GET", "/pilots")["pilots"]])
+    queues = Counter(job["queue"] for job in house.call("GET", f"/tasks/{task}/jobs?limit=1000")["jobs"])
+    assert queues.keys() == {"home-queue", "cluster-queue", "grid-queue"}
+    outputs = [path for path in (open_place / "home-disk/tasks").rglob("sums.txt") if path.stat().st_size]
+    assert len(outputs) == JOBS, "every output is delivered once"
 
 
-def _heard(house: House) -> int:
-    pilots = house.call("GET", "/pilots")["pilots"]
-    return sum(pilot["queue"] == "cluster-queue" and pilot["state"] == "running" for pilot in pilots)
+def _has_run(house: House, queue: str) -> bool:
+    """Tell whether a pilot of a queue called home, and was given a job."""
+    return any(
+        pilot["queue"] == queue and pilot["matched"] for pilot in house.call("GET", "/pilots")["pilots"]
+    )
