@@ -1,5 +1,8 @@
 """Why a pilot exists, what it ran and why it ended; which pilots a waiting job could have (P10, P12)."""
 
+from dataclasses import replace
+from typing import Literal
+
 from fastapi.testclient import TestClient
 
 from pilotage.model.decision import Move
@@ -44,6 +47,25 @@ def test_p12_pilots_that_ended_without_work_are_listed_and_say_so(
     assert [one["id"] for one in operator.get("/pilots?empty=true").json()["pilots"]] == [idle]
     assert "ended without ever having had a job" in lines(operator, f"/pilots/{idle}/explain")
     assert "without ever" not in lines(operator, f"/pilots/{busy}/explain")
+
+
+def test_p12_queues_that_rest_after_empty_pilots_are_told_with_them(
+    house: House, operator: TestClient
+) -> None:
+    known = house.store.federation()
+    policies: tuple[Literal["taskqueue", "balanced"], ...] = ("taskqueue", "balanced")
+    for number, policy in enumerate(policies):
+        director = replace(known.director, policy=policy)
+        house.store.save_federation(replace(known, director=director), "test")
+        _, client = house.pilot()
+        client.post("/pilot/report", json={})
+        client.post("/pilot/end", json={"reason": "idle"})
+        house.now += 1
+        (*resting,) = operator.get("/pilots?empty=true").json()["resting"]
+        assert [rest["queue"] for rest in resting] == ["north-queue"] * number
+    assert house.now < resting[0]["until"] <= house.now + 2 * known.director.empty_pause
+    assert operator.get("/pilots?empty=true&queue=other").json()["resting"] == []
+    assert operator.get("/pilots").json()["resting"] == []
 
 
 def test_a_job_that_waits_is_told_which_pilots_could_take_it_and_since_when_they_wait(

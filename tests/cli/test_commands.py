@@ -338,9 +338,16 @@ def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: Fak
         "created": time.time() - 90_000,
         "error": "",
     }
-    server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot]}
+    server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot], "resting": []}
     result = pilotage("pilots", "--state", "running", "--queue", "short", "--limit", 9)
     assert "7 short running generic 4711 3 5 s bubblewrap 1 d" in " ".join(result.stdout.split())
+
+
+def test_p12_queues_that_rest_are_told_with_empty_pilots(pilotage: Pilotage, server: FakeServer) -> None:
+    rest = {"queue": "short", "times": 2, "until": 1_700_000_000.0}
+    server.answers["GET /pilots?empty=true&limit=100"] = {"pilots": [], "resting": [rest]}
+    told = pilotage("pilots", "--empty").stdout
+    assert "short rests until 2023-11-14 22:13:20 UTC; then one pilot tries it (P12)" in told
 
 
 def test_transfers_are_shown(pilotage: Pilotage, server: FakeServer) -> None:

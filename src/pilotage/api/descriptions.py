@@ -99,6 +99,7 @@ FIELDS: Mapping[str, str] = {
     "refusals": "queues refused, by check, with need and have",
     "refused": "what was not accepted, and why",
     "replicas": "storages that hold it",
+    "resting": "queues left alone because pilots ended there without work (P12)",
     "reports": "what happened to attempts, in order",
     "role": "what the token lets its bearer do",
     "rule": "number of the rule",

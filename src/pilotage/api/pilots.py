@@ -5,12 +5,13 @@ from fastapi import APIRouter, HTTPException, Response
 from pilotage.model.logs import LogKey
 from pilotage.model.states import PilotState
 from pilotage.model.work import Name
+from pilotage.pilots.rests import QueueRest, empty_queues
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
 from .explanations import PilotExplanation, explained_pilot
 from .logs import Logs, shown
-from .parts import AnyId, Id, Limit, TheRuntime, TheStore, Width
+from .parts import AnyId, Id, Limit, TheRuntime, Width
 from .views import Pilots
 
 router = APIRouter(prefix="/pilots", tags=["pilots"])
@@ -18,14 +19,22 @@ router = APIRouter(prefix="/pilots", tags=["pilots"])
 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(Pilots))
 def get_pilots(
-    store: TheStore,
+    runtime: TheRuntime,
     state: PilotState | None = None,
     queue: Name | None = None,
     empty: bool = False,
     limit: Limit = 100,
 ) -> Response:
-    """Pilots, newest first; ``empty`` ones called home and ended without ever having had a job."""
-    return answer({"pilots": store.queries.pilots(state, queue, limit, empty)})
+    """Pilots, newest first; ``empty`` ones called home and ended without ever having had a job.
+
+    With these comes which queues rest because of them (P12).
+    """
+    resting: tuple[QueueRest, ...] = ()
+    if empty:
+        world = runtime.store.snapshots.for_director(runtime.clock(), 0)
+        resting = tuple(rest for rest in empty_queues(world) if queue in (None, rest.queue))
+    found = runtime.store.queries.pilots(state, queue, limit, empty)
+    return answer({"pilots": found, "resting": resting})
 
 
 @router.get("/{pilot}/explain", dependencies=[FOR_OPERATORS], responses=documented(PilotExplanation, 404))

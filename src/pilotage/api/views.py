@@ -3,6 +3,7 @@
 from pydantic import BaseModel
 
 from pilotage.model.work import Pilot, Transfer
+from pilotage.pilots.rests import QueueRest
 from pilotage.store import JobView, OutputView, QueueView, ShareView, TaskView
 
 
@@ -40,6 +41,7 @@ class Pilots(BaseModel):
     """Pilots, newest first."""
 
     pilots: list[Pilot]
+    resting: list[QueueRest]
 
 
 class Transfers(BaseModel):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from .output import Column, Json, ago, show, show_json
+from .output import Column, Json, ago, echo, show, show_json
 
 app = typer.Typer()
 
@@ -31,6 +31,8 @@ def pilots(
     json_output: Json = False,
 ) -> None:
     """Show pilots, newest first."""
+    from pilotage.explain.words import moment
+
     from .client import Client
 
     with Client() as client:
@@ -56,3 +58,5 @@ def pilots(
         for pilot in document["pilots"]
     ]
     show(PILOTS, rows, "There are no pilots.")
+    for rest in document["resting"]:
+        echo(f"{rest['queue']} rests until {moment(rest['until'])}; then one pilot tries it (P12)")
