@@ -106,7 +106,7 @@ class Archiving:
             self._stopping.wait(PERIOD)
 
     def _once(self) -> None:
-        now = time.time()
+        now = self._store.clock()
         file = ArchiveFile(self._directory, self._store.federation().name, now)
         moved: Counter[str] = Counter()
         begun = time.monotonic()

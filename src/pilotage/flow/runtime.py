@@ -1,7 +1,6 @@
 """The runtime: all that lives longer than a pass, and every way to the outside. One for each Pilotage."""
 
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -33,8 +32,9 @@ def system_seed() -> int:
 class Runtime:
     """Store, ports, clock, seeds, workers, caches and wake-ups of one Pilotage.
 
-    ``clock`` tells the time in s since 1970 (UTC). ``server_url`` is where pilots call home. ``load`` makes
-    the adapter of a computing element, ``movers`` the movers, given what to call when they have news.
+    ``clock`` tells the time in s since 1970 (UTC), the store's unless given. ``server_url`` is where pilots
+    call home. ``load`` makes the adapter of a computing element, ``movers`` the movers, given what to call
+    when they have news.
     ``priorities`` is where operators leave priorities of transfers (D9).
     """
 
@@ -45,14 +45,14 @@ class Runtime:
         *,
         load: Load,
         movers: Callable[[Callable[[], None]], Movers],
-        clock: Clock = time.time,
+        clock: Clock | None = None,
         seeds: Seeds = system_seed,
         workers: WorkersPort | None = None,
         server_url: str = "",
         priorities: Inbox | None = None,
     ) -> None:
         self.store = store
-        self.clock = clock
+        self.clock = clock or store.clock
         self.seeds = seeds
         self.server_url = server_url
         self.priorities = priorities

@@ -1,7 +1,6 @@
 """The store as the other rooms see it."""
 
 import secrets
-import time
 from collections.abc import Callable
 
 from pilotage.model.decision import Committed, Decision
@@ -9,6 +8,7 @@ from pilotage.model.federation import Federation
 
 from . import schema
 from .archive import Archive
+from .clock import Clock, clock_of
 from .commit import Commit, check, is_light, meanings
 from .counters import fold
 from .decisions import documents
@@ -24,7 +24,6 @@ from .snapshots import Snapshots
 from .tasks import SpecCache
 from .tokens import Tokens
 
-Clock = Callable[[], float]
 Listener = Callable[[Decision, Committed], None]
 
 
@@ -41,7 +40,7 @@ class Store:
 
     def __init__(self, database: Database, clock: Clock, new_token: Callable[[], str]) -> None:
         self.database = database
-        self._clock = clock
+        self.clock = clock
         self.listeners: list[Listener] = []
         self._federations = Federations(database)
         specs = SpecCache()
@@ -60,17 +59,19 @@ class Store:
     def open(
         cls,
         url: str,
-        clock: Clock = time.time,
+        clock: Clock | None = None,
         new_token: Callable[[], str] = secrets.token_urlsafe,
     ) -> "Store":
         """Open a store and bring its tables up to date.
 
         ``url`` is ``sqlite:///PATH``, ``postgresql+psycopg://...``, or ``sqlite:///:memory:`` for one that
-        ends with this object. Raises ValueError for another kind of address, and :class:`NewerStore`.
+        ends with this object. The clock is the database's unless one is given. Raises ValueError for another
+        kind of address, and :class:`NewerStore`.
         """
         database = Database(url)
         try:
             database.write(schema.upgrade)
+            clock = clock or clock_of(database)
         except BaseException:
             database.close()
             raise
@@ -116,7 +117,7 @@ class Store:
 
     def save_federation(self, federation: Federation, actor: str) -> int:
         """Make this the federation; returns its version. Loops see it at their next pass."""
-        return self._federations.save(federation, actor, self._clock())
+        return self._federations.save(federation, actor, self.clock())
 
     def federation(self) -> Federation:
         """Read the federation as of now. Raises :class:`NoFederation`."""
