@@ -4,6 +4,7 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -188,13 +189,14 @@ def operator(house: House) -> TestClient:
 Submit = Callable[..., int]
 
 
+def submit_to(client: TestClient, **fields: Any) -> int:
+    """Submit a task; returns its id."""
+    answer = client.post("/tasks", json={"tasks": [{"name": "work", "command": ["true"], **fields}]})
+    assert answer.status_code == 201, answer.text
+    return int(answer.json()["tasks"][0]["id"])
+
+
 @pytest.fixture
 def submit(alice: TestClient) -> Submit:
     """Submits a task of Alice's; returns its id."""
-
-    def submitted(**fields: Any) -> int:
-        answer = alice.post("/tasks", json={"tasks": [{"name": "work", "command": ["true"], **fields}]})
-        assert answer.status_code == 201, answer.text
-        return int(answer.json()["tasks"][0]["id"])
-
-    return submitted
+    return partial(submit_to, alice)

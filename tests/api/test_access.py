@@ -1,6 +1,8 @@
 """Every route has a policy, and the policy holds: no token, another role, somebody else's token."""
 
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from pilotage.api.access import BELIEVED_FOR, UNKNOWN, RoleCheck
 from pilotage.api.app import PREFIX, ROUTERS
 from pilotage.model.identity import Credential, Identity, Role
 
-from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit
+from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, copied, submit_to
 
 Route = tuple[str, str]
 
@@ -145,15 +147,23 @@ def test_a_pilots_token_without_a_pilot_reaches_nothing(unchanged: House, route:
     assert call(unchanged.as_("pilot", ALICE), route).status_code == 403
 
 
+@pytest.fixture(scope="module")
+def alices(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, int, int]]:
+    """A house with a task of Alice's and its job, for tests that change neither."""
+    for house in copied(template, tmp_path_factory.mktemp("alices")):
+        task = submit_to(house.as_("user", ALICE))
+        (job,) = house.activate(task)
+        yield house, task, job
+
+
 @pytest.mark.parametrize("route", sorted(OWNERS))
 @pytest.mark.parametrize(
     "stranger", [BOB, OTHER_ALICE, Identity(name="alice"), Identity(name="", vo="atlas")]
 )
 def test_somebody_elses_is_as_if_it_were_not_there(
-    house: House, submit: Submit, route: Route, stranger: Identity
+    alices: tuple[House, int, int], route: Route, stranger: Identity
 ) -> None:
-    task = submit()
-    (job,) = house.activate(task)
+    house, task, job = alices
     number = task if "{task}" in route[1] else job
     theirs = call(house.as_("user", stranger), route, number)
     nobodys = call(house.as_("user", stranger), route, 999)

@@ -21,7 +21,7 @@ from pilotage.api.connections import LimitedProtocol
 from pilotage.api.guard import LARGEST_BODY, SMALL_BODY
 from pilotage.model.identity import Credential
 
-from .conftest import ALICE, House
+from .conftest import ALICE, House, copied
 
 
 class Impatient(LimitedProtocol):
@@ -69,11 +69,13 @@ class Server:
             return answer.status, answer.read().decode()
 
 
-@pytest.fixture
-def server(house: House) -> Iterator[Server]:
-    running = Server(house)
-    yield running
-    running.close()
+@pytest.fixture(scope="module")
+def server(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all attacks: it answers after each as it did before."""
+    for house in copied(template, tmp_path_factory.mktemp("attacked")):
+        running = Server(house)
+        yield running
+        running.close()
 
 
 def answer_of(connection: socket.socket) -> bytes:
