@@ -368,9 +368,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D2",
         "Priority of a transfer: base priority of its share × the task's `transfer_priority` / 100.",
-        ("model.transfers",),
+        ("model.transfers", "store.transfer_requests", "staging.unawaited"),
         ("staging.default_priority",),
-        "Rounded down, 1 at least; outside 1..100 it is refused. Shares without a base are `_default`.",
+        "Rounded down, 1 at least; outside 1..100 it is refused. Shares without a base are `_default`. A file"
+        " that several wait for has the best of theirs; a download that nobody waits for is cancelled.",
     ),
     Rule(
         "D3",
@@ -381,23 +382,24 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D4",
         "Slots are shared anew at every pass; none has more than it needs, each has one at least.",
-        ("staging.shares",),
+        ("staging.shares", "model.transfer_limits"),
         ("staging.delivery_slots",),
-        "Rounded by largest remainder, the total never passed.",
+        "What waits for a full storage or link needs none. Rounded by largest remainder, the total kept.",
     ),
     Rule(
         "D5",
         "A share that waits without a slot, all being taken, gets an emergency slot at once.",
         ("staging.shares",),
-        ("staging.max_emergency",),
-        "One a share. It turns regular when another transfer ends, and nothing starts in its place.",
+        ("staging.max_emergency", "staging.emergency_after"),
+        "One a share. It turns regular when another transfer ends, and nothing starts in its place. While"
+        " slots change hands, only for what came after the last was given: they never become the rule.",
     ),
     Rule(
         "D6",
         "Downloads and uploads are shares of their own.",
         ("staging.shares",),
         ("staging.sub_shares",),
-        "`SHARE-download`, `SHARE-upload`; these may have base priorities of their own.",
+        "`SHARE-download`, `SHARE-upload`; a task may name another that has a base priority of its own.",
     ),
     Rule(
         "D7",

@@ -63,6 +63,7 @@ def test_d1_d2_missing_inputs_become_downloads_of_the_submitters_share_and_prior
             direction="download",
             share="atlas-download",
             priority=64,
+            share_priority=80,
         )
         for name, site in (("a", "WEST"), ("c", "NORTH"))
     ]

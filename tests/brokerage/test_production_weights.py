@@ -170,7 +170,7 @@ def test_b34_throughput_weight_by_its_steps(measured: float, weight: float) -> N
 
 
 def test_b35_each_window_stands_alone_and_the_latest_counts() -> None:
-    def weight(**link: float) -> float:
+    def weight(**link: Any) -> float:
         return throughput_weight(Link(source="A", destination="B", **link))
 
     assert weight(throughput_1h=60, throughput_1d=3, throughput_1w=300) == 1.6

@@ -123,6 +123,7 @@ def test_outputs_are_uploaded_from_the_attempts_scratch_to_the_nucleus() -> None
         direction="upload",
         share="atlas-upload",
         priority=30,
+        share_priority=60,
     )
     assert [created.source_path for created in move.creates[1] if isinstance(created, NewTransfer)] == [
         ".scratch/three/1.2/log",

@@ -1,6 +1,9 @@
 """New records, and what is known already."""
 
+from dataclasses import replace
+
 import pytest
+from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
 from pilotage.model.decision import Create
@@ -97,3 +100,26 @@ def test_new_records_are_in_their_first_state_and_first_attempt(store: Store) ->
     new_jobs(store, task)
     (job,) = store.queries.jobs(task, None, 10)
     assert (job.state, job.attempt, job.queue, job.pilot, job.error) == (J.DEFINED, 1, "", None, "")
+
+
+def test_d2_a_transfer_that_several_ask_for_has_the_best_share_and_the_best_priority(store: Store) -> None:
+    slow = new_transfer("a", share="slow", share_priority=20, priority=20)
+    fast = new_transfer("a", share="fast", share_priority=80, priority=8)
+    assert create(store, slow, fast) == [1]
+    assert create(store, replace(slow, priority=15)) == []
+
+    def standing() -> list[tuple[str, int]]:
+        return [(one.share, one.priority) for one in store.queries.transfers(None, 10)]
+
+    assert standing() == [("fast", 20)]
+    moved(store, move("transfer", [1], X.QUEUED, X.DELIVERING))
+    create(store, replace(fast, priority=70))
+    assert standing() == [("fast", 20)]
+    counted = store.database.read(
+        lambda connection: connection.execute(
+            text(
+                "SELECT first, state, count FROM counters WHERE counter = 'transfers_by_share' AND count > 0"
+            )
+        ).all()
+    )
+    assert [tuple(row) for row in counted] == [("fast", "delivering", 1)]

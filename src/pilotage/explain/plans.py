@@ -34,6 +34,19 @@ TASK_QUEUES = (
 )
 """The numbers of P3 and P4: pilots that wait, that were drawn, that may wait, and that are submitted."""
 
+TRANSFER_SHARES = (
+    Heading("share"),
+    Heading("priority", number=True),
+    Heading("delivering", number=True),
+    Heading("queued", number=True),
+    Heading("blocked", number=True),
+    Heading("entitled", number=True),
+    Heading("start now", number=True),
+    Heading("emergency", number=True),
+    Heading("waits", essential=False),
+)
+"""The account of D3 to D5: slots that a share has, needs, may have and is given; what its queue waits for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTask:
@@ -84,6 +97,8 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
         told = [f"The step {decision.step} changes nothing in this world" + (f": {why}." if why else ".")]
     if wants := decision.notes.get("task_queues"):
         told += ["", *table(TASK_QUEUES, [_want(want) for want in wants], width)]
+    if account := decision.notes.get("shares"):
+        told += ["", *_transfer_shares(decision.notes, account, width)]
     for choice in decision.choices:
         told += lines(explain(choice))
     return folded(told, width)
@@ -121,6 +136,35 @@ def _want(want: Mapping[str, Any]) -> tuple[Any, ...]:
     )
     numbers = (want[name] for name in ("jobs", "waiting", "target", "bound", "submitted"))
     return want["queue"], *numbers, f"{want['mean']:.3g}", ", ".join(part for part in parts if part)
+
+
+def _transfer_shares(notes: Mapping[str, Any], account: Mapping[str, Any], width: int) -> list[str]:
+    """List the shares with their slots, and what each that still has a queue waits behind."""
+    slots, delivering = notes["slots"], notes["delivering"]
+    started = sum(share["started"] for share in account.values())
+    emergencies = sum(share["emergency"] for share in account.values())
+    beyond = max(0, delivering - slots) + emergencies
+    head = (
+        f"{slots} delivery slots: {delivering} in use, {started} given now; {beyond} beyond them in emergency"
+    )
+    holders = [name for name, share in account.items() if share["delivering"] + share["started"] > 0]
+    rows = [_transfer_share(name, share, holders) for name, share in account.items()]
+    return [head, *table(TRANSFER_SHARES, rows, width)]
+
+
+def _transfer_share(name: str, share: Mapping[str, int], holders: Sequence[str]) -> tuple[Any, ...]:
+    names = ("priority", "delivering", "queued", "blocked", "entitled", "started", "emergency")
+    left = share["queued"] - share["started"] - share["emergency"]
+    held = share["delivering"] + share["started"]
+    waits = ""
+    if left and held >= share["entitled"]:
+        waits = f"{left} behind its own part of the slots"
+    elif left:
+        others = ", ".join(other for other in holders if other != name)
+        waits = f"{left} until a slot of {others} is free" if others else f"{left} for room"
+    elif share["blocked"]:
+        waits = "for a storage or link that is full"
+    return name, *(share[one] for one in names), waits
 
 
 def _queues(records: Iterable[Any]) -> dict[int, str]:

@@ -14,6 +14,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.paths import INPUTS, RESERVED
 from pilotage.model.ranking import RankError, rank
 from pilotage.model.software import ArchitectureError, parse_architecture
+from pilotage.model.transfers import declared_sub_shares
 from pilotage.model.work import MOST_JOBS, InputFile, TaskSpec
 
 from .faults import MOST_FAULTS, Fault, Path
@@ -339,6 +340,9 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
         mine = ", ".join(sorted(share.name for share in shares.values() if share.vo in ("", owner.vo)))
         remedy = f"give one of {mine}" if mine else "ask an operator for a share"
         yield Fault(("share",), f"{spec.share!r} belongs to the VO {vo}", remedy)
+    if owner and spec.transfer_sub_share:
+        declared = declared_sub_shares(owner, federation.staging)
+        yield from _Known("sub-share", declared).lacks(("transfer_sub_share",), spec.transfer_sub_share)
     storages = _Known("storage", {storage.name for storage in federation.storages})
     for at, file in enumerate(spec.inputs):
         if isinstance(file, InputFile) and not file.replicas:

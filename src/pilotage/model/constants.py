@@ -66,6 +66,9 @@ class StagingConstants:
     """Transfers that are delivered at the same time (D8)."""
     max_emergency: Annotated[int, Field(ge=0, le=100_000)] = 5
     """Emergency slots at the same time, at most one a share (D5)."""
+    emergency_after: Seconds = 300
+    """s without any slot given after which a share that was served before may take an emergency slot; one
+    that came after the last was given takes it at once (D5)."""
     sub_shares: bool = True
     """Whether downloads and uploads are shares of their own (D6)."""
     max_attempts: Positive = 5

@@ -67,6 +67,8 @@ class NewTransfer:
     """Its DTR priority, 1 to 100 (D2)."""
     source_path: str = ""
     """Path at the source, where it is not the file's name: what an attempt left in its scratch area."""
+    share_priority: int = 0
+    """Base priority of its share, by which the best share of several that ask for it is known (D2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,8 @@ class Storage:
     """Whether it is scratch space, where nothing is kept: no nucleus gathers outputs there (B19)."""
     blacklisted: tuple[Blacklisting, ...] = ()
     """What may not be done here now: reading or writing, locally (lan) or from other sites (wan) (B19)."""
+    transfer_slots: Slots | None = None
+    """Most transfers from it and to it that are delivered at the same time; none: no limit of its own."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the mover for this kind of URL, credentials among them."""
 
@@ -283,6 +285,8 @@ class Link:
     """MB/s over the last day."""
     throughput_1w: NonNegative | None = None
     """MB/s over the last week."""
+    transfer_slots: Slots | None = None
+    """Most transfers over it that are delivered at the same time; none: no limit of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

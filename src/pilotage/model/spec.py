@@ -95,6 +95,8 @@ class TaskSpec:
     """Higher ones go first; from 800 on bound to the nucleus (B8), from 1000 on urgent (B27)."""
     transfer_priority: Annotated[int, Field(ge=1, le=100)] = 50
     """Priority of its transfers within their share, 1 to 100 (D2)."""
+    transfer_sub_share: Name | Literal[""] = ""
+    """Sub-share of its transfers instead of ``download`` and ``upload``; it has a base priority (D6)."""
     nucleus: str = ""
     """The site that gathers the outputs; empty: they stay where they are made."""
     t1_weight: Literal[-1, 0] = 0

@@ -6,12 +6,21 @@ from .work import Direction
 
 DEFAULT_SHARE = "_default"
 
+CANCEL_GRACE = 60.0
+"""Seconds that a job may have been assigned after the transfer that it counts on was cancelled.
 
-def share_of(identity: Identity, direction: Direction, constants: StagingConstants) -> str:
+Both may happen at once: one that nobody waited for is cancelled while a job comes to wait for it.
+"""
+
+
+def share_of(
+    identity: Identity, direction: Direction, constants: StagingConstants, sub_share: str = ""
+) -> str:
     """The share of an identity's transfers, by the one criterion ``share_by`` (D1).
 
     A group or role is named within its VO, ``vo:group``. Who has none, or none of ``base_priorities``, is in
-    ``_default``. With ``sub_shares`` the name ends in ``-download`` or ``-upload`` (D6).
+    ``_default``. With ``sub_shares`` the name ends in ``-download`` or ``-upload``, or else in the
+    ``sub_share`` that a task names (D6).
     """
     parts: tuple[str, ...]
     match constants.share_by:
@@ -26,16 +35,26 @@ def share_of(identity: Identity, direction: Direction, constants: StagingConstan
         case "role":
             parts = (identity.vo, identity.vo_role) if identity.vo_role else ()
     stem = ":".join(part for part in parts if part)
-    suffix = f"-{direction}" if constants.sub_shares else ""
+    suffix = f"-{sub_share or direction}" if sub_share or constants.sub_shares else ""
     known = {stem, stem + suffix} & set(constants.base_priorities)
     return (stem if stem and known else DEFAULT_SHARE) + suffix
 
 
 def base_priority(share: str, constants: StagingConstants) -> int:
     """The base priority of a share, 1..100 (D2): its own, else that of the share it is part of (D6)."""
-    stem = share.removesuffix("-download") if share.endswith("-download") else share.removesuffix("-upload")
-    bases = constants.base_priorities
-    return bases.get(share, bases.get(stem, constants.default_priority))
+    stem = share
+    while stem and stem not in constants.base_priorities:
+        stem = stem.rpartition("-")[0]
+    return constants.base_priorities.get(stem, constants.default_priority)
+
+
+def declared_sub_shares(identity: Identity, constants: StagingConstants) -> list[str]:
+    """Return the sub-shares that tasks of an identity may name: those that have a base priority (D6)."""
+    stem = share_of(identity, "download", constants).removesuffix("-download")
+    found = (
+        name.removeprefix(f"{stem}-") for name in constants.base_priorities if name.startswith(f"{stem}-")
+    )
+    return sorted(set(found) - {"download", "upload"})
 
 
 def transfer_priority(share: str, job_priority: int, constants: StagingConstants) -> int:

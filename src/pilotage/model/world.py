@@ -270,5 +270,7 @@ class World:
     """How full the submit pools are (P5)."""
     iterated: float | None = None
     """When the director's last iteration began, in s since 1970; none: there was none (P2)."""
+    unawaited: tuple[int, ...] = ()
+    """Queued downloads that no job waits for any more, of those that have been queued for a minute (D2)."""
     deliveries: tuple[DeliverySighting, ...] = ()
     """What movers say of transfers."""

@@ -9,7 +9,7 @@ from pilotage.model.moves import JobMoves
 from pilotage.model.paths import base_name, copy_path, scratch_path
 from pilotage.model.sources import outputs_at
 from pilotage.model.states import JobState, TransferState
-from pilotage.model.transfers import share_of, transfer_priority
+from pilotage.model.transfers import CANCEL_GRACE, base_priority, share_of, transfer_priority
 from pilotage.model.work import File, Job, NewTransfer, Replica, Task, Transfer
 from pilotage.model.world import World
 
@@ -64,7 +64,7 @@ class _Facts:
                 self.holders[transfer.file].add(transfer.destination)
             elif transfer.state in (TransferState.QUEUED, TransferState.DELIVERING):
                 self.live[transfer.file].append(transfer)
-            elif transfer.state is TransferState.FAILED:
+            elif transfer.state in (TransferState.FAILED, TransferState.CANCELLED):
                 self.failed[transfer.file].append(transfer)
 
     def jobs(self, state: JobState) -> list[Job]:
@@ -79,8 +79,10 @@ class _Facts:
             if any(destination in (None, transfer.destination) for transfer in self.live[name]):
                 continue
             for transfer in self.failed[name]:
-                if destination in (None, transfer.destination) and transfer.since >= job.since:
-                    return f"{name} could not be brought to {transfer.destination}: {transfer.error}"
+                grace = CANCEL_GRACE if transfer.state is TransferState.CANCELLED else 0.0
+                if destination in (None, transfer.destination) and transfer.since + grace >= job.since:
+                    reason = transfer.error or f"its transfer is {transfer.state}"
+                    return f"{name} could not be brought to {transfer.destination}: {reason}"
         return ""
 
     def uploads(self, job: Job) -> list[Transfer]:
@@ -159,7 +161,7 @@ def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
 
 def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
     task, constants = facts.tasks[job.task], facts.world.federation.staging
-    share = share_of(task.owner, "upload", constants)
+    share = share_of(task.owner, "upload", constants, task.spec.transfer_sub_share)
     instance = facts.world.federation.name
     return NewTransfer(
         file=file.name,
@@ -169,6 +171,7 @@ def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
         direction="upload",
         share=share,
         priority=transfer_priority(share, task.spec.transfer_priority, constants),
+        share_priority=base_priority(share, constants),
     )
 
 

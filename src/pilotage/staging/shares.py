@@ -1,15 +1,17 @@
 """Transfer shares: who gets the delivery slots, and in which order (D1 to D7)."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from heapq import heapify, heappop, heapreplace
+from itertools import islice
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.decision import Change, Claim, Decision, Move, Touch
 from pilotage.model.federation import StagingConstants
 from pilotage.model.states import TransferState
+from pilotage.model.transfer_limits import Room
 from pilotage.model.transfers import base_priority
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
@@ -56,11 +58,12 @@ def _level(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int]) 
     return level + (slots - total) / slope
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Line:
     """A share with transfers in the system: those that have slots are counted, those that wait are in order.
 
     ``lot`` is drawn anew at every pass, so that of two shares each comes first in proportion to priority.
+    ``given`` are those of the queue that start in this pass, ``seen`` is how many of it were looked at.
     """
 
     share: str
@@ -68,6 +71,25 @@ class _Line:
     delivering: int
     queue: Sequence[Transfer]
     lot: float
+    blocked: int = 0
+    given: list[Transfer] = field(default_factory=list)
+    seen: int = 0
+
+    @property
+    def held(self) -> int:
+        """Slots that it has."""
+        return self.delivering + len(self.given)
+
+    def take(self, room: Room) -> bool:
+        """Start the next of the queue for which there is room; false where there is none."""
+        while self.seen < len(self.queue):
+            transfer = self.queue[self.seen]
+            self.seen += 1
+            if not room.full(transfer):
+                room.take(transfer)
+                self.given.append(transfer)
+                return True
+        return False
 
 
 def start(world: World) -> Decision:
@@ -75,24 +97,27 @@ def start(world: World) -> Decision:
 
     A slot is in use while its transfer is DELIVERING, so all of D5 follows from one count: transfers beyond
     ``delivery_slots`` hold emergency slots, and while there are any, nothing regular starts; each transfer
-    that finishes turns one of them regular. Two claims hold this at commit, whoever else decides at
-    the same time: regular starts never take the total past ``delivery_slots`` nor emergency starts past
-    ``delivery_slots + max_emergency``, and no share passes what it is entitled to.
+    that finishes turns one of them regular, and in such a pass no other begins. Two claims hold this at
+    commit, whoever else decides at the same time: regular starts never take the total past
+    ``delivery_slots`` nor emergency starts past ``delivery_slots + max_emergency``, and no share passes what
+    it is entitled to.
     """
     constants = world.federation.staging
-    lines = _lines(world)
+    room = Room(world.federation, world.transfers)
+    lines = _lines(world, room)
     entitled = apportion(
         constants.delivery_slots,
         {line.share: line.delivering + len(line.queue) for line in lines},
         {line.share: line.priority for line in lines},
     )
     busy = sum(line.delivering for line in lines)
-    given = _give(lines, entitled, constants.delivery_slots - busy)
-    emergency = _emergencies(lines, given, constants, busy)
+    _give(lines, entitled, constants.delivery_slots - busy, room)
     changes: list[Change] = [*_turned_regular(world, busy - constants.delivery_slots)]
-    granted = [line for line in lines if given[line.share]]
-    changes += [_starting(world, line, given[line.share], emergency=False) for line in granted]
-    changes += [_starting(world, line, 1, emergency=True) for line in emergency]
+    emergency = [] if changes else _emergencies(world, lines, busy, room)
+    extra = {line.share for line in emergency}
+    regular = [line for line in lines if line.given and line.share not in extra]
+    changes += [_starting(world, line, emergency=False) for line in regular]
+    changes += [_starting(world, line, emergency=True) for line in emergency]
     return Decision(
         step="staging.start",
         time=world.time,
@@ -101,35 +126,42 @@ def start(world: World) -> Decision:
         notes={
             "slots": constants.delivery_slots,
             "delivering": busy,
-            "shares": {line.share: _account(line, entitled, given, emergency) for line in lines},
+            "shares": {line.share: _account(line, entitled, line.share in extra) for line in lines},
         },
     )
 
 
-def _account(
-    line: _Line, entitled: Mapping[str, int], given: Mapping[str, int], emergency: Iterable[_Line]
-) -> dict[str, int]:
+def _account(line: _Line, entitled: Mapping[str, int], emergency: bool) -> dict[str, int]:
     return {
         "priority": line.priority,
         "delivering": line.delivering,
         "queued": len(line.queue),
+        "blocked": line.blocked,
         "entitled": entitled.get(line.share, 0),
-        "started": given[line.share],
-        "emergency": sum(line is other for other in emergency),
+        "started": len(line.given) - emergency,
+        "emergency": int(emergency),
     }
 
 
-def _lines(world: World) -> list[_Line]:
-    """Active shares by name (D3): those with a transfer delivering, or queued and due."""
-    delivering: dict[str, int] = defaultdict(int)
+def _lines(world: World, room: Room) -> list[_Line]:
+    """Active shares by name (D3): those with a transfer delivering, or queued and due.
+
+    What waits for a storage or link that is full needs no slot now, and what nobody waits for never.
+    """
+    delivering: Counter[str] = Counter()
+    blocked: Counter[str] = Counter()
     queued: dict[str, list[Transfer]] = defaultdict(list)
+    unawaited = frozenset(world.unawaited)
     for transfer in world.transfers:
         if transfer.state is TransferState.DELIVERING:
             delivering[transfer.share] += 1
-        elif transfer.state is TransferState.QUEUED and (transfer.wake_at or 0) <= world.time:
-            queued[transfer.share].append(transfer)
+        elif is_due(transfer, world.time) and transfer.id not in unawaited:
+            if room.full(transfer):
+                blocked[transfer.share] += 1
+            else:
+                queued[transfer.share].append(transfer)
     constants = world.federation.staging
-    shares = sorted(delivering.keys() | queued.keys())
+    shares = sorted(delivering.keys() | queued.keys() | blocked.keys())
     if not shares:
         return []
     # Here, and not above: a server without work does without numpy.
@@ -143,9 +175,15 @@ def _lines(world: World) -> list[_Line]:
             delivering=delivering[share],
             queue=in_order(queued[share], world.time, constants),
             lot=lot / base_priority(share, constants),
+            blocked=blocked[share],
         )
         for share, lot in zip(shares, lots, strict=True)
     ]
+
+
+def is_due(transfer: Transfer, time: float) -> bool:
+    """Tell whether a transfer is queued and may start at this time, in s since 1970."""
+    return transfer.state is TransferState.QUEUED and (transfer.wake_at or 0) <= time
 
 
 def in_order(transfers: Iterable[Transfer], time: float, constants: StagingConstants) -> list[Transfer]:
@@ -166,51 +204,54 @@ def in_order(transfers: Iterable[Transfer], time: float, constants: StagingConst
     return sorted(waiting, key=place)
 
 
-def _give(lines: Sequence[_Line], entitled: Mapping[str, int], free: int) -> dict[str, int]:
-    """Free slots that each share takes now (D4).
+def _give(lines: Sequence[_Line], entitled: Mapping[str, int], free: int, room: Room) -> None:
+    """Let shares take the free slots (D4).
 
     Shares that hold more than they are entitled to keep it until it finishes, so the free slots may not
     do for all others: the one furthest behind its priority takes first, among equals by lot. A share is
     always entitled to one: where there are fewer slots than shares, a free one goes to a share that has
     none, each in proportion to its priority, so that none of them starves (D10).
     """
-    given = {line.share: 0 for line in lines}
 
     def turn(line: _Line) -> tuple[float, float, str]:
-        held = line.delivering + given[line.share]
-        return (held / line.priority, line.lot, line.share)
+        return (line.held / line.priority, line.lot, line.share)
 
-    def takes(line: _Line) -> bool:
-        held = line.delivering + given[line.share]
-        return given[line.share] < len(line.queue) and held < max(1, entitled.get(line.share, 0))
+    def may_take(line: _Line) -> bool:
+        return line.seen < len(line.queue) and line.held < max(1, entitled.get(line.share, 0))
 
-    heap = [(turn(line), line) for line in lines if takes(line)]
+    heap = [(turn(line), line) for line in lines if may_take(line)]
     heapify(heap)
-    for _ in range(max(0, free)):
-        if not heap:
-            break
+    while free > 0 and heap:
         line = heap[0][1]
-        given[line.share] += 1
-        if takes(line):
+        free -= line.take(room)
+        if may_take(line):
             heapreplace(heap, (turn(line), line))
         else:
             heappop(heap)
-    return given
 
 
-def _emergencies(
-    lines: Sequence[_Line], given: Mapping[str, int], constants: StagingConstants, busy: int
-) -> list[_Line]:
-    """Shares that take an emergency slot: transfers wait, none has a slot, all slots are taken (D5).
+def _emergencies(world: World, lines: Sequence[_Line], busy: int, room: Room) -> list[_Line]:
+    """Let shares take an emergency slot: transfers wait, none has a slot, all slots are taken (D5).
 
-    Where not all of them can, those that do are drawn, each in proportion to its priority.
+    While slots change hands, shares that are more than the slots take turns: then an emergency is only that
+    of a share whose first transfer came after the last slot was given. Once none was given for
+    ``emergency_after`` s, it is that of any share. Otherwise emergencies would be the rule wherever shares
+    outnumber slots. Where not all can have one, those that do are drawn, each in proportion to its priority.
     """
-    taken = busy + sum(given.values())
+    constants = world.federation.staging
+    taken = busy + sum(len(line.given) for line in lines)
     left = constants.delivery_slots + constants.max_emergency - taken
     if taken < constants.delivery_slots or left <= 0:
         return []
-    without = [line for line in lines if line.queue and not line.delivering and not given[line.share]]
-    return sorted(without, key=lambda line: (line.lot, line.share))[:left]
+    delivering = (one.since for one in world.transfers if one.state is TransferState.DELIVERING)
+    last_given = world.time if taken > busy else max(delivering, default=world.time)
+    are_stuck = world.time - last_given >= constants.emergency_after
+    without = (
+        line
+        for line in sorted(lines, key=lambda line: (line.lot, line.share))
+        if line.queue and not line.held and (are_stuck or line.queue[0].since >= last_given)
+    )
+    return list(islice((line for line in without if line.take(room)), left))
 
 
 def _turned_regular(world: World, beyond: int) -> list[Touch]:
@@ -223,12 +264,11 @@ def _turned_regular(world: World, beyond: int) -> list[Touch]:
     return [Touch(kind="transfer", ids=ids, attempts=attempts, changes={"emergency": False})]
 
 
-def _starting(world: World, line: _Line, count: int, emergency: bool) -> Move:
-    """The first of a share's queue start, within the slots of all and what the share holds after it."""
-    constants = world.federation.staging
-    transfers = line.queue[:count]
+def _starting(world: World, line: _Line, emergency: bool) -> Move:
+    """Start what a share was given, within the slots of all and what the share holds after it."""
+    constants, transfers = world.federation.staging, line.given
     total = constants.delivery_slots + (constants.max_emergency if emergency else 0)
-    limits = {None: total, line.share: line.delivering + count}
+    limits = {None: total, line.share: line.held}
     return Move(
         kind="transfer",
         ids=tuple(transfer.id for transfer in transfers),

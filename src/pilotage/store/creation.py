@@ -15,7 +15,6 @@ from pilotage.model.states import FIRST, Kind, TransferState
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 from . import bulk, failures
-from .columns import is_state
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
 from .files import files, replicas
@@ -25,7 +24,7 @@ from .numbers import Numbers
 from .records import RECORDS
 from .sets import among
 from .tasks import tasks
-from .transfers import transfers
+from .transfer_requests import TransferRequests
 
 WITHOUT_NUMBER = 0
 """Stands for the id of a file, replica or failure that came into being: they are known otherwise."""
@@ -52,10 +51,6 @@ _FORGET_REPLICA = delete(replicas).where(
     replicas.c.file == bindparam("lost_file"), replicas.c.storage == bindparam("lost_storage")
 )
 _FORGET_REPLICAS = delete(replicas).where(among(replicas.c.file, "names"))
-_LIVE_TRANSFERS = select(transfers.c.file, transfers.c.destination).where(
-    among(transfers.c.file, "names"),
-    is_state(transfers, TransferState.QUEUED, TransferState.DELIVERING),
-)
 
 N = TypeVar("N", NewTask, NewJob, NewTransfer, NewPilot)
 
@@ -74,7 +69,7 @@ class Creator:
         self._rows: dict[Kind, list[tuple[Any, ...]]] = defaultdict(list)
         self._columns: dict[Kind, tuple[str, ...]] = {}
         self._inputs: list[tuple[int, int, str]] = []
-        self._under_way: set[tuple[str, str]] = set()
+        self._requests = TransferRequests(connection)
 
     def write(self) -> None:
         """Write what was gathered, what others refer to first."""
@@ -82,6 +77,7 @@ class Creator:
             if self._rows[kind]:
                 bulk.insert(self._connection, RECORDS[kind], self._columns[kind], self._rows[kind])
         bulk.insert(self._connection, job_inputs, ("job", "position", "file"), self._inputs)
+        self._requests.write()
 
     def create(self, records: Sequence[Creation], cause: str) -> list[int | None]:
         """Create records; returns their ids in their order, None where one was there already."""
@@ -186,22 +182,29 @@ class Creator:
         return created
 
     def _transfers(self, given: Sequence[NewTransfer], cause: str) -> list[int | None]:
-        """Create transfers, but of a file to a storage to which one is on its way already."""
-        names = list({transfer.file for transfer in given})
-        under_way = self._under_way
-        under_way |= {
-            (file, place) for file, place in self._connection.execute(_LIVE_TRANSFERS, {"names": names})
-        }
-        new: list[dict[str, Any]] = []
-        places: list[int | None] = []
+        """Create transfers; where one of a file to a storage is on its way already, that is raised (D2)."""
+        self._requests.look_up(given)
+        new: dict[tuple[str, str], NewTransfer] = {}
         for transfer in given:
-            pair = (transfer.file, transfer.destination)
-            places.append(None if pair in under_way else len(new))
-            if pair not in under_way:
-                under_way.add(pair)
-                new.append(_transfer_row(transfer))
-        ids = self._insert(NewTransfer, new, cause) if new else range(0)
-        return [None if place is None else ids[place] for place in places]
+            if self._requests.serving(transfer) is None:
+                new.setdefault((transfer.file, transfer.destination), transfer)
+        rows = [_transfer_row(transfer) for transfer in new.values()]
+        ids = self._insert(NewTransfer, rows, cause) if rows else range(0)
+        made: dict[int, int] = {}
+        for id_, transfer in zip(ids, new.values(), strict=True):
+            self._requests.add(id_, transfer)
+            made[id(transfer)] = id_
+        for transfer in given:
+            self._raise(transfer)
+        return [made.pop(id(transfer), None) for transfer in given]
+
+    def _raise(self, wanted: NewTransfer) -> None:
+        """Give the transfer that serves a request the better share and priority, and count it there."""
+        if (changed := self._requests.raise_for(wanted)) is None:
+            return
+        before, after = ([getattr(one, name) for name in KEY_COLUMNS["transfer"]] for one in changed)
+        queued = TransferState.QUEUED
+        self._deltas.moved("transfer", before, after, queued, queued, 1)
 
 
 def replaces(file: File, known: File) -> bool:
@@ -268,6 +271,7 @@ def _transfer_row(transfer: NewTransfer) -> dict[str, Any]:
         "direction": transfer.direction,
         "share": transfer.share,
         "priority": transfer.priority,
+        "share_priority": transfer.share_priority,
         "emergency": False,
     }
 

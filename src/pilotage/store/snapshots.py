@@ -319,6 +319,7 @@ class Snapshots:
                 "files": known,
                 "replicas": reader.replicas_of(known),
                 "transfers": moving,
+                "unawaited": staging.unawaited(reader, world, moving),
                 "pilots": live,
                 "task_queues": reader.task_queues(),
                 "job_counts": reader.job_counts(),

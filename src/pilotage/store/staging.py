@@ -2,14 +2,18 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import bindparam, or_, select, text
+from sqlalchemy import TextClause, bindparam, or_, select, text
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.states import JobState, TransferState
+from pilotage.model.transfer_limits import Room
+from pilotage.model.transfers import CANCEL_GRACE
 from pilotage.model.work import Job, Transfer
 from pilotage.model.world import World
 
@@ -21,6 +25,9 @@ from .jobs import JOB_COLUMNS, is_in, job_inputs, jobs
 from .reader import Reader
 from .sets import among
 from .transfers import TRANSFER_COLUMNS, transfers
+
+UNAWAITED_AFTER = 60.0
+"""How long a download has been queued before somebody looks whether it is still waited for, in s."""
 
 FAILED_LATELY = 86400.0
 """How long a transfer that failed is looked at for jobs that wait for it, in s."""
@@ -37,9 +44,14 @@ _SHARES = (
 _DIRECTIONS = ("download", "upload")
 _COLUMNS = ", ".join(f"x.{column.name}" for column in TRANSFER_COLUMNS)
 _DUE = "x.state = 'queued' AND (x.wake_at IS NULL OR x.wake_at <= :time)"
-_HEAD = f"""
-    FROM transfers AS x WHERE x.share = place.share AND x.direction = place.direction AND {_DUE}
-    ORDER BY x.priority DESC, x.id LIMIT :each"""
+_LISTED = {
+    "sqlite": "(SELECT value FROM json_each(:{}))",
+    "postgresql": "(SELECT json_array_elements_text(CAST(:{} AS json)))",
+}
+_ROOM = (
+    " AND x.source NOT IN {storages} AND x.destination NOT IN {storages}"
+    " AND x.source || ' ' || x.destination NOT IN {pairs}"
+)
 _PLACES = {
     "sqlite": """(
     SELECT value ->> 0 AS share, value ->> 1 AS direction, value ->> 2 AS highest FROM json_each(:places)
@@ -49,31 +61,69 @@ _PLACES = {
     FROM json_array_elements(CAST(:places AS json)) AS value
   ) AS place""",
 }
-_FIRST = {
-    "sqlite": f"""
-  SELECT {_COLUMNS} FROM {_PLACES["sqlite"]} CROSS JOIN transfers AS x ON x.id IN (SELECT x.id {_HEAD})
-  ORDER BY x.priority DESC, x.id""",
-    "postgresql": f"""
-  SELECT {_COLUMNS} FROM {_PLACES["postgresql"]} CROSS JOIN LATERAL (SELECT x.* {_HEAD}) AS x
-  ORDER BY x.priority DESC, x.id""",
+_HEADS = {
+    "sqlite": "CROSS JOIN transfers AS x ON x.id IN (SELECT x.id {head})",
+    "postgresql": "CROSS JOIN LATERAL (SELECT x.* {head}) AS x",
 }
 _GAIN = {
     "sqlite": "min(x.priority + CAST((:before - x.since) / :period AS INTEGER), place.highest)",
     "postgresql": "least(x.priority + floor((:before - x.since) / :period), place.highest)",
 }
-_AGED = {
-    dialect: text(f"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """Storages, and pairs of them, that take no transfer now."""
+
+    storages: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, room: Room) -> "_Full":
+        return cls(room.full_storages(), room.full_pairs())
+
+    @property
+    def any(self) -> bool:
+        return bool(self.storages or self.pairs)
+
+    def values(self) -> dict[str, str]:
+        """Return the parameters of a query that leaves these out; none where there are none."""
+        if not self.any:
+            return {}
+        pairs = [" ".join(pair) for pair in self.pairs]
+        return {"storages": json.dumps(self.storages), "pairs": json.dumps(pairs)}
+
+
+def _condition(dialect: str, limited: bool) -> str:
+    """Return the condition of a transfer that may start, where ``limited`` with room for it."""
+    listed = {name: _LISTED[dialect].format(name) for name in ("storages", "pairs")}
+    return _DUE + (_ROOM.format(**listed) if limited else "")
+
+
+@cache
+def _first_queued(dialect: str, limited: bool) -> TextClause:
+    head = f"""
+    FROM transfers AS x
+    WHERE x.share = place.share AND x.direction = place.direction AND {_condition(dialect, limited)}
+    ORDER BY x.priority DESC, x.id LIMIT :each"""
+    return text(f"""
+  SELECT {_COLUMNS} FROM {_PLACES[dialect]} {_HEADS[dialect].format(head=head)}
+  ORDER BY x.priority DESC, x.id""")
+
+
+@cache
+def _aged_first(dialect: str, limited: bool) -> TextClause:
+    return text(f"""
   SELECT {_COLUMNS} FROM (
     SELECT x.*, row_number() OVER (
-      PARTITION BY x.share, x.direction ORDER BY {gain} DESC, x.created, x.id
+      PARTITION BY x.share, x.direction ORDER BY {_GAIN[dialect]} DESC, x.created, x.id
     ) AS turn
     FROM {_PLACES[dialect]}
     CROSS JOIN transfers AS x
-    WHERE x.share = place.share AND x.direction = place.direction AND x.since <= :before AND {_DUE}
+    WHERE x.share = place.share AND x.direction = place.direction AND x.since <= :before
+      AND {_condition(dialect, limited)}
   ) AS x WHERE turn <= :each""")
-    for dialect, gain in _GAIN.items()
-}
-_FIRST_QUEUED = {dialect: text(query) for dialect, query in _FIRST.items()}
+
 
 _READERS = (
     select(_j.id)
@@ -82,13 +132,19 @@ _READERS = (
         job_inputs.c.file == _x.file,
         has_state(jobs, _J.ASSIGNED),
         among(_j.queue, "queues"),
-        _j.since <= _x.since,
+        _j.since <= _x.since + bindparam("grace"),
     )
 )
 _MAKERS = (
     select(_j.id)
     .join(files, files.c.job == _j.id)
     .where(files.c.name == _x.file, has_state(jobs, _J.TRANSFERRING), _j.since <= _x.since)
+)
+_STILL_WANTED = (
+    select(job_inputs.c.file, _j.queue)
+    .distinct()
+    .join(jobs, job_inputs.c.job == _j.id)
+    .where(among(job_inputs.c.file, "names"), has_state(jobs, _J.ASSIGNED))
 )
 _ARRIVED = select(replicas.c.file).where(replicas.c.file == _x.file, replicas.c.storage == _x.destination)
 _FAILED = (
@@ -98,6 +154,18 @@ _FAILED = (
         _x.since > bindparam("since"),
         ~_ARRIVED.exists(),
         or_(_READERS.exists(), _MAKERS.exists()),
+    )
+    .order_by(_x.since, _x.id)
+    .limit(_LIMIT)
+)
+_CANCELLED = (
+    select(*TRANSFER_COLUMNS)
+    .where(
+        is_state(transfers, _X.CANCELLED),
+        _x.since > bindparam("since"),
+        _x.direction == "download",
+        ~_ARRIVED.exists(),
+        _READERS.exists(),
     )
     .order_by(_x.since, _x.id)
     .limit(_LIMIT)
@@ -118,6 +186,7 @@ _MADE = (
 def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     """Transfers, the jobs that wait for those which ended, their files and replicas."""
     ended = [*reader.transfers_in(_X.FINISHING), *_failed(reader, world, limit)]
+    delivering = reader.transfers_in(_X.DELIVERING)
     found = _jobs(reader, world, ended, limit)
     inputs = reader.inputs_of(job for job in found if job.state == _J.ASSIGNED)
     outputs = reader.outputs_of(job.id for job in found if job.state != _J.ASSIGNED)
@@ -125,8 +194,8 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
         transfer.id: transfer
         for transfer in chain(
             ended,
-            reader.transfers_in(_X.DELIVERING),
-            _queued(reader, world, limit),
+            delivering,
+            _queued(reader, world, limit, delivering),
             reader.live_transfers_of([*inputs, *outputs]),
         )
     }
@@ -137,6 +206,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     }
     return {
         "transfers": tuple(moving[id_] for id_ in sorted(moving)),
+        "unawaited": unawaited(reader, world, moving.values()),
         "jobs": found,
         "tasks": reader.tasks_of(found),
         "files": tuple(known[name] for name in sorted(known)),
@@ -144,49 +214,76 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     }
 
 
-def _queued(reader: Reader, world: World, limit: int) -> list[Transfer]:
+def unawaited(reader: Reader, world: World, found: Iterable[Transfer]) -> tuple[int, ...]:
+    """Find downloads that no job waits for, of those queued for ``UNAWAITED_AFTER`` s (D2)."""
+    queued = [
+        transfer
+        for transfer in found
+        if transfer.state is _X.QUEUED
+        and transfer.direction == "download"
+        and transfer.since <= world.time - UNAWAITED_AFTER
+    ]
+    if not queued:
+        return ()
+    storages = {queue.name: queue.storage for queue in world.federation.queues}
+    names = sorted({transfer.file for transfer in queued})
+    wanted = {(file, storages.get(queue)) for file, queue in reader.rows(_STILL_WANTED, names=names)}
+    return tuple(sorted(one.id for one in queued if (one.file, one.destination) not in wanted))
+
+
+def _queued(reader: Reader, world: World, limit: int, delivering: Sequence[Transfer]) -> list[Transfer]:
     """Read as many of each share and direction as could start now: those that go first (D3, D7).
 
-    Every share that is active is entitled to a slot, and so a share to no more than the others leave.
+    Every share that is active is entitled to a slot, and so a share to no more than the others leave. What
+    waits for a storage or a link that is full is passed over: behind it others may start.
     """
+    full = _Full.of(Room(world.federation, delivering))
     slots = world.federation.staging.delivery_slots
     places = [(share, direction) for (share,) in reader.rows(_SHARES) for direction in _DIRECTIONS]
     each = min(2, limit)
-    first = _first(reader, world, places, each)
+    first = _first(reader, world, places, each, full)
     active = len({transfer.share for transfer in first})
     if 0 < active < slots:
         each = min(slots - active + 2, limit)
-        first = _first(reader, world, places, each)
+        first = _first(reader, world, places, each, full)
     read = Counter((transfer.share, transfer.direction) for transfer in first)
     highest = {(one.share, one.direction): one.priority for one in reversed(first)}
     more = [(*place, highest[place]) for place, count in read.items() if count == each]
-    return [*first, *_aged(reader, world, more, each)]
+    return [*first, *_aged(reader, world, more, each, full)]
 
 
-def _first(reader: Reader, world: World, places: Sequence[tuple[str, str]], each: int) -> list[Transfer]:
+def _first(
+    reader: Reader, world: World, places: Sequence[tuple[str, str]], each: int, full: _Full
+) -> list[Transfer]:
     """The first of each share and direction by priority, then age."""
-    values = {"places": json.dumps(places), "time": world.time, "each": each}
-    return [*map(transfer_rows.transfer, reader.rows(_FIRST_QUEUED[reader.dialect], **values))]
+    values = {"places": json.dumps(places), "time": world.time, "each": each, **full.values()}
+    query = _first_queued(reader.dialect, full.any)
+    return [*map(transfer_rows.transfer, reader.rows(query, **values))]
 
 
-def _aged(reader: Reader, world: World, more: Sequence[tuple[str, str, int]], each: int) -> list[Transfer]:
+def _aged(
+    reader: Reader, world: World, more: Sequence[tuple[str, str, int]], each: int, full: _Full
+) -> list[Transfer]:
     """Read the first that gain by their age (D7), of shares that have more than was read."""
     constants = world.federation.staging
     before = world.time - constants.ageing_timeout
     if not more:
         return []
-    values = {"places": json.dumps(more), "time": world.time, "each": each, "before": before}
-    rows = reader.rows(_AGED[reader.dialect], period=constants.ageing_period, **values)
+    values = {"places": json.dumps(more), "time": world.time, "each": each, "before": before, **full.values()}
+    rows = reader.rows(_aged_first(reader.dialect, full.any), period=constants.ageing_period, **values)
     return [*map(transfer_rows.transfer, rows)]
 
 
 def _failed(reader: Reader, world: World, limit: int) -> list[Transfer]:
-    """Transfers that failed and that a job still waits for."""
+    """Read transfers that failed, or were cancelled, and that a job still waits for."""
     found: list[Transfer] = []
     for storage in world.federation.storages:
         queues = [queue.name for queue in world.federation.queues if queue.storage == storage.name]
         query = _FAILED.where(_x.destination == storage.name)
-        values = {"since": world.time - FAILED_LATELY, "queues": queues, "limit": limit}
+        values = {"since": world.time - FAILED_LATELY, "queues": queues, "limit": limit, "grace": 0.0}
+        found += map(transfer_rows.transfer, reader.rows(query, **values))
+        query = _CANCELLED.where(_x.destination == storage.name)
+        values |= {"since": world.time - 5 * CANCEL_GRACE, "grace": CANCEL_GRACE}
         found += map(transfer_rows.transfer, reader.rows(query, **values))
     return found
 

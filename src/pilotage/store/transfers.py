@@ -28,6 +28,7 @@ transfers = Table(
     Column("started", Double),
     Column("ended", Double),
     text_column("history"),
+    Column("share_priority", Integer, nullable=False, server_default="0"),
     Index("transfers_by_state", "state", "since", "id"),
     Index("transfers_by_file", "file", "state"),
 )

@@ -8,7 +8,7 @@ from pilotage.model.decision import Claim, Creation, Decision, Move, Value
 from pilotage.model.reasons import Choices, Facts, Packable
 from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
-from pilotage.model.transfers import share_of, transfer_priority
+from pilotage.model.transfers import base_priority, share_of, transfer_priority
 from pilotage.model.work import Job, NewTransfer, Task
 from pilotage.model.world import World
 
@@ -153,6 +153,7 @@ class Downloads:
                 direction="download",
                 share=share,
                 priority=priority,
+                share_priority=base_priority(share, self._world.federation.staging),
             )
         return made
 
@@ -160,7 +161,7 @@ class Downloads:
         """The transfer share of a task's downloads, and their priority in it (D1, D2)."""
         if number not in self._shares:
             task, constants = self._tasks[number], self._world.federation.staging
-            share = share_of(task.owner, "download", constants)
+            share = share_of(task.owner, "download", constants, task.spec.transfer_sub_share)
             priority = transfer_priority(share, task.spec.transfer_priority, constants)
             self._shares[number] = share, priority
         return self._shares[number]

@@ -12,7 +12,7 @@ from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.world import World
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
-from pilotage.staging import deliveries, retries, settle, shares
+from pilotage.staging import deliveries, retries, settle, shares, unawaited
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
@@ -70,6 +70,7 @@ STEP = Step(
         Phase(actor="mover", decide=deliveries.observed, act=_observed),
         Phase(actor="stage", decide=retries.abandoned),
         Phase(actor="stage", decide=settle.settle, act=clear),
+        Phase(actor="stage", decide=unawaited.cancel),
         Phase(actor="stage", decide=shares.start, act=_start),
     ),
     idle=_idle,
