@@ -83,10 +83,10 @@ def test_the_table_says_what_stands_in_the_way_where_alone_and_who_can_mend_it()
         "  memory          31 queues  need 16000 MB, best 12000   only obstacle at 7   "
         "you: ask for ram: 12000",
         "  storage          9 queues  need 2000 GB, best 1100     only obstacle at 2   wait: transfers drain",
-        "  connectivity    22 queues                              only obstacle at 0   "
+        "  connectivity    22 queues                                                   "
         "you: ask for less connectivity",
-        "  waiting jobs     9 queues  need 20, best 50            only obstacle at 0   wait",
-        "  status           4 queues                              only obstacle at 0   operator",
+        "  waiting jobs     9 queues  need 20, best 50                                 wait",
+        "  status           4 queues                                                   operator",
         "  cheapest change: B15 memory, you: ask for ram: 12000; opens 2 queues: Q00, Q01",
     ]
 
@@ -115,9 +115,8 @@ def test_where_two_obstacles_stand_everywhere_no_single_change_helps() -> None:
     text = lines(explain(only_choice(world(house, task(ram=1000)))))
     assert text == [
         "task 1, job 1: no queue of 1 fits",
-        "  status    1 queue                                         only obstacle at 0   operator",
-        "  memory    1 queue  1000 MB asked, 900 counted, best 100   only obstacle at 0   "
-        "you: ask for ram: 100",
+        "  status    1 queue                                            operator",
+        "  memory    1 queue  1000 MB asked, 900 counted, best 100      you: ask for ram: 100",
         "  no single change opens a queue",
     ]
 
@@ -246,3 +245,19 @@ def test_a_plan_begins_with_the_sum_of_its_choices() -> None:
     told = of_planned("sim", decide(state).choices)
     assert told[0].startswith("sim: 30 jobs: home ")
     assert "scouts)" in told[0]
+
+
+def test_changes_that_help_only_together_are_told_where_the_user_can_make_them_all() -> None:
+    house = federation([queue("NEAR", max_walltime=7200), queue("FAR", max_walltime=60, status="offline")])
+    asked = task()
+    text = lines(explain(only_choice(world(house, asked, jobs=jobs(asked, kind="scout")))))
+    assert text[-1] == (
+        "  only together open a queue, NEAR: you: ask for scouts: 0; say the walltime or CPU time"
+    )
+
+
+def test_what_the_user_can_lift_everywhere_opens_every_queue() -> None:
+    house = federation([queue("LONG", max_walltime=7200), queue("SHORT", max_walltime=60)])
+    cheapest = explain(only_choice(world(house, task()))).cheapest
+    assert cheapest is not None
+    assert cheapest.queues == ("LONG", "SHORT")

@@ -22,3 +22,8 @@ def test_a_table_leaves_out_what_is_not_essential_where_it_is_narrow() -> None:
     rows = [("home", 3, "brokered (B38) by a very long cause"), ("far", 12, "")]
     assert table(COLUMNS, rows)[0].split() == ["queue", "jobs", "cause"]
     assert table(COLUMNS, rows, 20) == ["queue  jobs", "-----  ----", "home      3", "far      12"]
+
+
+def test_what_is_too_wide_gives_up_its_columns_first() -> None:
+    line = "  cores          1 queue  need 1 cores, best 8                     you: ask for cores: 8"
+    assert folded([line], 80) == ["  cores  1 queue  need 1 cores, best 8  you: ask for cores: 8"]

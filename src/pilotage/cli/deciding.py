@@ -86,7 +86,7 @@ def _plan_step(step: str, world: Path, json_output: bool, debug: bool) -> None:
     with _told(step, world, debug):
         decision = planning.plan(step, saved)
     if json_output:
-        echo(canonical_json(decision))
+        typer.echo(canonical_json(decision))
     else:
         idle = [] if decision.of_records else planning.idle_reasons(step, saved)
         show_lines(plans.of_decision(decision, saved, idle, width()))

@@ -44,8 +44,11 @@ def show(
 
 
 def echo(text: str, err: bool = False) -> None:
-    """Print a line; control characters in it are made visible."""
-    typer.echo(visible(text), err=err)
+    """Print a sentence, folded between words on a terminal; control characters in it are made visible."""
+    from pilotage.explain.layout import folded
+
+    for line in folded(visible(text).split("\n"), width(err)):
+        typer.echo(line, err=err)
 
 
 def width(stderr: bool = False) -> int:
@@ -55,9 +58,9 @@ def width(stderr: bool = False) -> int:
 
 
 def show_lines(lines: Iterable[str]) -> None:
-    """Print lines of text."""
+    """Print lines of text, folded already or to be left as they are."""
     for line in lines:
-        echo(line)
+        typer.echo(visible(line))
 
 
 def show_json(document: object) -> None:

@@ -50,6 +50,14 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remedies:
+    """Changes that the user can make, and that only together open a queue."""
+
+    actions: tuple[str, ...]
+    queue: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
     """A candidate: its weight, each factor by rule, and how many of the jobs it got.
 
@@ -74,7 +82,8 @@ class Explanation:
     ``decided_by`` is the rule whose factor speaks most for the best against the runner-up. Where candidates
     were not ordered by weight there is no margin, and ``ordering`` names the rule that ordered them.
     ``obstacles`` that are the only ones at most queues come first. ``cheapest`` is None where no single
-    change opens a queue. ``ids`` are the jobs that were placed or made pending.
+    change opens a queue; ``together`` is then what the user could do, if that suffices anywhere. ``ids``
+    are the jobs that were placed or made pending.
     """
 
     task: int
@@ -89,6 +98,7 @@ class Explanation:
     decided_by: str
     obstacles: tuple[Obstacle, ...]
     cheapest: Remedy | None
+    together: Remedies | None
     waived: tuple[Obstacle, ...]
     ordering: str = ""
     ids: tuple[int, ...] = ()
@@ -117,6 +127,7 @@ def explain(choice: Choice) -> Explanation:
         decided_by=_decided_by(winner, by_weight) if winner and by_weight else "",
         obstacles=_in_order(found),
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
+        together=None if changes or ranks else _together(found),
         waived=tuple(
             replace(_obstacle(_Measured.of(refusal, ())), action=refusal.lifted_by)
             for refusal in choice.waived
@@ -276,7 +287,8 @@ def _remedy(found: _Measured) -> tuple[tuple[int, float, int, str], Remedy] | No
         return None
     nearest = found.nearest(alone)
     gap = 1.0 if nearest is None else found.gaps[nearest]
-    opened = [place for place in alone if nearest is None or found.gaps[place] <= gap]
+    by_amount = nearest is not None and not _lifts_everywhere(refusal)
+    opened = [place for place in alone if not by_amount or found.gaps[place] <= gap]
     change = Remedy(
         rule=refusal.rule,
         name=refusal.name,
@@ -286,6 +298,31 @@ def _remedy(found: _Measured) -> tuple[tuple[int, float, int, str], Remedy] | No
         queues=tuple(refusal.queues[place] for place in opened),
     )
     return (_EASIEST.index(refusal.mend), gap, -len(opened), _key(refusal)), change
+
+
+def _together(found: Sequence[_Measured]) -> Remedies | None:
+    """The fewest changes of the user's own that open a queue; None where others have to act everywhere."""
+    standing: dict[str, list[tuple[_Measured, int]]] = {}
+    for one in found:
+        for place, queue in enumerate(one.refusal.queues):
+            standing.setdefault(queue, []).append((one, place))
+    own = [
+        (len(items), sum(min(one.gaps[place], 1.0) for one, place in items), queue)
+        for queue, items in standing.items()
+        if all(one.refusal.mend == "user" for one, _ in items)
+    ]
+    if not own:
+        return None
+    _, _, queue = min(own)
+    actions = tuple(_action(one.refusal, place) for one, place in standing[queue])
+    return Remedies(actions=actions, queue=queue)
+
+
+def _lifts_everywhere(refusal: Refusal) -> bool:
+    """Tell whether what the user can do lifts the check at all queues: it is no matter of more or less."""
+    if refusal.mend != "user":
+        return False
+    return not refusal.asked or any(asked.instead is not None for asked in refusal.asked)
 
 
 def _action(refusal: Refusal, nearest: int | None) -> str:

@@ -1,5 +1,6 @@
 """Lines and tables of plain text, folded between words where a width is given; 0 is no width."""
 
+import re
 from collections.abc import Iterable, Sequence
 from textwrap import TextWrapper
 from typing import NamedTuple
@@ -17,17 +18,23 @@ class Heading(NamedTuple):
 
 
 def folded(lines: Iterable[str], width: int) -> list[str]:
-    """The lines, each no wider than ``width`` unless a single word is; rests hang below their beginning."""
+    """Fold lines so that none is wider than ``width``, unless a single word is; rests hang below.
+
+    What is too wide is set without the space that lines it up with others: it might fit then.
+    """
     if not width:
         return list(lines)
-    found: list[str] = []
-    for line in lines:
-        indent = " " * (len(line) - len(line.lstrip()) + HANGING)
-        fold = TextWrapper(
-            width=width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
-        found += fold.wrap(line) or [""]
-    return found
+    return [part for line in lines for part in _folded(line if len(line) <= width else _close(line), width)]
+
+
+def _folded(line: str, width: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()) + HANGING)
+    fold = TextWrapper(width=width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return fold.wrap(line) or [""]
+
+
+def _close(line: str) -> str:
+    return re.sub(r"(?<=\S) {3,}", "  ", line)
 
 
 def table(headings: Sequence[Heading], rows: Iterable[Sequence[object]], width: int = 0) -> list[str]:
@@ -38,7 +45,7 @@ def table(headings: Sequence[Heading], rows: Iterable[Sequence[object]], width: 
     if width and any(len(line) > width for line in made):
         shown = [place for place in shown if headings[place].essential]
         made = _columns(headings, cells, shown)
-    return folded(made, width)
+    return [part for line in made for part in _folded(line, width)] if width else made
 
 
 def _columns(headings: Sequence[Heading], cells: Sequence[Sequence[str]], shown: Sequence[int]) -> list[str]:

@@ -74,6 +74,9 @@ def lines(explanation: Explanation, world: str = "", subject: str = "", decision
         text += _obstacle_lines(explanation.obstacles)
         if explanation.cheapest:
             text.append("  " + _remedy_line(explanation.cheapest))
+        elif explanation.together:
+            actions = "; ".join(action.removeprefix("you: ") for action in explanation.together.actions)
+            text.append(f"  only together open a queue, {explanation.together.queue}: you: {actions}")
         elif explanation.obstacles and not explanation.ranks:
             text.append("  no single change opens a queue")
     text += [
@@ -111,7 +114,7 @@ def _obstacle_lines(obstacles: Sequence[Obstacle]) -> list[str]:
             obstacle.name,
             plural(obstacle.queues, "queue"),
             measure(obstacle),
-            f"only obstacle at {obstacle.only}",
+            f"only obstacle at {obstacle.only}" if obstacle.only else "",
             obstacle.action,
         )
         for obstacle in obstacles
