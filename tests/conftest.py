@@ -42,7 +42,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make quick` leaves out, and start the longest tests first so that no worker ends alone."""
     for item in items:
-        if "acceptance" in item.path.parts:
+        if {"acceptance", "sites"} & set(item.path.parts):
             item.add_marker("acceptance")
         callspec = getattr(item, "callspec", None)
         fixtures = set(getattr(item, "fixturenames", ()))
