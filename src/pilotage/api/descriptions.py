@@ -187,6 +187,8 @@ FIELDS: Mapping[str, str] = {
     "Health.status": "ok",
     "Health.version": "version of the server",
     "Obstacle.action": "what would mend it",
+    "QueueRest.times": "iterations in a row whose pilots ended without work",
+    "QueueRest.until": f"when one pilot tries the queue again, in {_WHEN}",
     "Remedy.action": "what to do",
     "Saved.version": "number of the federation's version",
     "ShareView.target": "percent of the whole",

@@ -14,8 +14,8 @@ from pilotage.model.work import Pilot, PilotKind, Requirements
 from pilotage.model.world import World
 
 from .apportionment import Floats, Ints
-from .demand import Demand, by_queue, is_believed
-from .task_queues import element_of, may_run, walltime_needed
+from .demand import Demand, is_believed
+from .task_queues import by_queue, element_of, may_run, walltime_needed
 from .wants import Wants
 
 HOUR = 3600.0

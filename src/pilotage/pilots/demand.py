@@ -1,6 +1,5 @@
 """Demand for pilots: task queues as columns, and the shares of their owners (P1, P2)."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -82,11 +81,3 @@ def is_believed(world: World, pilot: Pilot) -> bool:
     """Tell whether a pilot counts: one that has waited too long at its site does not (P4)."""
     longest = world.federation.director.max_pilot_waiting_hours * 3600
     return pilot.state not in WAITING_PILOTS or world.time - pilot.created <= longest
-
-
-def by_queue(pilots: Sequence[Pilot]) -> Mapping[str, list[Pilot]]:
-    """Pilots by queue."""
-    found: dict[str, list[Pilot]] = defaultdict(list)
-    for pilot in pilots:
-        found[pilot.queue].append(pilot)
-    return found

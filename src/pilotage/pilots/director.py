@@ -10,13 +10,14 @@ from pilotage.model.work import NewPilot, Pilot, Requirements
 from pilotage.model.world import World
 
 from . import balanced, formula
-from .demand import Demand, by_queue, demand
+from .demand import Demand, demand
 from .draws import randomness
 from .list_match import without_unanswered
 from .records import Maker, PilotPlace
 from .rests import after_empty_ones, room
 from .rooms import NOBODY, Live, claims, live, queue_room, shared, site_room
 from .servers import open_servers, tied
+from .task_queues import by_queue
 from .wants import Wants
 
 STEP = "provision"

@@ -10,7 +10,7 @@ from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 
-from .demand import by_queue
+from .task_queues import by_queue
 
 
 def after_empty_ones(pilots: Iterable[Pilot], director: DirectorConstants) -> LeftAlone:

@@ -1,5 +1,7 @@
 """Rules that director and matcher share: which pilots may run which jobs (P1, P7, P13)."""
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Queue
@@ -76,3 +78,11 @@ def size(wanted: Requirements, queue: Queue) -> tuple[int, float, float]:
         max(wanted.memory, queue.min_memory) * element.pilot_slots,
         min(walltime, queue.max_walltime or inf),
     )
+
+
+def by_queue(pilots: Sequence[Pilot]) -> Mapping[str, list[Pilot]]:
+    """Pilots by queue."""
+    found: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in pilots:
+        found[pilot.queue].append(pilot)
+    return found
