@@ -189,6 +189,8 @@ FIELDS: Mapping[str, str] = {
     "Obstacle.action": "what would mend it",
     "QueueRest.times": "iterations in a row whose pilots ended without work",
     "QueueRest.until": f"when one pilot tries the queue again, in {_WHEN}",
+    "Explanation.together": "changes that open a queue only together; null: one is enough, or none help",
+    "Remedies.actions": "what to do, all of it",
     "Remedy.action": "what to do",
     "Saved.version": "number of the federation's version",
     "ShareView.target": "percent of the whole",
