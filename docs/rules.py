@@ -18,8 +18,9 @@ from pilotage.model.federation import Federation
 CHECKS = "brokerage.production.checks"
 PRODUCTION = "brokerage.production"
 ENGINE = "brokerage.engine"
+MATCHMAKING = "brokerage.matchmaking"
 TESTS = Path(__file__).parents[1] / "tests"
-LAST_B, LAST_D, LAST_P = 38, 10, 13
+LAST_B, LAST_D, LAST_P, LAST_M = 38, 10, 13, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,8 @@ def source(module: str) -> str:
 
 def numbers_in(text: str) -> set[str]:
     """The rules that a text names: ``B30 to B36`` and ``B30-B36`` are all between."""
-    found = set(re.findall(r"\b[BDPT]\d+\b", text))
-    for letter, first, last in re.findall(r"\b([BDP])(\d+)(?: to |-)(?:[BDP])(\d+)\b", text):
+    found = set(re.findall(r"\b[BDMPT]\d+\b", text))
+    for letter, first, last in re.findall(r"\b([BDMP])(\d+)(?: to |-)(?:[BDMP])(\d+)\b", text):
         found |= {f"{letter}{number}" for number in range(int(first), int(last) + 1)}
     found |= {"T"} if re.search(r"\brules? T\b", text) else set()
     return found | ({"T fast"} if "fast rebrokerage" in text.lower() else set())
@@ -86,7 +87,7 @@ def tests() -> Mapping[str, list[Carrier]]:
         timeouts = "T" in numbers_in(ast.get_docstring(tree) or "")
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                carried = {number.upper() for number in re.findall(r"_([bdp]\d+)(?=_|$)", node.name)}
+                carried = {number.upper() for number in re.findall(r"_([bdmp]\d+)(?=_|$)", node.name)}
                 carried |= numbers_in(node.name.replace("_", " ")) & {"T fast"}
                 carried |= numbers_in(ast.get_docstring(node) or "") | ({"T"} if timeouts else set())
                 for number in carried:
@@ -519,5 +520,59 @@ RULES: tuple[Rule, ...] = (
         ("pilots.matcher",),
         settled="In exact proportion; no two pilots get the same attempt.",
     ),
+    Rule(
+        "M1",
+        "Sites are native, a batch system with its storage, or forwarding, a grid behind one entrance.",
+        settled="A forwarding site may be another Pilotage, or an ARC or HTCondor entrance.",
+    ),
+    Rule(
+        "M2",
+        "Sites advertise a ClassAd: entry point, stations, monitoring URL, and counts.",
+        (f"{MATCHMAKING}.site_ads", "model.advertisements"),
+        ("brokerage.advertise_period", "model.advertisements:PERIODS"),
+        "One older than so many periods matches nothing, and the refusal says so. Operators add "
+        "attributes to it.",
+    ),
+    Rule(
+        "M3",
+        "A list of stations becomes the job's Requirements; users may add constraints and a Rank.",
+        (f"{MATCHMAKING}.job_ads", "model.stations"),
+        settled="`stations`, `site_requirements` and `site_rank` of a task; a storage names its station.",
+    ),
+    Rule(
+        "M4",
+        "Both Requirements must be true; one of the matching sites is drawn.",
+        (f"{MATCHMAKING}.cycle", f"{MATCHMAKING}.matching", f"{MATCHMAKING}.fitness"),
+        settled="Among those of the highest Rank, by the world's seed; then a queue of it that can run the "
+        "job. A refusal names the part that is not true, whose it is, and its values.",
+    ),
+    Rule(
+        "M5",
+        "CurMatches is CurrentJobs and one more for each match since the advertisement.",
+        (f"{MATCHMAKING}.site_ads", "model.advertisements", "store.advertisements"),
+        settled="Matches are claimed in the commit with the advertisement that they rest on. At a site count "
+        "our pilots; a job that was matched and the pilot for it count once: whichever are more.",
+    ),
+    Rule(
+        "M6",
+        "CurMatches < MaxJobs, and what was matched and is submitting < MaxSubmittingJobs.",
+        (f"{MATCHMAKING}.site_ads", f"{MATCHMAKING}.sites"),
+        settled="Evaluated by the ClassAd library. `throttle: current` is the text's simple variant, "
+        "`max_pending_jobs` bounds jobs that wait. `time()` and `random()` are the world's.",
+    ),
+    Rule(
+        "M7",
+        "One match-making cycle every five minutes.",
+        (f"{MATCHMAKING}.cycle", "flow.steps.broker"),
+        ("brokerage.match_period",),
+        "What matches nothing is PENDING until the next one, in which all that wait compete by priority. A "
+        "new job is matched when it comes, against what the last cycle left.",
+    ),
+    Rule(
+        "M8",
+        "The same throttle bounds what any brokerage or the director hands to a site.",
+        ("pilots.rooms", f"{MATCHMAKING}.cycle"),
+        settled="Pilots claim the site's limits, jobs the matches since its advertisement.",
+    ),
 )
-"""All rules of the production brokerage, time-outs, data staging and pilots, in order."""
+"""All rules of the production brokerage, time-outs, data staging, pilots and matchmaking, in order."""

@@ -19,6 +19,7 @@ def test_every_rule_stands_there_once() -> None:
     expected += ["T", "T fast"]
     expected += [f"D{number}" for number in range(1, rules.LAST_D + 1)]
     expected += [f"P{number}" for number in range(1, rules.LAST_P + 1)]
+    expected += [f"M{number}" for number in range(1, rules.LAST_M + 1)]
     assert [rule.number for rule in RULES] == expected
 
 

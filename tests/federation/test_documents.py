@@ -334,21 +334,6 @@ def test_a_federation_is_the_same_after_a_round_through_its_document() -> None:
     assert checked(Federation, to_document(federation)) == federation
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "place"),
-    [
-        (TaskSpec, "name: t\nstations: [x]", "stations: matchmaking brokerage is not supported yet"),
-        (Federation, "sites: [{name: x, kind: forwarding}]", "sites[0].kind: kinds of sites are not"),
-    ],
-)
-def test_what_is_not_built_yet_is_refused_by_name(kind: type, text: str, place: str, tmp_path: Path) -> None:
-    file = tmp_path / "file.yaml"
-    file.write_text(text)
-    with pytest.raises(BadFile) as refused:
-        read_tasks(file) if kind is TaskSpec else read(kind, file)
-    assert place in str(refused.value)
-
-
 def test_values_and_references_are_checked_in_one_round(tmp_path: Path) -> None:
     file = tmp_path / "federation.yaml"
     text = GOOD.replace("max_memory: 4000", "max_memory: much").replace("site: lund\n", "site: lnud\n")

@@ -171,7 +171,7 @@ def test_p4_all_of_the_room_is_used_and_no_more(lines: list[tuple[int, int]], ro
 
 @pytest.mark.parametrize(("throttle", "most"), [({"max_jobs": 12}, 12), ({"max_submitting_jobs": 9}, 11)])
 def test_m8_a_site_is_given_no_more_pilots_than_its_throttle_lets_in(
-    throttle: dict[str, int], most: int
+    throttle: dict[str, Any], most: int
 ) -> None:
     fed = federation([queue("Q"), queue("q2")])
     fed = replace(fed, sites=(Site(name="HOME", nucleus=True, **throttle),))

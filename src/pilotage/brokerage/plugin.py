@@ -41,9 +41,15 @@ class PluginOptionsError(PluginError):
 def load(name: str, options: Mapping[str, Any]) -> Brokerage:
     """The brokerage that the entry point ``name`` of group ``pilotage.brokerage`` makes from ``options``.
 
-    Raises :class:`UnknownPluginError` or :class:`PluginOptionsError`.
+    Raises :class:`UnknownPluginError`, :class:`PluginOptionsError`, and PluginError where what it needs is
+    not installed.
     """
-    factory = _entry(name).load()
+    try:
+        factory = _entry(name).load()
+    except ImportError as error:
+        raise PluginError(
+            f"brokerage {name!r} lacks a package: {error}; pip install 'pilotage[{name}]'"
+        ) from error
     try:
         plugin = factory(dict(options))
     except (TypeError, ValueError) as error:

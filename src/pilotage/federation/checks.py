@@ -14,9 +14,11 @@ from pilotage.model.identity import Identity
 from pilotage.model.paths import INPUTS, RESERVED
 from pilotage.model.ranking import RankError, rank
 from pilotage.model.software import ArchitectureError, parse_architecture
+from pilotage.model.stations import stations_of
 from pilotage.model.transfers import declared_sub_shares
 from pilotage.model.work import MOST_JOBS, InputFile, TaskSpec
 
+from . import classads
 from .faults import MOST_FAULTS, Fault, Path
 
 MAX_PAYLOAD = 1 << 20
@@ -57,13 +59,15 @@ def federation_faults(federation: Federation) -> list[Fault]:
         _constants(federation),
         _pilots(federation),
         _plugins(federation),
+        classads.federation_faults(federation),
     )
     return list(islice(found, MOST_FAULTS))
 
 
 def task_faults(spec: TaskSpec) -> list[Fault]:
     """Yield the faults of a task that are faults in any federation."""
-    return list(islice(chain(_payload(spec), _words(spec), _files(spec), _resources(spec)), MOST_FAULTS))
+    parts = _payload(spec), _words(spec), _files(spec), _resources(spec), classads.task_faults(spec)
+    return list(islice(chain(*parts), MOST_FAULTS))
 
 
 def _names(federation: Federation) -> Iterator[Fault]:
@@ -325,6 +329,7 @@ def _software(spec: TaskSpec) -> Iterator[Fault]:
 
 def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
     yield from _nucleus(spec, federation)
+    yield from _stations(spec, federation)
     queues = _Known("queue", {queue.name for queue in federation.queues})
     for at, name in enumerate(spec.queues):
         yield from queues.lacks(("queues", at), name)
@@ -354,6 +359,12 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
         for index, name in enumerate(names):
             if name not in storages.names:
                 yield from storages.lacks(("inputs", at, key, index), name)
+
+
+def _stations(spec: TaskSpec, federation: Federation) -> Iterator[Fault]:
+    stations = _Known("station", set(chain(*stations_of(federation).values())))
+    for at, name in enumerate(spec.stations):
+        yield from stations.lacks(("stations", at), name)
 
 
 def _nucleus(spec: TaskSpec, federation: Federation) -> Iterator[Fault]:

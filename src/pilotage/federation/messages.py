@@ -87,21 +87,8 @@ def of_setting(details: Any) -> Fault:
     return _fault(None, details, details["loc"], None)
 
 
-_PLANNED = {
-    "stations": "matchmaking brokerage is",
-    "site_requirements": "matchmaking brokerage is",
-    "site_rank": "matchmaking brokerage is",
-}
-"""Fields of the published rules that no policy reads yet."""
-
-
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     """A field that a record does not have, with the nearest that it has."""
-    planned = _PLANNED.get(str(path[-1]))
-    if path[-1] == "kind" and path[0] == "sites":
-        planned = "kinds of sites are"
-    if planned:
-        return Fault(path, f"{planned} not supported yet", "leave it out")
     names = sorted(known)
     near = difflib.get_close_matches(str(path[-1])[:100], names, n=1)
     if near:

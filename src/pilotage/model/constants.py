@@ -46,6 +46,10 @@ class BrokerageConstants:
     """Queues that remain candidates, the best by weight (B37)."""
     pending_time: Seconds = 3600
     """s until a job that no queue takes is brokered again (B37)."""
+    match_period: Day = 300
+    """s from one match-making cycle to the next (M7)."""
+    advertise_period: Day = 300
+    """s from one advertisement of a site to the next; after three of them it matches nothing (M2)."""
     high_priority: Literal["nucleus", "prefer"] = "nucleus"
     """``nucleus`` keeps scouts and work of priority 800 there; with ``prefer`` it weighs more (B8)."""
 

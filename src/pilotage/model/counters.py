@@ -8,7 +8,11 @@ TRANSFERS_BY_SHARE = "transfers_by_share"
 TRANSFERS_BY_LINK = "transfers_by_link"
 PILOTS_BY_QUEUE = "pilots_by_queue"
 PILOTS_BY_SITE = "pilots_by_site"
-"""What the throttle of a site bounds (M5, M8): the matchmaking and the director claim the same rows."""
+"""What the throttle of a site bounds (M5, M8)."""
+
+MATCHES_BY_SITE = "matches_by_site"
+"""Jobs matched since an advertisement, by site and the advertisement's number: no state of records tells it.
+A claim of it takes nothing any more where the site has advertised anew, whatever its limit (M5)."""
 
 COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     JOBS_BY_QUEUE: ("job", ("queue", "share")),

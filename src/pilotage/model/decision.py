@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializer
 
+from .advertisements import NewAdvertisement
 from .failures import Failure
 from .spec import LiveWork
 from .states import Kind, State
@@ -19,10 +20,10 @@ from .work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
-Creation = NewTask | NewJob | NewTransfer | NewPilot | File | Replica | Failure
+Creation = NewTask | NewJob | NewTransfer | NewPilot | File | Replica | Failure | NewAdvertisement
 
 KINDS: Mapping[type, Kind] = {NewTask: "task", NewJob: "job", NewTransfer: "transfer", NewPilot: "pilot"}
-"""The kind of new records; files, replicas and failures have no states."""
+"""The kind of new records; files, replicas, failures and advertisements have no states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Claim:
     __pydantic_config__ = DESCRIBED
 
     counter: str
-    """Name of a counter (``model.counters.COUNTERS``)."""
+    """Name of a counter (``model.counters``)."""
     key: tuple[str | int | None, ...]
     """A row of it; none stands for any value."""
     states: tuple[State, ...]

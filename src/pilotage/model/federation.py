@@ -64,6 +64,17 @@ class Site:
     """Most pilots there, waiting or running, over all its queues; none: no limit (M5, M8)."""
     max_submitting_jobs: Number | None = None
     """Most pilots there that wait or are on their way; none: no limit (M5, M8)."""
+    max_pending_jobs: Number | None = None
+    """Jobs waiting in its batch system, anybody's, below which more are matched; none: no limit (M6)."""
+    throttle: Literal["matches", "current"] = "matches"
+    """``matches`` counts what was matched since the last advertisement too; ``current`` is the text's simple
+    ``CurrentJobs < MaxJobs`` (M6)."""
+    requirements: Annotated[str, Field(max_length=4000)] = ""
+    """ClassAd expression that jobs must meet besides, such as ``TARGET.Owner != "guest"`` (M4, M6)."""
+    attributes: Annotated[Mapping[str, Any], Field(max_length=200)] = field(default_factory=dict)
+    """What operators add to its advertisement: numbers, texts, truth values and lists of these (M2)."""
+    monitoring_url: Annotated[str, Field(max_length=2000)] = ""
+    """Where payloads send their monitoring events: ``PILOTAGE_MONITORING_URL`` of their environment (M2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +93,8 @@ class Storage:
     """Free space in GB (B18)."""
     tape: bool = False
     """Whether it is tape, which does not count as available (B33)."""
+    station: Annotated[str, Field(max_length=200)] = ""
+    """The station that serves it, by which tasks choose sites; empty: its site's name (M2, M3)."""
     scratch: bool = False
     """Whether it is scratch space, where nothing is kept: no nucleus gathers outputs there (B19)."""
     blacklisted: tuple[Blacklisting, ...] = ()

@@ -106,6 +106,14 @@ class TaskSpec:
     queues: tuple[Name, ...] = ()
     """Queues to which it is bound (B2); none: all."""
 
+    stations: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
+    """Stations of which a site must have one, for the matchmaking brokerage; none: any site (M3)."""
+    site_requirements: Annotated[str, Field(max_length=4000)] = ""
+    """ClassAd expression that a site must meet, such as ``TARGET.MaxMemory >= 4000``, for the matchmaking
+    brokerage (M3, M4)."""
+    site_rank: Annotated[str, Field(max_length=4000)] = ""
+    """ClassAd expression of which sites with the highest value are drawn; none: all are alike (M3, M4)."""
+
     command: tuple[str, ...] = ()
     """The program and its arguments; none: the payload is empty and succeeds at once."""
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from .advertisements import Advertisement
 from .failures import Failure
 from .federation import Federation
 from .identity import Identity
@@ -252,6 +253,8 @@ class World:
     """What was last seen of queues."""
     failures: tuple[Failure, ...] = ()
     """Failed attempts that speak against a place or a task (F2, F3)."""
+    advertisements: tuple[Advertisement, ...] = ()
+    """What sites tell of themselves, and what was handed to them since (M2, M5)."""
     usages: tuple[JobUsage, ...] = ()
     """What jobs used."""
     requests: tuple[MatchRequest, ...] = ()

@@ -6,7 +6,7 @@ from itertools import chain
 
 from sqlalchemy import Connection, delete
 
-from pilotage.model.counters import COUNTERS
+from pilotage.model.counters import COUNTERS, MATCHES_BY_SITE
 from pilotage.model.decision import (
     KINDS,
     Begin,
@@ -22,6 +22,7 @@ from pilotage.model.decision import (
 )
 from pilotage.model.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, is_allowed
 
+from . import advertisements
 from .counters import KEY_COLUMNS, Deltas, LightDeltas
 from .creation import Creator
 from .decisions import Documents, Reasons
@@ -108,8 +109,14 @@ def _check_changes(change: Move | Touch) -> None:
 def _check_claims(claims: Sequence[Claim]) -> None:
     for claim in claims:
         _, columns = COUNTERS.get(claim.counter, (None, ()))
-        if not columns or len(claim.key) != len(columns):
+        length = 2 if claim.counter == MATCHES_BY_SITE else len(columns)
+        if not length or len(claim.key) != length:
             raise ValueError(f"there is no counter {claim.counter} by {len(claim.key)} columns")
+
+
+def _counted(claim: Claim) -> Kind:
+    """The kind of new records that a claim bounds: to a site, what is new is pilots."""
+    return "pilot" if claim.counter == MATCHES_BY_SITE else COUNTERS[claim.counter][0]
 
 
 Result = tuple[tuple[int, ...], tuple[int | None, ...]]
@@ -154,7 +161,7 @@ class Commit:
             self._deltas.fold()
         changes = self._decision.changes
         claims = [claim for change in changes if isinstance(change, Move | Create) for claim in change.claims]
-        self._deltas.look_up(claims)
+        self._deltas.look_up([*claims, *advertisements.read_for(changes)])
         self._records.load(changes)
         results = [self._apply(change) for change in changes]
         self._records.write()
@@ -204,6 +211,9 @@ class Commit:
             return ()
         entry = self._entries.entry(move.kind, move.source, move.target, move.cause, reason)
         self._records.note(move.kind, taken, entry)
+        for claim in move.claims:
+            if claim.counter == MATCHES_BY_SITE:
+                self._deltas.matched(claim, len(taken))
         self._count(move, taken)
         values = {**move.changes, "state": str(move.target), "since": self._decision.time}
         self._records.change(move.kind, taken, values)
@@ -256,9 +266,9 @@ class Commit:
         """Tell which records fit the claims: each bounds the kind that its counter counts."""
         kinds = [KINDS.get(type(record)) for record in records]
         fits = [True] * len(records)
-        for kind in {COUNTERS[claim.counter][0] for claim in claims}:
+        for kind in {_counted(claim) for claim in claims}:
             counted = [index for index, of in enumerate(kinds) if of == kind]
-            of_kind = [claim for claim in claims if COUNTERS[claim.counter][0] == kind]
+            of_kind = [claim for claim in claims if _counted(claim) == kind]
             for index in counted[self._deltas.room(of_kind, len(counted)) :]:
                 fits[index] = False
         return fits

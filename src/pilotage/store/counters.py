@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from pilotage.model.counters import COUNTERS, JOBS_BY_QUEUE, JOBS_BY_TASK
+from pilotage.model.counters import COUNTERS, JOBS_BY_QUEUE, JOBS_BY_TASK, MATCHES_BY_SITE
 from pilotage.model.decision import Claim
 from pilotage.model.states import JobState, Kind, State
 
@@ -93,6 +93,9 @@ Key = tuple[str, str]
 
 _c = counts.c
 _KEY = ("counter", "first", "second", "state")
+
+MATCHED = "matched"
+"""Stands for a state in the rows of matches."""
 
 KEY_COLUMNS: dict[Kind, tuple[str, ...]] = {
     kind: tuple(
@@ -204,9 +207,37 @@ class Deltas:
 
     def room(self, claims: Sequence[Claim], wanted: int) -> int:
         """The number of ``wanted`` records that fit all claims, which were looked up."""
-        return max(0, min([wanted, *(claim.limit - self._taken(claim) for claim in claims)]))
+        return max(0, min([wanted, *(claim.limit - self.taken(claim) for claim in claims)]))
 
-    def _taken(self, claim: Claim) -> int:
+    def taken(self, claim: Claim) -> int:
+        """Count what a claim bounds, which was looked up; a new advertisement leaves an older one no room."""
+        if claim.counter == MATCHES_BY_SITE:
+            site, number = map(str, claim.key)
+            return self.matches(site).get(number, claim.limit + 1) - 1
+        return self._counted(claim)
+
+    def matches(self, site: str) -> dict[str, int]:
+        """One and the matches since, by the number of the site's last advertisement, which was looked up."""
+        place, counted = (MATCHES_BY_SITE, site), Counter[str]()
+        for (number, _), count in (*self._stored[place].items(), *self._deltas.get(place, {}).items()):
+            counted[number] += count
+        return {number: count for number, count in counted.items() if count}
+
+    def matched(self, claim: Claim, count: int) -> None:
+        """Count jobs that were matched to a site since its advertisement."""
+        site, number = map(str, claim.key)
+        self._deltas[MATCHES_BY_SITE, site][number, MATCHED] += count
+
+    def advertised(self, site: str) -> int:
+        """Begin to count matches anew; returns the number of the advertisement. Its row begins with 1."""
+        before = self.matches(site)
+        for number, count in before.items():
+            self._deltas[MATCHES_BY_SITE, site][number, MATCHED] -= count
+        following = 1 + max(map(int, before), default=0)
+        self._deltas[MATCHES_BY_SITE, site][str(following), MATCHED] += 1
+        return following
+
+    def _counted(self, claim: Claim) -> int:
         first, second = (None if part is None else str(part) for part in (*claim.key, None)[:2])
         if first is None:
             counts = [part for (name, _), part in self._stored.items() if name == claim.counter]

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, bindparam, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from pilotage.model.advertisements import NewAdvertisement
 from pilotage.model.decision import KINDS, Creation
 from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
@@ -14,7 +15,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import FIRST, Kind, TransferState
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
-from . import bulk, failures
+from . import advertisements, bulk, failures
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
 from .files import files, replicas
@@ -27,9 +28,9 @@ from .tasks import tasks
 from .transfer_requests import TransferRequests
 
 WITHOUT_NUMBER = 0
-"""Stands for the id of a file, replica or failure that came into being: they are known otherwise."""
+"""Stands for the id of a file, replica, failure or advertisement: they are known otherwise."""
 
-_ORDER: tuple[type, ...] = (NewTask, File, Replica, NewJob, NewTransfer, NewPilot, Failure)
+_ORDER: tuple[type, ...] = (NewTask, File, Replica, NewJob, NewTransfer, NewPilot, Failure, NewAdvertisement)
 """What others refer to comes first."""
 
 _FILE_COLUMNS = ("name", "size", "checksum", "task", "job")
@@ -97,8 +98,11 @@ class Creator:
             return self._files(records)
         if type_ is Replica:
             return self._replicas(records)
-        if type_ is Failure:
-            failures.write(self._connection, records)
+        if type_ in (Failure, NewAdvertisement):
+            if type_ is Failure:
+                failures.write(self._connection, records)
+            else:
+                advertisements.write(self._connection, records, self._time, self._deltas)
             return [WITHOUT_NUMBER] * len(records)
         if type_ is NewTransfer:
             return self._transfers(records, cause)

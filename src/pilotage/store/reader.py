@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
 
+from pilotage.model.advertisements import Advertisement
 from pilotage.model.counters import (
     JOBS_BY_QUEUE,
     JOBS_BY_TASK,
@@ -16,7 +17,7 @@ from pilotage.model.states import LIVE_PILOTS, LIVE_TRANSFERS, JobState, PilotSt
 from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
 
-from . import history, iterations
+from . import advertisements, history, iterations
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -231,6 +232,10 @@ class Reader:
     def iterated(self, step: str) -> float | None:
         """Read when the last iteration of a step began."""
         return iterations.last(self._connection, step)
+
+    def advertisements(self) -> tuple[Advertisement, ...]:
+        """What sites tell of themselves, and what was handed to them since."""
+        return advertisements.read(self._connection)
 
     def live_pilots(self) -> tuple[Pilot, ...]:
         """Pilots that have not ended."""

@@ -204,10 +204,15 @@ class Snapshots:
                 "task_queues": reader.task_queues(),
                 "pilots": _by_id(reader.live_pilots(), lately),
                 "job_counts": reader.job_counts(),
+                "advertisements": reader.advertisements(),
                 "iterated": reader.iterated("provision"),
             }
 
         return self._world(time, seed, read)
+
+    def for_sites(self, time: float, seed: int) -> World:
+        """Read what sites tell of themselves, and how full they are."""
+        return self._world(time, seed, lambda reader, _: {"advertisements": reader.advertisements()})
 
     def for_reports(
         self,
@@ -327,6 +332,7 @@ class Snapshots:
                 "link_counts": reader.link_counts(),
                 "queue_reports": broker_facts.reports(reader, time, world.federation.director),
                 "failures": failures.everything(reader, time),
+                "advertisements": reader.advertisements(),
                 "requests": _requests(world, live),
                 "iterated": reader.iterated("provision"),
             }
@@ -365,10 +371,13 @@ def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
 
 def _to_broker(reader: Reader, world: World, found: Sequence[Job]) -> dict[str, Any]:
     """Jobs with all that a brokerage reads."""
-    inputs = reader.inputs_of(found)
+    inputs, asking = reader.inputs_of(found), reader.tasks_of(found)
+    # The production brokerage reads no advertisements, and most passes are its own alone.
+    others = world.federation.plugins or any(task.spec.brokerage for task in asking)
     return {
         "jobs": broker_facts.with_first_skips(reader, found),
-        "tasks": reader.tasks_of(found),
+        "tasks": asking,
+        "advertisements": reader.advertisements() if others else (),
         "files": inputs,
         "replicas": reader.replicas_of(inputs),
         "job_counts": reader.job_counts(),

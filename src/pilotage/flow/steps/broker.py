@@ -53,6 +53,8 @@ def lifted(world: World, brokerages: Brokerages) -> Decision:
     if pending:
         defined = replace(world, jobs=pending)
         for plugin in plugins(defined):
+            if _waits_for_cycle(plugin, world, brokerages):
+                continue
             moves = decide(defined, plugin, brokerages).moves
             placed.update(id_ for move in moves if move.target in _PLACED for id_ in move.ids)
     move = Move(
@@ -67,6 +69,12 @@ def lifted(world: World, brokerages: Brokerages) -> Decision:
 
 
 _PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
+
+
+def _waits_for_cycle(plugin: str, world: World, brokerages: Brokerages) -> bool:
+    """Tell whether a plugin matches in cycles, between which nothing is looked at again (M7)."""
+    chosen = brokerages.get(plugin, world.federation.plugin_options.get(plugin, {}))
+    return bool(getattr(chosen, "waits_for_cycle", False))
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:

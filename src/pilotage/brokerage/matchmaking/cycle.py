@@ -1,0 +1,186 @@
+"""The matchmaking brokerage: one match-making cycle over the groups of like jobs (M1 to M8)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from pilotage.brokerage.engine.drafts import DecisionDraft
+from pilotage.brokerage.engine.job_groups import Group, groups_of
+from pilotage.brokerage.engine.options import OptionError
+from pilotage.brokerage.engine.queue_columns import Codes, Mask, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
+from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
+from pilotage.model.counters import MATCHES_BY_SITE
+from pilotage.model.decision import Claim, Decision
+from pilotage.model.federation import Federation
+from pilotage.model.reasons import Facts
+from pilotage.model.world import World
+
+from .fitness import CHECKS
+from .job_ads import job_ad
+from .matching import JobMatch, Matchmaker
+from .reasons import Closed, Reasoned, Reasons, Turn
+from .site_ads import site_ads
+from .sites import Sites
+
+BLOCK = 1 << 20
+"""Pairs of group and queue examined together: bounds the memory that a cycle takes at a time."""
+
+
+class Matchmaking:
+    """Jobs by priority, then age, each to a site drawn among those of the highest Rank that match it.
+
+    Both Requirements must be true. A queue of the site is drawn among those that can run the job. Each match
+    counts at its site, and what matches nothing is PENDING until the next cycle. It takes no options.
+    """
+
+    waits_for_cycle = True
+    """What matched nothing is not looked at before the next cycle (M7)."""
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        for name in options or {}:
+            raise OptionError((name,), "there is no such option: the matchmaking has none")
+        self._declared: tuple[Federation, QueueColumns] | None = None
+
+    def decide(self, world: World) -> Decision:
+        """Moves of the world's DEFINED jobs, with a choice for each group of like jobs, or two."""
+        queues = self._columns(world.federation).during(world)
+        groups = sorted(groups_of(world, queues), key=lambda group: (-group.priority, group.jobs[0]))
+        cycle = _Cycle(world, queues)
+        rows = max(1, BLOCK // len(queues))
+        for start in range(0, len(groups), rows):
+            cycle.decide(groups[start : start + rows])
+        return cycle.decision()
+
+    def _columns(self, federation: Federation) -> QueueColumns:
+        declared = self._declared
+        if declared is None or declared[0] is not federation:
+            declared = self._declared = (federation, QueueColumns.of(federation))
+        return declared[1]
+
+
+class _Cycle:
+    """One cycle: the moves and choices so far, and what was matched to each site."""
+
+    def __init__(self, world: World, queues: QueueColumns) -> None:
+        period = world.federation.brokerage.match_period
+        self._next = float((floor(world.time / period) + 1) * period)
+        self._queues = queues
+        self._sites = Sites(site_ads(world))
+        places = {one.name: place for place, one in enumerate(self._sites.ads)}
+        self._at: Codes = np.array([places[name] for name in queues.site_names], dtype=np.intp)
+        self._matchmaker = Matchmaker(self._sites)
+        self._random = np.random.default_rng([world.seed, 1])
+        self._facts = FactsDraft(queues)
+        self._reasons = Reasons(self._sites, self._at, queues, self._facts)
+        self._draft = DecisionDraft(world, queues)
+        self._reasoned: list[Reasoned] = []
+
+    def decision(self) -> Decision:
+        """The moves and choices of the groups so far."""
+        return self._draft.decision(self._told)
+
+    def _told(self) -> Facts:
+        """What the choices share: known when all of them are made, which is when the first one is read."""
+        for reasoned in self._reasoned:
+            reasoned.packed()
+        return self._facts.facts()
+
+    def decide(self, groups: Sequence[Group]) -> None:
+        """Match groups one after another, as each changes what the sites take."""
+        tasks = TaskColumns.of(groups, self._queues)
+        found = examine(CHECKS, tasks, self._queues, self._facts)
+        able = ~mask_of(found.refused(np.arange(len(groups))), len(self._queues))
+        missing = tasks.missing_files(self._queues) > 0
+        for row, group in enumerate(groups):
+            self._decide(group, row, able[row], missing[row], found)
+
+    def _decide(self, group: Group, row: int, able: Mask, missing: Mask, found: Examination) -> None:
+        match = self._matchmaker.match(job_ad(group))
+        turn = self._turn(group, row, match, able)
+        placed = self._place(group, match, able) if len(turn.candidates) else []
+        moved = self._send(group, placed, missing, match)
+        if moved:
+            self._explain(replace(turn, moved=moved, placed=self._counted(placed)), found)
+            turn = self._turn(group, row, match, able)
+        rest = replace(group, jobs=group.jobs[len(moved) :])
+        if rest.jobs:
+            waiting = self._draft.suspend(rest, "no site matches (M7)", self._next)
+            self._explain(replace(turn, moved=waiting), found)
+
+    def _explain(self, turn: Turn, found: Examination) -> None:
+        self._reasoned.append(Reasoned(turn, found, self._reasons))
+        self._draft.explain(self._reasoned[-1])
+
+    def _turn(self, group: Group, row: int, match: JobMatch, able: Mask) -> Turn:
+        """How the sites stand for a group now."""
+        ranks = match.ranks(self._sites)[self._at]
+        chosen = np.flatnonzero(able & match.candidates(self._sites)[self._at])
+        best = chosen[np.lexsort((chosen, -ranks[chosen]))]
+        return Turn(
+            group=group,
+            row=row,
+            terms=[*match.terms, *match.now(self._sites)],
+            closed=[
+                Closed(throttle.demand.part, throttle.demand.label, throttle.closed)
+                for throttle in self._sites.throttles
+            ],
+            candidates=best,
+            ranks=ranks[best].tolist(),
+            moved=(),
+            placed={},
+            left=0,
+        )
+
+    def _place(self, group: Group, match: JobMatch, able: Mask) -> list[int]:
+        """Draw a site and a queue of it for one job after another, until none matches; the queues."""
+        by_site = np.zeros(len(self._sites), dtype=bool)
+        by_site[self._at[able]] = True
+        queues: dict[int, list[int]] = {}
+        for queue in np.flatnonzero(able).tolist():
+            queues.setdefault(int(self._at[queue]), []).append(queue)
+        placed = []
+        for _ in group.jobs:
+            site = self._drawn(match, by_site)
+            if site is None:
+                break
+            own = queues[site]
+            queue = own[0] if len(own) == 1 else own[int(self._random.integers(len(own)))]
+            self._sites.match(site)
+            placed.append(queue)
+        return placed
+
+    def _drawn(self, match: JobMatch, by_site: Mask) -> int | None:
+        """A site among those of the highest Rank that match, by the world's seed (M4)."""
+        willing = np.flatnonzero(match.candidates(self._sites) & by_site)
+        if not len(willing):
+            return None
+        ranks = match.ranks(self._sites)[willing]
+        best = willing[ranks == ranks.max()]
+        return int(best[self._random.integers(len(best))])
+
+    def _send(self, group: Group, placed: Sequence[int], missing: Mask, match: JobMatch) -> tuple[int, ...]:
+        """Move the oldest jobs to the first queue, and so on; returns them in the order of the moves.
+
+        What is claimed is what the decision rests on: the site's advertisement, and how much was matched.
+        """
+        moved = 0
+        for queue, jobs in Counter(placed).items():
+            ids = group.jobs[moved : moved + jobs]
+            claim = self._claim(int(self._at[queue]), match.moves)
+            self._draft.place(ids, queue, local=not missing[queue], cause="matched (M4)", claims=(claim,))
+            moved += jobs
+        return group.jobs[:moved]
+
+    def _claim(self, site: int, by_job: bool) -> Claim:
+        ad = self._sites.ads[site]
+        number = ad.advertisement.number if ad.advertisement else 0
+        limit = self._sites.limit(site, by_job)
+        return Claim(counter=MATCHES_BY_SITE, key=(ad.name, number), states=(), limit=limit)
+
+    def _counted(self, placed: Sequence[int]) -> dict[str, int]:
+        return {str(self._queues.names[queue]): jobs for queue, jobs in Counter(placed).items()}

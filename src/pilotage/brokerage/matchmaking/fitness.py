@@ -1,0 +1,105 @@
+"""Queues of a site that cannot run a job whatever the ads say: part of what the site requires (M4).
+
+A site's ad holds for all its queues, and tells the most that any of them has; which of them take the job is
+seen here.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.offers import Asked, Aspect
+from pilotage.brokerage.engine.queue_columns import Column, QueueColumns
+from pilotage.brokerage.engine.task_columns import TaskColumns
+
+_MEMORY = ("base_memory", "core_memory", "cores")
+_WALLTIME = ("cpu_work", "base_time", "walltime", "cores")
+
+
+@check("M4", "queue's status", "operator", lifted_by="the queue is set online")
+def _status(_: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Online or standby, and no unified queue, which stands for its pseudo-queues."""
+    return Verdict((~queues.online | queues.unified)[None, :], "online", queues.status)
+
+
+@check("M4", "queue's name", "user", reads=("preassignment",), lifted_by="name other queues in the task")
+def _named(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """One that the task names, where it names any."""
+    named = tasks.preassigned[tasks.preassignment[:, 0]]
+    return Verdict((tasks.preassignment > 0) & ~named, "a queue that the task names", queues.names)
+
+
+@check("M4", "queue's VOs", "operator", reads=("vo",), lifted_by="the queue is opened to the VO")
+def _vos(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Open to all VOs, or to the task's."""
+    closed = np.array([[bool(vos) and vo not in vos for vos in queues.vo_kinds] for vo in tasks.vo[:, 0]])
+    return Verdict(closed[:, queues.vo_code], tasks.vo, queues.vos)
+
+
+@check("M4", "queue's cores", "user", reads=("cores",), unit="cores", lifted_by="ask for fewer cores")
+def _cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """No fewer than a job asks for; 0 is any."""
+    return Verdict((queues.cores > 0) & (tasks.cores > queues.cores), tasks.cores, queues.cores)
+
+
+@check("M4", "queue's GPUs", "user", reads=("gpus",), unit="GPUs", lifted_by="ask for fewer GPUs")
+def _gpus(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """No fewer than a job asks for."""
+    return Verdict(tasks.gpus > queues.gpus, tasks.gpus, queues.gpus)
+
+
+@check("M4", "queue's memory", "user", reads=_MEMORY, unit="MB", lifted_by="ask for less memory")
+def _memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """``max_memory`` is no less than a job may use; 0 is no limit."""
+    need = tasks.base_memory + tasks.core_memory * tasks.cores_at(queues)
+    return Verdict((queues.max_memory > 0) & (need > queues.max_memory), need, queues.max_memory)
+
+
+@check("M4", "queue's walltime", "user", reads=_WALLTIME, unit="s", lifted_by="give each job less to do")
+def _walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """``max_walltime`` is no less than a job takes there; work at unknown power is not judged."""
+    power = np.where(np.isnan(queues.core_power), np.inf, queues.core_power)
+    need = tasks.cpu_work / (power * tasks.cores_at(queues)) + tasks.base_time + tasks.walltime
+    return Verdict((queues.max_walltime > 0) & (need > queues.max_walltime), need, queues.max_walltime)
+
+
+@check("M4", "queue's software", "user", reads=("release",), lifted_by="ask for a release that is offered")
+def _software(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """It has the release, where it tells which it has."""
+    return _offered("releases", tasks.tables.releases, tasks.release, queues)
+
+
+@check("M4", "queue's containers", "user", reads=("container",), lifted_by="ask for an image that is offered")
+def _containers(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """It has the container, where it tells which it has."""
+    return _offered("containers", tasks.tables.containers, tasks.container, queues)
+
+
+def _offered(aspect: Aspect, asked: Sequence[Asked], codes: Column, queues: QueueColumns) -> Verdict:
+    if not queues.offers.is_checked(aspect):
+        return NEVER
+    wanted = [asked[code] for code in codes[:, 0].tolist()]
+    need = np.array([str(one) for one in wanted], dtype=object).reshape(-1, 1)
+    return Verdict(queues.offers.without(aspect, wanted), need, queues.offers.texts(aspect))
+
+
+@check("M4", "queue's input", "wait", reads=("inputs",), lifted_by="a storage with the input is opened")
+def _inputs(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Every input file is at its storage, or can be brought there."""
+    table = tasks.input_table.unreadable[tasks.inputs[:, 0]]
+    return Verdict(table.take(queues.storage, axis=1), "a readable copy", "none") if table.any() else NEVER
+
+
+CHECKS: tuple[Check, ...] = (
+    _status,
+    _named,
+    _vos,
+    _cores,
+    _gpus,
+    _memory,
+    _walltime,
+    _software,
+    _containers,
+    _inputs,
+)

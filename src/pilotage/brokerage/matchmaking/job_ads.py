@@ -1,0 +1,66 @@
+"""The ClassAd of like jobs: what their task asks for, and what it requires of a site (M3, M4)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pilotage.brokerage.engine.job_groups import MEGABYTE, Group
+from pilotage.model.advertisements import Constant
+from pilotage.model.classad import ClassAdError, Part, Reference, read
+from pilotage.model.spec import TaskSpec
+
+from .site_ads import written
+
+
+@dataclass(frozen=True, slots=True)
+class JobAd:
+    """What is evaluated for like jobs: attributes by name, parts of their Requirements, and their Rank."""
+
+    attributes: Mapping[str, Constant]
+    parts: tuple[Part, ...]
+    rank: Part | None
+
+
+def job_ad(group: Group) -> JobAd:
+    """The ad of a group of like jobs."""
+    spec, owner = group.spec, group.task.owner
+    attributes: dict[str, Constant] = {
+        "MyType": "Job",
+        "Owner": owner.name,
+        "VO": owner.vo,
+        "Group": owner.group,
+        "TaskName": spec.name,
+        "JobKind": group.kind,
+        "Share": group.share,
+        "Priority": group.priority,
+        "ProcessingType": spec.processing_type,
+        "WorkingGroup": spec.working_group,
+        "Workflow": spec.workflow,
+        "RequestCpus": max(1, spec.cores),
+        "RequestGpus": spec.gpus_used,
+        "RequestMemory": float(spec.memory),
+        "RequestWalltime": float(spec.walltime),
+        "InputFiles": sum(files for _, files, _ in group.inputs),
+        "InputMegabytes": sum(total for _, _, total in group.inputs) / MEGABYTE,
+    }
+    return JobAd(attributes, _parts(spec), _rank(spec.site_rank))
+
+
+def _parts(spec: TaskSpec) -> tuple[Part, ...]:
+    """The list of stations, and what the user wrote, which is not true where it cannot be read (M3)."""
+    try:
+        own = read(spec.site_requirements).parts if spec.site_requirements else ()
+    except ClassAdError:
+        own = read("false").parts
+    return (_stations(spec.stations), *own) if spec.stations else own
+
+
+def _stations(names: tuple[str, ...]) -> Part:
+    text = " || ".join(f"member({written(name)}, TARGET.StationNames)" for name in names)
+    return Part(text, text, frozenset([Reference(True, "stationnames")]), None)
+
+
+def _rank(text: str) -> Part | None:
+    try:
+        return read(text).whole if text else None
+    except ClassAdError:
+        return None

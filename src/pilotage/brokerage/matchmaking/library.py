@@ -1,0 +1,64 @@
+"""The ClassAd reference library, as far as the matchmaking needs it. Nothing else imports it."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import isfinite
+from typing import Any
+
+import classad2
+
+from pilotage.model.advertisements import Constant
+from pilotage.model.decision import Value
+
+Ad = Any
+"""A ``classad2.ClassAd``; the library has no types."""
+
+
+def ad(attributes: Mapping[str, Constant]) -> Ad:
+    """An ad of constants."""
+    made = classad2.ClassAd()
+    for name, value in attributes.items():
+        made[name] = _plain(value)
+    return made
+
+
+def _plain(value: Constant) -> Constant:
+    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+def evaluated(text: str, own: Ad, other: Ad) -> object:
+    """The value of an expression of ``own``, for which ``other`` is the TARGET."""
+    return _tree(text).eval(own, other)
+
+
+def is_true(text: str, own: Ad, other: Ad) -> bool:
+    """Tell whether an expression is true as the library's own matching takes it: numbers but 0 are."""
+    value = evaluated(text, own, other)
+    return _is_number(value) and bool(value)
+
+
+def _is_number(value: object) -> bool:
+    # The library's values for undefined and error are whole numbers to Python.
+    return isinstance(value, bool | int | float) and not isinstance(value, classad2.Value)
+
+
+def rank(text: str, own: Ad, other: Ad) -> float:
+    """The value of a Rank: what is no number counts as 0."""
+    value = evaluated(text, own, other)
+    number = float(value) if _is_number(value) else 0.0  # type: ignore[arg-type]
+    return number if isfinite(number) else 0.0
+
+
+def told(text: str, own: Ad, other: Ad) -> Value:
+    """The value of an expression, for people: a number or a truth value as it is, anything else as text."""
+    value = evaluated(text, own, other)
+    if isinstance(value, classad2.Value):
+        return "undefined" if value == classad2.Value.Undefined else "error"
+    if isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
+        return value
+    return str(value)[:200]
+
+
+@lru_cache(maxsize=20_000)
+def _tree(text: str) -> classad2.ExprTree:
+    return classad2.ExprTree(text)

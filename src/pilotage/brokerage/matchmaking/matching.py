@@ -1,0 +1,164 @@
+"""Sites and jobs that match: the Requirements of both sides and the job's Rank, over all sites (M4)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pilotage.brokerage.engine.queue_columns import Column, Mask
+from pilotage.model.classad import Part
+from pilotage.model.decision import Label
+
+from . import library
+from .job_ads import JobAd
+from .site_ads import MOVING
+from .sites import Sites, names_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """A part of either side's Requirements, with the sites (S,) where it is not true.
+
+    ``ad`` is the job's; it has at least what the part reads of it.
+    """
+
+    part: Part
+    label: Label
+    of_site: bool
+    refused: Mask
+    ad: library.Ad
+
+
+class Moving:
+    """A part that moves with the matches and reads the job: where it holds is looked up again (S,)."""
+
+    def __init__(self, part: Part, label: Label, of_site: bool, sites: Mask, ad: library.Ad) -> None:
+        self.part = part
+        self.label = label
+        self.of_site = of_site
+        self._sites = sites
+        self._ad = ad
+        self._seen = np.full(len(sites), -1, dtype=np.int64)
+        self._refused: Mask = np.zeros(len(sites), dtype=bool)
+
+    def now(self, sites: Sites) -> Term:
+        """How it stands."""
+        for site in np.flatnonzero(self._sites & (self._seen != sites.versions)).tolist():
+            ad = sites.library_ad(site)
+            pair = (ad, self._ad) if self.of_site else (self._ad, ad)
+            self._refused[site] = not library.is_true(self.part.evaluated, *pair)
+            self._seen[site] = sites.versions[site]
+        return Term(self.part, self.label, self.of_site, self._refused.copy(), self._ad)
+
+
+class JobMatch:
+    """How jobs of one ad match with all sites: what stands still, and what moves as jobs are matched."""
+
+    def __init__(
+        self, job: JobAd, ad: library.Ad, terms: list[Term], moving: list[Moving], sites: Sites
+    ) -> None:
+        self.terms = terms
+        self.moving = moving
+        self._job = job
+        self._ad = ad
+        refused = [term.refused for term in terms]
+        self._willing: Mask = sites.fresh & ~np.any([np.zeros(len(sites), bool), *refused], axis=0)
+        self._rank = None if _moves(job.rank) else self._ranks(sites)
+
+    @property
+    def moves(self) -> bool:
+        """Tell whether it reads how many jobs were matched, so that each match is looked at again."""
+        return bool(self.moving) or self._rank is None
+
+    def now(self, sites: Sites) -> list[Term]:
+        """The parts that move, as they stand."""
+        return [moving.now(sites) for moving in self.moving]
+
+    def candidates(self, sites: Sites) -> Mask:
+        """Sites where both Requirements are true now (S,)."""
+        mask: Mask = self._willing & sites.open
+        for term in self.now(sites):
+            mask &= ~term.refused
+        return mask
+
+    def ranks(self, sites: Sites) -> Column:
+        """The job's Rank of each site (S,); 0 where it has none."""
+        return self._ranks(sites) if self._rank is None else self._rank
+
+    def _ranks(self, sites: Sites) -> Column:
+        rank = self._job.rank
+        if rank is None:
+            return np.zeros(len(sites))
+        if _moves(rank):
+            ads = map(sites.library_ad, range(len(sites)))
+            return np.array([library.rank(rank.evaluated, self._ad, ad) for ad in ads])
+        names = names_of(rank.references, other=True)
+        return sites.each(names, lambda ad: library.rank(rank.evaluated, self._ad, ad), float)
+
+
+def _moves(part: Part | None) -> bool:
+    return part is not None and any(found.name in MOVING for found in part.references)
+
+
+class Matchmaker:
+    """Makes the matches of job ads; what was evaluated for one serves all that say the same."""
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self._terms: dict[object, Term] = {}
+        self._known: dict[object, JobMatch] = {}
+        everything = [demand.part for demand, _ in sites.demands]
+        self._asked = frozenset[str]().union(*(names_of(part.references, other=True) for part in everything))
+
+    def match(self, job: JobAd) -> JobMatch:
+        """How jobs of this ad match: once for all that agree in what any expression reads of them."""
+        told = {name.lower(): value for name, value in job.attributes.items()}
+        parts = (*job.parts, *([job.rank] if job.rank else []))
+        read = self._asked.union(*(names_of(part.references, other=False) for part in parts))
+        key = (job.parts, job.rank, *((name, repr(told.get(name))) for name in sorted(read)))
+        if key not in self._known:
+            self._known[key] = self._made(job, told)
+        return self._known[key]
+
+    def _made(self, job: JobAd, told: dict[str, object]) -> JobMatch:
+        ad = library.ad(job.attributes)
+        terms: list[Term] = []
+        moving: list[Moving] = []
+        for part, label, of_site, sites in self._parts(job):
+            if _moves(part):
+                moving.append(Moving(part, label, of_site, sites, ad))
+            else:
+                terms.append(self._term(part, label, of_site, sites, ad, told))
+        return JobMatch(job, ad, terms, moving, self._sites)
+
+    def _parts(self, job: JobAd) -> Iterator[tuple[Part, Label, bool, Mask]]:
+        """The parts of both sides that are looked at for a job, with the sites that they concern."""
+        everywhere: Mask = np.ones(len(self._sites), dtype=bool)
+        for part in job.parts:
+            yield part, _of_job(part), False, everywhere
+        for demand, sites in self._sites.demands:
+            yield demand.part, demand.label, True, sites
+
+    def _term(
+        self, part: Part, label: Label, of_site: bool, sites: Mask, ad: library.Ad, told: dict[str, object]
+    ) -> Term:
+        read = sorted(names_of(part.references, other=of_site))
+        key = (part, label, of_site, *(repr(told.get(name)) for name in read))
+        if key not in self._terms:
+            names = names_of(part.references, other=not of_site)
+
+            def refuses(site: library.Ad) -> bool:
+                return not library.is_true(part.evaluated, *((site, ad) if of_site else (ad, site)))
+
+            refused = sites & self._sites.each(names, refuses, bool)
+            self._terms[key] = Term(part, label, of_site, refused, ad)
+        return self._terms[key]
+
+
+def _of_job(part: Part) -> Label:
+    return Label(
+        rule="M4",
+        name=f"the job's {part.text[:300]}",
+        mend="user",
+        lifted_by="change stations or site_requirements",
+    )

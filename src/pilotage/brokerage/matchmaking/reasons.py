@@ -1,0 +1,153 @@
+"""The reasons of a match: the parts of either ad that were not true, where, and their values (M4, M6)."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pilotage.brokerage.engine.job_groups import Group
+from pilotage.brokerage.engine.queue_columns import Codes, Mask, QueueColumns
+from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, bits_of
+from pilotage.model.classad import Part
+from pilotage.model.decision import Label, Value
+from pilotage.model.reasons import Given, PackedCandidates, PackedChoice, PackedRefusal
+
+from . import library
+from .matching import Term
+from .sites import NOBODY, Sites
+
+NO_AD = Label(
+    rule="M2", name="advertisement", mend="operator", lifted_by="the site advertises what it has and runs"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closed:
+    """A throttle and the sites that it had closed when a group's turn came."""
+
+    part: Part
+    label: Label
+    sites: Mask
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """How all sites stood when the turn of a group came, and what became of its jobs."""
+
+    group: Group
+    row: int
+    terms: Sequence[Term]
+    closed: Sequence[Closed]
+    candidates: Codes
+    ranks: Sequence[float]
+    moved: tuple[int, ...]
+    placed: Mapping[str, int]
+    left: int
+
+
+class Reasons:
+    """What the choices of a cycle share: each refusal is made once for all that it concerns."""
+
+    def __init__(self, sites: Sites, at: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
+        self._sites = sites
+        self._at = at
+        self.queues = queues
+        self._facts = facts
+        self._made: dict[object, PackedRefusal | None] = {}
+        self._kept: list[object] = []
+
+    def refusals(self, turn: Turn) -> tuple[PackedRefusal, ...]:
+        """The parts that were not true."""
+        found = [self._stale()]
+        for term in turn.terms:
+            self._kept.append(term)  # so that no other object gets its id
+            found.append(self._refusal(id(term), term.part, term.label, term.refused, term.ad, term.of_site))
+        for one in turn.closed:
+            # A throttle that is closed stays so, and its site as it is: the values at the end are those then.
+            key = (one.label, id(one.sites))
+            self._kept.append(one.sites)
+            found.append(self._refusal(key, one.part, one.label, one.sites, NOBODY, True))
+        return tuple(refusal for refusal in found if refusal is not None)
+
+    def _stale(self) -> PackedRefusal | None:
+        if "stale" not in self._made:
+            words = np.array([one.stale for one in self._sites.ads], dtype=object)[self._at]
+            self._made["stale"] = self._packed(NO_AD, ~self._sites.fresh, "a fresh one", words)
+        return self._made["stale"]
+
+    def _refusal(
+        self, key: object, part: Part, label: Label, refused: Mask, ad: library.Ad, of_site: bool
+    ) -> PackedRefusal | None:
+        if key not in self._made:
+            need = np.full(len(refused), part.text, dtype=object)
+            have = np.full(len(refused), "", dtype=object)
+            for site in np.flatnonzero(refused).tolist():
+                need[site], have[site] = self._values(part, ad, of_site, site)
+            self._made[key] = self._packed(label, refused, need[self._at], have[self._at])
+        return self._made[key]
+
+    def _values(self, part: Part, ad: library.Ad, of_site: bool, site: int) -> tuple[Value, Value]:
+        """Need and have of a part at a site: two numbers of a comparison, else its text and what it reads."""
+        if part.comparison is not None:
+            sides = part.comparison.left, part.comparison.right
+            left, right = (self._sites.told(text, ad, of_site, site) for text in sides)
+            if _is_number(left) and _is_number(right):
+                # What the site has is one side: the other side is what was needed.
+                return (left, right) if part.comparison.reads_other is of_site else (right, left)
+        return part.text, self._sites.described(part, of_site, site)
+
+    def _packed(self, label: Label, refused: Mask, need: object, have: object) -> PackedRefusal | None:
+        mask = refused[self._at]
+        if not mask.any():
+            return None
+        return PackedRefusal(
+            label=self._facts.label(label),
+            queues=bits_of(mask).tobytes(),
+            need=self._given(need),
+            have=self._given(have),
+        )
+
+    def _given(self, values: object) -> Given:
+        if isinstance(values, np.ndarray):
+            self._kept.append(values)
+            return self._facts.column(values)
+        return str(values)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class Reasoned:
+    """The choice of one group, made when somebody reads or stores it."""
+
+    def __init__(self, turn: Turn, found: Examination, reasons: Reasons) -> None:
+        self._turn = turn
+        self._found = found
+        self._reasons = reasons
+
+    def packed(self) -> PackedChoice:
+        """The reasons in columns."""
+        return self._packed
+
+    @cached_property
+    def _packed(self) -> PackedChoice:
+        turn = self._turn
+        ranks = array("d", turn.ranks)
+        return PackedChoice(
+            task=turn.group.task.id,
+            job_kind=turn.group.kind,
+            jobs=turn.moved,
+            placed=turn.placed,
+            considered=len(self._reasons.queues),
+            left=turn.left,
+            candidates=PackedCandidates(
+                queues=array("I", turn.candidates.astype(np.uint32).tobytes()),
+                weights=ranks,
+                factors={"M4": ranks},
+            ),
+            refusals=self._found.refusals(turn.row) + self._reasons.refusals(turn),
+            waived=(),
+        )

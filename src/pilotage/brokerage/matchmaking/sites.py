@@ -1,0 +1,159 @@
+"""All sites of a cycle: their ads in the library, what is equal among them, and how full they have become."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask
+from pilotage.model.classad import Part, Reference
+from pilotage.model.decision import Value
+
+from . import library
+from .site_ads import MOVING, Demand, SiteAd
+
+T = TypeVar("T")
+
+NOBODY = library.ad({})
+"""The other ad of expressions that read none."""
+
+
+def names_of(references: Iterable[Reference], other: bool) -> frozenset[str]:
+    """The attributes of one side that expressions read, in lower case."""
+    return frozenset(found.name for found in references if found.other is other)
+
+
+class Throttle:
+    """A demand of some sites that moves as jobs are matched, and reads nothing of a job (M6).
+
+    ``closed`` (S,) marks sites where it is not true. As only matches move it, a site that is closed to all
+    jobs is matched no more and stays so for the cycle.
+    """
+
+    def __init__(self, demand: Demand, sites: Mask) -> None:
+        self.demand = demand
+        self.sites = sites
+        self.closed: Mask = np.zeros(len(sites), dtype=bool)
+
+
+class Sites:
+    """The ads of all sites (S), and what was matched in this cycle.
+
+    A value is computed once for all sites whose ads say the same in what an expression reads.
+    """
+
+    def __init__(self, ads: Sequence[SiteAd]) -> None:
+        self.ads = ads
+        self._library = [library.ad(dict(one.attributes) | one.counts(0)) for one in ads]
+        self._told = [{name.lower(): value for name, value in one.attributes.items()} for one in ads]
+        self._kinds: dict[frozenset[str], tuple[Codes, list[int]]] = {}
+        self._matches: list[list[int]] = [[] for _ in ads]
+        self._moment = 0
+        self.versions = np.zeros(len(ads), dtype=np.int64)
+        self.fresh: Mask = np.array([not one.stale for one in ads], dtype=bool)
+        self.demands, self.throttles = self._sorted()
+        for throttle in self.throttles:
+            for site in np.flatnonzero(throttle.sites):
+                throttle.closed[site] = not self.holds(throttle.demand, int(site))
+        self.open: Mask = ~np.any([np.zeros(len(ads), bool), *(t.closed for t in self.throttles)], axis=0)
+
+    def __len__(self) -> int:
+        return len(self.ads)
+
+    def _sorted(self) -> tuple[list[tuple[Demand, Mask]], list[Throttle]]:
+        """The distinct demands with the sites that have them, and those of them that are throttles."""
+        found: dict[Demand, Mask] = {}
+        for place, one in enumerate(self.ads):
+            for demand in one.demands:
+                found.setdefault(demand, np.zeros(len(self.ads), dtype=bool))[place] = True
+        throttles = [Throttle(demand, sites) for demand, sites in found.items() if _is_throttle(demand.part)]
+        others = [(demand, sites) for demand, sites in found.items() if not _is_throttle(demand.part)]
+        return others, throttles
+
+    def holds(self, demand: Demand, site: int, job: library.Ad = NOBODY) -> bool:
+        """Tell whether a demand of a site is true as the site stands."""
+        return library.is_true(demand.part.evaluated, self._library[site], job)
+
+    def library_ad(self, site: int) -> library.Ad:
+        """The ad of a site as it stands."""
+        return self._library[site]
+
+    def each(self, names: frozenset[str], value: Callable[[library.Ad], T], kind: type = object) -> Column:
+        """A value for each site, (S,): computed once for those that agree in the named attributes."""
+        codes, first = self._kind(names)
+        values: Column = np.empty(len(first), dtype=kind)
+        for place, site in enumerate(first):
+            values[place] = value(self._library[site])
+        column: Column = values[codes]
+        return column
+
+    def _kind(self, names: frozenset[str]) -> tuple[Codes, list[int]]:
+        if names not in self._kinds:
+            first: dict[object, tuple[int, int]] = {}
+            ordered = sorted(names)
+            codes = [
+                first.setdefault(tuple(_hashable(told.get(name)) for name in ordered), (len(first), site))[0]
+                for site, told in enumerate(self._told)
+            ]
+            self._kinds[names] = np.array(codes, dtype=np.intp), [site for _, site in first.values()]
+        return self._kinds[names]
+
+    def match(self, site: int) -> None:
+        """Count one more job that was matched to a site (M5)."""
+        self._matches[site].append(self._moment)
+        self._moment += 1
+        self.versions[site] += 1
+        for name, count in self.ads[site].counts(self.matched(site)).items():
+            self._library[site][name] = count
+        for throttle in self.throttles:
+            if throttle.sites[site] and not self.holds(throttle.demand, site):
+                # A new array: reasons keep the one that decided.
+                throttle.closed = throttle.closed.copy()
+                throttle.closed[site] = True
+                self.open[site] = False
+
+    def matched(self, site: int, moment: int | None = None) -> int:
+        """Count the jobs that this cycle matched to a site, until a moment."""
+        found = self._matches[site]
+        return len(found) if moment is None else bisect_left(found, moment)
+
+    def limit(self, site: int, by_job: bool) -> int:
+        """The matches since its advertisement that a site may have with those of this cycle (M5).
+
+        Where nothing but the published throttle depends on matches that is its bound; else as many as were
+        seen when the last one was decided, so that jobs matched by others meanwhile hand these back.
+        """
+        ad = self.ads[site]
+        if ad.limit is not None and not by_job:
+            return ad.limit
+        return (ad.advertisement.matched if ad.advertisement else 0) + self.matched(site)
+
+    def told(self, text: str, job: library.Ad, of_site: bool, site: int) -> Value:
+        """The value of an expression of a job, or of a site, at a site as it stands."""
+        ad = self._library[site]
+        return library.told(text, *((ad, job) if of_site else (job, ad)))
+
+    def described(self, part: Part, of_site: bool, site: int) -> str:
+        """The attributes of a site that a part reads, with their values."""
+        names = names_of(part.references, other=not of_site)
+        known = {name.lower(): name for name in self._library[site]}
+        said = defaultdict[str, object](lambda: "undefined")
+        said |= {
+            name: library.told(known[name], self._library[site], NOBODY) for name in names & known.keys()
+        }
+        return ", ".join(f"{known.get(name, name)} = {said[name]}" for name in sorted(names))[:400]
+
+
+def _is_throttle(part: Part) -> bool:
+    return not names_of(part.references, other=True) and any(
+        found.name in MOVING for found in part.references
+    )
+
+
+def _hashable(value: object) -> object:
+    """Values that differ by type differ: 1, 1.0 and true are not the same to every expression."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_hashable, value))
+    return type(value), value

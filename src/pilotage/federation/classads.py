@@ -1,0 +1,37 @@
+"""Checks of ClassAd expressions and of what operators add to their sites' advertisements (M2, M3, M4)."""
+
+from collections.abc import Iterator
+
+from pilotage.model import advertisements, classad
+from pilotage.model.federation import Federation
+from pilotage.model.spec import TaskSpec
+
+from .faults import Fault, Path
+
+_REMEDY = "see the how-to of matchmaking"
+
+
+def task_faults(spec: TaskSpec) -> Iterator[Fault]:
+    """Expressions of a task that cannot be read, or that might take for ever."""
+    for name in ("site_requirements", "site_rank"):
+        if text := getattr(spec, name):
+            yield from _unreadable((name,), text, of_site=False)
+
+
+def federation_faults(federation: Federation) -> Iterator[Fault]:
+    """The same of sites, and attributes that no advertisement can have."""
+    for at, site in enumerate(federation.sites):
+        if site.requirements:
+            yield from _unreadable(("sites", at, "requirements"), site.requirements, of_site=True)
+        for name, problem in advertisements.faults(site.attributes):
+            yield Fault(("sites", at, "attributes", name), problem, _REMEDY)
+        if site.throttle == "current" and site.max_jobs is None:
+            message = "compares CurrentJobs with MaxJobs, and no max_jobs is given"
+            yield Fault(("sites", at, "throttle"), message, "give max_jobs")
+
+
+def _unreadable(path: Path, text: str, of_site: bool) -> Iterator[Fault]:
+    try:
+        classad.read(text, of_site)
+    except classad.ClassAdError as error:
+        yield Fault(path, str(error), _REMEDY)

@@ -1,0 +1,386 @@
+"""ClassAd expressions as users and sites may write them: read, and bounded, before anything evaluates them.
+
+The reference library says neither where an expression is wrong nor how long it may take. So expressions are
+read here first: only operators, attributes, constants, lists and :data:`FUNCTIONS` are allowed, whose cost
+is that of their text. Nothing in them reaches files, the network, the environment, the clock or chance.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+MOST_CHARACTERS = 4000
+"""Longest text of an expression."""
+
+MOST_TOKENS = 1000
+"""Most names, constants, operators and brackets of an expression."""
+
+DEEPEST = 30
+"""How deep brackets, signs and conditions may be nested."""
+
+WORLD_TIME = "WorldTime"
+"""The attribute that stands for ``time()``: the world's, in s since 1970."""
+
+WORLD_CHANCE = "WorldChance"
+"""The attribute of a site that stands for ``random()``: drawn in [0, 1) with the world's seed."""
+
+FUNCTIONS = frozenset(
+    [
+        "allcompare",
+        "anycompare",
+        "avg",
+        "bool",
+        "ceiling",
+        "floor",
+        "identicalmember",
+        "ifthenelse",
+        "int",
+        "iserror",
+        "isboolean",
+        "isinteger",
+        "islist",
+        "isreal",
+        "isstring",
+        "isundefined",
+        "max",
+        "member",
+        "min",
+        "pow",
+        "quantize",
+        "real",
+        "round",
+        "size",
+        "strcat",
+        "strcmp",
+        "stricmp",
+        "string",
+        "stringlistimember",
+        "stringlistmember",
+        "stringlistsize",
+        "stringlistsubsetmatch",
+        "substr",
+        "sum",
+        "tolower",
+        "toupper",
+        "versioncmp",
+        "versiongt",
+        "versionge",
+        "versionle",
+        "versionlt",
+        "versioneq",
+        "version_in_range",
+    ]
+)
+"""Functions that may be called besides ``time()`` and ``random()``, in lower case."""
+
+_SLOW = frozenset(["regexp", "regexps", "replace", "replaceall", "stringlistregexpmember", "regexpmember"])
+LARGEST = 2**53
+"""The largest number in an expression: those are exact whether they are whole or not."""
+
+_ESCAPED = {"n": "\n", "t": "\t"}
+_OWN, _OTHER = "my", "target"
+_CONSTANTS = frozenset(["true", "false", "undefined", "error"])
+_WORDS = {"is": "=?=", "isnt": "=!="}
+_LEVELS = (
+    ("||",),
+    ("&&",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!=", "=?=", "=!="),
+    ("<=", ">=", "<", ">"),
+    ("<<", ">>", ">>>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
+_COMPARING = frozenset([*_LEVELS[5], *_LEVELS[6]])
+_TOKEN = re.compile(
+    r"""\s+ | (?P<number>(?:\d*\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w.]))
+    | (?P<text>"(?:[^"\\\n]|\\["\\nt])*") | (?P<name>[A-Za-z_]\w*)
+    | (?P<sign>=\?=|=!=|>>>|<<|>>|\|\||&&|==|!=|<=|>=|\?:|[-+*/%<>!~|^&?:.,()\[\]{}=;])""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+class ClassAdError(ValueError):
+    """An expression that is not allowed; ``place`` is the character, from 1, where that shows."""
+
+    def __init__(self, place: int, problem: str) -> None:
+        self.place = place
+        self.problem = problem
+        super().__init__(f"character {place}: {problem}")
+
+
+class Reference(NamedTuple):
+    """An attribute that an expression reads: of its own ad, or of the other's; in lower case."""
+
+    other: bool
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The two sides of a comparison, as texts."""
+
+    left: str
+    right: str
+    reads_other: bool
+    """Whether the left side reads the other ad."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an expression that must be true for all of it to be.
+
+    ``text`` is as written, ``evaluated`` what the library is given: with the world's time and chance.
+    """
+
+    text: str
+    evaluated: str
+    references: frozenset[Reference]
+    comparison: Comparison | None
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression that may be evaluated: the whole as one part, and the parts that ``&&`` joins."""
+
+    whole: Part
+    parts: tuple[Part, ...]
+
+
+class Token(NamedTuple):
+    """A word or sign of a text, and where it stands."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class _Span(NamedTuple):
+    """What was read between two characters; ``joined`` are the sides of ``&&``, ``compared`` of others."""
+
+    start: int
+    end: int
+    joined: tuple["_Span", ...] = ()
+    compared: tuple["_Span", ...] = ()
+
+
+@lru_cache(maxsize=10_000)
+def read(text: str, of_site: bool = False) -> Expression:
+    """Read an expression, of a site's ad or of a job's. Raises :class:`ClassAdError`."""
+    reader = _Reader(text, of_site)
+    span = reader.all()
+    return Expression(reader.part(span), tuple(reader.part(part) for part in _flat(span)))
+
+
+def constant(text: str, at: int = 0) -> int | float | str:
+    """The value of a number or of a text in quotes that begins ``at``. Raises :class:`ClassAdError`."""
+    if text.startswith('"'):
+        return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), text[1:-1])
+    value = int(text) if text.isdecimal() else float(text)
+    if abs(value) > LARGEST:
+        raise ClassAdError(at + 1, f"{text} is a number beyond {LARGEST}")
+    return value
+
+
+def _flat(span: _Span) -> Iterator[_Span]:
+    if not span.joined:
+        yield span
+    for side in span.joined:
+        yield from _flat(side)
+
+
+def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -> list[Token]:
+    """The words and signs of a text, an ``end`` last. Raises :class:`ClassAdError`."""
+    if len(text) > longest:
+        raise ClassAdError(longest + 1, f"is longer than {longest} characters")
+    found, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ClassAdError(at + 1, f"{text[at : at + 20]!r} is not part of an expression")
+        if match.lastgroup:
+            found.append(Token(match.lastgroup, match.group(), at, match.end()))
+        at = match.end()
+        if len(found) > most:
+            raise ClassAdError(at, f"has more than {most} words and signs")
+    return [*found, Token("end", "", len(text), len(text))]
+
+
+class _Reader:
+    """Reads one expression from its first token to its last."""
+
+    def __init__(self, text: str, of_site: bool) -> None:
+        self._text = text
+        self._of_site = of_site
+        self._tokens = tokens(text)
+        self._at = 0
+        self._depth = 0
+        self._references: list[tuple[int, Reference]] = []
+        self._bound: list[tuple[int, int, str]] = []
+
+    def all(self) -> _Span:
+        """Read all of the text."""
+        span = self._condition()
+        if self._now.kind != "end":
+            raise self._unexpected("an operator or the end")
+        return span
+
+    def part(self, span: _Span) -> Part:
+        """What stands between two characters, as a part."""
+        return Part(
+            text=self._text[span.start : span.end],
+            evaluated=self._evaluated(span),
+            references=frozenset(found for at, found in self._references if span.start <= at < span.end),
+            comparison=self._comparison(span.compared) if span.compared else None,
+        )
+
+    def _comparison(self, sides: tuple[_Span, ...]) -> Comparison:
+        left, right = sides
+        reads = any(found.other for at, found in self._references if left.start <= at < left.end)
+        return Comparison(self._evaluated(left), self._evaluated(right), reads)
+
+    def _evaluated(self, span: _Span) -> str:
+        at, pieces = span.start, []
+        for start, end, instead in self._bound:
+            if span.start <= start < span.end:
+                pieces += [self._text[at:start], instead]
+                at = end
+        return "".join([*pieces, self._text[at : span.end]])
+
+    @property
+    def _now(self) -> Token:
+        return self._tokens[self._at]
+
+    def _next(self) -> Token:
+        token = self._now
+        self._at += 1
+        return token
+
+    def _takes(self, *signs: str) -> bool:
+        if self._now.kind == "sign" and self._now.text in signs:
+            self._at += 1
+            return True
+        return False
+
+    def _needs(self, sign: str) -> int:
+        if not self._takes(sign):
+            raise self._unexpected(repr(sign))
+        return self._tokens[self._at - 1].end
+
+    def _unexpected(self, expected: str) -> ClassAdError:
+        found = repr(self._now.text) if self._now.text else "the end"
+        return ClassAdError(self._now.start + 1, f"{expected} was expected, found {found}")
+
+    def _condition(self) -> _Span:
+        """``condition ? value : other``, ``value ?: other``, or neither."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ClassAdError(self._now.start + 1, f"is nested more than {DEEPEST} deep")
+        span = self._binary(0)
+        if self._takes("?:"):
+            span = _Span(span.start, self._condition().end)
+        elif self._takes("?"):
+            self._condition()
+            self._needs(":")
+            span = _Span(span.start, self._condition().end)
+        self._depth -= 1
+        return span
+
+    def _binary(self, level: int) -> _Span:
+        if level == len(_LEVELS):
+            return self._unary()
+        span = self._binary(level + 1)
+        while (sign := _WORDS.get(self._now.text.lower(), self._now.text)) in _LEVELS[level]:
+            self._next()
+            other = self._binary(level + 1)
+            sides = (span, other)
+            joined, compared = sides if sign == "&&" else (), sides if sign in _COMPARING else ()
+            span = _Span(span.start, other.end, joined, compared)
+        return span
+
+    def _unary(self) -> _Span:
+        start = self._now.start
+        signs = 0
+        while self._takes("-", "+", "!", "~"):
+            signs += 1
+            if signs > DEEPEST:
+                raise ClassAdError(start + 1, f"has more than {DEEPEST} signs in a row")
+        span = self._value()
+        while self._takes("["):
+            self._condition()
+            span = _Span(span.start, self._needs("]"))
+        return _Span(start, span.end) if signs else span
+
+    def _value(self) -> _Span:
+        token = self._next()
+        if token.kind == "name":
+            return self._named(token)
+        if token.kind in ("number", "text"):
+            constant(token.text, token.start)
+            return _Span(token.start, token.end)
+        if token.text == "(":
+            inner = self._condition()
+            return _Span(token.start, self._needs(")"), inner.joined, inner.compared)
+        if token.text == "{":
+            return _Span(token.start, self._list("}"))
+        self._at -= 1
+        raise self._unexpected("a value")
+
+    def _list(self, closing: str) -> int:
+        if self._takes(closing):
+            return self._tokens[self._at - 1].end
+        self._condition()
+        while self._takes(","):
+            self._condition()
+        return self._needs(closing)
+
+    def _named(self, token: Token) -> _Span:
+        name = token.text.lower()
+        if self._now.text == "(" and self._now.kind == "sign":
+            return self._call(token)
+        if name in _CONSTANTS:
+            return _Span(token.start, token.end)
+        other, end = False, token.end
+        if name in (_OWN, _OTHER):
+            self._needs(".")
+            attribute = self._next()
+            if attribute.kind != "name":
+                self._at -= 1
+                raise self._unexpected("the name of an attribute")
+            other, name, end = name == _OTHER, attribute.text.lower(), attribute.end
+        if name in ("requirements", "rank", "self", "parent", "toplevel", "root", "currenttime", *_WORDS):
+            remedy = "call time()" if name == "currenttime" else "read single attributes"
+            raise ClassAdError(token.start + 1, f"{name!r} may not be read here; {remedy}")
+        self._references.append((token.start, Reference(other, name)))
+        return _Span(token.start, end)
+
+    def _call(self, token: Token) -> _Span:
+        name = token.text.lower()
+        self._needs("(")
+        if name in ("time", "random"):
+            if not self._takes(")"):
+                raise ClassAdError(self._now.start + 1, f"{name}() takes nothing here")
+            return self._world(token, name)
+        if name in _SLOW:
+            raise ClassAdError(
+                token.start + 1,
+                f"{name}() may take for ever; compare, or call member() or stringListMember()",
+            )
+        if name not in FUNCTIONS:
+            known = ", ".join(sorted(FUNCTIONS | {"time", "random"}))
+            raise ClassAdError(token.start + 1, f"{token.text}() may not be called; known: {known}")
+        return _Span(token.start, self._list(")"))
+
+    def _world(self, token: Token, name: str) -> _Span:
+        """``time()`` and ``random()`` are attributes of the site's ad, whoever reads them."""
+        end = self._tokens[self._at - 1].end
+        attribute = WORLD_TIME if name == "time" else WORLD_CHANCE
+        scope = "MY" if self._of_site else "TARGET"
+        self._bound.append((token.start, end, f"{scope}.{attribute}"))
+        self._references.append((token.start, Reference(not self._of_site, attribute.lower())))
+        return _Span(token.start, end)

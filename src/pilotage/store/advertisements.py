@@ -1,0 +1,108 @@
+"""The last advertisement of each site, with what was there at the moment of its commit (M2, M5)."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pilotage.model.advertisements import Advertisement, NewAdvertisement
+from pilotage.model.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
+from pilotage.model.decision import Change, Claim, Create
+from pilotage.model.states import LIVE_PILOTS, PilotState
+
+from .columns import metadata, text_column
+from .counters import Deltas, counters
+
+advertisements = Table(
+    "advertisements",
+    metadata,
+    Column("site", String, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("time", Double, nullable=False),
+    Column("source", String, nullable=False),
+    Column("attributes", String, nullable=False),
+    text_column("requirements"),
+    Column("pilots", Integer, nullable=False),
+    Column("submitting", Integer, nullable=False),
+)
+
+_a, _c = advertisements.c, counters.c
+_UPSERTS = {
+    name: upsert.on_conflict_do_update(
+        index_elements=[_a.site],
+        set_={column.name: upsert.excluded[column.name] for column in _a if column.name != "site"},
+    )
+    for name, upsert in (
+        ("sqlite", sqlite.insert(advertisements)),
+        ("postgresql", postgresql.insert(advertisements)),
+    )
+}
+_ALL = select(advertisements).order_by(_a.site)
+_COUNTS = (
+    select(_c.first, func.sum(_c.count))
+    .where(_c.counter == bindparam("counter"), _c.state.in_(bindparam("states", expanding=True)))
+    .group_by(_c.first)
+)
+_CREATED = frozenset([PilotState.CREATED])
+_WAITING = frozenset([PilotState.CREATED, PilotState.SUBMITTED])
+
+
+def read_for(changes: Iterable[Change]) -> Iterator[Claim]:
+    """What the advertisements among new records need looked up."""
+    for change in changes:
+        for record in change.records if isinstance(change, Create) else ():
+            if isinstance(record, NewAdvertisement):
+                yield Claim(counter=MATCHES_BY_SITE, key=(record.site, 0), states=(), limit=0)
+                yield _pilots(record.site)
+
+
+def _pilots(site: str, without: frozenset[PilotState] = frozenset()) -> Claim:
+    states = tuple(state for state in LIVE_PILOTS if state not in without)
+    return Claim(counter=PILOTS_BY_SITE, key=(site,), states=states, limit=0)
+
+
+def write(connection: Connection, records: Sequence[NewAdvertisement], time: float, deltas: Deltas) -> None:
+    """Write advertisements, with our pilots at each site as the commit sees them.
+
+    Who tells its own counts cannot have counted pilots that are not submitted yet: these come on top.
+    """
+    rows = []
+    for record in records:
+        unseen = _CREATED if record.source == "pushed" else frozenset[PilotState]()
+        waiting = frozenset(LIVE_PILOTS) - _WAITING
+        rows.append(
+            {
+                "site": record.site,
+                "number": deltas.advertised(record.site),
+                "time": time,
+                "source": record.source,
+                "attributes": json.dumps(dict(record.attributes), sort_keys=True),
+                "requirements": record.requirements,
+                "pilots": deltas.taken(_pilots(record.site, unseen)),
+                "submitting": deltas.taken(_pilots(record.site, unseen | waiting)),
+            }
+        )
+    connection.execute(_UPSERTS[connection.dialect.name], rows)
+
+
+def read(connection: Connection) -> tuple[Advertisement, ...]:
+    """The advertisements of all sites, with what was handed to each since."""
+    rows = connection.execute(_ALL).mappings().all()
+    if not rows:
+        return ()
+    matched = _counted(connection, MATCHES_BY_SITE, ["matched"])
+    live = _counted(connection, PILOTS_BY_SITE, [str(state) for state in LIVE_PILOTS])
+    return tuple(
+        Advertisement(
+            **{**row, "attributes": json.loads(row["attributes"])},
+            matched=matched.get(row["site"], 1) - 1,
+            live_pilots=live.get(row["site"], 0),
+        )
+        for row in rows
+    )
+
+
+def _counted(connection: Connection, counter: str, states: list[str]) -> dict[str, int]:
+    values = {"counter": counter, "states": states}
+    return {site: int(count) for site, count in connection.execute(_COUNTS, values)}

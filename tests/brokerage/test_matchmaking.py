@@ -1,0 +1,250 @@
+"""The matchmaking brokerage: rules M1 to M8, each by example."""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pilotage.brokerage import OptionError
+from pilotage.brokerage.contract import violations
+from pilotage.brokerage.matchmaking import Matchmaking
+from pilotage.brokerage.matchmaking.site_ads import site_ads
+from pilotage.model.advertisements import Advertisement
+from pilotage.model.counters import MATCHES_BY_SITE
+from pilotage.model.decision import Choice, Decision
+from pilotage.model.federation import Federation, Queue
+from pilotage.model.states import JobState
+from pilotage.model.world import World
+from pilotage.testing import NOW, federation, jobs, queue, task, world
+
+TWO = (queue("NEAR"), queue("FAR", site="AWAY"))
+
+
+def house(*queues: Queue, storages: dict[str, dict[str, Any]] | None = None, **sites: Any) -> Federation:
+    """A federation whose sites have these fields, all the same."""
+    made = federation(queues or TWO, storages=storages)
+    return replace(made, sites=tuple(replace(site, **sites) for site in made.sites))
+
+
+def told(site: str, *, pilots: int = 0, age: float = 10, **fields: Any) -> Advertisement:
+    """An advertisement of a site where so many of our pilots live."""
+    values: dict[str, Any] = {"source": "native", "number": 1, "submitting": 0, "live_pilots": pilots}
+    return Advertisement(site=site, time=NOW - age, pilots=pilots, **values | fields)
+
+
+def asked(of: Federation, *ads: Advertisement, many: int = 1, **spec: Any) -> World:
+    """A world with jobs of one task, at sites that advertised moments ago."""
+    one = task(1, **spec)
+    named = {ad.site for ad in ads}
+    others = [told(site.name) for site in of.sites if site.name not in named]
+    return world(of, one, jobs=jobs(one, many), advertisements=(*ads, *others))
+
+
+def decided(state: World) -> Decision:
+    """The decision, which keeps every promise of a brokerage."""
+    plugin = Matchmaking()
+    assert violations(plugin, state) == []
+    return plugin.decide(state)
+
+
+def placed(state: World) -> Counter[str]:
+    """How many jobs went to each queue."""
+    return sum((Counter(choice.placed) for choice in decided(state).choices), Counter[str]())
+
+
+def last(state: World) -> Choice:
+    """The choice of those that matched nothing, or of all."""
+    return decided(state).choices[-1]
+
+
+def refusals(state: World) -> dict[tuple[str, str], dict[str, tuple[Any, Any]]]:
+    """Need and have by rule and name, then by queue, of the last choice."""
+    return {
+        (refusal.rule, refusal.name): {
+            name: (refusal.need[at] if isinstance(refusal.need, tuple) else refusal.need, refusal.have[at])
+            for at, name in enumerate(refusal.queues)
+        }
+        for refusal in last(state).refusals
+    }
+
+
+def test_m3_a_station_of_the_list_is_drawn() -> None:
+    of = house(*TWO, queue("THIRD", site="OTHER"), storages={"AWAY": {"station": "fnal"}})
+    assert placed(asked(of, many=40, stations=("fnal",))) == {"FAR": 40}
+    both = placed(asked(of, many=40, stations=("fnal", "OTHER")))
+    assert both.keys() == {"FAR", "THIRD"}
+    (refusal,) = last(asked(of, stations=("fnal",))).refusals
+    assert refusal.have == ("StationNames = ['HOME']", "StationNames = ['OTHER']")
+
+
+def test_m4_the_jobs_expression_names_what_is_false_and_its_values() -> None:
+    of = house(queue("NEAR", max_memory=2000), queue("FAR", site="AWAY", max_memory=3000))
+    state = asked(of, site_requirements='TARGET.MaxMemory >= 4000 && TARGET.Name != "HOME"')
+    assert refusals(state) == {
+        ("M4", "the job's TARGET.MaxMemory >= 4000"): {"FAR": (4000, 3000), "NEAR": (4000, 2000)},
+        ("M4", 'the job\'s TARGET.Name != "HOME"'): {"NEAR": ('TARGET.Name != "HOME"', "Name = HOME")},
+    }
+    assert last(state).jobs == (1,)
+
+
+def test_m4_the_sites_expression_names_what_is_false_and_its_values() -> None:
+    of = house(
+        requirements='TARGET.Owner != "bob" && TARGET.RequestMemory <= Share * 1000', attributes={"Share": 2}
+    )
+    assert placed(asked(of, ram=2000, ram_unit="MB")).total() == 1
+    state = asked(of, ram=3000, ram_unit="MB")
+    assert refusals(state) == {
+        ("M4", "the site's TARGET.RequestMemory <= Share * 1000"): {
+            "FAR": (3000, 2000),
+            "NEAR": (3000, 2000),
+        }
+    }
+
+
+def test_m4_what_is_undefined_is_not_true() -> None:
+    state = asked(house(), site_requirements="TARGET.Nothing > 3")
+    assert refusals(state) == {
+        ("M4", "the job's TARGET.Nothing > 3"): dict.fromkeys(
+            ("FAR", "NEAR"), ("TARGET.Nothing > 3", "nothing = undefined")
+        )
+    }
+
+
+def test_m4_among_the_highest_rank_one_is_drawn_then_a_queue_of_it() -> None:
+    of = house(queue("A1"), queue("A2"), queue("B1", site="B"), queue("C1", site="C"))
+    of = replace(
+        of, sites=tuple(replace(s, attributes={"Speed": 1 if s.name == "C" else 2}) for s in of.sites)
+    )
+    found = placed(asked(of, many=200, site_rank="TARGET.Speed"))
+    assert found.keys() == {"A1", "A2", "B1"}
+    assert 60 < found["B1"] < 140
+    assert 25 < found["A1"] < 75
+
+
+def test_m4_a_rank_may_follow_what_was_matched() -> None:
+    found = placed(asked(house(), many=30, site_rank="0 - TARGET.CurMatches"))
+    assert found == {"NEAR": 15, "FAR": 15}
+
+
+def test_m4_a_queue_that_cannot_run_it_is_refused_though_its_site_matches() -> None:
+    of = house(queue("SMALL", max_memory=1000), queue("LARGE", max_memory=9000))
+    state = asked(of, ram=5000)
+    assert placed(state) == {"LARGE": 1}
+    assert refusals(state) == {("M4", "queue's memory"): {"SMALL": (5000, 1000)}}
+
+
+def test_m5_m6_no_more_than_max_jobs_counting_what_is_there() -> None:
+    state = asked(house(max_jobs=5), told("HOME", pilots=3), told("AWAY", pilots=5), many=10)
+    assert placed(state) == {"NEAR": 2}
+    assert refusals(state) == {
+        ("M6", "CurMatches < MaxJobs"): {"NEAR": (5, 5), "FAR": (5, 5)},
+    }
+
+
+def test_m5_m6_no_more_than_max_submitting_jobs_counting_what_was_matched() -> None:
+    of = house(max_submitting_jobs=4)
+    state = asked(of, told("HOME", submitting=1, matched=2), told("AWAY", matched=4), many=10)
+    assert placed(state) == {"NEAR": 1}
+    name = "JobsMatchedSinceLastAdvertisement + CurrentSubmittingJobs < MaxSubmittingJobs"
+    assert refusals(state)["M6", name] == {"NEAR": (4, 4), "FAR": (4, 4)}
+
+
+def test_m5_a_match_and_the_pilot_for_it_count_once() -> None:
+    ad = told("HOME", pilots=2, matched=3)
+    assert [replace(ad, live_pilots=n).handed for n in (2, 4, 6)] == [3, 3, 4]
+
+
+def test_m5_what_is_claimed_is_the_advertisement_and_the_matches_since() -> None:
+    state = asked(house(queue("NEAR"), max_jobs=5), told("HOME", pilots=1, matched=1, number=7), many=2)
+    (move,) = decided(state).moves
+    (claim,) = move.claims
+    assert (claim.counter, claim.key, claim.limit) == (MATCHES_BY_SITE, ("HOME", 7), 4)
+
+
+def test_m5_other_expressions_of_matches_are_claimed_exactly() -> None:
+    of = house(queue("NEAR"), requirements="CurMatches % 10 != 4")
+    state = asked(of, told("HOME", matched=1, number=7), many=9)
+    moves = decided(state).moves
+    assert [(len(move.ids), [claim.limit for claim in move.claims]) for move in moves] == [(3, [4]), (6, [])]
+
+
+def test_m6_the_simple_variant_and_a_limit_on_pending_jobs() -> None:
+    simple = house(queue("NEAR"), max_jobs=3, throttle="current")
+    assert placed(asked(simple, told("HOME", pilots=2), many=9)) == {"NEAR": 9}
+    assert refusals(asked(simple, told("HOME", pilots=3)))["M6", "CurrentJobs < MaxJobs"] == {"NEAR": (3, 3)}
+    pending = house(queue("NEAR"), max_pending_jobs=10)
+    state = asked(pending, told("HOME", attributes={"PendingJobs": 8}), many=9)
+    assert placed(state) == {"NEAR": 2}
+
+
+def test_m6_time_and_chance_are_the_worlds() -> None:
+    of = house(requirements="time() % 86400 >= 0 && time() == AdvertisedAt + 10")
+    assert placed(asked(of)).total() == 1
+    drawn = asked(house(), many=50, site_rank="random()")
+    assert len(placed(drawn)) == 1
+
+
+def test_m7_what_matches_nothing_waits_for_the_next_cycle() -> None:
+    state = asked(house(max_jobs=0))
+    (move,) = decided(state).moves
+    assert move.target is JobState.PENDING
+    wake = move.changes["wake_at"]
+    assert isinstance(wake, float)
+    assert wake % 300 == 0
+    assert NOW < wake <= NOW + 300
+
+
+def test_m7_higher_priority_first() -> None:
+    low, high = task(1, priority=100), task(2, priority=900)
+    state = world(
+        house(queue("NEAR"), max_jobs=1),
+        low,
+        high,
+        advertisements=(told("HOME"),),
+    )
+    (move,) = [move for move in decided(state).moves if move.target is JobState.ACTIVATED]
+    assert move.ids == (2,)
+
+
+@pytest.mark.parametrize("age", [899, 901])
+def test_m2_an_advertisement_stops_matching_after_three_periods(age: float) -> None:
+    state = asked(house(queue("NEAR")), told("HOME", age=age))
+    assert placed(state) == ({"NEAR": 1} if age < 900 else {})
+    if age > 900:
+        (has,) = refusals(state)["M2", "advertisement"].values()
+        assert has == ("a fresh one", "advertised 901 s ago, more than 3 periods of 300 s")
+
+
+def test_m2_a_site_that_never_advertised_matches_nothing() -> None:
+    state = world(house(queue("NEAR")), task(1))
+    assert refusals(state)["M2", "advertisement"] == {"NEAR": ("a fresh one", "never advertised")}
+
+
+def test_m2_one_bad_ad_stops_no_cycle() -> None:
+    bad = told("AWAY", source="pushed", requirements='regexp("(a+)+$", TARGET.Owner)')
+    state = asked(house(), bad, many=3)
+    assert placed(state) == {"NEAR": 3}
+    (name,) = {name for rule, name in refusals(state) if rule == "M4"}
+    assert name.startswith("the site's unreadable Requirements: character 1: regexp() may take for ever")
+
+
+def test_m2_an_ad_tells_what_is_declared_and_what_is_counted() -> None:
+    of = house(
+        queue("NEAR", max_memory=2000), max_jobs=9, monitoring_url="https://m", attributes={"Tier": "1"}
+    )
+    (ad,) = site_ads(asked(of, told("HOME", pilots=2, matched=1, attributes={"MaxJobs": 7})))
+    text = ad.text()
+    for line in (
+        'StationName = "HOME";',
+        "MaxJobs = 7;",
+        "CurMatches = 3;",
+        'Tier = "1";',
+        'MonitoringUrl = "https://m"',
+    ):
+        assert line in text
+
+
+def test_the_matchmaking_has_no_options() -> None:
+    with pytest.raises(OptionError, match="there is no such option"):
+        Matchmaking({"off": ["M6"]})
