@@ -247,6 +247,14 @@ def test_a_plan_begins_with_the_sum_of_its_choices() -> None:
     assert "scouts)" in told[0]
 
 
+def test_scouts_that_fit_nowhere_are_told_in_the_sum() -> None:
+    asked = task(walltime=60)
+    both = (*jobs(asked, 2, kind="scout"), *(replace(job, id=job.id + 10) for job in jobs(asked, 3)))
+    state = world(federation([queue("SHORT", max_walltime=7200)]), asked, jobs=both)
+    told = of_planned("sim", decide(state).choices)
+    assert told[0] == "sim: 5 jobs: SHORT 3, 2 nowhere yet (2 scouts, for which the others wait)"
+
+
 def test_changes_that_help_only_together_are_told_where_the_user_can_make_them_all() -> None:
     house = federation([queue("NEAR", max_walltime=7200), queue("FAR", max_walltime=60, status="offline")])
     asked = task()

@@ -49,8 +49,19 @@ WORLD = World(
 )
 
 
-def test_a_sound_world_has_no_faults() -> None:
-    assert check_world(WORLD) == []
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SPEC,
+        replace(SPEC, walltime=600),
+        replace(SPEC, cpu_time=9, base_time=60),
+        replace(SPEC, gpus=2, force_generic=True, submit_pools=("fast",), container_name="/cvmfs/image"),
+    ],
+)
+def test_a_sound_world_has_no_faults(spec: TaskSpec) -> None:
+    text = Requirements.of(spec, ADA).text
+    world = replace(WORLD, jobs=(replace(JOB, requirements=text),))
+    assert check_world(world) == []
 
 
 @pytest.mark.parametrize(
@@ -65,6 +76,10 @@ def test_a_sound_world_has_no_faults() -> None:
         ({"task_queues": (replace(WAITING, requirements=""),)}, ("task_queues", 0, "requirements")),
         (
             {"task_queues": (replace(WAITING, requirements='["","","ada",1,0,0.0,false]'),)},
+            ("task_queues", 0, "requirements"),
+        ),
+        (
+            {"task_queues": (replace(WAITING, requirements='["","","ada",1,0,0.0,false,-600]'),)},
             ("task_queues", 0, "requirements"),
         ),
         ({"task_queues": (replace(WAITING, jobs=-1),)}, ("task_queues", 0, "jobs")),

@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from pilotage import brokerage
+from pilotage.federation.worlds import check_world
 from pilotage.flow.planning import plan
 from pilotage.flow.steps.broker import plugins
 from pilotage.model.decision import Decision, Forget
+from pilotage.model.documents import from_json, to_json
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import InputFile, Replica
+from pilotage.model.world import World
 
-from .house import FakeElement, House, federation
+from .house import FakeElement, House
 
 J = JobState
 
@@ -41,6 +44,25 @@ def test_its_hour_ends_early_when_a_queue_would_take_it(house: House) -> None:
     assert house.take("lift") == 1
     house.take("broker")
     assert house.states(task) == {J.ACTIVATED: 1}
+
+
+def test_a_saved_world_that_was_changed_shows_where_pending_jobs_would_go(house: House) -> None:
+    house.federate(max_memory=1000)
+    task = house.task(ram=4000, walltime=600)
+    house.take("broker")
+    saved = from_json(World, to_json(house.store.snapshots.whole(house.now, 1)))
+    assert check_world(saved) == []
+    same = plan("broker", saved)
+    assert (same.changes, [choice.placed for choice in same.choices]) == ((), [{}]), "why not is told"
+    roomy = replace(saved.federation.queues[0], max_memory=4000)
+    decision = plan("broker", replace(saved, federation=replace(saved.federation, queues=(roomy,))))
+    assert [(move.source, move.target, move.changes.get("queue")) for move in decision.moves] == [
+        (J.PENDING, J.DEFINED, None),
+        (J.DEFINED, J.ACTIVATED, "north-queue"),
+    ]
+    house.federate(max_memory=4000)
+    assert house.store.commit(decision, "test").handed_back == 0
+    assert house.states(task) == {J.ACTIVATED: 1}, "the decision is one that holds"
 
 
 def test_a_plugin_that_is_not_installed_keeps_only_its_own_tasks_waiting(
@@ -85,17 +107,6 @@ def test_a_job_at_a_queue_that_left_the_federation_finds_another(house: House) -
     house.take("broker")
     assert house.states(task) == {J.ACTIVATED: 1}
     assert {job.queue for job in house.store.queries.jobs(task, None, 10)} == {"other-queue"}
-
-
-def test_a_saved_world_shows_what_would_end_its_hour_early(house: House) -> None:
-    house.federate(max_memory=1000)
-    house.task(ram=4000)
-    house.take("broker")
-    world = house.store.snapshots.whole(house.now, 1)
-    assert plan("broker", world).moves == []
-    better = replace(world, federation=replace(world.federation, queues=federation(house.place).queues))
-    (move,) = plan("broker", better).moves
-    assert (move.source, move.target) == (J.PENDING, J.DEFINED)
 
 
 def test_a_task_whose_input_was_lost_fails_with_the_file_s_name(house: House) -> None:

@@ -52,7 +52,10 @@ def _sum(name: str, choices: Sequence[Choice]) -> list[str]:
         scouts = f" ({plural(kinds['scout'], 'scout')})" if kinds.get("scout") and len(choices) > 1 else ""
         parts.append(f"{queue} {sum(kinds.values())}{scouts}")
     nowhere = jobs - sum(sum(kinds.values()) for kinds in placed.values())
-    rest = [f"{nowhere} nowhere yet"] if nowhere else []
+    waiting = sum(len(choice.jobs) + choice.left for choice in choices if choice.job_kind == "scout")
+    waiting -= sum(kinds.get("scout", 0) for kinds in placed.values())
+    first = f" ({plural(waiting, 'scout')}, for which the others wait)" if waiting else ""
+    rest = [f"{nowhere} nowhere yet{first}"] if nowhere else []
     return [f"{name}: {plural(jobs, 'job')}: {', '.join([*parts, *rest])}"]
 
 

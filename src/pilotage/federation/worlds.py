@@ -81,7 +81,7 @@ def _requirements(world: World) -> Iterator[Fault]:
             if text not in sound:
                 sound[text] = _sound(text)
             if not sound[text] and (text or kind != "pilots"):
-                remedy = "give [vo, group, owner, cores, memory in MB, CPU time in s, private] as JSON"
+                remedy = "give [vo, group, owner, cores, MB, HS23 s, private, walltime in s] as JSON"
                 yield Fault((kind, at, "requirements"), f"{text[:100]!r} does not parse", remedy)
 
 
@@ -90,7 +90,9 @@ def _sound(text: str) -> bool:
         found = from_document(Requirements, asdict(Requirements.from_text(text)))
     except (ValueError, TypeError, ValidationError, RecursionError):
         return False
-    return 1 <= found.cores <= 10**6 and 0 <= found.memory <= _LARGEST and 0 < found.cpu_time <= _LARGEST
+    amounts = (found.memory, found.cpu_time, found.walltime, found.gpus)
+    bounded = 1 <= found.cores <= 10**6 and all(0 <= amount <= _LARGEST for amount in amounts)
+    return bounded and found.cpu_time + found.walltime > 0
 
 
 def _specs(world: World) -> Iterator[Fault]:

@@ -1,7 +1,7 @@
 """Give defined jobs a queue, by the plugin that their task, or its VO, asks for (B1 to B38)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -44,6 +44,30 @@ def restricted(world: World, plugin: str) -> World:
     return replace(world, tasks=tasks, jobs=tuple(job for job in world.jobs if job.task in ids))
 
 
+def place(world: World, plugin: str, brokerages: Brokerages) -> Decision:
+    """Decide for one plugin, pending jobs as if they were defined: those that fit are lifted and placed.
+
+    The loop's own world has no pending jobs. One that was saved whole, and changed, shows where they go.
+    """
+    pending = {job.id for job in world.jobs if job.state is JobState.PENDING}
+    if not pending:
+        return decide(world, plugin, brokerages)
+    jobs = (replace(job, state=JobState.DEFINED) if job.id in pending else job for job in world.jobs)
+    decision = decide(replace(world, jobs=tuple(jobs)), plugin, brokerages)
+    moves = [move for change in decision.moves if (move := _unless_pending(change, pending)).ids]
+    placed = pending.intersection(chain.from_iterable(move.ids for move in moves))
+    return replace(decision, changes=((_lift(placed),) if placed else ()) + tuple(moves))
+
+
+def _unless_pending(move: Move, pending: Set[int]) -> Move:
+    """Leave out jobs that are pending as it is, where a move would make them so."""
+    if move.target is not JobState.PENDING:
+        return move
+    places = [place for place, id_ in enumerate(move.ids) if id_ not in pending]
+    attempts = move.attempts and tuple(move.attempts[place] for place in places)
+    return replace(move, ids=tuple(move.ids[place] for place in places), attempts=attempts)
+
+
 def lifted(world: World, brokerages: Brokerages) -> Decision:
     """End the hour of the pending jobs that a brokerage, asked as if they were defined, would place (B37)."""
     pending = tuple(
@@ -57,15 +81,19 @@ def lifted(world: World, brokerages: Brokerages) -> Decision:
                 continue
             moves = decide(defined, plugin, brokerages).moves
             placed.update(id_ for move in moves if move.target in _PLACED for id_ in move.ids)
-    move = Move(
+    changes = (_lift(placed),) if placed else ()
+    return Decision(step="lift", time=world.time, seed=world.seed, changes=changes)
+
+
+def _lift(jobs: Set[int]) -> Move:
+    return Move(
         kind="job",
-        ids=tuple(sorted(placed)),
+        ids=tuple(sorted(jobs)),
         source=JobState.PENDING,
         target=JobState.DEFINED,
         cause="a queue would take it now (B37)",
         changes={"wake_at": None},
     )
-    return Decision(step="lift", time=world.time, seed=world.seed, changes=(move,) if placed else ())
 
 
 _PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
@@ -94,22 +122,17 @@ def _note(runtime: Runtime, world: World, decision: Decision, committed: Committ
 
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
-    """Each plugin decides on its own tasks; one that fails keeps only these waiting.
-
-    The loop's own world has no pending jobs: only one that was saved whole has anything to lift.
-    """
+    """Let each plugin decide on its own tasks; one that fails keeps only these waiting."""
     deciding = [
         Phase(
             actor=f"broker:{plugin}",
-            decide=partial(decide, plugin=plugin, brokerages=brokerages),
+            decide=partial(place, plugin=plugin, brokerages=brokerages),
             act=partial(_note, plugin=plugin),
         )
         for plugin in plugins(world)
     ]
     if lost.any_lost(world):
         deciding.insert(0, Phase(actor="stage", decide=lost.fail))
-    if any(job.state is JobState.PENDING for job in world.jobs):
-        deciding.append(Phase(actor="lift", decide=partial(lifted, brokerages=brokerages)))
     return deciding
 
 
