@@ -8,7 +8,9 @@ from pilotage.model.states import JobState, State
 from .words import moment
 
 
-class _Event(Protocol):
+class Event(Protocol):
+    """A transition of a record, as history tells it."""
+
     @property
     def time(self) -> float: ...
     @property
@@ -33,7 +35,7 @@ class _Job(Protocol):
     @property
     def error(self) -> str: ...
     @property
-    def events(self) -> Sequence[_Event]: ...
+    def events(self) -> Sequence[Event]: ...
 
 
 def of_job(job: _Job) -> Iterator[str]:

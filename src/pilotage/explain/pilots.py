@@ -2,29 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from pilotage.model.states import PilotState, State
 from pilotage.model.work import Pilot, Requirements
 
+from .history import Event
 from .words import moment
 
 SHOWN = 10
 """Jobs, and waiting pilots, that are named one by one."""
 
 
-class _Event(Protocol):
-    @property
-    def time(self) -> float: ...
-    @property
-    def source(self) -> State | None: ...
-    @property
-    def target(self) -> State: ...
-    @property
-    def cause(self) -> str: ...
-
-
-def of_pilot(pilot: Pilot, events: Sequence[_Event], jobs: Sequence[tuple[int, State]]) -> Iterator[str]:
+def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, State]]) -> Iterator[str]:
     """Tell why a pilot was made, what it ran, and why it ended; it is the last pilot of ``jobs``."""
     wanted = Requirements.from_text(pilot.requirements) if pilot.requirements else None
     yield f"pilot {pilot.id} at {pilot.queue}: {pilot.state}"

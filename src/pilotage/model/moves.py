@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from .counters import JOBS_BY_TASK
 from .decision import Claim, Creation, Move, Value
-from .states import LIVE_JOBS, JobState
-from .work import Job
+from .states import LIVE_JOBS, JobState, TaskState
+from .work import Job, Task
 
 _ORDER = {state: place for place, state in enumerate(JobState)}
 
@@ -20,6 +20,19 @@ def no_live_job(task: int) -> Claim:
     What its jobs did since the world was read, and jobs that were made of it, are seen by the commit.
     """
     return Claim(counter=JOBS_BY_TASK, key=(task,), states=LIVE_JOBS, limit=1)
+
+
+def task_failed(task: Task, cause: str, error: str, claims: tuple[Claim, ...] = ()) -> Move:
+    """The move of a task that failed, with the error that its owner reads."""
+    return Move(
+        kind="task",
+        ids=(task.id,),
+        source=task.state,
+        target=TaskState.FAILED,
+        cause=cause,
+        changes={"error": error},
+        claims=claims,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from pilotage.model.decision import Decision, Move
+from pilotage.model.moves import task_failed
 from pilotage.model.states import LIVE_JOBS, JobState, TaskState
 from pilotage.model.work import File, Job, NewJob, Requirements, Task
 from pilotage.model.world import World
@@ -36,7 +37,7 @@ def complete(world: World) -> Decision:
         waiting = [job.id for job in jobs[task.id] if job.state == JobState.MERGING]
         if error:
             ended[JobState.CLOSED] += waiting
-            moves.append(_failed(task, error))
+            moves.append(task_failed(task, "cannot be completed", error))
         elif task.spec.merge and task.state == TaskState.RUNNING:
             moves.append(_merged(task, files[task.id]))
         else:
@@ -83,17 +84,6 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
     if task.spec.merge and task.state == TaskState.RUNNING and not files:
         return "nothing to merge: its jobs left no outputs"
     return ""
-
-
-def _failed(task: Task, error: str) -> Move:
-    return Move(
-        kind="task",
-        ids=(task.id,),
-        source=task.state,
-        target=TaskState.FAILED,
-        cause="cannot be completed",
-        changes={"error": error},
-    )
 
 
 def _merged(task: Task, files: Sequence[File]) -> Move:

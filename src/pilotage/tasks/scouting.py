@@ -8,6 +8,7 @@ from math import ceil
 from pilotage.model.decision import Decision, Move
 from pilotage.model.documents import to_json
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ScoutConstants
+from pilotage.model.moves import task_failed
 from pilotage.model.states import LIVE_JOBS, JobState, TaskState
 from pilotage.model.work import Job, Measured, Task
 from pilotage.model.world import JobUsage, World
@@ -38,7 +39,7 @@ def conclude(world: World) -> Decision:
             continue
         if error := _error(own, world.federation.scouting):
             closed += [job.id for job in own if job.state == JobState.MERGING]
-            moves.append(_failed(task, error))
+            moves.append(task_failed(task, "too many scouts failed", error))
         else:
             moves.append(_measured(task, own, evidence))
     changes = (*_closed(closed), *moves)
@@ -54,17 +55,6 @@ def _error(scouts: Sequence[Job], constants: ScoutConstants) -> str:
     example = next((job for job in scouts if job.state == JobState.FAILED), None)
     error = f"of {len(scouts)} scouts {finished} ended well, at least {needed} must"
     return f"{error}; scout job {example.id}: {example.error}" if example else error
-
-
-def _failed(task: Task, error: str) -> Move:
-    return Move(
-        kind="task",
-        ids=(task.id,),
-        source=TaskState.SCOUTING,
-        target=TaskState.FAILED,
-        cause="too many scouts failed",
-        changes={"error": error},
-    )
 
 
 def _closed(ids: Sequence[int]) -> list[Move]:

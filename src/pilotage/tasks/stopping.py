@@ -5,7 +5,7 @@ from collections import defaultdict
 from pilotage.model.constants import GuardConstants
 from pilotage.model.decision import Decision, Move
 from pilotage.model.failures import Failure
-from pilotage.model.moves import no_live_job
+from pilotage.model.moves import no_live_job, task_failed
 from pilotage.model.states import DONE_JOBS, LIVE_JOBS, LIVE_TASKS, JobState, TaskState
 from pilotage.model.work import Job, Task
 from pilotage.model.world import World
@@ -31,7 +31,12 @@ def stop(world: World) -> Decision:
     for task in sorted(world.tasks, key=lambda task: task.id):
         if _is_hopeless(task, counts[task.id], failures[task.id], world.federation.guard):
             error = _error(failures[task.id])
-            changes += [*_closed(live[task.id], world.time), _failed(task, error)]
+            changes += [
+                *_closed(live[task.id], world.time),
+                task_failed(
+                    task, "its first attempts all failed alike (F3)", error, claims=(no_live_job(task.id),)
+                ),
+            ]
     return Decision(step="stop", time=world.time, seed=world.seed, changes=tuple(changes))
 
 
@@ -52,18 +57,6 @@ def _error(failures: list[Failure]) -> str:
     return (
         f"stopped: its first {len(failures)} attempts all failed alike, with exit code {first.exit_code}: "
         f"{first.ending}; job {first.job} was the first"
-    )
-
-
-def _failed(task: Task, error: str) -> Move:
-    return Move(
-        kind="task",
-        ids=(task.id,),
-        source=task.state,
-        target=TaskState.FAILED,
-        cause="its first attempts all failed alike (F3)",
-        changes={"error": error},
-        claims=(no_live_job(task.id),),
     )
 
 
