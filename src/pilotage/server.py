@@ -1,5 +1,6 @@
 """One process: the API and the loops, or some of them. The only place that knows all the parts."""
 
+import gc
 import logging
 import os
 import signal
@@ -35,6 +36,9 @@ GRACE = 20.0
 REQUEST_GRACE = 5
 """Seconds of these that requests under way are given."""
 
+COLLECTED_AFTER = (50_000, 20, 100)
+"""How many more objects there must be before Python looks for cycles among the youngest, and so on."""
+
 LOOPS = tuple(step.name for step in STEPS if step.has_loop)
 
 
@@ -51,6 +55,17 @@ def runtime_of(
     priorities = FileInbox(home / "transfers.prio") if home else None
     load = SharedLoader(url)
     return Runtime(store, steps, load=load, movers=InstalledMovers, server_url=url, priorities=priorities)
+
+
+def collect_rarely() -> None:
+    """Have Python look for garbage in cycles less often than it does by itself, in this process.
+
+    A pass makes hundreds of thousands of records that all stay until it ends: looking through them again and
+    again took a fifth of its time. What is in no cycle is freed at once all the same.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTED_AFTER)
 
 
 def run(
@@ -83,6 +98,7 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
         Archiving(store, settings.archive, settings.archive_after * 86400) if settings.archive else None
     )
     ended = threading.Event()
+    collect_rarely()
 
     # Also with the API: its server passes a signal on when it has ended, and that must not be the end of us.
     def end(*_: object) -> None:

@@ -1,12 +1,20 @@
 """Discovery of adapters: classes that installed packages offer as entry points, found by group and name."""
 
 from collections.abc import Callable, Collection, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib import metadata
+from importlib.metadata import EntryPoint
 from typing import Any
 
 
 class AdapterError(LookupError):
     """No adapter of this name can be used: which, why, and what would help."""
+
+
+@cache
+def entry_points(group: str) -> tuple[EntryPoint, ...]:
+    """All entry points of a group, read once: it means reading a file of every package on the machine."""
+    return tuple(metadata.entry_points(group=group))
 
 
 def installed(group: str) -> Mapping[str, EntryPoint]:
