@@ -5,12 +5,13 @@ while 10 and 100 times as many jobs are queued.
 """
 
 import time
+from functools import partial
 
 from pilotage.demo.service import DemoServer
+from pilotage.model.states import JobState
 from pilotage.store import Store
 
-from . import finished as finished_jobs
-from . import house
+from . import house, stored_jobs
 
 JOBS = 10_000
 JOBS_PER_TASK = 1_000
@@ -33,21 +34,18 @@ def figures() -> dict[str, float]:
         opened: list[Store] = []
         with house.running(database, prepare=opened.append) as server:
             _warm(server)
-            before = finished_jobs.size(opened[0])
+            before = stored_jobs.size(opened[0])
             found[f"lifecycles_per_s_{database}"] = _whole(server, JOBS)
-            found[f"bytes_per_finished_job_{database}"] = (finished_jobs.size(opened[0]) - before) / JOBS
-        with house.running(database, prepare=_with_a_past) as server:
+            found[f"bytes_per_finished_job_{database}"] = (stored_jobs.size(opened[0]) - before) / JOBS
+        with house.running(database, prepare=partial(stored_jobs.fill, jobs=PAST)) as server:
             _warm(server)
             found[f"lifecycles_per_s_{database}_1m_finished"] = _whole(server, JOBS)
         for factor in (10, 100):
-            with house.running(database) as server:
+            queued = partial(stored_jobs.fill, jobs=factor * JOBS, state=JobState.DEFINED)
+            with house.running(database, prepare=queued) as server:
                 _warm(server)
-                found[f"lifecycles_per_s_{database}_{factor}x"] = _with_queued(server, factor * JOBS)
+                found[f"lifecycles_per_s_{database}_{factor}x"] = _rate(server)
     return found
-
-
-def _with_a_past(store: Store) -> None:
-    finished_jobs.fill(store, PAST)
 
 
 def _whole(server: DemoServer, jobs: int) -> float:
@@ -60,13 +58,11 @@ def _whole(server: DemoServer, jobs: int) -> float:
     return done / (time.monotonic() - begun)
 
 
-def _with_queued(server: DemoServer, jobs: int) -> float:
-    """The rate at which jobs finish once so many are queued."""
-    submit(server, jobs)
-    while total(server) < jobs:
-        time.sleep(0.1)
+def _rate(server: DemoServer) -> float:
+    """The rate at which jobs finish while so many are queued that there is always one."""
     before, begun = finished(server), time.monotonic()
     time.sleep(WINDOW)
+    server.check()
     return (finished(server) - before) / (time.monotonic() - begun)
 
 
@@ -97,8 +93,3 @@ _STATES = ("defined", "pending", "activated", "sent", "running", "finished")
 def finished(server: DemoServer) -> int:
     """Jobs that have finished."""
     return counts(server)["finished"]
-
-
-def total(server: DemoServer) -> int:
-    """Jobs that there are."""
-    return sum(counts(server).values())

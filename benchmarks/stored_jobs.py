@@ -1,0 +1,97 @@
+"""A store that has seen a year: jobs put into its tables as commits would have left them."""
+
+import time
+from typing import Any
+
+from sqlalchemy import Connection, Engine, insert, text
+
+from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK
+from pilotage.model.documents import to_json
+from pilotage.model.identity import Identity
+from pilotage.model.states import JobState
+from pilotage.model.work import Requirements, TaskSpec
+from pilotage.store import Store
+from pilotage.store.counters import counters
+from pilotage.store.numbers import numbers
+from pilotage.store.tasks import tasks
+
+JOBS_PER_TASK = 1000
+AGE = 86400.0
+"""How long ago jobs that ended did so, in s."""
+
+OWNER = Identity(name="bench", vo="bench")
+MADE = "1 mbx1c2d3\n"
+HISTORY = MADE + "2 mbx1c2d3 d100\n3 mbx1c2d3 p1\n4 mbx1c2d3 p1\n5 mbx1c2d3 p1\n"
+
+_NUMBERS = {
+    "sqlite": "WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < :jobs)",
+    "postgresql": "WITH n (id) AS (SELECT generate_series(1, :jobs))",
+}
+_USED = ("exit_code", "cpu_seconds", "wall_seconds", "max_rss", "max_workdir")
+
+
+def fill(store: Store, jobs: int, state: JobState = JobState.FINISHED) -> None:
+    """Put so many jobs, finished or defined, in tasks of a thousand, into a store that has none."""
+    store.database.write(lambda connection: _fill(connection, jobs, state))
+    if store.database.is_postgresql:
+        with _alone(store).connect() as connection:
+            connection.exec_driver_sql("VACUUM (ANALYZE)")
+
+
+def _alone(store: Store) -> Engine:
+    """For statements that run in no transaction."""
+    return store.database.engine.execution_options(isolation_level="AUTOCOMMIT")
+
+
+def _fill(connection: Connection, jobs: int, state: JobState) -> None:
+    ended = state is JobState.FINISHED
+    now, spec = time.time() - AGE * ended, TaskSpec(name="stored", jobs=JOBS_PER_TASK)
+    count = jobs // JOBS_PER_TASK
+    row = {"priority": 500, "owner": "bench", "vo": "bench", "group": "", "vo_role": ""}
+    row |= {"state": "finished" if ended else "running"}
+    row |= {"created": now, "since": now, "spec": to_json(spec).decode(), "planned_jobs": JOBS_PER_TASK}
+    connection.execute(insert(tasks), [{"id": number, **row} for number in range(1, count + 1)])
+    queue = "many-slots" if ended else ""
+    values = {"kind": "normal", "share": "default", "priority": 500, "state": str(state), "attempt": 1}
+    values |= {"requirements": Requirements.of(spec, OWNER).text, "created": now, "since": now}
+    values |= {"queue": queue, "events": 1, "input_count": 0, "history": HISTORY if ended else MADE}
+    values |= dict.fromkeys(_USED, 0) | {"pilot": 1, "started": now, "ended": now} if ended else {}
+    _fill_jobs(connection, jobs, values)
+    counted = [(JOBS_BY_QUEUE, queue, "default", jobs)]
+    counted += [(JOBS_BY_TASK, str(number), "", JOBS_PER_TASK) for number in range(1, count + 1)]
+    names = ("counter", "first", "second", "count")
+    connection.execute(
+        insert(counters), [{**dict(zip(names, one, strict=True)), "state": str(state)} for one in counted]
+    )
+    connection.execute(insert(numbers), [{"kind": "task", "last": count}, {"kind": "job", "last": jobs}])
+
+
+def _fill_jobs(connection: Connection, jobs: int, values: dict[str, Any]) -> None:
+    """Have the database make the rows: a million in a statement."""
+    given = _NUMBERS[connection.dialect.name]
+    names, bound = ", ".join(values), ", ".join(f":{name}" for name in values)
+    task = f"1 + (id - 1) / {JOBS_PER_TASK}"
+    sql = f"INSERT INTO jobs (id, task, {names}) {given} SELECT id, {task}, {bound} FROM n"
+    connection.execute(text(sql), values | {"jobs": jobs})
+
+
+def size(store: Store) -> int:
+    """Bytes of all tables and indexes without the space that is free to be used again."""
+    if not store.database.is_postgresql:
+        return store.database.read(_sqlite_size)
+    with _alone(store).connect() as connection:
+        connection.exec_driver_sql("VACUUM (FULL)")
+        return int(connection.exec_driver_sql(_POSTGRESQL_SIZE).scalar_one())
+
+
+_POSTGRESQL_SIZE = (
+    "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND oid >= 16384"
+)
+
+
+def _sqlite_size(connection: Connection) -> int:
+    count, free, page = (
+        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (count - free) * page
