@@ -230,6 +230,47 @@ def test_writers_of_one_process_take_turns(store: Store) -> None:
     assert most == [1] * 8
 
 
+def test_writers_of_one_file_wait_for_each_other_and_never_meet_its_lock(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("pilotage.store.engine.BUSY_TIMEOUT", 0.0)
+    stores = [Store.open(sqlite_url) for _ in range(3)]
+    task = new_task(stores[0])
+
+    def write(number: int) -> None:
+        new_jobs(stores[number % 3], task)
+        stores[number % 3].database.write_directly(
+            lambda driver: driver.execute("UPDATE jobs SET error = ''")
+        )
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(write, range(60)))
+    assert caplog.records == []
+    assert len(states(stores[0], task)) == 60
+    for store in stores:
+        store.close()
+
+
+def test_a_fault_in_what_sqlite_does_directly_leaves_nothing(sqlite_url: str) -> None:
+    store = Store.open(sqlite_url)
+    task = new_task(store)
+
+    def spoil(driver: sqlite3.Connection) -> None:
+        driver.execute("UPDATE tasks SET error = 'x'")
+        driver.execute("INSERT INTO tasks (id) VALUES (1)")
+
+    with pytest.raises(sqlite3.IntegrityError):
+        store.database.write_directly(spoil)
+    found = store.queries.task(task)
+    assert found is not None
+    assert found.error == ""
+    assert (
+        store.database.write_directly(lambda driver: driver.execute("UPDATE tasks SET error = 'y'").rowcount)
+        == 1
+    )
+    store.close()
+
+
 def test_an_empty_create_is_nothing(store: Store) -> None:
     assert store.commit(decision(Create(records=(), cause="c")), "t").created == ((),)
 

@@ -204,7 +204,7 @@ def _delete(connection: Connection, found: Slice) -> None:
     deltas.fold()
     for (state, *values), count in counted.items():
         deltas.add(found.what, values, state, -count)
-    deltas.write()
+    deltas.write(connection)
     if found.what == "job":
         connection.execute(delete(job_inputs).where(among(job_inputs.c.job, "ids")), ids)
     connection.execute(delete(RECORDS[found.what]).where(among(table.id, "ids")), ids)

@@ -1,5 +1,6 @@
 """Many rows written by one statement: arrays that PostgreSQL unnests, ``executemany`` on SQLite."""
 
+import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -8,6 +9,8 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
 Row = Sequence[Any]
+AnyConnection = Connection | sqlite3.Connection
+"""A transaction of SQLAlchemy, or one of SQLite's driver."""
 
 
 LONGEST, KEPT = 8000, 2000
@@ -18,18 +21,15 @@ GAP = "~"
 
 
 def insert(
-    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Row], once: bool = False
+    connection: AnyConnection, table: Table, columns: Sequence[str], rows: Sequence[Row], once: bool = False
 ) -> None:
     """Insert rows, each with the values of ``columns`` in their order; ``once``: but those that are there."""
     if not rows:
         return
-    statement = _insert(table, tuple(columns), connection.dialect.name)
+    statement = _insert(table, tuple(columns), _dialect(connection))
     if once:
         statement += " ON CONFLICT DO NOTHING"
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
-    else:
-        connection.exec_driver_sql(statement, _arrays(rows))
+    _run(connection, statement, rows)
 
 
 def update(
@@ -42,13 +42,12 @@ def update(
     if not rows:
         return
     statement = _update(table, tuple(columns), connection.dialect.name, appended)
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
-    else:
-        connection.exec_driver_sql(statement, _arrays(rows))
+    _run(connection, statement, rows)
 
 
-def add(connection: Connection, table: Table, keys: Sequence[str], count: str, rows: Sequence[Row]) -> None:
+def add(
+    connection: AnyConnection, table: Table, keys: Sequence[str], count: str, rows: Sequence[Row]
+) -> None:
     """Add to counts: each row has the key and then the difference. A count that comes to 0 is deleted.
 
     Rows are written in the order of their keys, so that two that do this at once do not wait in a circle.
@@ -57,15 +56,23 @@ def add(connection: Connection, table: Table, keys: Sequence[str], count: str, r
         return
     ordered = sorted(rows, key=lambda row: tuple(row[:-1]))
     fallen = [row[:-1] for row in ordered if row[-1] < 0]
-    added, dropped = _add(table, tuple(keys), count, connection.dialect.name)
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(added, [tuple(row) for row in ordered])
-        if fallen:
-            connection.exec_driver_sql(dropped, [tuple(row) for row in fallen])
+    added, dropped = _add(table, tuple(keys), count, _dialect(connection))
+    _run(connection, added, ordered)
+    if fallen:
+        _run(connection, dropped, fallen)
+
+
+def _dialect(connection: AnyConnection) -> str:
+    return "sqlite" if isinstance(connection, sqlite3.Connection) else connection.dialect.name
+
+
+def _run(connection: AnyConnection, statement: str, rows: Sequence[Row]) -> None:
+    if isinstance(connection, sqlite3.Connection):
+        connection.executemany(statement, rows)
+    elif connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
     else:
-        connection.exec_driver_sql(added, _arrays(ordered))
-        if fallen:
-            connection.exec_driver_sql(dropped, _arrays(fallen))
+        connection.exec_driver_sql(statement, _arrays(rows))
 
 
 @cache

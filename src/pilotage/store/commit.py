@@ -170,7 +170,7 @@ class Commit:
         self._reasons.write(self._decision.time, self._actor)
         self._revoke_tokens()
         self._last_seen.write()
-        self._deltas.write()
+        self._deltas.write(self._connection)
         return Committed(
             accepted=tuple(accepted for accepted, _ in results),
             created=tuple(created for _, created in results),

@@ -136,25 +136,14 @@ def key(values: Sequence[Any]) -> Key:
     return str(first), " ".join(str(value) for value in rest)
 
 
-class Deltas:
-    """The differences that one commit makes, written once at its end; claims see them at once."""
+class Differences:
+    """The differences that one commit makes, written once at its end."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
         self._deltas: defaultdict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
         self._lines: Counter[tuple[Any, ...]] = Counter()
         self._activated: set[str] = set()
-        self._stored: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
-        self._whole: set[str] = set()
         self._keys: dict[tuple[Kind, tuple[Any, ...]], list[tuple[str, Key]]] = {}
-
-    def fold(self) -> None:
-        """Take over the differences that others left. The caller is alone."""
-        if self._connection.dialect.name != "postgresql":
-            return
-        for *values, source, target, count in self._connection.execute(_FOLDED):
-            self.add("job", values, source, -int(count))
-            self.add("job", values, target, int(count))
 
     def add(self, kind: Kind, values: Sequence[Any], state: str, count: int) -> None:
         """Count records of a kind whose :data:`KEY_COLUMNS` have these values."""
@@ -185,6 +174,35 @@ class Deltas:
         """Count records that moved; their key columns had the values ``before``, and have those ``after``."""
         self.add(kind, before, str(source), -count)
         self.add(kind, after, str(target), count)
+
+    def write(self, connection: bulk.AnyConnection) -> None:
+        """Add the differences to the tables; a row that comes to nothing is taken out."""
+        changed = [
+            (name, first, second, state, count)
+            for (name, first), deltas in self._deltas.items()
+            for (second, state), count in deltas.items()
+            if count
+        ]
+        bulk.add(connection, counters, _KEY, "count", changed)
+        write_lines(connection, self._lines, self._activated)
+
+
+class Deltas(Differences):
+    """The same, with the counters that claims rest on: claims see the differences at once."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._stored: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
+        self._whole: set[str] = set()
+
+    def fold(self) -> None:
+        """Take over the differences that others left. The caller is alone."""
+        if self._connection.dialect.name != "postgresql":
+            return
+        for *values, source, target, count in self._connection.execute(_FOLDED):
+            self.add("job", values, source, -int(count))
+            self.add("job", values, target, int(count))
 
     def look_up(self, claims: Iterable[Claim]) -> None:
         """Read all that these claims rest on, together; the caller is alone, so that it stays as it is."""
@@ -249,23 +267,12 @@ class Deltas:
             return sum([part.get((second, state), 0) for part in counts for state in claim.states])
         return sum([n for part in counts for (_, state), n in part.items() if state in claim.states])
 
-    def write(self) -> None:
-        """Add the differences to the tables; a row that comes to nothing is taken out."""
-        changed = [
-            (name, first, second, state, count)
-            for (name, first), deltas in self._deltas.items()
-            for (second, state), count in deltas.items()
-            if count
-        ]
-        bulk.add(self._connection, counters, _KEY, "count", changed)
-        write_lines(self._connection, self._lines, self._activated)
-
 
 def fold(connection: Connection) -> None:
     """Add to the counters what commits beside others left. The caller is alone."""
     deltas = Deltas(connection)
     deltas.fold()
-    deltas.write()
+    deltas.write(connection)
 
 
 class LightDeltas(Deltas):
@@ -289,8 +296,6 @@ class LightDeltas(Deltas):
             raise ValueError("a light commit moves jobs, and leaves alone what they are counted by")
         self._rows.append((*before, source, target, count))
 
-    def write(self) -> None:
+    def write(self, connection: bulk.AnyConnection) -> None:
         """Leave a row for each difference."""
-        bulk.insert(
-            self._connection, job_deltas, (*KEY_COLUMNS["job"], "source", "target", "count"), self._rows
-        )
+        bulk.insert(connection, job_deltas, (*KEY_COLUMNS["job"], "source", "target", "count"), self._rows)

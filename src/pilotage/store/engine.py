@@ -1,14 +1,17 @@
 """Connections and transactions: one writer at a time, readers that never wait, and retries in one place.
 
-SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL). In memory
-there is one connection, and reads and writes take turns.
+SQLite: a writer begins with BEGIN IMMEDIATE, a reader keeps the state of its first look (WAL). Writers of
+different processes wait for each other at a file beside the database: SQLite itself would only look again now
+and then, up to 0.1 s later. In memory there is one connection, and reads and writes take turns.
 PostgreSQL: a writer that must be alone holds an advisory lock until it ends; the others lock the rows they
 change. A reader works on one snapshot. Advisory locks belong to one database; where several Pilotages share a
 database, each in a schema of its own, the schema's name is a part of the lock's.
 """
 
 import contextlib
+import fcntl
 import logging
+import os
 import sqlite3
 import sys
 import threading
@@ -51,16 +54,17 @@ class Database:
         self.engine, self._readers, self._writers = make(address)
         self._direct = _without_waiting(address) if self.is_postgresql else None
         self._idle: list[PoolProxiedConnection] = []
-        self._turn = threading.Lock()
+        self._turn = _Turn(_file(address))
         self._reader_turn = self._turn if _in_memory(address) else contextlib.nullcontext()
 
     def close(self) -> None:
         """Give all connections back."""
+        while self._idle:
+            self._idle.pop().close()
         self.engine.dispose()
         if self._direct is not None:
-            while self._idle:
-                self._idle.pop().close()
             self._direct.dispose()
+        self._turn.close()
 
     def run(self, sql: str, values: Mapping[str, Any]) -> Sequence[Any]:
         """Run one statement of PostgreSQL as a transaction of its own, and do not wait for the disk.
@@ -124,6 +128,27 @@ class Database:
         alone = alone or not self.is_postgresql
         return _retried(once)
 
+    def write_directly(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do ``work`` in one transaction of SQLite, alone, by the driver's own connection.
+
+        A few small statements take half the time of the same through SQLAlchemy.
+        """
+
+        def once() -> T:
+            with self._turn:
+                connection = self._idle.pop() if self._idle else self.engine.raw_connection()
+                driver: Any = connection.driver_connection
+                try:
+                    driver.execute("BEGIN IMMEDIATE")
+                    result = work(driver)
+                    driver.commit()
+                finally:
+                    driver.rollback()
+                    self._idle.append(connection)
+            return result
+
+        return _retried(once)
+
     @property
     def is_postgresql(self) -> bool:
         """True where writers may work side by side."""
@@ -134,6 +159,30 @@ class Database:
         if connection.dialect.name == "sqlite":
             return ""
         return str(connection.execute(_LOCK if alone else _NUMBER).one()[-1])
+
+
+class _Turn:
+    """Lets one writer in: of this process, and of all processes that name the same file."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._lock = threading.Lock()
+        self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) if file else None
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+        self._lock.release()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
 
 def _retried(once: Callable[[], T]) -> T:
@@ -229,6 +278,13 @@ def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:
     return engine, engine, engine.execution_options(begin="BEGIN IMMEDIATE")
 
 
+def _file(url: URL) -> Path | None:
+    """The file at which writers of different processes wait for each other; none where nobody else writes."""
+    if url.get_backend_name() != "sqlite" or _in_memory(url):
+        return None
+    return Path(f"{url.database}-turn")
+
+
 def _in_memory(url: URL) -> bool:
     return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
 
@@ -243,6 +299,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         "temp_store=MEMORY",
         "cache_size=-16384",
         "journal_size_limit=67108864",
+        "wal_autocheckpoint=8000",
     ):
         connection.execute(f"PRAGMA {setting}").close()
 

@@ -1,9 +1,8 @@
 """The heartbeat of a pilot that has nothing to tell: one statement, beside all others."""
 
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
-
-from sqlalchemy import Connection
 
 from pilotage.model.states import AT_A_PILOT, PilotState
 
@@ -44,14 +43,14 @@ class Heartbeats:
             rows = self._database.run(_BEAT, {"time": time, "pilot": pilot})
             return _attempts(rows) if rows else None
 
-        def write(connection: Connection) -> set[tuple[int, int]] | None:
-            queue = connection.exec_driver_sql(_ALIVE, (time, pilot)).scalar()
-            if queue is None:
+        def write(driver: sqlite3.Connection) -> set[tuple[int, int]] | None:
+            alive = driver.execute(_ALIVE, (time, pilot)).fetchone()
+            if alive is None:
                 return None
-            connection.exec_driver_sql(_REPORTED, (time, queue, time))
-            return _attempts(connection.exec_driver_sql(_HELD, (pilot,)).all())
+            driver.execute(_REPORTED, (time, *alive, time))
+            return _attempts(driver.execute(_HELD, (pilot,)).fetchall())
 
-        return self._database.write(write)
+        return self._database.write_directly(write)
 
 
 def _attempts(rows: Sequence[Any]) -> set[tuple[int, int]]:

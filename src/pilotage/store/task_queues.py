@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Column,
-    Connection,
     Integer,
     String,
     Table,
@@ -78,7 +77,7 @@ LEVELS = (
 
 
 def write_lines(
-    connection: Connection, lines: Mapping[tuple[Any, ...], int], activated: Iterable[str]
+    connection: bulk.AnyConnection, lines: Mapping[tuple[Any, ...], int], activated: Iterable[str]
 ) -> None:
     """Add differences to task queues, and count the commit for the queues where jobs were activated."""
     rows = [(*line, count) for line, count in lines.items() if count]
