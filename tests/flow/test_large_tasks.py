@@ -3,11 +3,13 @@
 import pytest
 
 from pilotage.flow.calls.cancel import cancel
+from pilotage.flow.calls.submit import FILES_AT_ONCE
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.decision import Committed, Decision
 from pilotage.model.parts import PART
 from pilotage.model.states import JobState, TaskState
+from pilotage.model.work import InputFile
 from pilotage.model.world import Report
 
 from .house import House, attempts
@@ -92,3 +94,27 @@ def test_a_task_is_not_stopped_before_the_last_of_its_jobs_is_closed(house: Hous
     found = house.store.queries.job(late[0])
     assert found is not None
     assert found.state is JobState.CLOSED
+
+
+def test_the_files_of_a_large_task_are_recorded_in_parts(house: House) -> None:
+    made: list[int] = []
+    house.store.listeners.append(lambda _, committed: made.append(sum(map(len, committed.created))))
+    files = tuple(file(f"f{number}") for number in range(2 * FILES_AT_ONCE + 5))
+    ((_, task),) = house.submit({"inputs": files}).tasks
+    assert max(made) <= 2 * FILES_AT_ONCE + 1, "a file and a replica each, and the task"
+    assert len(made) == 3
+    assert sum(made) == 2 * len(files) + 1
+    assert state_of(house, task) is TaskState.REGISTERED
+
+
+def test_of_a_large_task_whose_files_contradict_what_is_known_nothing_is_recorded(house: House) -> None:
+    last = FILES_AT_ONCE + 5
+    house.submit({"inputs": (file(f"f{last}", size=2),)})
+    files = tuple(file(f"f{number}") for number in range(last + 1))
+    ((_, ((field, message),)),) = house.submit({"inputs": files}).refused
+    assert (field, f"f{last} is known with 2 bytes" in message) == ("inputs", True)
+    assert house.submit({"inputs": (file("f0", size=3),)}).refused == [], "f0 is not known yet"
+
+
+def file(name: str, size: int = 1) -> InputFile:
+    return InputFile(name=name, size=size, replicas=("north-disk",))

@@ -211,6 +211,15 @@ class Creator:
         self._deltas.moved("transfer", before, after, queued, queued, 1)
 
 
+def refuse_conflicts(connection: Connection, given: Sequence[File]) -> None:
+    """Raise :class:`FileConflict` where one of the files is known to be otherwise."""
+    rows = connection.execute(_KNOWN_FILES, {"names": [file.name for file in given]})
+    known = {row.name: File(**row._mapping) for row in rows}
+    for file in given:
+        if file.name in known:
+            replaces(file, known[file.name])
+
+
 def replaces(file: File, known: File) -> bool:
     """Tell whether a file takes the place of the one known by its name.
 

@@ -5,7 +5,7 @@ most ``limit`` long.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -26,7 +26,7 @@ from pilotage.model.states import (
     TaskState,
     TransferState,
 )
-from pilotage.model.work import JobKind, Pilot, Transfer
+from pilotage.model.work import File, JobKind, Pilot, Transfer
 
 from . import conditions
 from . import jobs as job_rows
@@ -35,6 +35,7 @@ from . import tasks as task_rows
 from . import transfers as transfer_rows
 from .columns import is_state
 from .counters import counts
+from .creation import refuse_conflicts
 from .decisions import dated, decisions
 from .engine import Database
 from .errors import NoFederation
@@ -104,6 +105,10 @@ class Queries:
     def live_work(self, vo: str) -> dict[str, LiveWork]:
         """Tasks of a VO that have not ended, and their jobs and input files, by owner."""
         return self._database.read(lambda connection: live_work(connection, vo))
+
+    def refuse_conflicts(self, given: Sequence[File]) -> None:
+        """Raise FileConflict where one of the files is known with another size or checksum."""
+        self._database.read(lambda connection: refuse_conflicts(connection, given))
 
     def submitted(self, submission: str, most: int) -> list[tuple[int, int, str]]:
         """Index, id and name of the tasks that a request of at most so many created; it has a name."""

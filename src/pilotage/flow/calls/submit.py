@@ -25,6 +25,9 @@ from pilotage.tasks.quotas import Quota
 Fault = tuple[str, str]
 Scan = Callable[[Storage, str], list[InputFile]]
 
+FILES_AT_ONCE = 3000
+"""Input files that one commit records: it holds the only writer for well under 100 ms."""
+
 SCAN_TIME = 30.0
 """Seconds that looking up the patterns of one submission may take."""
 
@@ -228,22 +231,46 @@ def _commit(
         NewTask(spec=spec, owner=owner, submission=f"{submission}:{index}" if submission else "")
         for index, spec in accepted
     )
-    records: list[Creation] = []
-    for _, spec in accepted:
-        for file in spec.inputs:
-            if isinstance(file, InputFile):
-                name = file.identifier
-                records.append(File(name=name, size=file.size, checksum=file.checksum))
-                records.extend(Replica(file=name, storage=storage) for storage in file.replicas)
+    actor = f"user:{owner.name}"
+    records = _record_files(runtime, [spec for _, spec in accepted], actor)
     limits = Quota(runtime.store.federation().quotas, owner).limits
     create = Create(records=(*tasks, *records), cause="submitted", work_limits=limits)
-    decision = Decision(step="submit", time=runtime.clock(), seed=runtime.seeds(), changes=(create,))
-    ((*created,),) = runtime.store.commit(decision, f"user:{owner.name}").created
+    ((*created,),) = runtime.store.commit(_decided(runtime, create), actor).created
     ids = {index: id_ for (index, _), id_ in zip(accepted, created, strict=False) if id_}
     if len(ids) < len(accepted) and submission:
         # The same request was sent twice, and the other one was a moment faster.
         ids |= {index: id_ for index, id_, _ in runtime.store.queries.submitted(submission, MOST_TASKS)}
     return ids
+
+
+def _record_files(runtime: Runtime, specs: Iterable[TaskSpec], actor: str) -> Sequence[Creation]:
+    """Record the input files of large tasks, part by part; return the records that are left for the task.
+
+    No part holds the only writer for long. That none contradicts what is known is looked up before.
+    """
+    named = [file for spec in specs for file in spec.inputs if isinstance(file, InputFile)]
+    if len(named) > FILES_AT_ONCE:
+        runtime.store.queries.refuse_conflicts([_file(one) for one in named])
+    last = max(0, len(named) - FILES_AT_ONCE)
+    for start in range(0, last, FILES_AT_ONCE):
+        part = tuple(_file_records(named[start : min(start + FILES_AT_ONCE, last)]))
+        runtime.store.commit(_decided(runtime, Create(records=part, cause="named by a task")), actor)
+    return tuple(_file_records(named[last:]))
+
+
+def _file_records(named: Iterable[InputFile]) -> Iterator[Creation]:
+    for one in named:
+        yield _file(one)
+        for storage in one.replicas:
+            yield Replica(file=one.identifier, storage=storage)
+
+
+def _file(named: InputFile) -> File:
+    return File(name=named.identifier, size=named.size, checksum=named.checksum)
+
+
+def _decided(runtime: Runtime, change: Create) -> Decision:
+    return Decision(step="submit", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
 
 
 def _resolve(spec: TaskSpec, federation: Federation, scan: Scan) -> tuple[TaskSpec, list[Fault]]:
