@@ -1,17 +1,18 @@
-"""Passes over much that waits: the director over 10,000 task queues, staging over 100,000 transfers."""
+"""Passes over much that waits: a director of 10,000 task queues or pilots, staging of 100,000 transfers."""
 
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
-from pilotage.model.decision import Create, Creation, Decision, Move
+from pilotage.model.decision import Create, Creation, Decision, Move, Value
 from pilotage.model.federation import ComputingElement, DirectorConstants, Federation, Queue, Site, Storage
 from pilotage.model.identity import Identity
-from pilotage.model.states import JobState
-from pilotage.model.work import File, NewJob, NewTask, NewTransfer, Requirements, TaskSpec
-from pilotage.pilots import director
+from pilotage.model.states import JobState, PilotState
+from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Requirements, TaskSpec
+from pilotage.pilots import director, submissions
 from pilotage.staging import shares
 from pilotage.store import Store
 
@@ -19,18 +20,20 @@ from . import house
 
 TASK_QUEUES, QUEUES = 10_000, 500
 TRANSFERS, SHARES = 100_000, 1_000
+PILOTS, SITES = 10_000, 20
 ROUNDS = 3
 OWNER = Identity(name="bench", vo="bench")
 
 
 def figures() -> dict[str, float]:
-    """``director_10k_s`` and ``staging_pass_100k_s`` with the database's name: the best of some rounds."""
-    found: dict[str, float] = {}
+    """The best of some rounds of each pass, with the database's name."""
+    ways = {
+        "director_10k_s": director_seconds,
+        "director_10k_pilots_s": director_seconds_under_way,
+        "staging_pass_100k_s": staging_seconds,
+    }
     databases: tuple[house.Database, ...] = ("sqlite", "postgresql")
-    for database in databases:
-        for name, measure in (("director_10k_s", director_seconds), ("staging_pass_100k_s", staging_seconds)):
-            found[f"{name}_{database}"] = _measured(database, measure)
-    return found
+    return {f"{name}_{one}": _measured(one, way) for one in databases for name, way in ways.items()}
 
 
 def _measured(database: house.Database, measure: Callable[[Store], float]) -> float:
@@ -50,27 +53,35 @@ def _measured(database: house.Database, measure: Callable[[Store], float]) -> fl
 
 def director_seconds(store: Store) -> float:
     """Snapshot, policy and commit over all task queues, one job each; pilots of earlier rounds are there."""
-    (task,) = _made(store, NewTask(spec=TaskSpec(name="t"), owner=OWNER))
-    asked = [Requirements.of(TaskSpec(name="t", ram=n // QUEUES + 1), OWNER).text for n in range(TASK_QUEUES)]
-    jobs = [
-        NewJob(task=task, kind="normal", share="default", priority=500, requirements=text) for text in asked
-    ]
-    ids = _made(store, *jobs)
-    for number in range(QUEUES):
-        move = Move(
-            kind="job",
-            ids=tuple(ids[number::QUEUES]),
-            source=JobState.DEFINED,
-            target=JobState.ACTIVATED,
-            cause="b",
-            changes={"queue": f"q{number:03}"},
-        )
-        store.commit(Decision(step="b", time=time.time(), seed=1, changes=(move,)), "bench")
+    _activated(store, TASK_QUEUES, QUEUES)
 
     def once() -> None:
         world = store.snapshots.for_director(time.time(), 1)
         if len(world.task_queues) != TASK_QUEUES:
             raise RuntimeError(f"{len(world.task_queues)} task queues: this figure would mean nothing")
+        store.commit(director.provision(world), "bench")
+
+    return _best(once)
+
+
+def director_seconds_under_way(store: Store) -> float:
+    """The same with 10 task queues at each of 20 sites, where 10,000 pilots are, half of them running."""
+    _activated(store, 10 * SITES, SITES)
+    asked = Requirements.of(TaskSpec(name="t", ram=1), OWNER).text
+    for number in range(SITES):
+        pilot = NewPilot(
+            queue=f"q{number:03}", requirements=asked, kind="generic", owner=OWNER, cores=1, memory=0,
+            walltime=86_400, site="s", element="process",
+        )  # fmt: skip
+        ids = _made(store, *[pilot] * (PILOTS // SITES))
+        _moved(store, "pilot", ids, PilotState.CREATED, PilotState.SUBMITTED)
+        _moved(store, "pilot", ids[::2], PilotState.SUBMITTED, PilotState.RUNNING)
+
+    def once() -> None:
+        world = store.snapshots.for_director(time.time(), 1)
+        if len(world.pilots) < PILOTS:
+            raise RuntimeError(f"{len(world.pilots)} pilots: this figure would mean nothing")
+        store.commit(submissions.observed(world), "bench")
         store.commit(director.provision(world), "bench")
 
     return _best(once)
@@ -110,6 +121,31 @@ def _best(once: Callable[[], None]) -> float:
         once()
         seconds.append(time.perf_counter() - begun)
     return min(seconds)
+
+
+def _activated(store: Store, task_queues: int, queues: int) -> None:
+    """A job in each of so many task queues, spread over the first queues."""
+    (task,) = _made(store, NewTask(spec=TaskSpec(name="t"), owner=OWNER))
+    asked = [Requirements.of(TaskSpec(name="t", ram=n // queues + 1), OWNER).text for n in range(task_queues)]
+    jobs = [
+        NewJob(task=task, kind="normal", share="default", priority=500, requirements=text) for text in asked
+    ]
+    ids = _made(store, *jobs)
+    for number in range(queues):
+        own = ids[number::queues]
+        _moved(store, "job", own, JobState.DEFINED, JobState.ACTIVATED, queue=f"q{number:03}")
+
+
+def _moved(
+    store: Store,
+    kind: Literal["job", "pilot"],
+    ids: list[int],
+    source: JobState | PilotState,
+    target: JobState | PilotState,
+    **changes: Value,
+) -> None:
+    move = Move(kind=kind, ids=tuple(ids), source=source, target=target, cause="b", changes=changes)
+    store.commit(Decision(step="b", time=time.time(), seed=1, changes=(move,)), "bench")
 
 
 def _made(store: Store, *records: Creation) -> list[int]:

@@ -518,7 +518,8 @@ RULES: tuple[Rule, ...] = (
         "P13",
         "A pilot takes the job of the highest claim: task queues drawn by priority, then priority, then age.",
         ("pilots.matcher",),
-        settled="In exact proportion; no two pilots get the same attempt.",
+        settled="In exact proportion; a share is its owner's, however many task queues these are. "
+        "No two pilots get the same attempt.",
     ),
     Rule(
         "M1",

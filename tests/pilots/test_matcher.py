@@ -62,6 +62,16 @@ def test_p13_three_task_queues_one_of_which_runs_dry_leave_the_others_in_proport
     assert second[True] / second[False] == pytest.approx(3, rel=0.15)
 
 
+def test_p13_a_share_belongs_to_its_owner_however_many_task_queues_the_owner_makes() -> None:
+    many = [job(id_, priority=500, requirements=requirements(memory=id_)) for id_ in range(1, 11)]
+    few = [job(id_, priority=500, requirements=requirements(BOB)) for id_ in range(11, 15)]
+    first: Counter[bool] = Counter()
+    for seed in range(2000):
+        ids = taken(*many, *few, asking=request(cores=4, max_jobs=4), seed=seed)
+        first.update(id_ <= 10 for id_ in ids)
+    assert first[True] / first[False] == pytest.approx(1, rel=0.08)
+
+
 def test_p13_within_a_task_queue_jobs_go_by_priority_then_age() -> None:
     jobs = (
         job(1, priority=100),

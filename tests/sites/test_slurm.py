@@ -264,7 +264,8 @@ def test_a_slurm_that_is_down_ends_nothing(make: Make, server: FakeServer, slurm
     finally:
         slurm.start_controller()
         slurm.until_ready()
-    assert element.poll([reference])[reference].state == "running"
+    status = element.poll([reference])[reference]
+    assert status.state == "running", f"{status}\n{slurm.words()}"
 
 
 def test_a_full_spool_is_said(make: Make, server: FakeServer, tmp_path: Path) -> None:

@@ -58,7 +58,9 @@ class Matching:
     Safe to use from many threads. Task queues that were read are never shorter than they are known to be,
     for the store tells when jobs were activated. One that turns out shorter has a lower claim than the one it
     was drawn with: it keeps its turn with the ratio of both, else all are drawn for anew. So each is drawn
-    exactly in proportion to the priority that it has (P13), however old the knowledge is.
+    exactly in proportion to the priority that it has (P13), however old the knowledge is. Shares of owners
+    with several task queues are those of what is known: one that another server emptied in the last instants
+    counts for its owner until it is drawn.
     """
 
     def __init__(self, store: Store) -> None:

@@ -11,6 +11,7 @@ from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import TaskQueue, World
 
 from .apportionment import Floats, Ints
+from .draws import owner_shares
 from .task_queues import element_of, seconds_at, starts_pilots
 
 
@@ -65,16 +66,11 @@ def demand(world: World, wanted: Mapping[str, Requirements]) -> Demand:
 
 
 def _shares(busy: Sequence[TaskQueue], wanted: Sequence[Requirements]) -> Floats:
-    """Priorities, so that those of one owner are together the highest of them."""
+    """Priorities as shares of their owners."""
     numbers: dict[tuple[str, str, str], int] = {}
-    owners = np.array(
-        [numbers.setdefault((one.vo, one.group, one.owner), len(numbers)) for one in wanted], dtype=np.int64
-    )
+    owners = [numbers.setdefault((one.vo, one.group, one.owner), len(numbers)) for one in wanted]
     priorities = np.array([max(1, entry.priority) for entry in busy], dtype=np.float64)
-    highest = np.zeros(len(numbers))
-    np.maximum.at(highest, owners, priorities)
-    sums = np.bincount(owners, priorities, minlength=len(numbers))
-    return priorities * (highest / sums)[owners] if len(busy) else priorities
+    return owner_shares(priorities, np.array(owners, dtype=np.int64))
 
 
 def is_believed(world: World, pilot: Pilot) -> bool:

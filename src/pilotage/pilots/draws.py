@@ -1,43 +1,58 @@
-"""Random draws of director and matcher, which the world's seed repeats (P3, P13)."""
-
-from collections.abc import Sequence
-from itertools import chain
+"""Random draws of director and matcher, which the world's seed repeats (P2, P3, P13)."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pilotage.model.world import World
 
+from .apportionment import Floats, Ints
 
-def turns(seed: int, pilot: int, offers: Sequence[Sequence[int]]) -> list[int]:
-    """In which order the jobs of task queues come up, as the index of the task queue of each (P13).
 
-    ``offers`` has the priorities of the first jobs of each. Every task queue is a stream of arrivals whose
-    next gap is -ln(U) / priority of the job at its head. The stream that is first at any moment is drawn
-    exactly in proportion to priority, and one that has run dry or no longer fits changes nothing for the
-    others, since such gaps have no memory.
+class Turns:
+    """The task queues whose turn it is to give a pilot a job, one after the other (P13).
+
+    Each is drawn in proportion to the priority of the job at its head, as a share of its owner: those of one
+    owner are together as likely as the one with the highest priority alone. ``heads`` are these priorities,
+    0 for what has no job; ``owners`` are numbers from 0.
     """
-    lengths = np.array([len(offer) for offer in offers], dtype=np.int64)
-    owners = np.repeat(np.arange(len(offers)), lengths)
-    gaps = _gaps(seed, pilot, np.fromiter(chain.from_iterable(offers), dtype=float, count=int(lengths.sum())))
-    arrivals = np.cumsum(gaps)
-    starts = np.cumsum(lengths) - lengths
-    filled = lengths > 0
-    before = np.zeros(len(offers))
-    before[filled] = (arrivals - gaps)[starts[filled]]
-    order: list[int] = owners[np.argsort(arrivals - before[owners], kind="stable")].tolist()
-    return order
+
+    def __init__(self, seed: int, pilot: int, heads: Floats, owners: Ints) -> None:
+        self._random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, pilot])))
+        self._heads, self._owners = heads.copy(), owners
+        self._edges: Floats | None = None
+
+    def draw(self) -> int | None:
+        """The next task queue by its place in ``heads``; None where none has a job."""
+        if self._edges is None:
+            self._edges = np.cumsum(owner_shares(self._heads, self._owners))
+        edges = self._edges
+        if not len(edges) or edges[-1] <= 0:
+            return None
+        # The last edge may be what the rounded product reaches: the first that is as high is the last one.
+        mark = min(self._random.random() * edges[-1], np.nextafter(edges[-1], 0))
+        return int(np.searchsorted(edges, mark, side="right"))
+
+    def follow(self, place: int, head: float) -> None:
+        """Go on with another priority at the head of a task queue: 0 where nothing is left that fits."""
+        if head == self._heads[place]:
+            return
+        self._heads[place] = head
+        self._edges = None
 
 
-def first_turn(seed: int, pilot: int, heads: NDArray[np.float64]) -> int:
-    """The first of :func:`turns` where every task queue offers one job."""
-    return int(_gaps(seed, pilot, heads).argmin())
+def owner_shares(priorities: Floats, owners: Ints) -> Floats:
+    """Priorities as shares of their owners: those of one owner are together the highest of them (P2, P13).
 
-
-def _gaps(seed: int, pilot: int, priorities: NDArray[np.float64]) -> NDArray[np.float64]:
-    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, pilot])))
-    gaps: NDArray[np.float64] = random.standard_exponential(len(priorities)) / np.maximum(priorities, 1)
-    return gaps
+    So nobody has more for spreading work over many task queues. ``owners`` are numbers from 0.
+    """
+    if len(priorities) < 2:
+        return priorities
+    count = int(owners.max()) + 1
+    highest = np.zeros(count)
+    np.maximum.at(highest, owners, priorities)
+    sums = np.bincount(owners, priorities, minlength=count).astype(np.float64)
+    parts = np.divide(highest, sums, out=np.zeros(count), where=sums > 0)
+    shares: Floats = priorities * parts[owners]
+    return shares
 
 
 def randomness(world: World, *names: str) -> np.random.Generator:

@@ -14,7 +14,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import MatchRequest
 
-from .draws import first_turn, turns
+from .draws import Turns
 from .task_queues import is_open, walltime_left, walltime_needed
 from .tries import OPEN, Room
 
@@ -111,28 +111,27 @@ def draw(lines: QueueLines, request: MatchRequest, pilot: Pilot, seed: int, room
     places = np.flatnonzero(fits)
     if not len(places):
         return []
-    if request.max_jobs == 1:
-        at = int(places[first_turn(seed, request.pilot, lines.heads[places])])
-        return [Draw(lines.names[at], lines.levels[at][0][0])]
-    return _several(lines, request, places.tolist(), seed)
+    turns = Turns(seed, request.pilot, lines.heads[places], lines.owners[places])
+    return _several(lines, request, places, turns)
 
 
-def _several(lines: QueueLines, request: MatchRequest, places: Sequence[int], seed: int) -> list[Draw]:
+def _several(lines: QueueLines, request: MatchRequest, places: NDArray[np.intp], turns: Turns) -> list[Draw]:
     """One job after the other until the pilot has its number, or has no room for what comes up."""
-    offers = [_first(lines.levels[place], request.max_jobs) for place in places]
+    offers: dict[int, list[int]] = {}
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
-    taken = [0] * len(places)
     drawn: list[Draw] = []
-    for index in turns(seed, request.pilot, offers):
-        if len(drawn) == request.max_jobs or cores < 1:
-            break
-        at = places[index]
-        if lines.cores[at] <= cores and lines.memory[at] <= memory and lines.gpus[at] <= gpus:
-            drawn.append(Draw(lines.names[at], offers[index][taken[index]]))
-            taken[index] += 1
-            cores -= int(lines.cores[at])
-            memory -= float(lines.memory[at])
-            gpus -= int(lines.gpus[at])
+    while len(drawn) < request.max_jobs and cores >= 1 and (index := turns.draw()) is not None:
+        at = int(places[index])
+        if lines.cores[at] > cores or lines.memory[at] > memory or lines.gpus[at] > gpus:
+            turns.follow(index, 0)
+            continue
+        left = offers.get(index) or _first(lines.levels[at], request.max_jobs)[::-1]
+        drawn.append(Draw(lines.names[at], left.pop()))
+        offers[index] = left
+        turns.follow(index, max(1, left[-1]) if left else 0)
+        cores -= int(lines.cores[at])
+        memory -= float(lines.memory[at])
+        gpus -= int(lines.gpus[at])
     return drawn
 
 

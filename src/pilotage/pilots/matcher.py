@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
+
 from pilotage.model.black_holes import rests
 from pilotage.model.decision import Change, Decision, Move
 from pilotage.model.federation import Queue
@@ -12,7 +14,7 @@ from pilotage.model.states import LIVE_PILOTS, JobState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
-from .draws import turns
+from .draws import Turns
 from .reports import called_home
 from .task_queues import is_open, may_run, walltime_left, walltime_needed
 from .tries import Room, Tries
@@ -26,16 +28,23 @@ class _Line:
     jobs: list[Job]
     given: int = 0
 
-    def offered(self, count: int) -> list[Job]:
-        return self.jobs[self.given : self.given + count]
+    @property
+    def head(self) -> float:
+        """The priority of the next job, 1 at least; 0 where none is left."""
+        return max(1, self.jobs[self.given].priority) if self.given < len(self.jobs) else 0
+
+    @property
+    def owner(self) -> tuple[str, str, str]:
+        """Whose share its jobs are drawn by."""
+        return self.wanted.vo, self.wanted.group, self.wanted.owner
 
 
 def match(world: World) -> Decision:
     """Jobs for each pilot that asks: no job is given twice, and an attempt only to one pilot.
 
-    A task queue is drawn in proportion to the priority of the job at its head; within it jobs go by
-    priority, then age. Requests are served by pilot, whatever order they stand in. A pilot that is not
-    alive is given nothing.
+    A task queue is drawn in proportion to the priority of the job at its head, as a share of its owner, who
+    has no more of many task queues than of one; within it jobs go by priority, then age. Requests are served
+    by pilot, whatever order they stand in. A pilot that is not alive is given nothing.
     """
     queues = {queue.name: queue for queue in world.federation.queues if is_open(queue)}
     pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
@@ -83,18 +92,26 @@ def _take(
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     most = request.max_jobs if room.jobs is None else min(request.max_jobs, room.jobs)
     taken: list[Job] = []
-    offers = [[job.priority for job in line.offered(most)] for line in fitting]
-    for index in turns(world.seed, request.pilot, offers):
-        if len(taken) == most or cores < 1:
-            break
+    turns = _turns(world.seed, request.pilot, fitting)
+    while len(taken) < most and cores >= 1 and (index := turns.draw()) is not None:
         line = fitting[index]
-        if line.wanted.cores <= cores and line.wanted.memory <= memory and line.wanted.gpus <= gpus:
-            taken.append(line.jobs[line.given])
-            line.given += 1
-            cores -= line.wanted.cores
-            memory -= line.wanted.memory
-            gpus -= line.wanted.gpus
+        if line.wanted.cores > cores or line.wanted.memory > memory or line.wanted.gpus > gpus:
+            turns.follow(index, 0)
+            continue
+        taken.append(line.jobs[line.given])
+        line.given += 1
+        turns.follow(index, line.head)
+        cores -= line.wanted.cores
+        memory -= line.wanted.memory
+        gpus -= line.wanted.gpus
     return taken
+
+
+def _turns(seed: int, pilot: int, lines: Sequence[_Line]) -> Turns:
+    numbers: dict[tuple[str, str, str], int] = {}
+    owners = [numbers.setdefault(line.owner, len(numbers)) for line in lines]
+    heads = np.array([line.head for line in lines], dtype=np.float64)
+    return Turns(seed, pilot, heads, np.array(owners, dtype=np.int64))
 
 
 def _fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queue) -> bool:
