@@ -29,7 +29,9 @@ OPERATORS = {
     ("POST", "/tokens"),
     ("GET", "/tokens"),
     ("DELETE", "/tokens/{token}"),
+    ("DELETE", "/sites/{site}/ad"),
 }
+SITES = {("PUT", "/sites/{site}/ad")}
 PILOTS = {
     ("POST", "/pilot/match"),
     ("POST", "/pilot/report"),
@@ -44,6 +46,8 @@ EVERYBODY = {
     ("GET", "/queues"),
     ("GET", "/queues/{queue}/explain"),
     ("GET", "/shares"),
+    ("GET", "/sites"),
+    ("GET", "/sites/{site}/ad"),
     ("GET", "/federation"),
 }
 OWNERS = {
@@ -53,6 +57,7 @@ OWNERS = {
     ("GET", "/tasks/{task}/outputs"),
     ("GET", "/tasks/{task}/explain"),
     ("GET", "/tasks/{task}/queues/{queue}/explain"),
+    ("GET", "/tasks/{task}/sites"),
     ("GET", "/jobs/{job}"),
     ("GET", "/jobs/{job}/explain"),
     ("GET", "/jobs/{job}/logs"),
@@ -60,7 +65,7 @@ OWNERS = {
     ("POST", "/jobs/{job}/what-if"),
 }
 FOR_AGENTS = {("GET", "/pilot/agent.pyz")}
-CLOSED = sorted(OPERATORS | PILOTS | EVERYBODY | OWNERS | FOR_AGENTS | ENROLMENT)
+CLOSED = sorted(OPERATORS | SITES | PILOTS | EVERYBODY | OWNERS | FOR_AGENTS | ENROLMENT)
 BODIES: dict[Route, Any] = {
     ("POST", "/tasks"): {"tasks": [{"name": "work"}]},
     ("POST", "/plan/broker"): {"tasks": [{"name": "work"}]},
@@ -69,12 +74,13 @@ BODIES: dict[Route, Any] = {
     ("POST", "/tokens"): {"name": "mallory", "role": "operator"},
     ("POST", "/transfers/priorities"): {"priorities": [{"id": 1, "priority": 100}]},
     ("PUT", "/federation"): {},
+    ("PUT", "/sites/{site}/ad"): {"ad": "[]"},
     ("POST", "/pilot/enrol"): {"nonce": "n" * 32},
     ("POST", "/pilot/match"): {"cores": 1, "memory": 1000, "walltime": 1000, "max_jobs": 1},
     ("POST", "/pilot/report"): {"holding": [], "reports": []},
     ("POST", "/pilot/end"): {"reason": "idle"},
 }
-ROLES: tuple[Role, ...] = ("user", "pilot", "operator", "enrolment", "enrolled")
+ROLES: tuple[Role, ...] = ("user", "pilot", "operator", "enrolment", "enrolled", "site")
 BOUND = ("pilot", "enrolment", "enrolled")
 
 
@@ -83,6 +89,8 @@ def roles_of(route: Route) -> set[Role]:
         return {"user", "operator", "pilot", "enrolment"}
     if route in ENROLMENT:
         return {"enrolment", "enrolled"}
+    if route in SITES:
+        return {"site", "operator"}
     if route in PILOTS:
         return {"pilot"}
     return {"operator"} if route in OPERATORS else {"user", "operator"}
@@ -94,7 +102,9 @@ WRONG = [(route, role) for route in CLOSED for role in ROLES if role not in role
 def call(client: Any, route: Route, number: int = 1) -> Any:
     method, path = route
     numbers = dict.fromkeys(("task", "job", "token", "pilot"), number)
-    return client.request(method, path.format(**numbers, queue="north-queue"), json=BODIES.get(route))
+    return client.request(
+        method, path.format(**numbers, queue="north-queue", site="north"), json=BODIES.get(route)
+    )
 
 
 def policies(dependant: Dependant) -> list[RoleCheck]:

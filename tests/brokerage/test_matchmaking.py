@@ -8,7 +8,7 @@ import pytest
 
 from pilotage.brokerage import OptionError
 from pilotage.brokerage.contract import violations
-from pilotage.brokerage.matchmaking import Matchmaking
+from pilotage.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.brokerage.matchmaking.site_ads import site_ads
 from pilotage.model.advertisements import Advertisement
 from pilotage.model.counters import MATCHES_BY_SITE

@@ -33,6 +33,7 @@ def test_steps_are_woken_by_states_that_records_can_come_into() -> None:
 
 
 def test_every_step_decides_from_a_saved_world_and_says_why_it_changes_nothing(house: House) -> None:
+    house.take("advertise")
     world = house.store.snapshots.whole(house.now, 1)
     for step in STEPS:
         assert plan(step.name, world).changes == ()

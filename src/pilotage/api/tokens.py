@@ -16,9 +16,9 @@ router = APIRouter(prefix="/tokens", tags=["tokens"])
 
 
 class Bearer(BaseModel, extra="forbid"):
-    """Who the token stands for; ``expires_in`` in s, never where it is left out."""
+    """Who the token stands for, a site by its name; ``expires_in`` in s, never where it is left out."""
 
-    role: Literal["user", "operator"] = "user"
+    role: Literal["user", "operator", "site"] = "user"
     name: Annotated[Text, Field(min_length=1)]
     vo: Text = ""
     group: Text = ""

@@ -16,6 +16,7 @@ from . import (
     pilots,
     queues,
     server,
+    sites,
     tasks,
     tokens,
     transfers,
@@ -63,6 +64,7 @@ app = typer.Typer(
 for room in (server, tasks, explaining, logs, queues, pilots, transfers, worlds, deciding):
     app.add_typer(room.app)
 app.add_typer(federations.app, name="federation")
+app.add_typer(sites.app, name="sites")
 app.add_typer(tokens.app, name="token")
 app.add_typer(history.app, name="history")
 

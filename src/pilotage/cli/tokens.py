@@ -29,15 +29,16 @@ TOKENS = (
 
 
 class Role(StrEnum):
-    """Roles of tokens: users have their own tasks, operators everything."""
+    """Roles of tokens: users have their own tasks, operators everything, sites their advertisement."""
 
     USER = "user"
     OPERATOR = "operator"
+    SITE = "site"
 
 
 @app.command(epilog="Example: pilotage token create --role user --name ada --vo atlas --expires 30")
 def create(
-    name: Annotated[str, typer.Option(help="Who bears it.")],
+    name: Annotated[str, typer.Option(help="Who bears it; of a site's, the site.")],
     role: Annotated[Role, typer.Option(help="What the bearer may do.")] = Role.USER,
     vo: Annotated[str, typer.Option(help="The bearer's virtual organisation.")] = "",
     group: Annotated[str, typer.Option(help="The bearer's group in it.")] = "",
@@ -55,7 +56,7 @@ def create(
     identity = {"name": name, "vo": vo, "group": group, "vo_role": vo_role}
     known = settings()
     if _has_store(known):
-        token = _made_in_store(known, role.value, identity, seconds)
+        token = _made_in_store(known, role, identity, seconds)
     else:
         from .client import Client
 
@@ -115,13 +116,11 @@ def _has_store(settings: "Settings") -> bool:
     return kind != "sqlite" or Path(path).exists()
 
 
-def _made_in_store(settings: "Settings", role: str, identity: dict[str, str], seconds: float | None) -> str:
+def _made_in_store(settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None) -> str:
     from pilotage.model.identity import Credential, Identity
     from pilotage.store import Store
 
     expires = None if seconds is None else time.time() + seconds
-    credential = Credential(
-        role="operator" if role == "operator" else "user", identity=Identity(**identity), expires=expires
-    )
+    credential = Credential(role=role.value, identity=Identity(**identity), expires=expires)
     with using_store(settings.store), closing(Store.open(settings.store)) as store:
         return store.tokens.create(credential)

@@ -44,6 +44,9 @@ class NewAdvertisement:
     """Attributes of its ClassAd; those read from a batch system have what it runs besides our pilots too."""
     requirements: str = ""
     """What it asks of jobs, beside what the federation declares for it; empty: nothing."""
+    replaces: int | None = None
+    """Number of the advertisement that it takes the place of, 0 for none: where another stands it is left
+    out. None: whichever stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

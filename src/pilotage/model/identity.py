@@ -5,9 +5,10 @@ from typing import Literal
 
 from .types import DESCRIBED
 
-Role = Literal["user", "pilot", "operator", "enrolment", "enrolled"]
+Role = Literal["user", "pilot", "operator", "enrolment", "enrolled", "site"]
 """An ``enrolment`` is what a pilot's order carries: it is exchanged once for the pilot's own credential, and
-``enrolled`` from then on."""
+``enrolled`` from then on. A ``site`` has its name, and may send
+its advertisement (M2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from .rests import after_empty_ones, room
 from .rooms import NOBODY, Live, claims, live, queue_room, shared, site_room
 from .servers import open_servers, tied
 from .task_queues import by_queue
+from .throttles import fences, throttled
 from .wants import Wants
 
 STEP = "provision"
@@ -103,7 +104,7 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
 
 def _places(world: World, waiting: Demand, random: Generator) -> dict[str, PilotPlace]:
     present = by_queue(world.pilots)
-    sites = {site.name: site for site in world.federation.sites}
+    sites, fenced = throttled(world), fences(world)
     at_site = _at_sites(world)
     found = {}
     for queue, _ in waiting.rows():
@@ -118,7 +119,10 @@ def _places(world: World, waiting: Demand, random: Generator) -> dict[str, Pilot
             servers=servers,
             tied=tied(world, queue, servers),
             room=own,
-            claims=claims(queue, sites.get(queue.site), there, at_site.get(queue.site, NOBODY)),
+            claims=(
+                *claims(queue, sites.get(queue.site), there, at_site.get(queue.site, NOBODY)),
+                *fenced.get(queue.site, ()),
+            ),
         )
     return found
 
@@ -127,7 +131,7 @@ def _at_sites(world: World) -> dict[str, Live]:
     """Pilots at sites that have a throttle."""
     found: dict[str, list[Pilot]] = {
         site.name: []
-        for site in world.federation.sites
+        for site in throttled(world).values()
         if site.max_jobs is not None or site.max_submitting_jobs is not None
     }
     for pilot in world.pilots if found else ():
@@ -138,7 +142,5 @@ def _at_sites(world: World) -> dict[str, Live]:
 
 def _site_rooms(world: World) -> dict[str, int]:
     there = _at_sites(world)
-    rooms = {
-        site.name: site_room(site, there[site.name]) for site in world.federation.sites if site.name in there
-    }
+    rooms = {name: site_room(site, there[name]) for name, site in throttled(world).items() if name in there}
     return {name: most for name, most in rooms.items() if most is not None}

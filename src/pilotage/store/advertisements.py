@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, func, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -62,28 +63,38 @@ def _pilots(site: str, without: frozenset[PilotState] = frozenset()) -> Claim:
     return Claim(counter=PILOTS_BY_SITE, key=(site,), states=states, limit=0)
 
 
-def write(connection: Connection, records: Sequence[NewAdvertisement], time: float, deltas: Deltas) -> None:
-    """Write advertisements, with our pilots at each site as the commit sees them.
+def write(
+    connection: Connection, records: Sequence[NewAdvertisement], time: float, deltas: Deltas
+) -> list[bool]:
+    """Write advertisements, with our pilots at each site as the commit sees them; tells which were written.
 
-    Who tells its own counts cannot have counted pilots that are not submitted yet: these come on top.
+    One that would replace another than the one that stands is left out.
     """
-    rows = []
+    rows, written = [], []
     for record in records:
-        unseen = _CREATED if record.source == "pushed" else frozenset[PilotState]()
-        waiting = frozenset(LIVE_PILOTS) - _WAITING
-        rows.append(
-            {
-                "site": record.site,
-                "number": deltas.advertised(record.site),
-                "time": time,
-                "source": record.source,
-                "attributes": json.dumps(dict(record.attributes), sort_keys=True),
-                "requirements": record.requirements,
-                "pilots": deltas.taken(_pilots(record.site, unseen)),
-                "submitting": deltas.taken(_pilots(record.site, unseen | waiting)),
-            }
-        )
-    connection.execute(_UPSERTS[connection.dialect.name], rows)
+        standing = max(map(int, deltas.matches(record.site)), default=0)
+        written.append(record.replaces in (None, standing))
+        if written[-1]:
+            rows.append(_row(record, time, deltas))
+    if rows:
+        connection.execute(_UPSERTS[connection.dialect.name], rows)
+    return written
+
+
+def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any]:
+    """Who tells its own counts cannot have counted pilots that are not submitted yet: these come on top."""
+    unseen = _CREATED if record.source == "pushed" else frozenset[PilotState]()
+    running = frozenset(LIVE_PILOTS) - _WAITING
+    return {
+        "site": record.site,
+        "number": deltas.advertised(record.site),
+        "time": time,
+        "source": record.source,
+        "attributes": json.dumps(dict(record.attributes), sort_keys=True),
+        "requirements": record.requirements,
+        "pilots": deltas.taken(_pilots(record.site, unseen)),
+        "submitting": deltas.taken(_pilots(record.site, unseen | running)),
+    }
 
 
 def read(connection: Connection) -> tuple[Advertisement, ...]:

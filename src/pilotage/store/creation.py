@@ -99,11 +99,7 @@ class Creator:
         if type_ is Replica:
             return self._replicas(records)
         if type_ in (Failure, NewAdvertisement):
-            if type_ is Failure:
-                failures.write(self._connection, records)
-            else:
-                advertisements.write(self._connection, records, self._time, self._deltas)
-            return [WITHOUT_NUMBER] * len(records)
+            return self._told(type_, records)
         if type_ is NewTransfer:
             return self._transfers(records, cause)
         if type_ is NewTask:
@@ -116,6 +112,14 @@ class Creator:
                 for position, file in enumerate(job.inputs)
             ]
         return ids
+
+    def _told(self, type_: type, records: Sequence[Any]) -> list[int | None]:
+        """Write failures or advertisements, which have no states."""
+        if type_ is Failure:
+            failures.write(self._connection, records)
+            return [WITHOUT_NUMBER] * len(records)
+        written = advertisements.write(self._connection, records, self._time, self._deltas)
+        return [WITHOUT_NUMBER if one else None for one in written]
 
     def _tasks(self, given: Sequence[NewTask], cause: str) -> list[int | None]:
         names = [task.submission for task in given if task.submission]

@@ -5,9 +5,5 @@
 - ``library`` is the ClassAd library, which nothing else imports;
 - ``site_ads`` and ``job_ads`` say what each side tells and requires, ``fitness`` what queues can run at all;
 - ``sites`` counts what was matched in the cycle, ``matching`` evaluates both sides over all sites at once;
-- ``cycle`` draws sites and queues, ``reasons`` names the parts that were not true.
+- ``cycle`` has the plugin, and draws sites and queues, ``reasons`` names the parts that were not true.
 """
-
-from .cycle import Matchmaking
-
-__all__ = ["Matchmaking"]

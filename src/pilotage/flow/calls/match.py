@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Work
 from pilotage.flow.runtime import Runtime
-from pilotage.model.federation import ComputingElement, Federation, Queue
+from pilotage.model.federation import ComputingElement, Federation, Queue, Storage
 from pilotage.model.logs import LogKey
 from pilotage.model.paths import scratch_path
 from pilotage.model.scopes import name_of
+from pilotage.model.stations import station_of
 from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import File, Job, JobKind, Task, TaskSpec
 from pilotage.model.world import MatchRequest
@@ -105,6 +106,13 @@ def _images(federation: Federation, spec: TaskSpec, queue: Queue) -> tuple[str, 
     return tuple(dict.fromkeys((*tagged, *federation.container_sources.get(name, ()), name)))
 
 
+def site_variables(federation: Federation, queue: Queue, storage: Storage) -> dict[str, str]:
+    """What tells a payload where it is: its station, and where its monitoring events go (M2)."""
+    site = next(site for site in federation.sites if site.name == queue.site)
+    told = {"PILOTAGE_SITE": site.name, "PILOTAGE_STATION": station_of(storage)}
+    return told | ({"PILOTAGE_MONITORING_URL": site.monitoring_url} if site.monitoring_url else {})
+
+
 def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs: Sequence[JobOrder]) -> Work:
     spec, asked = task.expected(kind), task.spec.for_job(kind)
     element = queue.computing_element or ComputingElement()
@@ -113,7 +121,7 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         task=task.id,
         kind=kind,
         command=spec.command,
-        environment=dict(spec.environment),
+        environment=site_variables(federation, queue, storage) | dict(spec.environment),
         payload_files=bool(spec.payload_files),
         cores=max(1, spec.cores),
         memory=spec.memory,

@@ -1,0 +1,138 @@
+"""Sites: what they advertise, what they send of themselves, and which of them a task matches (M2, M4)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Path, Response
+from pydantic import BaseModel, Field
+
+from pilotage.brokerage import PluginError
+from pilotage.model.advertisements import MOST_BYTES
+from pilotage.model.classad import ClassAdError
+from pilotage.model.identity import Credential
+
+from .access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, RoleCheck, actor, may_see
+from .answers import answer, documented
+from .parts import Id, TheRuntime, TheStore
+
+router = APIRouter(tags=["sites"])
+
+SiteName = Annotated[str, Path(max_length=200)]
+
+
+class SiteState(BaseModel):
+    """A site: when it advertised (s since 1970), its counts and limits, and why it matches nothing."""
+
+    site: str
+    source: str
+    advertised: float | None
+    current_jobs: int | None
+    current_submitting_jobs: int | None
+    matched: int | None
+    max_jobs: int | None
+    max_submitting_jobs: int | None
+    problem: str
+
+
+class Sites(BaseModel):
+    """Sites by name."""
+
+    sites: list[SiteState]
+
+
+class Ad(BaseModel, extra="forbid"):
+    """The ClassAd of a site as text: ``[ Name = value; ... ]``."""
+
+    ad: Annotated[str, Field(max_length=MOST_BYTES)]
+
+
+class NotTrue(BaseModel):
+    """A part of either side's Requirements that is not true."""
+
+    rule: str
+    name: str
+    need: str | float | bool | None
+    have: str | float | bool | None
+
+
+class QueueMatch(BaseModel):
+    """A queue: the Rank where the task's jobs match, else what is not true."""
+
+    site: str
+    queue: str
+    rank: float | None
+    refusals: list[NotTrue]
+
+
+class Matches(BaseModel):
+    """Queues by site and name."""
+
+    matches: list[QueueMatch]
+
+
+@router.get("/sites", dependencies=[FOR_PEOPLE], responses=documented(Sites, 409))
+def get_sites(runtime: TheRuntime) -> Response:
+    """Every site that has a queue, with what it last advertised."""
+    from pilotage.flow.calls import sites  # ads are made with numpy, which a server loads when it is needed
+
+    return answer({"sites": sites.views(runtime)})
+
+
+@router.get("/sites/{site}/ad", dependencies=[FOR_PEOPLE], responses=documented(Ad, 404, 409))
+def get_ad(site: SiteName, runtime: TheRuntime) -> Response:
+    """The ClassAd of a site, as it is matched now."""
+    from pilotage.flow.calls import sites
+
+    found = sites.text(runtime, site)
+    if found is None:
+        raise HTTPException(404, f"there is no site {site!r} with a queue; pilotage sites lists them")
+    return answer({"ad": found})
+
+
+@router.put("/sites/{site}/ad", status_code=204, responses={404: {}, 422: {}})
+def put_ad(
+    site: SiteName,
+    body: Ad,
+    caller: Annotated[Credential, Depends(RoleCheck("site", "operator"))],
+    runtime: TheRuntime,
+) -> Response:
+    """Advertise a site, with its own token: it matches for three periods."""
+    from pilotage.flow.calls import sites
+
+    if caller.role == "site" and caller.identity.name != site:
+        raise HTTPException(403, f"this token is of the site {caller.identity.name}, not of {site}")
+    _known(site, runtime)
+    try:
+        sites.push(runtime, site, body.ad, actor(caller))
+    except ClassAdError as error:
+        return answer({"detail": [{"field": "ad", "message": str(error)}]}, 422)
+    return Response(status_code=204)
+
+
+@router.delete("/sites/{site}/ad", status_code=204, dependencies=[FOR_OPERATORS], responses={404: {}})
+def delete_ad(site: SiteName, caller: Operator, runtime: TheRuntime) -> Response:
+    """Forget what a site sent: what its batch systems tell is its advertisement again."""
+    from pilotage.flow.calls import sites
+
+    _known(site, runtime)
+    sites.withdraw(runtime, site, actor(caller))
+    return Response(status_code=204)
+
+
+@router.get("/tasks/{task}/sites", responses=documented(Matches, 404, 409))
+def get_matches(task: Id, caller: Person, store: TheStore, runtime: TheRuntime) -> Response:
+    """Tell which queues a task's jobs match by the ads of both, and what is not true at the others."""
+    from pilotage.flow.calls import sites
+
+    view = store.queries.task(task)
+    if view is None or not may_see(caller, view.owner, view.vo):
+        raise HTTPException(404, f"there is no task {task}")
+    try:
+        return answer({"matches": sites.matches(runtime, task)})
+    except PluginError as error:
+        raise HTTPException(409, str(error)) from error
+
+
+def _known(site: str, runtime: TheRuntime) -> None:
+    names = {queue.site for queue in runtime.store.federation().queues}
+    if site not in names:
+        raise HTTPException(404, f"there is no site {site!r} with a queue; pilotage sites lists them")

@@ -1,0 +1,114 @@
+"""Sites: what they advertise, and which of them a task matches."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .errors import BadInput
+from .output import Column, Json, ago, echo, show, show_json
+
+app = typer.Typer(
+    help="Show sites, their advertisements, and what matches them.", invoke_without_command=True
+)
+
+SITES = (
+    Column("site"),
+    Column("told by"),
+    Column("age", number=True),
+    Column("jobs", number=True),
+    Column("submitting", number=True),
+    Column("matched since", number=True),
+    Column("state"),
+)
+MATCHES = (Column("site"), Column("queue"), Column("rank", number=True), Column("not true"))
+
+
+@app.callback(epilog="Example: pilotage sites")
+def sites(context: typer.Context, json_output: Json = False) -> None:
+    """Show sites with the counts that they advertised, their limits, and what was matched to them since."""
+    if context.invoked_subcommand:
+        return
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/sites")
+    if json_output:
+        show_json(document)
+        return
+    show(SITES, map(_row, document["sites"]), "There are no sites; pilotage federation load FILE")
+
+
+def _row(site: dict[str, Any]) -> tuple[object, ...]:
+    return (
+        site["site"],
+        site["source"] or "nobody",
+        ago(site["advertised"]),
+        _of(site["current_jobs"], site["max_jobs"]),
+        _of(site["current_submitting_jobs"], site["max_submitting_jobs"]),
+        "" if site["matched"] is None else site["matched"],
+        site["problem"] or "matches",
+    )
+
+
+def _of(count: int | None, most: int | None) -> str:
+    told = "" if count is None else str(count)
+    return told if most is None else f"{told} of {most}"
+
+
+@app.command(epilog="Example: pilotage sites ad lab | pilotage sites ad lab --send lab.ad")
+def ad(
+    site: Annotated[str, typer.Argument(help="The site.")],
+    send: Annotated[
+        Path | None, typer.Option(help="A file with the ClassAd to advertise, with the site's token.")
+    ] = None,
+    forget: Annotated[
+        bool, typer.Option(help="Forget what the site sent: its batch systems are read.")
+    ] = False,
+) -> None:
+    """Print the ClassAd of a site as it is matched, or advertise it."""
+    from .client import Client
+
+    if send is not None and forget:
+        raise BadInput("--send and --forget do not go together; give one")
+    with Client() as client:
+        if send is not None:
+            client.send("PUT", f"/sites/{site}/ad", {"ad": _read(send)})
+            echo(f"{site} is advertised")
+        elif forget:
+            client.send("DELETE", f"/sites/{site}/ad")
+            echo(f"what {site} sent is forgotten")
+        else:
+            typer.echo(client.get(f"/sites/{site}/ad")["ad"])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}") from error
+
+
+@app.command(epilog="Example: pilotage sites match 12")
+def match(
+    task: Annotated[int, typer.Argument(min=1, help="The task.")],
+    json_output: Json = False,
+) -> None:
+    """Show which sites a task's jobs match by the ads of both, and what is not true at the others."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get(f"/tasks/{task}/sites")
+    if json_output:
+        show_json(document)
+        return
+    rows = [
+        (
+            one["site"],
+            one["queue"],
+            "" if one["rank"] is None else f"{one['rank']:g}",
+            "; ".join(f"{part['rule']} {part['name']} ({part['have']})" for part in one["refusals"]),
+        )
+        for one in document["matches"]
+    ]
+    show(MATCHES, rows, f"Task {task} has no jobs yet.")

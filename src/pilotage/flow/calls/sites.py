@@ -1,0 +1,124 @@
+"""Sites and their advertisements, for people and for the sites' administrators (M2, M4, M5)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pilotage.brokerage.matchmaking.site_ads import SiteAd, site_ads
+from pilotage.flow.runtime import Runtime
+from pilotage.model.advertisements import NewAdvertisement, parsed
+from pilotage.model.decision import Choice, Create, Decision, Value
+from pilotage.model.world import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteView:
+    """A site: when it advertised (s since 1970), its counts and limits, and why it matches nothing."""
+
+    site: str
+    source: str
+    advertised: float | None
+    current_jobs: int | None
+    current_submitting_jobs: int | None
+    matched: int | None
+    max_jobs: int | None
+    max_submitting_jobs: int | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotTrue:
+    """A part of either side's Requirements that is not true: whose, what it needs and what there is."""
+
+    rule: str
+    name: str
+    need: Value
+    have: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueMatch:
+    """A queue and a task's jobs: the Rank where they match, else the parts that are not true."""
+
+    site: str
+    queue: str
+    rank: float | None
+    refusals: tuple[NotTrue, ...]
+
+
+def views(runtime: Runtime) -> list[SiteView]:
+    """Every site that has a queue, by name."""
+    world = _world(runtime)
+    return [_view(ad) for ad in site_ads(world)]
+
+
+def text(runtime: Runtime, site: str) -> str | None:
+    """The ClassAd of a site as text; None where there is no such site with a queue."""
+    return next((ad.text() for ad in site_ads(_world(runtime)) if ad.name == site), None)
+
+
+def push(runtime: Runtime, site: str, ad: str, actor: str) -> None:
+    """Take an advertisement that a site sends. Raises :class:`ClassAdError` for one that is not allowed."""
+    _advertise(runtime, parsed(ad, site), actor)
+
+
+def withdraw(runtime: Runtime, site: str, actor: str) -> None:
+    """Forget what a site sent: its batch systems are read again."""
+    _advertise(runtime, NewAdvertisement(site=site, source="native"), actor)
+
+
+def matches(runtime: Runtime, task: int) -> list[QueueMatch]:
+    """Which queues a task's jobs match by their ads now, and why not, whatever brokerage it has.
+
+    Raises ``brokerage.PluginError`` where the ClassAd library is not installed.
+    """
+    now, seed = runtime.clock(), runtime.seeds()
+    world = runtime.store.snapshots.for_explain(now, seed, task, limit=1)
+    ads = runtime.store.snapshots.for_sites(now, seed).advertisements
+    options: Mapping[str, object] = {}
+    world = replace(runtime.elements.reported(world), advertisements=ads)
+    choices = runtime.brokerages.get("matchmaking", options).decide(world).choices
+    return _of_choice(choices[0], world) if choices else []
+
+
+def _world(runtime: Runtime) -> World:
+    return runtime.store.snapshots.for_sites(runtime.clock(), runtime.seeds())
+
+
+def _advertise(runtime: Runtime, record: NewAdvertisement, actor: str) -> None:
+    change = Create(records=(record,), cause=f"advertised by {actor}")
+    now, seed = runtime.clock(), runtime.seeds()
+    runtime.store.commit(Decision(step="advertise", time=now, seed=seed, changes=(change,)), actor)
+
+
+def _view(ad: SiteAd) -> SiteView:
+    told = ad.advertisement
+    return SiteView(
+        site=ad.name,
+        source=told.source if told else "",
+        advertised=told.time if told else None,
+        current_jobs=told.current_jobs if told else None,
+        current_submitting_jobs=told.current_submitting_jobs if told else None,
+        matched=told.handed if told else None,
+        max_jobs=ad.attributes.get("MaxJobs"),
+        max_submitting_jobs=ad.attributes.get("MaxSubmittingJobs"),
+        problem=ad.stale,
+    )
+
+
+def _of_choice(choice: Choice, world: World) -> list[QueueMatch]:
+    ranks = dict(zip(choice.candidates.queues, choice.candidates.weights, strict=True))
+    found: dict[str, list[NotTrue]] = {}
+    for refusal in choice.refusals:
+        for at, queue in enumerate(refusal.queues):
+            need = refusal.need[at] if isinstance(refusal.need, tuple) else refusal.need
+            told = NotTrue(rule=refusal.rule, name=refusal.name, need=need, have=refusal.have[at])
+            found.setdefault(queue, []).append(told)
+    return [
+        QueueMatch(
+            site=queue.site,
+            queue=queue.name,
+            rank=ranks.get(queue.name),
+            refusals=tuple(found.get(queue.name, ())),
+        )
+        for queue in sorted(world.federation.queues, key=lambda queue: (queue.site, queue.name))
+    ]

@@ -1,0 +1,42 @@
+"""Let native sites advertise: ask their batch systems, and record what they told (M1, M2)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pilotage.flow.elements import place_of, servers_of
+from pilotage.flow.idle_reasons import counted
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.model.decision import Committed, Decision
+from pilotage.model.world import World
+from pilotage.pilots import advertising
+
+
+def _reads(runtime: Runtime, now: Pass) -> World:
+    world = runtime.store.snapshots.for_sites(now.time, now.seed)
+    return replace(world, server_reports=runtime.elements.inquiries.server_reports())
+
+
+def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
+    """Ask the batch systems of native sites for their counts, for the next advertisement."""
+    pushed = {told.site for told in world.advertisements if told.source == "pushed"}
+    for queue in world.federation.queues:
+        if queue.computing_element is not None and queue.site not in pushed:
+            for server in servers_of(queue.computing_element):
+                runtime.elements.inquiries.survey(queue, place_of(queue, server), server, world.time)
+
+
+def _idle(world: World) -> Iterator[str]:
+    if not advertising.due(world):
+        told = counted(len(world.advertisements), "advertisement")
+        yield f"no site's turn has come: {told}, one every {world.federation.brokerage.advertise_period:g} s"
+
+
+STEP = Step(
+    name="advertise",
+    place=11,
+    summary="Let native sites advertise what they have and run.",
+    reads=_reads,
+    phases=always(Phase(actor="advertise", decide=advertising.advertise, act=_ask)),
+    idle=_idle,
+)

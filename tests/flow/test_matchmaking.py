@@ -1,0 +1,112 @@
+"""Native sites advertise what their batch systems tell, and the matchmaking places by it (M1 to M8)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pilotage.flow.calls.match import site_variables
+from pilotage.model.advertisements import Advertisement, NewAdvertisement
+from pilotage.model.decision import Create, Decision
+from pilotage.model.federation import Federation
+from pilotage.model.states import JobState
+from pilotage.ports.computing import Capacity
+
+from .house import FakeElement, House
+
+
+class Counted(FakeElement):
+    """A batch system that tells how much it runs."""
+
+    def capacity(self) -> Capacity:
+        return Capacity(slots=100, running=4, waiting=2)
+
+
+def federate(house: House, **site: Any) -> Federation:
+    """Put a federation in force in which north has these fields and everything is matched."""
+    before = house.store.federation()
+    sites = tuple(replace(one, **site) if one.name == "north" else one for one in before.sites)
+    house.store.save_federation(
+        replace(before, sites=sites, plugins={"": "matchmaking", "ligo": "matchmaking"}), "t"
+    )
+    return house.store.federation()
+
+
+def told(house: House) -> Advertisement:
+    (found,) = house.store.snapshots.for_sites(house.now, 1).advertisements
+    return found
+
+
+def states(house: House, task: int) -> list[JobState]:
+    return sorted(job.state for job in house.store.queries.jobs(task, None, 100))
+
+
+def test_m2_native_sites_advertise_every_period(house: House) -> None:
+    house.element = Counted()
+    house.take("advertise")
+    first = told(house)
+    assert (first.source, first.number, first.current_jobs) == ("native", 1, 0)
+    house.now += 299
+    assert house.take("advertise") == 0
+    house.now += 1
+    house.take("advertise")
+    second = told(house)
+    assert (second.number, second.time) == (2, house.now)
+    assert second.attributes == {
+        "CurrentJobs": 6,
+        "CurrentSubmittingJobs": 2,
+        "PendingJobs": 2,
+        "RunningJobs": 4,
+        "Slots": 100,
+    }
+
+
+def test_m2_two_servers_do_not_start_the_matches_anew_twice(house: House) -> None:
+    house.take("advertise")
+    stale = NewAdvertisement(site="north", source="native", replaces=0)
+    change = Create(records=(stale,), cause="late")
+    committed = house.store.commit(Decision(step="advertise", time=house.now, seed=1, changes=(change,)), "b")
+    assert committed.created == ((None,),)
+    assert told(house).number == 1
+
+
+def test_m5_m7_no_more_than_the_throttle_then_the_rest_waits_for_the_next_cycle(house: House) -> None:
+    federate(house, max_jobs=4)
+    house.take("advertise")
+    task = house.task(jobs=6)
+    house.take("broker")
+    assert states(house, task) == [JobState.ACTIVATED] * 4 + [JobState.PENDING] * 2
+    assert (told(house).matched, told(house).handed) == (4, 4)
+    house.take("lift")
+    assert states(house, task).count(JobState.PENDING) == 2
+    house.now += 300
+    house.take("advertise")
+    house.take("watch")
+    house.take("broker")
+    assert states(house, task) == [JobState.ACTIVATED] * 6
+    assert told(house).matched == 2
+
+
+def test_m8_the_director_keeps_to_what_a_site_advertised(house: House) -> None:
+    element = FakeElement()
+    house.element = element
+    federate(house, max_jobs=50)
+    house.take("advertise")
+    house.task(jobs=20)
+    house.take("broker")
+    pushed = NewAdvertisement(site="north", source="pushed", attributes={"CurrentJobs": 9, "MaxJobs": 10})
+    change = Create(records=(pushed,), cause="sent")
+    house.store.commit(Decision(step="advertise", time=house.now, seed=1, changes=(change,)), "site:north")
+    house.take("provision")
+    assert len(element.orders) == 1
+
+
+@pytest.mark.parametrize("declared", ["", "fnal"])
+def test_m2_station_and_monitoring_url_reach_the_payload(house: House, declared: str) -> None:
+    of = federate(house, monitoring_url="https://monitor")
+    storage = replace(of.storages[0], station=declared)
+    assert site_variables(of, of.queues[0], storage) == {
+        "PILOTAGE_SITE": "north",
+        "PILOTAGE_STATION": declared or "north",
+        "PILOTAGE_MONITORING_URL": "https://monitor",
+    }
