@@ -168,6 +168,40 @@ def test_tasks_that_would_be_refused_are_told_with_their_lines(
     assert result.stderr == f"{task_file}:4: tasks[1].nucleus: {fault['message']}\n"
 
 
+@pytest.mark.parametrize("words", [("plan", "broker", "--task"), ("submit",)])
+@pytest.mark.parametrize("local", [True, False])
+def test_values_and_references_of_tasks_are_told_in_one_round(
+    pilotage: Pilotage,
+    server: FakeServer,
+    world_file: Path,
+    task_file: Path,
+    local: bool,
+    words: tuple[str, ...],
+) -> None:
+    task_file.write_text(
+        "tasks:\n- {name: first, nam: x}\n- name: lost\n  ram: lots\n  share: 7\n  nucleus: HOEM\n"
+    )
+    wrong = {"field": "nucleus", "message": "there is no site 'HOEM'; did you mean HOME?"}
+    follows = {"field": "share", "message": "there is no share 'default'"}
+    refused = [{"index": 1, "errors": [wrong, follows]}]
+    server.answers["POST /plan/broker"] = {"tasks": [], "refused": refused}
+    where = ("--world", world_file) if local and words[0] == "plan" else ()
+    result = pilotage(*words, task_file, *where)
+    assert result.exit_code == 2
+    assert [line.split(": ")[:2] for line in result.stderr.splitlines()] == [
+        [f"{task_file}:2", "tasks[0].nam"],
+        [f"{task_file}:4", "tasks[1].ram"],
+        [f"{task_file}:5", "tasks[1].share"],
+        [f"{task_file}:6", "tasks[1].nucleus"],
+    ]
+
+
+def test_without_a_server_the_values_of_tasks_are_told_alone(pilotage: Pilotage, task_file: Path) -> None:
+    task_file.write_text("name: lost\nram: lots\nnucleus: HOEM\n")
+    result = pilotage("submit", task_file)
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+
+
 def test_tasks_that_cannot_be_read_ask_nobody(
     pilotage: Pilotage, server: FakeServer, task_file: Path
 ) -> None:

@@ -1,7 +1,8 @@
 """Decide without touching anything: from a saved world, or for tasks before they are submitted."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import BadInput
+from .errors import BadInput, CommandFailure
 from .output import Json, echo, show_json, show_lines, width
 
 if TYPE_CHECKING:
+    from pilotage.model.work import TaskSpec
     from pilotage.model.world import World
 
 app = typer.Typer()
@@ -126,20 +128,38 @@ def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) 
     from pilotage.federation import documents
 
     source = documents.Source.of(file)
-    specs = documents.read_tasks(source)
-    answer = _asked_of_server(specs) if world is None else _asked_of_world(specs, world, debug)
+    ask = _asked_of_server if world is None else partial(_asked_of_world, path=world, debug=debug)
+    specs = documents.read_tasks(source, partial(references, ask=ask))
+    answer = ask(specs)
     if json_output:
         show_json(answer)
     else:
         for task in answer["tasks"]:
             show_lines(task["lines"])
     if answer["refused"]:
-        faults = [
-            (task["index"], fault["field"], fault["message"])
-            for task in answer["refused"]
-            for fault in task["errors"]
-        ]
-        raise source.refused(faults)
+        raise source.refused(faults_of(answer))
+
+
+def references(
+    specs: Sequence["TaskSpec"], ask: Callable[[Sequence["TaskSpec"]], Any] | None = None
+) -> list[tuple[int, str, str]]:
+    """Find what contradicts a federation, the server's unless another is asked; nothing without an answer."""
+    from pilotage.federation.faults import BadFile
+
+    try:
+        return faults_of((ask or _asked_of_server)(specs)) if specs else []
+    except (CommandFailure, BadFile):
+        # The faults of the file itself are told: what stands behind this shows once they are mended.
+        return []
+
+
+def faults_of(answer: Any) -> list[tuple[int, str, str]]:
+    """The faults of tasks that were refused: index of the task, field, message."""
+    return [
+        (task["index"], fault["field"], fault["message"])
+        for task in answer["refused"]
+        for fault in task["errors"]
+    ]
 
 
 def _asked_of_server(specs: Any) -> Any:

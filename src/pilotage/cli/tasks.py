@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import typer
 
+from .deciding import faults_of, references
 from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Column, Json, ago, console, counts, echo, one_line, show, show_json
@@ -51,19 +52,14 @@ def submit(
     from .client import Client
 
     source = documents.Source.of(file)
-    specs = documents.read_tasks(source)
+    specs = documents.read_tasks(source, references)
     with Client() as client:
         answer = _submit(client, specs)
         ids = [task["id"] for task in answer["tasks"]]
         if answer["refused"]:
             if json_output:
                 show_json(answer)
-            faults = [
-                (task["index"], fault["field"], fault["message"])
-                for task in answer["refused"]
-                for fault in task["errors"]
-            ]
-            raise source.refused(faults)
+            raise source.refused(faults_of(answer))
         if not json_output:
             for task in answer["tasks"]:
                 echo(f"{task['id']} {task['name']}")

@@ -59,20 +59,28 @@ def _beside(kind: type[Any], document: object, found: Sequence[Fault]) -> list[F
     """
     if kind not in (Federation, World):
         return []
+    value = _without(kind, document, found)
+    return [] if value is None else _elsewhere(_contradictions(value), found)
+
+
+def _without(kind: type[T], document: object, faults: Iterable[Fault]) -> T | None:
+    """The record without the fields that have faults; none where it must have one of them."""
     try:
         rest = json.loads(json.dumps(document, allow_nan=False))
-        for fault in found:
+        for fault in faults:
             _leave_out(rest, fault.path)
-        value = from_json(kind, json.dumps(rest), strict=True)
+        return from_json(kind, json.dumps(rest), strict=True)
     except (ValueError, RecursionError):
-        return []
-    left_out = [fault.path for fault in found]
+        return None
+
+
+def _elsewhere(faults: Iterable[Fault], known: Sequence[Fault]) -> list[Fault]:
+    """Those that are at no field which has a known one, nor above or below it."""
+    paths = [fault.path for fault in known]
     return [
         fault
-        for fault in _contradictions(value)
-        if not any(
-            fault.path[: len(path)] == path or path[: len(fault.path)] == fault.path for path in left_out
-        )
+        for fault in faults
+        if not any(fault.path[: len(path)] == path or path[: len(fault.path)] == fault.path for path in paths)
     ]
 
 
@@ -107,10 +115,7 @@ class Source:
         places = [place for place, _ in _tasks(text.parse(self.content))]
         found = []
         for index, field, message in faults:
-            parts = tuple(
-                int(part) if part.isdigit() else part for part in re.split(r"[.\[\]]+", field) if part
-            )
-            found.append(Fault((*(() if index is None else places[index]), *parts), message))
+            found.append(Fault((*(() if index is None else places[index]), *_parts(field)), message))
         return _located(self.path, self.content, found)
 
 
@@ -134,15 +139,21 @@ def read(
         raise _located(source.path, source.content, bad.faults) from bad
 
 
-def read_tasks(path: str | FilePath | Source) -> tuple[TaskSpec, ...]:
+References = Callable[[Sequence[TaskSpec]], Iterable[tuple[int, str, str]]]
+"""Finds what contradicts a federation: index of the task, field, message."""
+
+
+def read_tasks(path: str | FilePath | Source, references: References | None = None) -> tuple[TaskSpec, ...]:
     """The tasks in a file: one or a list, bare or below ``task:`` or ``tasks:``.
 
     A payload file is given as a path relative to the file, or as its text where that has a line break.
-    Raises :class:`BadFile` with every fault of every task.
+    Raises :class:`BadFile` with every fault of every task. Where there are any, ``references`` is asked
+    about the tasks without the fields that have some, so that all is told in one round.
     """
     source = Source.of(path)
     specs: list[TaskSpec] = []
     faults: list[Fault] = []
+    rest: list[tuple[Path, TaskSpec]] = []
     try:
         for place, document in _tasks(text.parse(source.content)):
             faults += _with_payload(place, document, FilePath(source.path).parent)
@@ -152,12 +163,25 @@ def read_tasks(path: str | FilePath | Source) -> tuple[TaskSpec, ...]:
                 specs.append(spec)
             except BadDocument as bad:
                 found = list(bad.faults)
+            if sound := _without(TaskSpec, document, found):
+                rest.append((place, sound))
             faults += [Fault((*place, *fault.path), fault.message, fault.remedy) for fault in found]
     except BadDocument as bad:
         faults += bad.faults
+    if faults and references:
+        found = [
+            Fault((*rest[index][0], *_parts(field)), message)
+            for index, field, message in references([spec for _, spec in rest])
+        ]
+        faults += _elsewhere(found, faults)
     if faults:
         raise _located(source.path, source.content, faults)
     return tuple(specs)
+
+
+def _parts(field: str) -> Path:
+    """The path of a field by its name: ``inputs[0].name``."""
+    return tuple(int(part) if part.isdigit() else part for part in re.split(r"[.\[\]]+", field) if part)
 
 
 def write(value: object) -> str:
