@@ -139,6 +139,17 @@ def test_jobs_that_come_are_known_at_once_and_a_pilot_that_ends_is_refused(store
         matching.match(asked(store, pilot), NOW, 1)
 
 
+def test_a_first_match_notes_the_node_also_where_what_was_known_had_changed(store: Store) -> None:
+    matching, task, pilot, first = Matching(store), new_task(store), running(store), running(store)
+    matching.match(asked(store, pilot), NOW, 1)
+    (job,) = activated(store, task, 1, 0, 500)
+    request = replace(asked(store, first), node="n1", containment="bubblewrap")
+    assert [given.id for given in matching.match(request, NOW, 1).jobs] == [job]
+    noted = store.queries.pilot(first)
+    assert noted is not None
+    assert (noted.node, noted.containment, noted.matched, noted.heartbeat) == ("n1", "bubblewrap", 1, NOW)
+
+
 def test_a_federation_that_closes_the_queue_counts_at_once(store: Store) -> None:
     matching, task, pilot = Matching(store), new_task(store), running(store)
     activated(store, task, 2, 0, 500)

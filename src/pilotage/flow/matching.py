@@ -72,9 +72,7 @@ class Matching:
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
         """Give a pilot the jobs of the highest claims. Raises :class:`PilotGone`, :class:`PilotRefused`."""
-        pilot = self.pilot(request.pilot, time, seed)
-        known = self._task_queues(request.queue)
-        pilot = self._described(pilot, known.queue, request, time, seed)
+        pilot, known = self._looked_up(request, time, seed)
         parts: list[Given] = []
         kept: list[Draw] = []
         for number in range(TRIES):
@@ -91,8 +89,8 @@ class Matching:
             missing = _missing(draws, given)
             if given.good and not missing and not kept:
                 break
-            pilot = self.pilot(request.pilot, time, seed, anew=not given.good)
-            known = self._task_queues(request.queue, anew=not given.good or bool(missing))
+            stale = not given.good
+            pilot, known = self._looked_up(request, time, seed, stale, stale or bool(missing))
             kept = _keeping_their_turn(known.lines, missing if given.good else (), seed + number)
         return Matched(
             federation=known.federation,
@@ -102,6 +100,19 @@ class Matching:
             files=tuple({file.name: file for part in parts for file in part.files}.values()),
             replicas=tuple(dict.fromkeys(replica for part in parts for replica in part.replicas)),
         )
+
+    def _looked_up(
+        self,
+        request: MatchRequest,
+        time: float,
+        seed: int,
+        pilot_anew: bool = False,
+        task_queues_anew: bool = False,
+    ) -> tuple[Pilot, Known]:
+        """The pilot as it describes itself, and the task queues of its queue."""
+        pilot = self.pilot(request.pilot, time, seed, pilot_anew)
+        known = self._task_queues(request.queue, task_queues_anew)
+        return self._described(pilot, known.queue, request, time, seed), known
 
     def _described(
         self, pilot: Pilot, queue: Queue | None, request: MatchRequest, time: float, seed: int
@@ -145,7 +156,8 @@ class Matching:
             with self._lock:
                 for job in given.jobs:
                     known.lines.left(Draw(job.requirements, job.priority), 1)
-            self._remember(replace(pilot, matched=pilot.matched + len(given.jobs)))
+            if not pilot.matched:  # only whether it had any matters
+                self._remember(replace(pilot, matched=len(given.jobs)))
             self._tell(pilot, given.jobs, time, seed)
         return given
 

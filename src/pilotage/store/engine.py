@@ -53,14 +53,14 @@ class Database:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
         self.engine, self._readers, self._writers = make(address)
         self._direct = _without_waiting(address) if self.is_postgresql else None
-        self._idle: list[PoolProxiedConnection] = []
+        self._idle: list[tuple[PoolProxiedConnection, Any]] = []
         self._turn = _Turn(_file(address))
         self._reader_turn = self._turn if _in_memory(address) else contextlib.nullcontext()
 
     def close(self) -> None:
         """Give all connections back."""
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop()[0].close()
         self.engine.dispose()
         if self._direct is not None:
             self._direct.dispose()
@@ -76,15 +76,13 @@ class Database:
         direct = self._direct
 
         def once() -> Sequence[Any]:
-            connection = self._idle.pop() if self._idle else direct.raw_connection()
+            connection, cursor = self._idle.pop() if self._idle else _with_cursor(direct)
             try:
-                # The driver's own connection: SQLAlchemy's cursor only passes on what it is told.
-                driver: Any = connection.driver_connection
-                rows: Sequence[Any] = driver.execute(sql, values, prepare=True).fetchall()
+                rows: Sequence[Any] = cursor.execute(sql, values, prepare=True).fetchall()
             except BaseException:
                 connection.invalidate()
                 raise
-            self._idle.append(connection)
+            self._idle.append((connection, cursor))
             return rows
 
         return _retried(once)
@@ -136,15 +134,14 @@ class Database:
 
         def once() -> T:
             with self._turn:
-                connection = self._idle.pop() if self._idle else self.engine.raw_connection()
-                driver: Any = connection.driver_connection
+                connection, driver = self._idle.pop() if self._idle else _with_driver(self.engine)
                 try:
                     driver.execute("BEGIN IMMEDIATE")
                     result = work(driver)
                     driver.commit()
                 finally:
                     driver.rollback()
-                    self._idle.append(connection)
+                    self._idle.append((connection, driver))
             return result
 
         return _retried(once)
@@ -159,6 +156,18 @@ class Database:
         if connection.dialect.name == "sqlite":
             return ""
         return str(connection.execute(_LOCK if alone else _NUMBER).one()[-1])
+
+
+def _with_driver(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
+    """A connection, and the driver's own."""
+    connection = engine.raw_connection()
+    return connection, connection.driver_connection
+
+
+def _with_cursor(engine: Engine) -> tuple[PoolProxiedConnection, Any]:
+    """A connection, and a cursor of its driver, kept: making one takes as long as using it."""
+    connection, driver = _with_driver(engine)
+    return connection, driver.cursor()
 
 
 class _Turn:
