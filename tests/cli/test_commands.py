@@ -265,7 +265,7 @@ def test_an_error_is_cut_to_one_line_in_the_table_and_whole_with_its_task(
     assert lines[1].rstrip().endswith("xxx...")
     told = pilotage("status", 12).stdout
     assert f"error: {error}\n" in told
-    assert told.endswith("its outputs: pilotage outputs 12\n")
+    assert told.endswith("its outputs: pilotage outputs 12; to bring them here: pilotage fetch 12\n")
 
 
 def test_the_outputs_of_a_task_are_listed_with_size_and_place(pilotage: Pilotage, server: FakeServer) -> None:

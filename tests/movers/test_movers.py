@@ -351,7 +351,7 @@ def test_remove_deletes_a_dead_attempts_scratch_and_nothing_else(tmp_path: Path)
         remove(storage(tmp_path), ".scratch/5.1")
     assert files_below(tmp_path) == [".scratch/5.2/out", "tasks/1"]
     for prefix in ("tasks", "", ".scratch", ".scratch/", ".scratch/../tasks", "/.scratch/5.2"):
-        with pytest.raises(StorageError, match="not a folder below"):
+        with pytest.raises(StorageError, match="is neither below"):
             remove(storage(tmp_path), prefix)
     assert files_below(tmp_path) == [".scratch/5.2/out", "tasks/1"]
 

@@ -11,7 +11,7 @@ from pilotage.flow.errors import KeyReused, PilotGone
 from pilotage.flow.runtime import Runtime
 from pilotage.store import NoFederation
 
-from . import federation, jobs, pilot_agent, pilots, plan, queues, sites, tasks, tokens, transfers
+from . import federation, files, jobs, pilot_agent, pilots, plan, queues, sites, tasks, tokens, transfers
 from .access import KnownTokens
 from .answers import answer, misread
 from .descriptions import describe
@@ -19,7 +19,7 @@ from .fast_path import FastPath, FaultHandler
 from .guard import Guard
 
 PREFIX = "/api/v1"
-ROUTERS = (tasks, jobs, plan, queues, sites, pilots, transfers, federation, tokens, pilot_agent)
+ROUTERS = (tasks, jobs, plan, queues, sites, pilots, transfers, files, federation, tokens, pilot_agent)
 
 
 class Health(BaseModel):

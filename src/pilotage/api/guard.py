@@ -37,7 +37,15 @@ DISCARD_TIMEOUT = 5.0
 PEOPLE_AT_ONCE = 24
 """Requests of people that are worked on at once. There are 40 threads: the others are left to pilots."""
 
-LARGE = ("/tasks", "/plan/broker", "/federation", "/pilot/report", "/pilot/end", "/transfers/priorities")
+LARGE = (
+    "/tasks",
+    "/files",
+    "/plan/broker",
+    "/federation",
+    "/pilot/report",
+    "/pilot/end",
+    "/transfers/priorities",
+)
 """Routes whose requests carry many records."""
 
 

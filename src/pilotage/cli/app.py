@@ -11,6 +11,8 @@ from . import (
     deciding,
     explaining,
     federations,
+    fetching,
+    files,
     history,
     logs,
     pilots,
@@ -61,12 +63,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for room in (server, tasks, explaining, logs, queues, pilots, transfers, worlds, deciding):
+for room in (server, tasks, fetching, explaining, logs, queues, pilots, transfers, worlds, deciding):
     app.add_typer(room.app)
 app.add_typer(federations.app, name="federation")
 app.add_typer(sites.app, name="sites")
 app.add_typer(tokens.app, name="token")
 app.add_typer(history.app, name="history")
+app.add_typer(files.app, name="files")
 
 
 def _version(wanted: bool) -> None:

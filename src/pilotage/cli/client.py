@@ -1,6 +1,7 @@
 """A client of the server: plain documents in and out, each fault a :class:`CommandFailure`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -73,6 +74,20 @@ class Client:
         if response.is_success or response.status_code in also:
             return self._document(response)
         raise self._failure(response)
+
+    @contextmanager
+    def content(self, path: str, offset: int, **parameters: str) -> Iterator[Iterator[bytes]]:
+        """Read bytes there, from an offset on. Raises Unreachable also where the answer breaks off."""
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        try:
+            with self._http.stream("GET", path, params=parameters, headers=headers) as response:
+                if not response.is_success:
+                    response.read()
+                    raise self._failure(response)
+                yield response.iter_bytes(1 << 20)
+        except httpx.HTTPError as error:
+            reason = str(error) or type(error).__name__
+            raise Unreachable(f"{self._settings.url} broke off: {reason}") from error
 
     def _document(self, response: httpx.Response) -> Any:
         if response.status_code == httpx.codes.NO_CONTENT:

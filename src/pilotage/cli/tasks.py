@@ -178,7 +178,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
         found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
         show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
     if view["state"] in following.ENDED:
-        echo(f"its outputs: pilotage outputs {view['id']}")
+        echo(f"its outputs: pilotage outputs {view['id']}; to bring them here: pilotage fetch {view['id']}")
 
 
 def _measured(found: Any) -> str:

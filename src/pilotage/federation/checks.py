@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pilotage.model import fairshare
 from pilotage.model.federation import ComputingElement, Federation, GlobalShare, Queue
 from pilotage.model.identity import Identity
-from pilotage.model.paths import INPUTS, RESERVED
+from pilotage.model.paths import INPUTS, RESERVED, is_output
 from pilotage.model.ranking import RankError, rank
 from pilotage.model.software import ArchitectureError, parse_architecture
 from pilotage.model.stations import stations_of
@@ -68,6 +68,26 @@ def task_faults(spec: TaskSpec) -> list[Fault]:
     """Yield the faults of a task that are faults in any federation."""
     parts = _payload(spec), _words(spec), _files(spec), _resources(spec), classads.task_faults(spec)
     return list(islice(chain(*parts), MOST_FAULTS))
+
+
+def file_faults(files: Sequence[InputFile], federation: Federation) -> list[str]:
+    """Return the faults of files that are to be registered: each lies at storages of the federation."""
+    storages = _Known("storage", {storage.name for storage in federation.storages})
+    found = (
+        f"files[{at}]: {fault.text}"
+        for at, file in enumerate(files)
+        for fault in (
+            *(fault for name in file.replicas for fault in storages.lacks(("replicas",), name)),
+            *([] if file.replicas else [Fault(("replicas",), "is empty", "name the storages that hold it")]),
+            *(_outputs_are_ours(file)),
+        )
+    )
+    return list(islice(found, MOST_FAULTS))
+
+
+def _outputs_are_ours(file: InputFile) -> Iterator[Fault]:
+    if is_output(file.name):
+        yield Fault(("name",), f"{file.name!r} is below the folder of outputs", "outputs are known already")
 
 
 def _names(federation: Federation) -> Iterator[Fault]:

@@ -36,8 +36,8 @@ _PATTERNS = {
         "give a relative name like data/part-1.txt of letters, digits and _.:@+=~-"
     ),
     "^[A-Za-z0-9_][A-Za-z0-9_.+-]*$": "give a plain file name of letters, digits and _.+-, without a slash",
-    "^(adler32:[0-9a-f]{8}|sha256:[0-9a-f]{64}|)$": (
-        "give adler32: and 8, or sha256: and 64 lower-case hexadecimal digits"
+    "^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$": (
+        "give adler32: and 8, md5: and 32, or sha256: and 64 lower-case hexadecimal digits"
     ),
     "^[a-z][a-z0-9+]*://": "give a URL like file:///data or https://host/path",
     "^(full|http|none)(#(IPv4|IPv6)?)?$": "give full, http or none, then #IPv4 or #IPv6 where it matters",

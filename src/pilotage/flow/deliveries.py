@@ -4,13 +4,22 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
 from pilotage.model.federation import Storage
 from pilotage.model.observations import DeliverySighting
 from pilotage.model.work import InputFile, Transfer
-from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Movers, ScanLimits, Started
+from pilotage.ports.moving import (
+    Delivery,
+    DeliveryStatus,
+    Mover,
+    Movers,
+    Readable,
+    ScanLimits,
+    Started,
+)
 
 from .workers import WorkersPort
 
@@ -102,8 +111,12 @@ class Deliveries:
         scan = partial(mover.scan, storage, glob, limits)
         return self._workers.call(storage.name, scan, seconds + SCAN_GRACE).result()
 
+    def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
+        """Open a file to read it from its beginning. Blocks. Raises StorageError or LookupError."""
+        return self._movers.for_reading(storage).open(storage, path)
+
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Delete a folder of a storage's scratch area, some time; a failure is logged."""
+        """Delete a folder of a storage's scratch area, or a copy, some time; a failure is logged."""
 
         def done(future: "Future[None]") -> None:
             if (error := future.exception()) is not None:

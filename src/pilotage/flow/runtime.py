@@ -14,6 +14,7 @@ from pilotage.store import Store
 from .brokerages import Brokerages
 from .deliveries import Deliveries
 from .elements import Elements, Load
+from .file_readers import FileReaders
 from .headway import Headway
 from .log_readers import LogReaders
 from .step import Pass, Step
@@ -65,6 +66,7 @@ class Runtime:
         self.elements = Elements(load, self.workers, partial(self.wakeups.wake, "provision"), submits)
         stage = partial(self.wakeups.wake, "stage")
         self.deliveries = Deliveries(movers(stage), self.workers, stage)
+        self.file_readers = FileReaders(self.deliveries.open)
         store.listeners.append(self.wakeups.committed)
 
     @cached_property

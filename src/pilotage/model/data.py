@@ -21,7 +21,7 @@ class File:
     size: int
     """Bytes."""
     checksum: str
-    """``adler32:`` or ``sha256:`` and the digits; empty where unknown."""
+    """``adler32:``, ``md5:`` or ``sha256:`` and the digits; empty where unknown."""
     task: int | None = None
     """The task that made it; none for an input from outside."""
     job: int | None = None

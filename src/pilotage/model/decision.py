@@ -121,12 +121,14 @@ class Touch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """Replicas that were found missing or altered where they are recorded: they count no more. No event."""
+    """Replicas, and files with all of theirs, that are gone or that nobody wants: known no more. No event."""
 
     __pydantic_config__ = DESCRIBED
 
     replicas: tuple[Replica, ...]
     """Copies that count no more."""
+    files: tuple[str, ...] = ()
+    """Files by identifier that are known no more; one that a live job reads stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

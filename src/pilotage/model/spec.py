@@ -39,7 +39,7 @@ class InputFile:
     size: FileSize
     """Bytes."""
     checksum: Checksum = ""
-    """``adler32:`` or ``sha256:`` and the digits; empty where unknown."""
+    """``adler32:``, ``md5:`` or ``sha256:`` and the digits; empty where unknown."""
     replicas: tuple[Name, ...] = ()
     """Storages that hold it."""
     scope: Scope = ""

@@ -21,7 +21,7 @@ FileName = Annotated[
 ]
 Scope = Annotated[str, Field(max_length=410, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.@+=~-]*)?$")]
 OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
-Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|sha256:[0-9a-f]{64}|)$")]
+Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$")]
 
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pilotage.ports.moving import StorageError
+from pilotage.ports.moving import Readable, StorageError
 
 Kind = Literal["file", "folder", "link", "other"]
 
@@ -24,13 +24,6 @@ class StorageOptionError(ValueError):
 
 class LinkError(StorageError):
     """A part of a path is a link, or something else that is no folder, which is never followed."""
-
-
-class Readable(Protocol):
-    """A stream to read bytes from."""
-
-    def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes; empty at the end."""
 
 
 class Backend(Protocol):

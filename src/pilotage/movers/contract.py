@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pilotage.model.federation import Storage
+from pilotage.model.paths import COPIES
 from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Place, StorageError
 
 CONTENT = bytes(range(256)) * 12_000
@@ -244,6 +245,12 @@ def _remove(trial: _Trial) -> Iterator[str]:
     for prefix in ("contract", "", ".scratch", ".scratch/../contract"):
         if not _raises(lambda prefix=prefix: mover.remove(storage, prefix)):  # type: ignore[misc]
             yield f"removing {prefix!r}, which is no folder of the scratch area, is no StorageError"
+    for name in (f"{COPIES}/here/s/one", f"{COPIES}/here/s/two"):
+        trial.rig.put(storage, name, b"x")
+    for _ in range(2):
+        mover.remove(storage, f"{COPIES}/here/s/one")
+    if [name for name in trial.rig.names(storage) if name.startswith(COPIES)] != [f"{COPIES}/here/s/two"]:
+        yield f"removing one copy leaves {trial.rig.names(storage)}"
     if trial.arrived() != CONTENT:
         yield "removing a scratch area removes a file outside of it"
 

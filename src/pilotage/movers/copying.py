@@ -5,9 +5,9 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 
-from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError
+from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, Readable, StorageError
 
-from .backend import Backend, PathEntry, Readable
+from .backend import Backend, PathEntry
 
 CHUNK = 1 << 20
 KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
@@ -64,18 +64,20 @@ class Checksum:
     """A checksum under way, of the same kind as a given one; adler32 where none is given."""
 
     def __init__(self, like: str) -> None:
-        self._sha256 = hashlib.sha256() if like.startswith("sha256:") else None
+        self._name = like.partition(":")[0]
+        known = self._name in ("md5", "sha256")
+        self._digest = hashlib.new(self._name, usedforsecurity=False) if known else None
         self._adler32 = 1
 
     def add(self, chunk: bytes) -> None:
         """Take in the next bytes."""
-        if self._sha256:
-            self._sha256.update(chunk)
+        if self._digest:
+            self._digest.update(chunk)
         else:
             self._adler32 = zlib.adler32(chunk, self._adler32)
 
     def __str__(self) -> str:
-        return f"sha256:{self._sha256.hexdigest()}" if self._sha256 else f"adler32:{self._adler32:08x}"
+        return f"{self._name}:{self._digest.hexdigest()}" if self._digest else f"adler32:{self._adler32:08x}"
 
 
 class _Checked:

@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint
+from typing import cast
 
 from pilotage.model.federation import Storage
 from pilotage.ports import adapters
-from pilotage.ports.moving import Mover
+from pilotage.ports.moving import Mover, Reader
 
 from . import fsspec_backend
 from .streaming import GROUP as STORAGES
@@ -60,6 +61,14 @@ class InstalledMovers:
         for mover in sorted(able, key=lambda mover: not _removes(mover, scheme)):
             return mover
         raise LookupError(f"storage {storage.name}: no mover installed here lists {scheme}://")
+
+    def for_reading(self, storage: Storage) -> Reader:
+        """The mover that hands out the bytes of a storage's files. Raises LookupError where there is none."""
+        scheme = _scheme(storage.url)
+        for mover in self._movers:
+            if mover.abilities.open and scheme in mover.abilities.reads:
+                return cast(Reader, mover)
+        raise LookupError(f"storage {storage.name}: no mover installed here hands out files of {scheme}://")
 
     def close(self) -> None:
         """Close every mover."""

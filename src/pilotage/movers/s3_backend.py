@@ -8,7 +8,9 @@ from io import RawIOBase
 from typing import Any
 from urllib.parse import urlsplit
 
-from .backend import PathEntry, Readable, StorageOptionError
+from pilotage.ports.moving import Readable
+
+from .backend import PathEntry, StorageOptionError
 
 if find_spec("boto3") is None:
     raise ImportError("boto3 is not installed: pip install pilotage[s3]")

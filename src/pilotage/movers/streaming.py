@@ -2,12 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, Protocol
 
 from pilotage.model.federation import Storage
-from pilotage.model.paths import SCRATCH, is_scratch
+from pilotage.model.paths import COPIES, SCRATCH, is_copy, is_scratch
 from pilotage.model.work import InputFile
 from pilotage.ports import adapters
 from pilotage.ports.moving import (
@@ -18,6 +18,7 @@ from pilotage.ports.moving import (
     DeliveryFailed,
     Place,
     Progress,
+    Readable,
     ScanLimits,
     StorageError,
     is_below,
@@ -75,6 +76,7 @@ class Streaming(CopyThreads):
             writes=others | (own.keys() - read_only),
             scan=True,
             remove=True,
+            open=True,
         )
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
@@ -83,12 +85,25 @@ class Streaming(CopyThreads):
             return scanning.scan(self._backend(storage.url, storage.options), storage, glob, limits)
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Delete a folder below ``.scratch`` with all that is in it; one that is gone is no error."""
+        """Delete a folder below ``.scratch``, or one file below ``.copies``; what is gone is no error."""
         with explained(StorageError, f"removing {prefix!r} from {storage.url}"):
-            if not is_scratch(prefix) or not is_below(prefix):
-                raise StorageError(f"{prefix!r} is not a folder below {SCRATCH} of storage {storage.name}")
+            if not (is_scratch(prefix) or is_copy(prefix)) or not is_below(prefix):
+                raise StorageError(
+                    f"{prefix!r} is neither below {SCRATCH} nor below {COPIES} of storage {storage.name}"
+                )
+            backend = self._backend(storage.url, storage.options)
             with suppress(FileNotFoundError):
-                self._backend(storage.url, storage.options).delete_folder(prefix, recursive=True)
+                if is_copy(prefix):
+                    backend.delete(prefix)
+                else:
+                    backend.delete_folder(prefix, recursive=True)
+
+    @contextmanager
+    def open(self, storage: Storage, path: str) -> Iterator[Readable]:
+        """See :meth:`~pilotage.ports.moving.Reader.open`; reading fails with StorageError too."""
+        place = Place(url=storage.url, path=path, options=storage.options)
+        with explained(StorageError, f"reading {place}"), self._at(place).read(path) as stream:
+            yield stream
 
     def deliver(self, delivery: Delivery, progress: Progress) -> Delivered:
         """Copy one file and clear its scratch area. Blocks. Raises StorageError."""

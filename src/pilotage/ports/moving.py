@@ -1,6 +1,7 @@
 """The port to storages: deliveries are started, polled and cancelled; storages are scanned and cleared."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -37,7 +38,7 @@ class Place:
 class Delivery:
     """The order to bring one file to its destination, for one attempt of a transfer.
 
-    ``size`` is in bytes; ``checksum`` is ``adler32:...``, ``sha256:...`` or empty where none is known.
+    ``size`` is in bytes; ``checksum`` is ``adler32:...``, ``md5:...``, ``sha256:...`` or empty: unknown.
     ``scratch`` says that the source is a job's scratch area, from which a delivered file is removed.
     ``instance`` is the name of the Pilotage that orders it: several may share a storage.
     """
@@ -104,7 +105,8 @@ class Abilities:
 
     It delivers from any scheme of ``reads`` to any of ``writes``. With ``scan`` it lists storages that it
     reads, with ``remove`` it clears storages that it writes. With ``third_party`` the bytes pass between the
-    storages and not through this machine, which is preferred.
+    storages and not through this machine, which is preferred. With ``open`` it hands out the bytes of files
+    at storages that it reads (:class:`Reader`).
     """
 
     name: str
@@ -113,6 +115,7 @@ class Abilities:
     scan: bool = False
     remove: bool = False
     third_party: bool = False
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,10 +164,27 @@ class Mover(Protocol):
         """
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """Delete a folder of the scratch area; one that is gone is no error. Blocks. Raises StorageError."""
+        """Delete a folder of the scratch area, or one copy that Pilotage made; what is gone is no error.
+
+        Blocks. Raises StorageError, also for any other path.
+        """
 
     def close(self) -> None:
         """Give up every delivery, and wait a few seconds for those that can be."""
+
+
+class Readable(Protocol):
+    """A stream to read bytes from."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to ``size`` bytes; empty at the end."""
+
+
+class Reader(Protocol):
+    """A mover with the ability ``open``."""
+
+    def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
+        """Open a file to read it from its beginning. Blocks. Raises StorageError."""
 
 
 class Movers(Protocol):
@@ -175,6 +195,9 @@ class Movers(Protocol):
 
     def for_storage(self, storage: Storage) -> Mover:
         """The mover that scans and clears a storage. Raises LookupError where there is none."""
+
+    def for_reading(self, storage: Storage) -> Reader:
+        """The mover that hands out the bytes of a storage's files. Raises LookupError where there is none."""
 
     def close(self) -> None:
         """Close every mover."""

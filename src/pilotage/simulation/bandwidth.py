@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.work import InputFile
-from pilotage.ports.moving import SCAN_LIMITS, Abilities, Delivery, DeliveryStatus, ScanLimits, Started
+from pilotage.ports.moving import (
+    SCAN_LIMITS,
+    Abilities,
+    Delivery,
+    DeliveryStatus,
+    Reader,
+    ScanLimits,
+    Started,
+)
 
 from .behaviour import Behaviour
 from .clock import VirtualClock
@@ -53,6 +61,10 @@ class VirtualMovers:
     def for_storage(self, storage: Storage) -> "VirtualMovers":  # noqa: ARG002
         """The mover of a storage."""
         return self
+
+    def for_reading(self, storage: Storage) -> Reader:
+        """Virtual storages hold no bytes. Raises LookupError."""
+        raise LookupError(f"storage {storage.name} is virtual and holds no bytes")
 
     def close(self) -> None:
         """Nothing is left behind."""

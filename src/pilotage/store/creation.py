@@ -12,15 +12,16 @@ from pilotage.model.decision import KINDS, Creation
 from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
-from pilotage.model.states import FIRST, Kind, TransferState
+from pilotage.model.states import FIRST, LIVE_JOBS, Kind, TransferState
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 from . import advertisements, bulk, failures
+from .columns import has_state
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
 from .files import files, replicas
 from .history import Entries
-from .jobs import job_inputs
+from .jobs import job_inputs, jobs
 from .numbers import Numbers
 from .records import RECORDS
 from .sets import among
@@ -51,6 +52,16 @@ _KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replic
 _FORGET_REPLICA = delete(replicas).where(
     replicas.c.file == bindparam("lost_file"), replicas.c.storage == bindparam("lost_storage")
 )
+_READ = (
+    select(job_inputs.c.job)
+    .join(jobs, jobs.c.id == job_inputs.c.job)
+    .where(job_inputs.c.file == files.c.name, has_state(jobs, *LIVE_JOBS))
+    .correlate(files)
+)
+_FORGET_REPLICAS_OF = delete(replicas).where(
+    replicas.c.file.in_(select(files.c.name).where(among(files.c.name, "names"), ~_READ.exists()))
+)
+_FORGET_FILES = delete(files).where(among(files.c.name, "names"), ~_READ.exists())
 _FORGET_REPLICAS = delete(replicas).where(among(replicas.c.file, "names"))
 
 N = TypeVar("N", NewTask, NewJob, NewTransfer, NewPilot)
@@ -170,10 +181,14 @@ class Creator:
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
         return created
 
-    def forget(self, lost: Sequence[Replica]) -> None:
-        """Delete replica records; ignore missing ones."""
+    def forget(self, lost: Sequence[Replica], gone: Sequence[str]) -> None:
+        """Delete records of replicas, and of files that no live job reads; ignore missing ones."""
         rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in lost]
-        self._connection.execute(_FORGET_REPLICA, rows)
+        if rows:
+            self._connection.execute(_FORGET_REPLICA, rows)
+        if gone:
+            self._connection.execute(_FORGET_REPLICAS_OF, {"names": list(gone)})
+            self._connection.execute(_FORGET_FILES, {"names": list(gone)})
 
     def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
         names = list({replica.file for replica in given})

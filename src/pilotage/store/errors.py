@@ -31,7 +31,10 @@ class FileConflict(StoreError):
         def text(size: int, checksum: str) -> str:
             return f"{size} bytes, {checksum or 'no checksum'}"
 
-        super().__init__(f"{file} is known with {text(*known)}, and was given with {text(*given)}")
+        super().__init__(
+            f"{file} is known with {text(*known)}, and was given with {text(*given)}; "
+            f"if the file was changed, `pilotage files forget {file}` and give it again"
+        )
         self.file = file
 
 

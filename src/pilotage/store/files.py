@@ -46,6 +46,7 @@ class OutputView:
     """A file that a job made."""
 
     name: str
+    file: str
     size: int
     checksum: str
     job: int

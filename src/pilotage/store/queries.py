@@ -225,6 +225,7 @@ class Queries:
             return [
                 OutputView(
                     name=name_of(file.name),
+                    file=file.name,
                     size=file.size,
                     checksum=file.checksum,
                     job=file.job,

@@ -8,6 +8,7 @@ from pilotage.model.federation import Federation
 
 from . import schema
 from .archive import Archive
+from .catalogue import Catalogue
 from .clock import Clock, clock_of
 from .commit import Commit, check, is_light, meanings
 from .counters import fold
@@ -53,6 +54,7 @@ class Store:
         self._beside = 0
         self.logs = Logs(database)
         self.archive = Archive(database, specs)
+        self.catalogue = Catalogue(database, specs)
         self.tokens = Tokens(database, clock, new_token)
 
     @classmethod

@@ -1,0 +1,246 @@
+"""The catalogue: files by scope and name, where they lie, and their bytes."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Header, HTTPException, Query, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+
+from pilotage.federation import checks
+from pilotage.flow.calls import catalogue
+from pilotage.flow.calls.submit import SCAN_TIME
+from pilotage.flow.file_readers import TooManyReaders
+from pilotage.model.identity import Credential
+from pilotage.model.paths import is_output
+from pilotage.model.patterns import literal_beginning, matcher
+from pilotage.model.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
+from pilotage.model.work import InputFile, Replica
+from pilotage.ports.moving import StorageError
+from pilotage.store import FileConflict, ReplicaView, Store
+from pilotage.store.catalogue import CatalogueEntry
+
+from .access import Person, actor
+from .answers import answer, documented
+from .parts import Limit, TheRuntime, TheStore
+
+router = APIRouter(prefix="/files", tags=["files"])
+
+MOST_FILES = 10_000
+"""Files that one request may register."""
+
+FileId = Annotated[str, Query(min_length=1, max_length=1000, description="SCOPE:NAME, or a name alone")]
+Pattern = Annotated[
+    str, Query(min_length=1, max_length=500, description="`*` within a folder, `**` for any folders")
+]
+
+
+class FileView(BaseModel):
+    """A file of the catalogue, and where it lies."""
+
+    file: str
+    size: int
+    checksum: str
+    task: int | None
+    job: int | None
+    replicas: list[ReplicaView]
+
+
+class Files(BaseModel):
+    """Files by identifier."""
+
+    files: list[FileView]
+
+
+class Registration(BaseModel, extra="forbid"):
+    """Files to register, each with its storages; without a scope they are the VO's."""
+
+    files: Annotated[list[InputFile], Field(min_length=1, max_length=MOST_FILES)]
+
+
+class Registered(BaseModel):
+    """How many of them were not known before."""
+
+    new: int
+
+
+class Listing(BaseModel, extra="forbid"):
+    """A pattern of files that lie at a storage."""
+
+    storage: Annotated[str, Field(min_length=1, max_length=200)]
+    match: Annotated[str, Field(min_length=1, max_length=500)]
+    scope: Annotated[str, Field(max_length=410)] = ""
+
+
+class Listed(BaseModel):
+    """How many files were found, and how many of them were not known before."""
+
+    files: int
+    new: int
+
+
+class Forgotten(BaseModel, extra="forbid"):
+    """A file to forget, or its replica at one storage."""
+
+    file: Annotated[str, Field(min_length=1, max_length=1000)]
+    storage: Annotated[str, Field(max_length=200)] = ""
+
+
+@router.get("", responses=documented(Files))
+def get_files(
+    caller: Person,
+    store: TheStore,
+    match: Pattern = "**",
+    scope: str = "",
+    after: str = "",
+    limit: Limit = 100,
+) -> Response:
+    """List files of a scope by identifier; without one, of each that is the caller's in turn."""
+    scopes = [scope] if scope else list(scopes_of(caller.identity))
+    for one in scopes:
+        _check(caller, one)
+    accepts = matcher(match)
+    found: list[CatalogueEntry] = []
+    for one in sorted(scopes):
+        prefix = identifier(one, literal_beginning(match))
+        left = limit - len(found)
+        if left:
+            found += store.catalogue.matching(prefix, lambda file: accepts(name_of(file)), after, left)
+    return answer({"files": _views(store, found)})
+
+
+@router.get("/describe", responses=documented(FileView, 404))
+def get_description(file: FileId, caller: Person, store: TheStore) -> Response:
+    """Describe one file: size, checksum, who made it, and where it lies."""
+    return answer(_views(store, [_entry(caller, store, file)])[0])
+
+
+@router.get("/content", responses=documented(None, 404))
+def get_content(
+    file: FileId,
+    caller: Person,
+    runtime: TheRuntime,
+    storage: Annotated[str, Query(max_length=200, description="read its replica there, and no other")] = "",
+    range_: Annotated[str, Header(alias="Range", max_length=100)] = "",
+) -> Response:
+    """Read a file through the server; `Range: bytes=N-` goes on where a former answer broke off."""
+    found = _entry(caller, runtime.store, file)
+    offset = _offset(range_, found.file.size)
+    storages = {one.name: one for one in runtime.store.federation().storages}
+    lying = sorted(
+        (
+            replica
+            for replica in found.replicas
+            if replica.storage in storages and storage in ("", replica.storage)
+        ),
+        key=lambda replica: (storages[replica.storage].tape, replica.storage),
+    )
+    try:
+        chunks = runtime.file_readers.read([(storages[one.storage], one.place) for one in lying], offset)
+    except TooManyReaders as error:
+        raise HTTPException(503, str(error), headers={"Retry-After": "2"}) from error
+    except StorageError as error:
+        raise HTTPException(502, f"{found.file.name} cannot be read: {error}") from error
+    headers = {"Content-Length": str(found.file.size - offset), "Accept-Ranges": "bytes"}
+    if range_:
+        headers["Content-Range"] = f"bytes {offset}-{found.file.size - 1}/{found.file.size}"
+    return StreamingResponse(chunks, 206 if range_ else 200, headers, media_type="application/octet-stream")
+
+
+@router.post("", responses=documented(Registered, 409))
+def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Response:
+    """Register files that lie at storages under their names. All are recorded, or none."""
+    owner = caller.identity
+    files = [replace(one, scope=one.scope or default_scope(owner, one.name)) for one in body.files]
+    for scope in {one.scope for one in files}:
+        _check(caller, scope)
+    if faults := checks.file_faults(files, runtime.store.federation()):
+        raise HTTPException(422, faults[0])
+    try:
+        new = catalogue.register(runtime, files, actor(caller))
+    except FileConflict as conflict:
+        raise HTTPException(409, str(conflict)) from conflict
+    return answer({"new": new})
+
+
+@router.post("/scan", responses=documented(Listed, 404, 409))
+def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response:
+    """Register the files at a storage that match a pattern; copies and outputs are none of them."""
+    scope = body.scope or scopes_of(caller.identity)[0]
+    _check(caller, scope)
+    storages = {one.name: one for one in runtime.store.federation().storages}
+    if body.storage not in storages:
+        raise HTTPException(
+            404, f"there is no storage {body.storage!r}; known are {', '.join(sorted(storages))}"
+        )
+    try:
+        scanned = runtime.deliveries.scan(storages[body.storage], body.match, SCAN_TIME)
+        files = [replace(one, scope=scope) for one in scanned if not is_output(one.name)]
+        new = catalogue.register(runtime, files, actor(caller)) if files else 0
+    except FileConflict as conflict:
+        raise HTTPException(409, str(conflict)) from conflict
+    except (StorageError, LookupError, OSError) as error:
+        raise HTTPException(502, f"{body.storage} cannot be listed: {error}") from error
+    return answer({"files": len(files), "new": new})
+
+
+@router.post("/forget", status_code=204, responses=documented(None, 404, 409))
+def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Response:
+    """Forget a file, or one replica. Copies that Pilotage made are removed; originals stay where they lie."""
+    found = _entry(caller, runtime.store, body.file)
+    if body.storage and body.storage not in {replica.storage for replica in found.replicas}:
+        raise HTTPException(404, f"{found.file.name} has no replica at {body.storage!r}")
+    try:
+        catalogue.forget(runtime, found, body.storage, actor(caller))
+    except catalogue.StillWanted as error:
+        raise HTTPException(409, str(error)) from error
+    return Response(status_code=204)
+
+
+def _check(caller: Credential, scope: str) -> None:
+    """403 for a scope that is not the caller's; an operator reaches all."""
+    mine = scopes_of(caller.identity)
+    if caller.role != "operator" and scope not in mine:
+        raise HTTPException(403, f"the scope {scope!r} is not yours; yours are {', '.join(mine)}")
+
+
+def _entry(caller: Credential, store: Store, file: str) -> CatalogueEntry:
+    scope, name = split_identifier(file)
+    scope = scope or default_scope(caller.identity, name)
+    _check(caller, scope)
+    found = store.catalogue.entry(identifier(scope, name))
+    if found is None:
+        raise HTTPException(404, f"the catalogue has no file {identifier(scope, name)}")
+    return found
+
+
+def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
+    urls = {storage.name: storage.url.rstrip("/") for storage in store.federation().storages}
+
+    def view(replica: Replica) -> ReplicaView:
+        url = f"{urls[replica.storage]}/{replica.place}" if replica.storage in urls else ""
+        return ReplicaView(storage=replica.storage, url=url)
+
+    return [
+        FileView.model_construct(
+            file=one.file.name,
+            size=one.file.size,
+            checksum=one.file.checksum,
+            task=one.file.task,
+            job=one.file.job,
+            replicas=[view(replica) for replica in one.replicas],
+        )
+        for one in entries
+    ]
+
+
+def _offset(range_: str, size: int) -> int:
+    """Read where a file is to be read from. 416 for any range but one from a byte of the file to its end."""
+    if not range_:
+        return 0
+    found = re.fullmatch(r"bytes=(\d{1,18})-", range_)
+    if found is None or int(found[1]) >= size:
+        raise HTTPException(416, f"ranges are bytes=N-, with N below {size}")
+    return int(found[1])

@@ -1,0 +1,149 @@
+"""Files read from the server into this machine: checked, resumed, and under their names only when whole."""
+
+import hashlib
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from .errors import CommandFailure, Unreachable
+
+if TYPE_CHECKING:
+    from .client import Client
+
+TRIES = 5
+"""How often a file is asked for where the answer breaks off; each goes on where the last one ended."""
+
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file of the catalogue, and where it is to lie here."""
+
+    file: str
+    size: int
+    checksum: str
+    path: Path
+
+    @classmethod
+    def of(cls, view: Any, path: Path) -> "Wanted":
+        """Take a file as the server describes it."""
+        return cls(file=view["file"], size=view["size"], checksum=view["checksum"], path=path)
+
+    @property
+    def part(self) -> Path:
+        """Name of the file until it is whole."""
+        return self.path.with_name(f".{self.path.name}.part")
+
+
+class Digest:
+    """A checksum under way, of the kind of a given one: adler32, md5 or sha256."""
+
+    def __init__(self, like: str) -> None:
+        self._name = like.partition(":")[0] or "adler32"
+        if self._name not in ("adler32", "md5", "sha256"):
+            raise CommandFailure(f"the checksum {like!r} is of a kind that is not known here")
+        self._value = 1
+        self._hash = None if self._name == "adler32" else hashlib.new(self._name, usedforsecurity=False)
+
+    def add(self, chunk: bytes) -> None:
+        """Take in the next bytes."""
+        if self._hash:
+            self._hash.update(chunk)
+        else:
+            self._value = zlib.adler32(chunk, self._value)
+
+    def __str__(self) -> str:
+        return f"{self._name}:{self._hash.hexdigest() if self._hash else f'{self._value:08x}'}"
+
+
+def download(client: "Client", wanted: Wanted, advanced: Callable[[int], object]) -> None:
+    """Bring one file here; ``advanced`` is told of bytes that are here. Raises CommandFailure.
+
+    A file that is here and right is left as it is. A part of it that is here is gone on with; where the whole
+    turns out to be wrong, it is read anew once, for the part may have been that of another file.
+    """
+    if _is_right(wanted):
+        advanced(wanted.size)
+        return
+    wanted.path.parent.mkdir(parents=True, exist_ok=True)
+    began = wanted.part.exists()
+    try:
+        _complete(client, wanted, advanced)
+    except WrongChecksum:
+        if not began:
+            raise
+        _complete(client, wanted, lambda _: None)
+    wanted.part.replace(wanted.path)
+
+
+class WrongChecksum(CommandFailure):
+    """A file came whole, and is not what it should be; its part is deleted."""
+
+
+def _is_right(wanted: Wanted) -> bool:
+    if not wanted.path.is_file() or wanted.path.stat().st_size != wanted.size or not wanted.checksum:
+        return False
+    digest = Digest(wanted.checksum)
+    with wanted.path.open("rb") as file:
+        _add_all(digest, file)
+    return str(digest) == wanted.checksum
+
+
+def _complete(client: "Client", wanted: Wanted, advanced: Callable[[int], object]) -> None:
+    digest = Digest(wanted.checksum)
+    with wanted.part.open("ab+") as part:
+        part.seek(0)
+        size = _add_all(digest, part)
+        if size > wanted.size:
+            part.truncate(0)
+            size, digest = 0, Digest(wanted.checksum)
+        advanced(size)
+        for left in reversed(range(TRIES)):
+            try:
+                size += _read(client, wanted, size, part, digest, advanced)
+                break
+            except Unreachable:
+                if not left:
+                    raise
+                size = part.tell()
+        part.flush()
+        os.fsync(part.fileno())
+    if size != wanted.size or wanted.checksum not in ("", str(digest)):
+        wanted.part.unlink()
+        wrong = f"{size} bytes, {digest}"
+        raise WrongChecksum(f"came with {wrong}, should have {wanted.size} bytes, {wanted.checksum}")
+
+
+def _read(
+    client: "Client",
+    wanted: Wanted,
+    offset: int,
+    part: BinaryIO,
+    digest: Digest,
+    advanced: Callable[[int], object],
+) -> int:
+    """Read what is missing; returns its bytes. What came before an answer breaks off is in the part."""
+    if offset == wanted.size:
+        return 0
+    came = 0
+    with client.content("/files/content", offset, file=wanted.file) as chunks:
+        for chunk in chunks:
+            came += len(chunk)
+            if offset + came > wanted.size:
+                raise CommandFailure(f"more than its {wanted.size} bytes came")
+            part.write(chunk)
+            digest.add(chunk)
+            advanced(len(chunk))
+    return came
+
+
+def _add_all(digest: Digest, file: BinaryIO) -> int:
+    size = 0
+    while chunk := file.read(CHUNK):
+        digest.add(chunk)
+        size += len(chunk)
+    return size

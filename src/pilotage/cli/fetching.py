@@ -1,0 +1,106 @@
+"""Bring the outputs of tasks home."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .errors import BadInput, CommandFailure
+from .layout import visible
+from .output import Json, console, echo, plural, show_json
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from .client import Client
+    from .download import Wanted
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: pilotage fetch 12 --merged --to results")
+def fetch(
+    task: Annotated[int, typer.Argument(help="A task.")],
+    to: Annotated[Path, typer.Option("--to", help="The folder to put them into; it is made.")] = Path(),
+    merged: Annotated[bool, typer.Option("--merged", help="Only what its merge jobs made.")] = False,
+    match: Annotated[str, typer.Option(help="Only outputs whose names match, such as '*.root'.")] = "*",
+    json_output: Json = False,
+) -> None:
+    """Bring a task's outputs here: those of a job to JOB/NAME, those of its merge job to NAME.
+
+    Size and checksum are checked. What is here already is not read again, and what broke off goes on.
+    """
+    from .client import Client
+
+    with Client() as client:
+        wanted = _wanted(client, task, to, merged, match)
+        failed = _fetch(client, wanted, json_output)
+    if json_output:
+        show_json({"files": [{"file": one.file, "path": str(one.path)} for one in wanted], "failed": failed})
+    elif not failed:
+        echo(f"{plural(len(wanted), 'file')} of task {task} in {to}")
+    if failed:
+        raise CommandFailure("; ".join(failed))
+
+
+def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> "list[Wanted]":
+    from fnmatch import fnmatchcase
+
+    from .download import Wanted
+
+    outputs = client.get(f"/tasks/{task}/outputs")["files"]
+    kinds = [file for file in outputs if not merged or file["kind"] == "merge"]
+    found = [file for file in kinds if fnmatchcase(_base(file), match)]
+    if not found:
+        what = "merged outputs" if merged else "outputs"
+        raise CommandFailure(f"task {task} has no {what}" + (f" that match {match!r}" if kinds else " yet"))
+    return [Wanted.of(file, to / _place(file)) for file in found]
+
+
+def _place(file: Any) -> Path:
+    """Return where an output is put: several jobs give theirs the same name."""
+    return Path(_base(file)) if file["kind"] == "merge" else Path(str(file["job"]), _base(file))
+
+
+def _base(file: Any) -> str:
+    name: str = file["name"].rpartition("/")[2]
+    if name in ("", ".", ".."):
+        raise BadInput(f"the output {file['name']!r} has no name that a file can have here")
+    return name
+
+
+def _fetch(client: "Client", wanted: "list[Wanted]", quiet: bool) -> list[str]:
+    """Fetch files one after the other; returns what failed."""
+    from functools import partial
+
+    from .download import download
+
+    failed = []
+    with bar(sum(one.size for one in wanted), quiet) as progress:
+        (shown,) = progress.task_ids
+        for one in wanted:
+            progress.update(shown, description=visible(one.path.name))
+            try:
+                download(client, one, partial(progress.advance, shown))
+            except CommandFailure as failure:
+                failed.append(f"{one.file}: {failure}")
+    return failed
+
+
+@contextmanager
+def bar(size: int, quiet: bool) -> Iterator["Progress"]:
+    """Show the progress of so many bytes on a terminal: how many came, how fast, and the time left."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import TransferSpeedColumn as Speed
+
+    out = console()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=24))
+    disabled = quiet or not out.is_terminal
+    progress = Progress(
+        *columns, DownloadColumn(), Speed(), TimeRemainingColumn(), console=out, disable=disabled
+    )
+    progress.add_task("", total=size)
+    with progress:
+        yield progress

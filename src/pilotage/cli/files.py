@@ -1,0 +1,206 @@
+"""The catalogue: files by scope and name, datasets of them, and where they lie."""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .errors import BadInput, CommandFailure
+from .output import Column, Json, echo, plural, show, show_json
+
+if TYPE_CHECKING:
+    from .client import Client
+
+app = typer.Typer(help="Files of the catalogue: names in scopes, sizes, checksums, and where they lie.")
+
+FILES = (Column("file"), Column("bytes", number=True), Column("checksum", essential=False), Column("where"))
+REPLICAS = (Column("storage"), Column("where"))
+VERIFIED = (Column("storage"), Column("outcome"))
+BATCH = 10_000
+"""Files that are registered in one request."""
+
+FileName = Annotated[str, typer.Argument(help="SCOPE:NAME, or a name in your VO's scope.", metavar="FILE")]
+Storage = Annotated[str, typer.Option(help="The storage where they lie.")]
+
+
+@app.command("list", epilog="Example: pilotage files list 'runs/2026/**'")
+def list_files(
+    match: Annotated[
+        str, typer.Argument(help="A pattern: * within a folder, ** for any folders.", metavar="[PATTERN]")
+    ] = "**",
+    scope: Annotated[str, typer.Option(help="Only names in this scope.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
+    json_output: Json = False,
+) -> None:
+    """List files by name."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/files", match=match, scope=scope, limit=limit)
+    if json_output:
+        show_json(document)
+        return
+    rows = [
+        (file["file"], file["size"], file["checksum"], ", ".join(one["storage"] for one in file["replicas"]))
+        for file in document["files"]
+    ]
+    show(FILES, rows, "No file matches.")
+
+
+@app.command(epilog="Example: pilotage files describe atlas:runs/7/events.root")
+def describe(file: FileName, json_output: Json = False) -> None:
+    """Describe a file: size, checksum, who made it, and its replicas."""
+    found = _described(file)
+    if json_output:
+        show_json(found)
+        return
+    made = f", output of job {found['job']} of task {found['task']}" if found["job"] is not None else ""
+    echo(f"{found['file']}: {found['size']} bytes, {found['checksum'] or 'checksum unknown'}{made}")
+    _show_replicas(found)
+
+
+@app.command(epilog="Example: pilotage files replicas atlas:runs/7/events.root")
+def replicas(file: FileName, json_output: Json = False) -> None:
+    """List the storages that hold a file, with its address at each."""
+    found = _described(file)
+    if json_output:
+        show_json({"replicas": found["replicas"]})
+    else:
+        _show_replicas(found)
+
+
+@app.command(epilog="Example: pilotage files forget atlas:runs/7/events.root --storage north-disk")
+def forget(
+    file: FileName,
+    storage: Annotated[str, typer.Option(help="Only its replica there.")] = "",
+    json_output: Json = False,
+) -> None:
+    """Forget a file. Copies that Pilotage made are removed; originals stay where they lie.
+
+    A file that a task still reads is not forgotten.
+    """
+    from .client import Client
+
+    with Client() as client:
+        client.send("POST", "/files/forget", {"file": file, "storage": storage})
+    if json_output:
+        show_json({"forgotten": file, "storage": storage})
+    else:
+        echo(f"{file} is forgotten" + (f" at {storage}" if storage else ""))
+
+
+@app.command(epilog="Example: pilotage files verify atlas:runs/7/events.root")
+def verify(file: FileName, json_output: Json = False) -> None:
+    """Read every replica of a file, and compare size and checksum with what is known."""
+    from .client import Client
+
+    with Client() as client:
+        found = client.get("/files/describe", file=file)
+        outcomes = {one["storage"]: _outcome(client, found, one["storage"]) for one in found["replicas"]}
+    if json_output:
+        show_json({"replicas": outcomes})
+    else:
+        show(VERIFIED, list(outcomes.items()), "It has no replicas.")
+    wrong = [storage for storage, outcome in outcomes.items() if not outcome.startswith("right")]
+    if wrong:
+        name = found["file"]
+        raise CommandFailure(
+            f"{name} is wrong at {', '.join(wrong)}; pilotage files forget {name} --storage {wrong[0]}"
+        )
+
+
+@app.command(epilog="Example: pilotage files register manifest.csv --storage north-disk")
+def register(
+    manifest: Annotated[
+        Path | None, typer.Argument(help="Lines of NAME,SIZE,CHECKSUM; or JSON lines with these fields.")
+    ] = None,
+    storage: Storage = "",
+    match: Annotated[str, typer.Option(help="Instead of a manifest: what matches at the storage.")] = "",
+    scope: Annotated[str, typer.Option(help="The scope of their names; empty: your VO's.")] = "",
+    json_output: Json = False,
+) -> None:
+    """Register files that lie at a storage, from a manifest or a listing of the storage.
+
+    Nothing is read of files that a manifest describes.
+    """
+    from .client import Client
+
+    if not storage or bool(manifest) == bool(match):
+        raise BadInput("give --storage, and either a manifest or --match PATTERN")
+    with Client() as client:
+        if match:
+            body = {"storage": storage, "match": match, "scope": scope}
+            answer = client.send("POST", "/files/scan", body)
+        else:
+            answer = {"files": 0, "new": 0}
+            for batch in _batches(manifest, storage, scope):
+                answer["new"] += client.send("POST", "/files", {"files": batch})["new"]
+                answer["files"] += len(batch)
+    if json_output:
+        show_json(answer)
+    else:
+        echo(f"{plural(answer['files'], 'file')} registered, {answer['new']} of them new")
+
+
+def _batches(manifest: Path | None, storage: str, scope: str) -> Iterator[list[dict[str, Any]]]:
+    """Read a manifest in batches; a faulty line is told with its number."""
+    if manifest is None:
+        return
+    try:
+        with manifest.open(encoding="utf-8") as lines:
+            entries = (
+                {**_entry(manifest, number, line), "scope": scope, "replicas": [storage]}
+                for number, line in enumerate(lines, start=1)
+                if line.strip()
+            )
+            while batch := list(islice(entries, BATCH)):
+                yield batch
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{manifest}: {error}") from error
+
+
+def _entry(manifest: Path, number: int, line: str) -> dict[str, Any]:
+    """Read one line: ``NAME,SIZE,CHECKSUM``, the checksum may be left out, or the same as a JSON object."""
+    try:
+        if line.lstrip().startswith("{"):
+            found = json.loads(line)
+            return {"name": found["name"], "size": found["size"], "checksum": found.get("checksum", "")}
+        name, size, checksum, *_ = [*(word.strip() for word in line.split(",")), ""]
+        return {"name": name, "size": int(size), "checksum": checksum}
+    except (ValueError, KeyError, TypeError) as error:
+        example = "runs/7/events.root,1048576,adler32:0a1b2c3d"
+        raise BadInput(
+            f"{manifest}, line {number}: {line.strip()[:80]!r} is no NAME,SIZE,CHECKSUM such as {example}"
+        ) from error
+
+
+def _described(file: str) -> Any:
+    from .client import Client
+
+    with Client() as client:
+        return client.get("/files/describe", file=file)
+
+
+def _show_replicas(found: Any) -> None:
+    rows = [(one["storage"], one["url"] or "not in the federation") for one in found["replicas"]]
+    show(REPLICAS, rows, "No storage holds it.")
+
+
+def _outcome(client: "Client", found: Any, storage: str) -> str:
+    """Compare the bytes at a storage with what is known of the file."""
+    from .download import Digest
+
+    digest, size = Digest(found["checksum"]), 0
+    try:
+        with client.content("/files/content", 0, file=found["file"], storage=storage) as chunks:
+            for chunk in chunks:
+                size += len(chunk)
+                digest.add(chunk)
+    except CommandFailure as failure:
+        return f"cannot be read: {failure}"
+    if size != found["size"] or found["checksum"] not in ("", str(digest)):
+        return f"wrong: {size} bytes, {digest}; should be {found['size']} bytes, {found['checksum']}"
+    return "right" if found["checksum"] else f"right in size; its checksum is {digest}"

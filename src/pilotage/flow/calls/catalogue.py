@@ -1,0 +1,44 @@
+"""Register files in the catalogue, and forget them."""
+
+from collections.abc import Sequence
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.decision import Create, Creation, Decision, Forget
+from pilotage.model.paths import is_copy
+from pilotage.model.work import File, InputFile, Replica
+from pilotage.store.catalogue import CatalogueEntry
+
+
+class StillWanted(Exception):
+    """A file cannot be forgotten: a job or a task reads it, or a transfer moves it."""
+
+
+def register(runtime: Runtime, found: Sequence[InputFile], actor: str) -> int:
+    """Record files, which have scopes, and where they lie; returns how many were not known.
+
+    Raises :class:`~pilotage.store.FileConflict` for one that is known to be otherwise; then none is recorded.
+    """
+    files = [File(name=file.identifier, size=file.size, checksum=file.checksum) for file in found]
+    replicas = [Replica(file=file.identifier, storage=storage) for file in found for storage in file.replicas]
+    records: tuple[Creation, ...] = (*files, *replicas)
+    change = Create(records=records, cause="registered")
+    decision = Decision(step="register", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
+    ((*created,),) = runtime.store.commit(decision, actor).created
+    return sum(id_ is not None for id_ in created[: len(files)])
+
+
+def forget(runtime: Runtime, entry: CatalogueEntry, storage: str, actor: str) -> None:
+    """Forget a file, or its replica at one storage; remove copies that Pilotage made.
+
+    Originals stay where they lie: they are their owners'. Raises StillWanted.
+    """
+    if runtime.store.catalogue.wanted([entry.file.name]):
+        raise StillWanted(f"{entry.file.name} is read by a task or moved; cancel that first, or wait")
+    gone = tuple(replica for replica in entry.replicas if storage in ("", replica.storage))
+    change = Forget(replicas=gone, files=() if storage else (entry.file.name,))
+    decision = Decision(step="forget", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
+    runtime.store.commit(decision, actor)
+    storages = {one.name: one for one in runtime.store.federation().storages}
+    for replica in gone:
+        if is_copy(replica.path) and replica.storage in storages:
+            runtime.deliveries.remove(storages[replica.storage], replica.path)

@@ -1,0 +1,120 @@
+"""The catalogue as people see it: files by identifier and pattern, and where they lie."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, func, select
+
+from pilotage.model.states import LIVE_JOBS, LIVE_TRANSFERS, TaskState
+from pilotage.model.work import File, InputFile, Replica
+
+from .columns import has_state, is_state
+from .engine import Database
+from .files import files
+from .jobs import job_inputs, jobs
+from .reader import Reader
+from .sets import among
+from .tasks import TASK_COLUMNS, SpecCache, tasks
+from .transfers import transfers
+
+PAGE = 10_000
+"""Files that are read at once where a pattern is looked for."""
+
+_f = files.c
+_READ = (
+    select(job_inputs.c.file)
+    .distinct()
+    .join(jobs, jobs.c.id == job_inputs.c.job)
+    .where(among(job_inputs.c.file, "names"), has_state(jobs, *LIVE_JOBS))
+)
+_MOVING = select(transfers.c.file).where(
+    among(transfers.c.file, "names"), is_state(transfers, *LIVE_TRANSFERS)
+)
+_UNSPLIT = select(*TASK_COLUMNS).where(
+    is_state(tasks, TaskState.REGISTERED, TaskState.SCOUTING, TaskState.SPLITTING)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
+    """A file, and where it lies."""
+
+    file: File
+    replicas: tuple[Replica, ...]
+
+
+class Catalogue:
+    """Reads files and their replicas."""
+
+    def __init__(self, database: Database, specs: SpecCache) -> None:
+        self._database = database
+        self._specs = specs
+
+    def entry(self, file: str) -> CatalogueEntry | None:
+        """Read a file by its identifier; None where there is none."""
+
+        def read(connection: Connection) -> CatalogueEntry | None:
+            reader = Reader(connection, self._specs)
+            found = reader.files([file])
+            return CatalogueEntry(found[0], reader.replicas_of(found)) if found else None
+
+        return self._database.read(read)
+
+    def matching(
+        self, prefix: str, accepts: Callable[[str], bool], after: str, limit: int
+    ) -> list[CatalogueEntry]:
+        """Read files by identifier, beyond ``after``, which begin with a prefix and are accepted.
+
+        The prefix narrows what is read; what is ``accepted`` is asked of every identifier that has it.
+        """
+
+        def read(connection: Connection) -> list[CatalogueEntry]:
+            reader = Reader(connection, self._specs)
+            found: list[File] = []
+            for file in _beginning(reader, prefix, after):
+                if accepts(file.name):
+                    found.append(file)
+                    if len(found) == limit:
+                        break
+            replicas: dict[str, list[Replica]] = {}
+            for replica in reader.replicas_of(found):
+                replicas.setdefault(replica.file, []).append(replica)
+            return [CatalogueEntry(file, tuple(replicas.get(file.name, ()))) for file in found]
+
+        return self._database.read(read)
+
+    def wanted(self, names: Sequence[str]) -> set[str]:
+        """Tell which of these files a live job reads, a task will read, or a transfer moves."""
+
+        def read(connection: Connection) -> set[str]:
+            reader = Reader(connection, self._specs)
+            found = {name for (name,) in reader.rows(_READ, names=list(names))}
+            found |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
+            asked = {
+                file.identifier
+                for task in reader.tasks_from(_UNSPLIT)
+                for file in task.spec.inputs
+                if isinstance(file, InputFile)
+            }
+            return found | (asked & set(names))
+
+        return self._database.read(read)
+
+
+def _beginning(reader: Reader, prefix: str, after: str) -> Iterator[File]:
+    """Read files whose identifiers begin with a prefix, by identifier, in pages."""
+    while True:
+        query = select(files).where(_begins(reader.dialect, prefix), _f.name > after)
+        page = list(reader.rows(query.order_by(_f.name).limit(PAGE)))
+        for name, size, checksum, task, job in page:
+            yield File(name=name, size=size, checksum=checksum, task=task, job=job)
+        if len(page) < PAGE:
+            return
+        after = page[-1][0]
+
+
+def _begins(dialect: str, prefix: str) -> ColumnElement[bool]:
+    """Return the condition of a prefix; SQLite orders texts by their characters, so there it is a range."""
+    if dialect == "sqlite":
+        return _f.name.between(prefix, f"{prefix}\U0010ffff")
+    return func.starts_with(_f.name, prefix)

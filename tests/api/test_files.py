@@ -1,0 +1,197 @@
+"""The catalogue over the API: nobody occupies, describes or reads another scope's names."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from pilotage.flow import file_readers
+from pilotage.model.decision import Create
+from pilotage.model.work import File, Replica
+
+from .conftest import BOB, OTHER_ALICE, House, Submit, federation
+
+CONTENT = bytes(range(256)) * 8000
+
+
+@pytest.fixture
+def root(house: House, tmp_path: Path) -> Path:
+    """The folder of the northern storage."""
+    house.store.save_federation(federation(tmp_path), "test")
+    (tmp_path / "north").mkdir()
+    return tmp_path / "north"
+
+
+def entry(name: str = "runs/1/f", **values: Any) -> dict[str, Any]:
+    return {"name": name, "size": len(CONTENT), "checksum": "", "replicas": ["north-disk"], **values}
+
+
+@pytest.fixture
+def registered(alice: TestClient, root: Path) -> str:
+    """A file of the VO atlas that lies in the north."""
+    (root / "runs" / "1").mkdir(parents=True)
+    (root / "runs" / "1" / "f").write_bytes(CONTENT)
+    assert alice.post("/files", json={"files": [entry()]}).json() == {"new": 1}
+    return "atlas:runs/1/f"
+
+
+def test_a_file_is_registered_described_and_read(alice: TestClient, registered: str, root: Path) -> None:
+    assert alice.post("/files", json={"files": [entry()]}).json() == {"new": 0}
+    (found,) = alice.get("/files", params={"match": "runs/**"}).json()["files"]
+    assert found == alice.get("/files/describe", params={"file": "runs/1/f"}).json()
+    assert (found["file"], found["size"]) == (registered, len(CONTENT))
+    assert found["replicas"] == [{"storage": "north-disk", "url": f"file://{root}/runs/1/f"}]
+    whole = alice.get("/files/content", params={"file": registered})
+    assert (whole.status_code, whole.content) == (200, CONTENT)
+    rest = alice.get("/files/content", params={"file": registered}, headers={"Range": "bytes=1500000-"})
+    assert (rest.status_code, rest.content) == (206, CONTENT[1500000:])
+    assert rest.headers["Content-Range"] == f"bytes 1500000-{len(CONTENT) - 1}/{len(CONTENT)}"
+    for wrong in ("bytes=5-6", f"bytes={len(CONTENT)}-", "lines=1-"):
+        refused = alice.get("/files/content", params={"file": registered}, headers={"Range": wrong})
+        assert refused.status_code == 416
+
+
+@pytest.mark.parametrize("match", ["runs/**", "**", "runs/*/f", "runs/?/[f]"])
+def test_files_are_listed_by_pattern_in_pages(alice: TestClient, registered: str, match: str) -> None:
+    more = [entry(f"runs/{number}/f") for number in range(2, 6)] + [entry("runs/2/sub/g"), entry("other")]
+    assert alice.post("/files", json={"files": more}).json() == {"new": 6}
+    names: list[str] = []
+    while page := [
+        one["file"]
+        for one in alice.get(
+            "/files", params={"match": match, "limit": 2, "after": names[-1] if names else ""}
+        ).json()["files"]
+    ]:
+        names += page
+    expected = [f"atlas:runs/{number}/f" for number in range(1, 6)]
+    if "**" in match:
+        expected.append("atlas:runs/2/sub/g")
+    if match == "**":
+        expected.append("atlas:other")
+    assert names == sorted(expected)
+
+
+def test_nobody_occupies_describes_or_reads_a_name_in_another_s_scope(house: House, registered: str) -> None:
+    stranger = house.as_("user", OTHER_ALICE)
+    for call in ("describe", "content"):
+        refused = stranger.get(f"/files/{call}", params={"file": registered})
+        assert refused.status_code == 403
+        assert refused.json()["detail"] == (
+            "the scope 'atlas' is not yours; yours are belle, user.alice~belle"
+        )
+    assert stranger.get("/files", params={"scope": "atlas"}).status_code == 403
+    assert stranger.get("/files").json()["files"] == []
+    assert stranger.get("/files/describe", params={"file": "runs/1/f"}).status_code == 404
+    for scope in ("atlas", "user.alice~atlas"):
+        assert stranger.post("/files", json={"files": [entry(scope=scope)]}).status_code == 403
+    assert stranger.post("/files/forget", json={"file": registered}).status_code == 403
+    task = {"name": "t", "command": ["x"], "inputs": [entry(scope="atlas")]}
+    assert stranger.post("/tasks", json={"tasks": [task]}).status_code == 422
+    assert stranger.post("/files", json={"files": [entry(size=7)]}).json() == {"new": 1}
+
+
+def test_members_of_a_vo_share_its_scope_and_not_each_other_s(
+    house: House, alice: TestClient, registered: str
+) -> None:
+    bob = house.as_("user", BOB)
+    assert bob.get("/files/describe", params={"file": registered}).status_code == 200
+    assert alice.post("/files", json={"files": [entry("mine", scope="user.alice~atlas")]}).status_code == 200
+    assert bob.get("/files/describe", params={"file": "user.alice~atlas:mine"}).status_code == 403
+    assert "user.alice~atlas:mine" not in [one["file"] for one in bob.get("/files").json()["files"]]
+
+
+def test_an_operator_reaches_every_scope(operator: TestClient, registered: str) -> None:
+    assert operator.get("/files/describe", params={"file": registered}).json()["file"] == registered
+
+
+def test_a_file_that_was_changed_is_refused_with_the_command_that_settles_it(
+    alice: TestClient, registered: str
+) -> None:
+    changed = {"files": [entry(size=9)]}
+    refused = alice.post("/files", json=changed)
+    assert refused.status_code == 409
+    assert f"`pilotage files forget {registered}` and give it again" in refused.json()["detail"]
+    assert alice.post("/files/forget", json={"file": registered}).status_code == 204
+    assert alice.post("/files", json=changed).json() == {"new": 1}
+
+
+def test_a_file_that_a_task_reads_is_not_forgotten(
+    alice: TestClient, house: House, submit: Submit, registered: str
+) -> None:
+    task = submit(inputs=[entry()])
+    for splits in (False, True):
+        if splits:
+            house.split()
+        refused = alice.post("/files/forget", json={"file": registered})
+        assert refused.status_code == 409
+    assert alice.post(f"/tasks/{task}/cancel").status_code == 200
+    assert alice.post("/files/forget", json={"file": registered}).status_code == 204
+    assert alice.get("/files/describe", params={"file": registered}).status_code == 404
+
+
+def test_forgetting_removes_copies_and_leaves_originals(
+    alice: TestClient, house: House, registered: str, root: Path
+) -> None:
+    path = ".copies/small/atlas/g"
+    copy = root / path
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(b"copy")
+    records = (
+        File(name="atlas:g", size=4, checksum=""),
+        Replica(file="atlas:g", storage="north-disk", path=path),
+    )
+    house.commit(Create(records=records, cause="staged"))
+    assert alice.get("/files/content", params={"file": "g"}).content == b"copy"
+    for file in ("g", registered):
+        assert alice.post("/files/forget", json={"file": file}).status_code == 204
+    house.runtime.workers.close()
+    assert not copy.exists()
+    assert (root / "runs/1/f").exists()
+
+
+def test_files_are_registered_from_a_listing_without_copies_and_outputs(
+    alice: TestClient, registered: str, root: Path
+) -> None:
+    for name in ("runs/2/g", "tasks/small/1/1/out", ".copies/small/atlas/x"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"x")
+    body = {"storage": "north-disk", "match": "**"}
+    assert alice.post("/files/scan", json=body).json() == {"files": 2, "new": 1}
+    assert alice.post("/files/scan", json={**body, "storage": "none"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("wrong", "part"),
+    [
+        ({"replicas": []}, "is empty"),
+        ({"replicas": ["nort-disk"]}, "did you mean north-disk"),
+        ({"name": "tasks/small/1/1/out"}, "outputs are known already"),
+        ({"checksum": "md5:12"}, "md5: and 32"),
+        ({"name": ".copies/x"}, ""),
+    ],
+)
+def test_what_cannot_be_registered_is_refused(
+    alice: TestClient, root: Path, wrong: dict[str, Any], part: str
+) -> None:
+    refused = alice.post("/files", json={"files": [entry(**wrong)]})
+    assert refused.status_code == 422
+    assert part in refused.text
+
+
+def test_no_more_files_are_read_at_once_than_may_be(
+    alice: TestClient, house: House, registered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = (house.store.federation().storages[0], "runs/1/f")
+    reading = [house.runtime.file_readers.read([place], 0) for _ in range(file_readers.MOST_READERS)]
+    refused = alice.get("/files/content", params={"file": registered})
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
+    reading.clear()
+    assert alice.get("/files/content", params={"file": registered}).status_code == 200
+
+
+def test_a_file_that_no_storage_gives_tells_why(alice: TestClient, registered: str, root: Path) -> None:
+    (root / "runs/1/f").unlink()
+    refused = alice.get("/files/content", params={"file": registered})
+    assert refused.status_code == 502
+    assert "north-disk: " in refused.json()["detail"]

@@ -1,0 +1,145 @@
+"""Outputs come home whole: checked, gone on with, and put where they do not meet."""
+
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.cli.download import Wanted, download
+from pilotage.cli.errors import Unreachable
+
+from .conftest import FakeServer, Pilotage
+
+CONTENT = b"0123456789" * 1000
+
+
+def output(job: int, kind: str = "normal", **values: Any) -> dict[str, Any]:
+    name = "merged.txt" if kind == "merge" else "out.txt"
+    return {
+        "name": f"tasks/f/12/{job}/{name}",
+        "file": f"user.a:tasks/f/12/{job}/{name}",
+        "size": len(CONTENT),
+        "checksum": f"adler32:{zlib.adler32(CONTENT):08x}",
+        "job": job,
+        "kind": kind,
+        "replicas": [],
+        **values,
+    }
+
+
+@pytest.fixture
+def served(server: FakeServer) -> FakeServer:
+    server.answers["GET /tasks/12/outputs"] = {"files": [output(1), output(2), output(3, "merge")]}
+    server.answers["GET /files/content"] = (200, CONTENT)
+    return server
+
+
+def test_outputs_of_jobs_lie_by_job_and_merged_ones_by_name(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    told = pilotage("fetch", 12, "--to", tmp_path / "home")
+    assert (told.exit_code, told.stdout) == (0, f"3 files of task 12 in {tmp_path / 'home'}\n")
+    for name in ("1/out.txt", "2/out.txt", "merged.txt"):
+        assert (tmp_path / "home" / name).read_bytes() == CONTENT
+    asked = len(served.requests)
+    assert pilotage("fetch", 12, "--to", tmp_path / "home").exit_code == 0
+    assert [call for call, _ in served.requests[asked:]] == ["GET /tasks/12/outputs"]
+
+
+def test_only_merged_outputs_or_those_that_match(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    document = json.loads(pilotage("fetch", 12, "--merged", "--to", tmp_path / "a", "--json").stdout)
+    assert [one["path"] for one in document["files"]] == [str(tmp_path / "a" / "merged.txt")]
+    pilotage("fetch", 12, "--match", "out*", "--to", tmp_path / "b")
+    assert sorted(path.name for path in (tmp_path / "b").rglob("*.txt")) == ["out.txt", "out.txt"]
+    none = pilotage("fetch", 12, "--match", "*.root", "--to", tmp_path)
+    assert (none.exit_code, none.stderr) == (1, "task 12 has no outputs that match '*.root'\n")
+
+
+def test_what_is_not_as_it_should_be_is_told_and_left_nowhere(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    served.answers["GET /files/content"] = (200, CONTENT[:-1] + b"x")
+    told = pilotage("fetch", 12, "--merged", "--to", tmp_path / "home")
+    assert told.exit_code == 1
+    assert "should have 10000 bytes, adler32:" in told.stderr
+    assert not list((tmp_path / "home").rglob("*.txt*"))
+
+
+class Breaking:
+    """A client whose answers break off after some bytes."""
+
+    def __init__(self, after: int) -> None:
+        self.after, self.offsets = after, list[int]()
+
+    @contextmanager
+    def content(self, _path: str, offset: int, **_: str) -> Iterator[Iterator[bytes]]:
+        self.offsets.append(offset)
+
+        def chunks() -> Iterator[bytes]:
+            yield CONTENT[offset : offset + self.after]
+            if offset + self.after < len(CONTENT):
+                raise Unreachable("broke off")
+
+        yield chunks()
+
+
+def test_an_answer_that_breaks_off_is_gone_on_with(tmp_path: Path) -> None:
+    client, seen = Breaking(4000), list[int]()
+    wanted = Wanted.of(output(1), tmp_path / "out")
+    download(client, wanted, seen.append)  # type: ignore[arg-type]
+    assert (client.offsets, sum(seen)) == ([0, 4000, 8000], len(CONTENT))
+    assert wanted.path.read_bytes() == CONTENT
+
+
+def test_a_part_that_a_former_try_left_is_gone_on_with_or_read_anew(tmp_path: Path) -> None:
+    wanted = Wanted.of(output(1), tmp_path / "out")
+    for part, offsets in ((CONTENT[:7000], [7000]), (b"of another file", [15, 0]), (b"x" * 20_000, [0])):
+        wanted.path.unlink(missing_ok=True)
+        wanted.part.write_bytes(part)
+        client = Breaking(len(CONTENT))
+        download(client, wanted, lambda _: None)  # type: ignore[arg-type]
+        assert client.offsets == offsets
+        assert wanted.path.read_bytes() == CONTENT
+        assert not wanted.part.exists()
+
+
+def test_a_manifest_is_registered_in_batches_and_a_faulty_line_is_told(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    manifest = tmp_path / "manifest"
+    manifest.write_text('runs/1,10,adler32:0a1b2c3d\n\n{"name": "runs/2", "size": 20}\n')
+    server.answers["POST /files"] = {"new": 1}
+    told = pilotage("files", "register", manifest, "--storage", "north-disk")
+    assert told.stdout == "2 files registered, 1 of them new\n"
+    ((_, body),) = server.requests
+    assert body["files"] == [
+        {
+            "name": "runs/1",
+            "size": 10,
+            "checksum": "adler32:0a1b2c3d",
+            "scope": "",
+            "replicas": ["north-disk"],
+        },
+        {"name": "runs/2", "size": 20, "checksum": "", "scope": "", "replicas": ["north-disk"]},
+    ]
+    manifest.write_text("runs/1,ten\n")
+    wrong = pilotage("files", "register", manifest, "--storage", "north-disk")
+    assert wrong.exit_code == 2
+    assert "line 1: 'runs/1,ten' is no NAME,SIZE,CHECKSUM" in wrong.stderr
+
+
+def test_replicas_are_verified_byte_for_byte(pilotage: Pilotage, served: FakeServer) -> None:
+    described = output(1, replicas=[{"storage": "north-disk", "url": "file:///north"}])
+    served.answers["GET /files/describe"] = described
+    right = pilotage("files", "verify", "user.a:x")
+    assert (right.exit_code, right.stdout.split()) == (0, ["storage", "outcome", "north-disk", "right"])
+    served.answers["GET /files/content"] = (200, b"short")
+    wrong = pilotage("files", "verify", "user.a:x")
+    assert wrong.exit_code == 1
+    assert f"pilotage files forget {described['file']} --storage north-disk" in wrong.stderr
