@@ -13,7 +13,7 @@ from pilotage.model.federation import Federation
 from pilotage.model.work import NewTransfer
 from pilotage.model.world import World
 
-from .conftest import ALICE, NOW, House, Submit, federation
+from .conftest import ALICE, NOW, OTHER_ALICE, House, Submit, federation
 
 
 def transfer(house: House, file: str = "data.txt", priority: int = 25) -> None:
@@ -166,3 +166,18 @@ def test_a_federation_that_no_machine_could_use_is_refused(
     document[part][0].update(changes)
     answer = operator.put("/federation", json=document)
     assert (answer.status_code, [fault["field"] for fault in answer.json()["detail"]]) == (422, [field])
+
+
+def test_a_transfer_is_explained_to_operators_and_to_those_of_its_scope(
+    house: House, operator: TestClient, alice: TestClient
+) -> None:
+    transfer(house, "atlas:data.txt")
+    (found,) = operator.get("/transfers").json()["transfers"]
+    path = f"/transfers/{found['id']}/explain"
+    told = operator.get(path).json()
+    assert told["transfer"] == found
+    assert told["lines"][0] == f"transfer {found['id']} of atlas:data.txt: queued, attempt 1"
+    assert any("delivery slots are held" in line for line in told["lines"])
+    assert alice.get(path).status_code == 200
+    assert house.as_("user", OTHER_ALICE).get(path).status_code == 404
+    assert operator.get("/transfers/999/explain").status_code == 404

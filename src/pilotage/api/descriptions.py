@@ -128,6 +128,7 @@ FIELDS: Mapping[str, str] = {
     "time": f"when, in {_WHEN}",
     "token": "the token: shown now and never again",
     "tokens": "tokens, newest first",
+    "transfer": "the transfer's record",
     "transfers": "transfers: their records, or their number by state",
     "troubles": "why nothing starts where its jobs wait for a pilot",
     "unit": "unit of need and best",

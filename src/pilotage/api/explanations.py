@@ -4,15 +4,17 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
-from pilotage.explain import failures, history, pilots, queues, rendering, usage
+from pilotage.explain import failures, history, pilots, queues, rendering, transfers, usage
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
 from pilotage.flow.calls import conditions, takers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Choice, DatedChoice
 from pilotage.model.logs import Point
-from pilotage.model.states import JobState
-from pilotage.model.work import Pilot, TaskSpec
+from pilotage.model.states import JobState, TransferState
+from pilotage.model.transfer_limits import Room
+from pilotage.model.work import Pilot, TaskSpec, Transfer
+from pilotage.staging import shares
 from pilotage.store import JobDetails, TaskDetails
 
 MOST_JOBS = 1000
@@ -44,6 +46,13 @@ class JobExplanation(Explained):
     """The reasons why a job went where it went, or nowhere."""
 
     job: JobDetails
+
+
+class TransferExplanation(BaseModel):
+    """The share, priority and place of a transfer."""
+
+    transfer: Transfer
+    lines: list[str]
 
 
 class QueueExplanation(BaseModel):
@@ -96,6 +105,29 @@ def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> 
     names = sorted({queue for choice in choices for queue in choice.placed})
     told = (queues.trouble(seen) for seen in conditions.of_queues(runtime, names))
     return [f"warning: nothing starts: {trouble}" for trouble in told if trouble]
+
+
+def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> TransferExplanation:
+    """A transfer's life, and of a queued one what it waits behind."""
+    now, store = runtime.clock(), runtime.store
+    waiting = _waiting(runtime, transfer) if transfer.state is TransferState.QUEUED else None
+    events = store.queries.events("transfer", transfer.id)
+    told = transfers.of_transfer(transfer, events, store.federation().staging, now, waiting)
+    return TransferExplanation.model_construct(transfer=transfer, lines=folded(told, width))
+
+
+def _waiting(runtime: Runtime, transfer: Transfer) -> transfers.Waiting:
+    """Read what a queued transfer waits behind; the account is that of the next pass."""
+    begun = runtime.begin(runtime.store.federation().loops.batch)
+    world = runtime.store.snapshots.for_staging(begun.time, begun.seed, begun.batch)
+    notes = shares.start(world).notes
+    return transfers.Waiting(
+        ahead=runtime.store.transfer_queries.ahead_of(transfer),
+        full=Room(world.federation, world.transfers).full(transfer),
+        slots=notes["slots"],
+        account=notes["shares"],
+        lasting=runtime.store.transfer_queries.delivery_time(),
+    )
 
 
 def explained_task(

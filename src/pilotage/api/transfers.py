@@ -2,15 +2,17 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
 from pilotage.flow.calls.priorities import set_priorities
+from pilotage.model.scopes import scopes_of, split_identifier
 from pilotage.model.states import TransferState
 
-from .access import FOR_OPERATORS, Operator, actor
+from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented
-from .parts import LARGEST_ID, Limit, TheRuntime, TheStore
+from .explanations import TransferExplanation, explained_transfer
+from .parts import LARGEST_ID, Id, Limit, TheRuntime, TheStore, Width
 from .views import Transfers
 
 router = APIRouter(prefix="/transfers", tags=["transfers"])
@@ -39,6 +41,16 @@ class Changed(BaseModel):
 def get_transfers(store: TheStore, state: TransferState | None = None, limit: Limit = 100) -> Response:
     """Transfers, newest first."""
     return answer({"transfers": store.queries.transfers(state, limit)})
+
+
+@router.get("/{transfer}/explain", responses=documented(TransferExplanation, 404, 409))
+def get_explanation(transfer: Id, caller: Person, runtime: TheRuntime, width: Width = 0) -> Response:
+    """Explain a transfer: its share, priority and place, who holds the slots, when it is likely to start."""
+    found = runtime.store.transfer_queries.transfer(transfer)
+    scopes = scopes_of(caller.identity)
+    if found is None or (caller.role != "operator" and split_identifier(found.file)[0] not in scopes):
+        raise HTTPException(404, f"there is no transfer {transfer}, or its file is in no scope of yours")
+    return answer(explained_transfer(runtime, found, width))
 
 
 @router.post("/priorities", responses=documented(Changed))

@@ -10,7 +10,7 @@ from .what_if_options import WhatIfs, parsed
 
 app = typer.Typer()
 
-KINDS = ("task", "job", "pilot")
+KINDS = ("task", "job", "pilot", "transfer")
 
 
 @app.command(
@@ -20,7 +20,10 @@ KINDS = ("task", "job", "pilot")
 def explain(
     task: Annotated[
         str | None,
-        typer.Argument(metavar="TASK|job:ID|pilot:ID", help="A task, a job as job:345, a pilot as pilot:6."),
+        typer.Argument(
+            metavar="TASK|job:ID|pilot:ID|transfer:ID",
+            help="A task, or for example job:345, pilot:6, transfer:17.",
+        ),
     ] = None,
     job: Annotated[int | None, typer.Option(help="A job.")] = None,
     queue: Annotated[
@@ -37,7 +40,7 @@ def explain(
     if queue is not None and what_if:
         raise BadInput("--what-if asks about a task or a job; leave out --queue")
     with Client() as client:
-        if path.startswith("/pilots"):
+        if path.startswith(("/pilots", "/transfers")):
             if what_if:
                 raise BadInput("--what-if asks about a task or a job")
             answer = client.get(f"{path}/explain", **parameters)
@@ -77,6 +80,6 @@ def _subject(task: str | None, job: int | None) -> tuple[str, int]:
     kind, colon, number = str(task).rpartition(":")
     if not number.isascii() or not number.isdigit() or (colon and kind.lower() not in KINDS):
         raise BadInput(
-            f"{task!r} is no task's number, nor job: or pilot: and a number; give for example 12 or job:345"
+            f"{task!r} is no task's number, nor job:, pilot: or transfer: with one; give 12 or job:345"
         )
     return f"{kind.lower() or 'task'}s", int(number)

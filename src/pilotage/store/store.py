@@ -24,6 +24,7 @@ from .queries import Queries
 from .snapshots import Snapshots
 from .tasks import SpecCache
 from .tokens import Tokens
+from .transfer_queries import TransferQueries
 
 Listener = Callable[[Decision, Committed], None]
 
@@ -55,6 +56,7 @@ class Store:
         self.logs = Logs(database)
         self.archive = Archive(database, specs)
         self.catalogue = Catalogue(database, specs)
+        self.transfer_queries = TransferQueries(database)
         self.tokens = Tokens(database, clock, new_token)
 
     @classmethod

@@ -1,0 +1,50 @@
+"""Single transfers as people ask about them: as they stand, what goes before them, how long others took."""
+
+from sqlalchemy import Connection, func, or_, select
+
+from pilotage.model.states import TransferState
+from pilotage.model.work import Transfer
+
+from . import transfers as transfer_rows
+from .columns import is_state
+from .engine import Database
+from .transfers import TRANSFER_COLUMNS, transfers
+
+
+class TransferQueries:
+    """Reads what explains a transfer."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def transfer(self, transfer: int) -> Transfer | None:
+        """A transfer as it stands."""
+        query = select(*TRANSFER_COLUMNS).where(transfers.c.id == transfer)
+
+        def read(connection: Connection) -> Transfer | None:
+            row = connection.execute(query).one_or_none()
+            return None if row is None else transfer_rows.transfer(row)
+
+        return self._database.read(read)
+
+    def ahead_of(self, transfer: Transfer) -> int:
+        """Count the queued transfers of its share that go before it by priority, then age."""
+        x = transfers.c
+        first = or_(x.priority > transfer.priority, (x.priority == transfer.priority) & (x.id < transfer.id))
+        queued = is_state(transfers, TransferState.QUEUED)
+        query = select(func.count()).where(x.share == transfer.share, queued, first)
+        return self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+    def delivery_time(self, last: int = 100) -> float | None:
+        """Average how long the last deliveries took, in s; None where there were none."""
+        x = transfers.c
+        ended = is_state(transfers, TransferState.DONE)
+        taken = (
+            select((x.ended - x.started).label("taken"))
+            .where(ended, x.started.is_not(None))
+            .order_by(x.since.desc(), x.id.desc())
+            .limit(last)
+            .subquery()
+        )
+        query = select(func.avg(taken.c.taken))
+        return self._database.read(lambda connection: connection.execute(query).scalar())
