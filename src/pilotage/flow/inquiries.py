@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
+from math import inf
 from typing import TypeVar
 
 from pilotage.model.federation import Queue
@@ -37,7 +38,8 @@ class Inquiries:
         self._on_news = on_news
         self._lock = threading.Lock()
         self._matches: dict[ListMatch, tuple[float, ListMatch]] = {}
-        self._reports: dict[tuple[str, str], tuple[float, ServerReport]] = {}
+        self._reports: dict[tuple[str, str], ServerReport] = {}
+        self._surveyed: dict[tuple[str, str], float] = {}
         self._asking: set[object] = set()
 
     def list_matches(self, now: float) -> tuple[ListMatch, ...]:
@@ -51,7 +53,7 @@ class Inquiries:
     def server_reports(self) -> tuple[ServerReport, ...]:
         """The last report of each server on its batch system."""
         with self._lock:
-            return tuple(self._reports[key][1] for key in sorted(self._reports))
+            return tuple(self._reports[key] for key in sorted(self._reports))
 
     def ask(self, queue: Queue, place: str, server: str, question: ListMatch, now: float) -> None:
         """Ask for resources for a pilot, unless that is under way."""
@@ -69,11 +71,12 @@ class Inquiries:
         self._call(question, place, call, told)
 
     def survey(self, queue: Queue, place: str, server: str, now: float) -> None:
-        """Ask a server how full its batch system is, once in :data:`PERIOD`."""
+        """Ask a server how full its batch system is; once in :data:`PERIOD`, whether it answers or not."""
         key = (queue.name, server)
         with self._lock:
-            if key in self._reports and now - self._reports[key][0] < PERIOD:
+            if now - self._surveyed.get(key, -inf) < PERIOD:
                 return
+            self._surveyed[key] = now
 
         def told(capacity: Capacity) -> None:
             report = ServerReport(
@@ -83,7 +86,7 @@ class Inquiries:
                 running=capacity.running,
                 waiting=capacity.waiting,
             )
-            self._reports[key] = (now, report)
+            self._reports[key] = report
 
         self._call(key, place, lambda: self._adapter(queue, server).capacity(), told)
 
@@ -92,6 +95,7 @@ class Inquiries:
         known = set(queues)
         with self._lock:
             self._reports = {key: told for key, told in self._reports.items() if key[0] in known}
+            self._surveyed = {key: asked for key, asked in self._surveyed.items() if key[0] in known}
 
     def _call(self, key: object, place: str, call: Callable[[], T], told: Callable[[T], None]) -> None:
         with self._lock:
