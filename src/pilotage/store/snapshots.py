@@ -152,8 +152,8 @@ class Snapshots:
         """Jobs to be brokered, by priority, then age; their inputs; what is where already.
 
         Every task that has any is there with its oldest jobs, about ``limit`` in all, so that one which
-        has to wait does not keep the others out; of some tasks no more than ``most`` says. ``state`` PENDING
-        gives those that wait for a queue (B37).
+        has to wait does not keep the others out; of some tasks no more than ``most`` says, and none of those
+        of which it says 0 while there are others. ``state`` PENDING gives those that wait for a queue (B37).
         """
 
         def read(reader: Reader, world: World) -> dict[str, Any]:
@@ -343,10 +343,11 @@ class Snapshots:
 def _oldest(reader: Reader, state: JobState, limit: int, most: Mapping[int, int]) -> tuple[Job, ...]:
     """The oldest jobs in a state of every task that has any, by priority, then age."""
     waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[state], limit=limit)]
-    each = max(1, limit // max(1, len(waiting)))
+    looked_at = [task for task in waiting if most.get(task, 1)] or waiting
+    each = max(1, limit // max(1, len(looked_at)))
     together: dict[int, list[int]] = defaultdict(list)
-    for task in waiting:
-        together[min(each, most.get(task, each))].append(task)
+    for task in looked_at:
+        together[max(1, min(each, most.get(task, each)))].append(task)
     rows: list[tuple[Any, ...]] = []
     for part, tasks_ in together.items():
         rows += reader.raw_rows(_TO_BROKER[state], tasks=tasks_, skip=part - 1, limit=limit)

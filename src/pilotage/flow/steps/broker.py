@@ -112,13 +112,14 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 
 
 def _note(runtime: Runtime, world: World, decision: Decision, committed: Committed, plugin: str) -> None:
-    """Remember how many jobs of each task found room."""
+    """Remember what found room; where nothing did, have a look at once at what was left out."""
     gone = (
         ids
         for change, ids in zip(decision.changes, committed.accepted, strict=True)
         if isinstance(change, Move) and change.kind == "job"
     )
-    runtime.headway.note(restricted(world, plugin).jobs, chain.from_iterable(gone))
+    if not runtime.headway.note(plugin, restricted(world, plugin).jobs, chain.from_iterable(gone)):
+        runtime.wakeups.wake("broker")
 
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
