@@ -81,6 +81,12 @@ class StagingConstants:
     """s before a second attempt from the same source; twice as long before each further one."""
     delivery_timeout: Seconds = 600
     """s without progress after which a delivery is given up."""
+    copies_kept: Seconds = 1_209_600
+    """s that a copy which Pilotage made is kept after its last use, where nobody wants it."""
+    copies_quotas: Mapping[str, NonNegative] = field(default_factory=dict)
+    """GB that such copies of a scope's files may take at each storage, by scope, which is a VO's name."""
+    cleaning_period: Day = 3600
+    """s between two looks at the copies."""
     ageing_timeout: Seconds = 3600
     """s that a transfer waits before its priority grows (D7)."""
     ageing_period: Annotated[float, Field(ge=0.001, le=1e10)] = 300

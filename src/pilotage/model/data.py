@@ -48,6 +48,42 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A copy that Pilotage made, with all that decides whether it may go."""
+
+    __pydantic_config__ = DESCRIBED
+
+    file: str
+    """Identifier of the file, ``SCOPE:NAME``."""
+    storage: str
+    """Where it is."""
+    path: str
+    """Path below the storage's URL."""
+    size: int
+    """Bytes."""
+    used: float
+    """When a job that reads it there last changed its state, or else when it came, in s since 1970."""
+    wanted: bool
+    """Whether a task or live job reads the file, or a transfer moves it."""
+    elsewhere: tuple[str, ...]
+    """The other storages that hold the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiesSize:
+    """Bytes of all copies of one scope's files at a storage."""
+
+    __pydantic_config__ = DESCRIBED
+
+    storage: str
+    """The storage."""
+    scope: str
+    """The scope of the files."""
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewTransfer:
     """A transfer about to be. There is never more than one live transfer of a file to a storage."""
 

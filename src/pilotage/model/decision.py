@@ -129,6 +129,8 @@ class Forget:
     """Copies that count no more."""
     files: tuple[str, ...] = ()
     """Files by identifier that are known no more; one that a live job reads stays."""
+    if_unread: bool = False
+    """Whether a replica stays known where a live job reads its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

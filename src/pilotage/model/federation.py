@@ -99,6 +99,9 @@ class Storage:
     """Whether it is scratch space, where nothing is kept: no nucleus gathers outputs there (B19)."""
     blacklisted: tuple[Blacklisting, ...] = ()
     """What may not be done here now: reading or writing, locally (lan) or from other sites (wan) (B19)."""
+    copies_quota: NonNegative | None = None
+    """GB that copies which Pilotage makes there may take; above it those that nobody wants go, the longest
+    unused first. None: no limit but their age."""
     transfer_slots: Slots | None = None
     """Most transfers from it and to it that are delivered at the same time; none: no limit of its own."""
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .advertisements import Advertisement
+from .data import CopiesSize, Copy
 from .failures import Failure
 from .federation import Federation
 from .identity import Identity
@@ -273,6 +274,12 @@ class World:
     """How full the submit pools are (P5)."""
     iterated: float | None = None
     """When the director's last iteration began, in s since 1970; none: there was none (P2)."""
+    cleaned: float | None = None
+    """When copies were looked at last, to remove those that nobody wants, in s since 1970; none: never."""
+    copies: tuple[Copy, ...] = ()
+    """Copies that Pilotage made, those first that came first."""
+    copies_sizes: tuple[CopiesSize, ...] = ()
+    """Bytes of all of them by storage and scope."""
     unawaited: tuple[int, ...] = ()
     """Queued downloads that no job waits for any more, of those that have been queued for a minute (D2)."""
     deliveries: tuple[DeliverySighting, ...] = ()

@@ -87,18 +87,22 @@ class Catalogue:
         """Tell which of these files a live job reads, a task will read, or a transfer moves."""
 
         def read(connection: Connection) -> set[str]:
-            reader = Reader(connection, self._specs)
-            found = {name for (name,) in reader.rows(_READ, names=list(names))}
-            found |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
-            asked = {
-                file.identifier
-                for task in reader.tasks_from(_UNSPLIT)
-                for file in task.spec.inputs
-                if isinstance(file, InputFile)
-            }
-            return found | (asked & set(names))
+            return wanted_of(Reader(connection, self._specs), names)
 
         return self._database.read(read)
+
+
+def wanted_of(reader: Reader, names: Sequence[str]) -> set[str]:
+    """Tell which of these files a live job reads, a task will read, or a transfer moves."""
+    found = {name for (name,) in reader.rows(_READ, names=list(names))}
+    found |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
+    asked = {
+        file.identifier
+        for task in reader.tasks_from(_UNSPLIT)
+        for file in task.spec.inputs
+        if isinstance(file, InputFile)
+    }
+    return found | (asked & set(names))
 
 
 def _beginning(reader: Reader, prefix: str, after: str) -> Iterator[File]:

@@ -188,7 +188,7 @@ class Commit:
         if isinstance(change, Touch):
             return self._touch(change), ()
         if isinstance(change, Forget):
-            self._creator.forget(change.replicas, change.files)
+            self._creator.forget(change)
             return (), ()
         accepted = self._move(change)
         return accepted, self._creations(change, set(accepted)) if change.creates else ()

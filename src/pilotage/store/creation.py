@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.advertisements import NewAdvertisement
-from pilotage.model.decision import KINDS, Creation
+from pilotage.model.decision import KINDS, Creation, Forget
 from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
@@ -58,6 +58,13 @@ _READ = (
     .where(job_inputs.c.file == files.c.name, has_state(jobs, *LIVE_JOBS))
     .correlate(files)
 )
+_READ_THERE = (
+    select(job_inputs.c.job)
+    .join(jobs, jobs.c.id == job_inputs.c.job)
+    .where(job_inputs.c.file == replicas.c.file, has_state(jobs, *LIVE_JOBS))
+    .correlate(replicas)
+)
+_FORGET_IF_UNREAD = _FORGET_REPLICA.where(~_READ_THERE.exists())
 _FORGET_REPLICAS_OF = delete(replicas).where(
     replicas.c.file.in_(select(files.c.name).where(among(files.c.name, "names"), ~_READ.exists()))
 )
@@ -181,14 +188,14 @@ class Creator:
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
         return created
 
-    def forget(self, lost: Sequence[Replica], gone: Sequence[str]) -> None:
+    def forget(self, change: Forget) -> None:
         """Delete records of replicas, and of files that no live job reads; ignore missing ones."""
-        rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in lost]
+        rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in change.replicas]
         if rows:
-            self._connection.execute(_FORGET_REPLICA, rows)
-        if gone:
-            self._connection.execute(_FORGET_REPLICAS_OF, {"names": list(gone)})
-            self._connection.execute(_FORGET_FILES, {"names": list(gone)})
+            self._connection.execute(_FORGET_IF_UNREAD if change.if_unread else _FORGET_REPLICA, rows)
+        if change.files:
+            self._connection.execute(_FORGET_REPLICAS_OF, {"names": list(change.files)})
+            self._connection.execute(_FORGET_FILES, {"names": list(change.files)})
 
     def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
         names = list({replica.file for replica in given})

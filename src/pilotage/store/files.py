@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, String, Table
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, String, Table, literal_column
 
 from pilotage.model.work import JobKind
 
@@ -30,6 +30,9 @@ replicas = Table(
 _f = files.c
 
 Index("files_by_task", _f.task, _f.name, **partial(_f.task.is_not(None)))
+_r = replicas.c
+
+Index("replicas_copies", _r.since, _r.file, **partial(_r.path != literal_column("''")))
 Index("files_by_job", _f.job, **partial(_f.job.is_not(None)))
 
 

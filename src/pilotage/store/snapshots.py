@@ -28,7 +28,7 @@ from pilotage.model.states import (
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import JobCount, MatchRequest, Report, TaskCount, World
 
-from . import broker_facts, failures, staging, watching
+from . import broker_facts, copies, failures, staging, watching
 from .columns import has_state, is_state
 from .counters import counts
 from .engine import Database
@@ -41,6 +41,9 @@ from .tasks import TASK_COLUMNS, SpecCache, tasks
 
 ENDED_LATELY = 3600.0
 """How long the director hears of a pilot that has ended, in s."""
+
+MOST_COPIES = 1000
+"""How many copies that Pilotage made a whole world shows."""
 
 LARGEST_ID = 2**63 - 1
 
@@ -194,6 +197,10 @@ class Snapshots:
         """Transfers under way, those that could start, those that ended, and the jobs these concern."""
         return self._world(time, seed, lambda reader, world: staging.read(reader, world, limit))
 
+    def for_cleaning(self, time: float, seed: int, limit: int) -> World:
+        """Copies that Pilotage made, those that came first, and how much all of them take."""
+        return self._world(time, seed, lambda reader, world: copies.read(reader, world, limit))
+
     def for_director(self, time: float, seed: int) -> World:
         """Read what waits for pilots, and the pilots: live ones, and those that ended in the last hour."""
 
@@ -325,6 +332,7 @@ class Snapshots:
                 "replicas": reader.replicas_of(known),
                 "transfers": moving,
                 "unawaited": staging.unawaited(reader, world, moving),
+                **copies.read(reader, world, MOST_COPIES),
                 "pilots": live,
                 "task_queues": reader.task_queues(),
                 "job_counts": reader.job_counts(),

@@ -1,0 +1,49 @@
+"""Remove copies that nobody wants any more, by age, use and quota."""
+
+from collections.abc import Iterator
+
+from pilotage.flow.idle_reasons import moment
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.model.decision import Committed, Decision, Forget
+from pilotage.model.world import World
+from pilotage.staging import unwanted
+
+MOST_COPIES = 10_000
+"""Copies that one pass looks at, those that came first."""
+
+
+def _reads(runtime: Runtime, now: Pass) -> World:
+    return runtime.store.snapshots.for_cleaning(now.time, now.seed, limit=MOST_COPIES)
+
+
+def _removed(runtime: Runtime, world: World, decision: Decision, _: Committed) -> None:
+    """Delete the bytes of copies that are known no more; one that a job came to read meanwhile stays."""
+    storages = {storage.name: storage for storage in world.federation.storages}
+    for change in decision.changes:
+        if isinstance(change, Forget):
+            for replica in change.replicas:
+                entry = runtime.store.catalogue.entry(replica.file)
+                known = entry is not None and replica.storage in {one.storage for one in entry.replicas}
+                if not known and replica.storage in storages:
+                    runtime.deliveries.remove(storages[replica.storage], replica.path)
+
+
+def _idle(world: World) -> Iterator[str]:
+    if world.cleaned is not None:
+        due = world.cleaned + world.federation.staging.cleaning_period
+        if due > world.time:
+            yield f"copies are not looked at before {moment(due)}"
+            return
+    wanted = sum(copy.wanted for copy in world.copies)
+    yield f"of {len(world.copies)} copies {wanted} are wanted, and none is too old or too much"
+
+
+STEP = Step(
+    name="clean",
+    place=12,
+    summary="Remove copies that nobody wants any more, by age, use and quota.",
+    reads=_reads,
+    phases=always(Phase(actor="clean", decide=unwanted.remove, act=_removed)),
+    idle=_idle,
+)

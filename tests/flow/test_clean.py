@@ -1,0 +1,48 @@
+"""Copies that nobody wants any more are removed from the catalogue and from their storage."""
+
+from pilotage.flow.calls.cancel import cancel
+from pilotage.model.decision import Create, Decision
+from pilotage.model.work import File, InputFile, Replica
+
+from .house import House
+
+COPY = ".copies/flow/ligo/f"
+
+
+def staged(house: House) -> None:
+    """A file whose original lies in the south, and its copy in the north."""
+    (house.place / "south" / "f").write_bytes(b"four")
+    path = house.place / "north" / COPY
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"four")
+    records = (
+        File(name="ligo:f", size=4, checksum=""),
+        Replica(file="ligo:f", storage="south-disk"),
+        Replica(file="ligo:f", storage="north-disk", path=COPY),
+    )
+    changes = (Create(records=records, cause="test"),)
+    house.store.commit(Decision(step="test", time=house.now, seed=1, changes=changes), "test")
+
+
+def holders(house: House) -> list[str]:
+    entry = house.store.catalogue.entry("ligo:f")
+    assert entry is not None
+    return [replica.storage for replica in entry.replicas]
+
+
+def test_a_copy_goes_two_weeks_after_its_last_use_and_never_while_a_task_reads_it(house: House) -> None:
+    staged(house)
+    task = house.task(inputs=(InputFile(name="f", size=4, replicas=("south-disk",)),))
+    house.take("broker")
+    house.now += 15 * 86400
+    house.take("clean")
+    assert holders(house) == ["north-disk", "south-disk"]
+    house.now += 4000
+    cancel(house.runtime, task, "enough", "test")
+    house.take("clean")
+    assert holders(house) == ["north-disk", "south-disk"], "its job was cancelled a moment ago"
+    house.now += 15 * 86400
+    house.take("clean")
+    assert holders(house) == ["south-disk"]
+    assert not (house.place / "north" / COPY).exists()
+    assert (house.place / "south" / "f").exists()
