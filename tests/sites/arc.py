@@ -41,6 +41,7 @@ joblog={place}/log/jobs.log
 helperlog={place}/log/helper.log
 pidfile={place}/run/arex.pid
 wakeupperiod=1
+tmpdir={place}/tmp
 [arex/data-staging]
 logfile={place}/log/staging.log
 [arex/ws]
@@ -171,7 +172,6 @@ class ArcServer:
         environment = {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "ARC_CONFIG": str(self._configuration),
-            "TMPDIR": str(self.place / "tmp"),
         }
         said, log = self.place / "log/command.out", self.place / "log/commands.log"
         # Daemons keep their output open, so that nobody could wait for its end.

@@ -24,6 +24,7 @@ SYSTEMS = ("arc_server", "running_grid_engine", "kubernetes_options", "running_s
 """Fixtures that start a system, those that take longest first: tests with several go where the first is."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a system together."""
     for item in items:

@@ -35,7 +35,8 @@ def test_a_pilot_outlives_the_connection_and_is_found_again(machine: LoginNode, 
         element.cancel(references[:1])
         wait_for(lambda: element.poll(references)[references[0]].state == "ended", "it ends")
         assert [process for process in session if process.is_running()] == []
-        assert element.poll(references)[references[1]].state == "running"
+        other = element.poll(references)[references[1]]
+        assert other.state == "running", other
         assert server.ended == ["pilot stopped by signal 15 (SIGTERM)"]
         element.cancel(references)
         wait_for(lambda: element.poll(references)[references[1]].state == "ended", "it ends")

@@ -274,6 +274,50 @@ def test_a_full_spool_is_said(make: Make, server: FakeServer, tmp_path: Path) ->
         make().submit(orders(server, 1))
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system with room for the agent, and for little more."""
+    place = tmp_path / "home"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], check=False).returncode:
+        pytest.skip("a file system can be mounted only as root")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_a_full_home_directory_submits_nothing_and_is_used_again(
+    small_disk: Path, slurm: Slurm, server: FakeServer
+) -> None:
+    element = SlurmElement({"spool": str(small_disk / "spool")})
+    asked = orders(server, 2)
+    (small_disk / "mine").write_bytes(bytes(200_000))
+    with pytest.raises(OSError, match=r"cannot be kept in the spool directory.*can mend it"):
+        element.submit(asked)
+    assert slurm.call("squeue", "--me", "-h") == ""
+    (small_disk / "mine").unlink()
+    references = submitted(element, asked)
+    wait_for(lambda: len(server.matches) >= 2, "both call home", 60)
+    with pytest.raises(OSError, match="No space left"):
+        (small_disk / "mine").write_bytes(bytes(1_000_000))
+    assert running(element, *references), "what runs is seen with a full disk"
+
+
+def test_what_a_slow_slurm_did_not_take_in_time_is_submitted_later_and_nothing_twice(
+    make: Make, server: FakeServer, slurm: Slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    element, asked = make(array=1), orders(server, 8)
+    with monkeypatch.context() as patch:
+        patch.setattr("pilotage.computing.batch.element.LONGEST_SUBMISSION", 0.02)
+        answers = element.submit(asked)
+    refused = [answer.error for answer in answers if answer.error]
+    assert refused
+    assert set(refused) == {"this host is too slow"}
+    assert len(slurm.call("squeue", "--me", "-h").splitlines()) == len(asked) - len(refused)
+    references = submitted(element, asked)
+    assert [answer.reference for answer in answers if answer.reference] == references[: -len(refused)]
+    assert len(slurm.call("squeue", "--me", "-h").splitlines()) == len(asked)
+
+
 def test_a_pilot_that_slurm_forgot_is_unknown(make: Make, slurm: Slurm) -> None:
     status = make().poll(["4711/gone"])["4711/gone"]
     assert status.state == "unknown"
