@@ -17,7 +17,17 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ("brokerage", "matching", "serving", "passes", "cycle", "lifecycle", "memory", "slurm")
+MODULES = (
+    "brokerage",
+    "matchmaking",
+    "matching",
+    "serving",
+    "passes",
+    "cycle",
+    "lifecycle",
+    "memory",
+    "slurm",
+)
 RESULT = Path("build/bench.json")
 RUNS = 3
 

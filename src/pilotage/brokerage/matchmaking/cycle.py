@@ -73,6 +73,9 @@ class _Cycle:
         self._sites = Sites(site_ads(world))
         places = {one.name: place for place, one in enumerate(self._sites.ads)}
         self._at: Codes = np.array([places[name] for name in queues.site_names], dtype=np.intp)
+        self._queues_of: list[list[int]] = [[] for _ in self._sites.ads]
+        for queue, site in enumerate(self._at.tolist()):
+            self._queues_of[site].append(queue)
         self._matchmaker = Matchmaker(self._sites)
         self._random = np.random.default_rng([world.seed, 1])
         self._facts = FactsDraft(queues)
@@ -140,15 +143,12 @@ class _Cycle:
         """Draw a site and a queue of it for one job after another, until none matches; the queues."""
         by_site = np.zeros(len(self._sites), dtype=bool)
         by_site[self._at[able]] = True
-        queues: dict[int, list[int]] = {}
-        for queue in np.flatnonzero(able).tolist():
-            queues.setdefault(int(self._at[queue]), []).append(queue)
         placed = []
         for _ in group.jobs:
             site = self._drawn(match, by_site)
             if site is None:
                 break
-            own = queues[site]
+            own = [queue for queue in self._queues_of[site] if able[queue]]
             queue = own[0] if len(own) == 1 else own[int(self._random.integers(len(own)))]
             self._sites.match(site)
             placed.append(queue)

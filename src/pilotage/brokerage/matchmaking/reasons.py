@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from pilotage.brokerage.engine.job_groups import Group
-from pilotage.brokerage.engine.queue_columns import Codes, Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask, QueueColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, bits_of
 from pilotage.model.classad import Part
 from pilotage.model.decision import Label, Value
@@ -16,6 +16,7 @@ from pilotage.model.reasons import Given, PackedCandidates, PackedChoice, Packed
 
 from . import library
 from .matching import Term
+from .site_ads import Demand
 from .sites import NOBODY, Sites
 
 NO_AD = Label(
@@ -57,6 +58,7 @@ class Reasons:
         self._facts = facts
         self._made: dict[object, PackedRefusal | None] = {}
         self._kept: list[object] = []
+        self._columns: dict[Demand, tuple[Column, Column]] = {}
 
     def refusals(self, turn: Turn) -> tuple[PackedRefusal, ...]:
         """The parts that were not true."""
@@ -64,11 +66,7 @@ class Reasons:
         for term in turn.terms:
             self._kept.append(term)  # so that no other object gets its id
             found.append(self._refusal(id(term), term.part, term.label, term.refused, term.ad, term.of_site))
-        for one in turn.closed:
-            # A throttle that is closed stays so, and its site as it is: the values at the end are those then.
-            key = (one.label, id(one.sites))
-            self._kept.append(one.sites)
-            found.append(self._refusal(key, one.part, one.label, one.sites, NOBODY, True))
+        found += [self._closed(one) for one in turn.closed]
         return tuple(refusal for refusal in found if refusal is not None)
 
     def _stale(self) -> PackedRefusal | None:
@@ -77,15 +75,34 @@ class Reasons:
             self._made["stale"] = self._packed(NO_AD, ~self._sites.fresh, "a fresh one", words)
         return self._made["stale"]
 
+    def _closed(self, one: Closed) -> PackedRefusal | None:
+        """A throttle that is closed stays so, and its site as it is: the values at the end are those then."""
+        key = id(one.sites)
+        if key not in self._made:
+            self._kept.append(one.sites)
+            self._made[key] = self._packed(one.label, one.sites, *self._values_of(one))
+        return self._made[key]
+
+    def _values_of(self, one: Closed) -> tuple[Column, Column]:
+        """Need and have of a throttle at all queues, as the cycle ends."""
+        demand = Demand(one.part, one.label)
+        if demand not in self._columns:
+            (last,) = [item.closed for item in self._sites.throttles if item.demand == demand]
+            self._columns[demand] = self._told(one.part, last, NOBODY, True)
+        return self._columns[demand]
+
+    def _told(self, part: Part, refused: Mask, ad: library.Ad, of_site: bool) -> tuple[Column, Column]:
+        need = np.full(len(refused), part.text, dtype=object)
+        have = np.full(len(refused), "", dtype=object)
+        for site in np.flatnonzero(refused).tolist():
+            need[site], have[site] = self._values(part, ad, of_site, site)
+        return need[self._at], have[self._at]
+
     def _refusal(
         self, key: object, part: Part, label: Label, refused: Mask, ad: library.Ad, of_site: bool
     ) -> PackedRefusal | None:
         if key not in self._made:
-            need = np.full(len(refused), part.text, dtype=object)
-            have = np.full(len(refused), "", dtype=object)
-            for site in np.flatnonzero(refused).tolist():
-                need[site], have[site] = self._values(part, ad, of_site, site)
-            self._made[key] = self._packed(label, refused, need[self._at], have[self._at])
+            self._made[key] = self._packed(label, refused, *self._told(part, refused, ad, of_site))
         return self._made[key]
 
     def _values(self, part: Part, ad: library.Ad, of_site: bool, site: int) -> tuple[Value, Value]:

@@ -76,9 +76,11 @@ def site_ads(world: World) -> list[SiteAd]:
     """The ad of every site that has a queue, by name."""
     told = {one.site: one for one in world.advertisements}
     chances = np.random.default_rng([world.seed, 2])
+    stations = stations_of(world.federation)
     ads = []
     for site, queues in _sites(world.federation):
         own: dict[str, Constant] = {WORLD_TIME: int(world.time), WORLD_CHANCE: float(chances.random())}
+        own["StationNames"] = stations[site.name]
         ads.append(_site_ad(site, queues, told.get(site.name), world, own))
     return ads
 
@@ -99,7 +101,7 @@ def _site_ad(
     world: World,
     own: dict[str, Constant],
 ) -> SiteAd:
-    attributes = _declared(site, queues, world.federation) | dict(site.attributes)
+    attributes = _declared(site, queues, own["StationNames"]) | dict(site.attributes)
     attributes |= dict(told.attributes) if told else {}
     attributes |= _limits(site, told) | _counted(told) | own | {"Name": site.name, "MyType": "Site"}
     demands = tuple(_demands(site, told, attributes))
@@ -122,10 +124,9 @@ def _stale(told: Advertisement | None, world: World) -> str:
     return f"advertised {world.time - told.time:.0f} s ago, more than {PERIODS} periods of {period:g} s"
 
 
-def _declared(site: Site, queues: list[Queue], federation: Federation) -> dict[str, Constant]:
+def _declared(site: Site, queues: list[Queue], stations: tuple[str, ...]) -> dict[str, Constant]:
     """What the federation tells of a site: the most that any of its queues has; 0 is no limit."""
     elements = sorted({queue.computing_element.kind for queue in queues if queue.computing_element})
-    stations = stations_of(federation)[site.name]
     return {
         "StationNames": stations,
         "StationName": stations[0] if stations else "",
