@@ -314,9 +314,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B35",
         "The throughput is the latest of 1 h, 1 d, 1 w; without any, 1 + (11-closeness)/11.",
-        (f"{ENGINE}.link_weights", f"{ENGINE}.nuclei"),
+        (f"{ENGINE}.link_weights", f"{ENGINE}.nuclei", "store.link_rates"),
         ("model.sources:UNKNOWN_CLOSENESS", f"{ENGINE}.nuclei:NUCLEUS_WEIGHT"),
-        "The nucleus itself has its own network weight.",
+        "The nucleus itself has its own network weight. The last hour is measured by our own transfers.",
     ),
     Rule(
         "B36",

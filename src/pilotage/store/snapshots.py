@@ -34,6 +34,7 @@ from .counters import counts
 from .engine import Database
 from .federations import Federations
 from .jobs import JOB_COLUMNS, is_live, jobs
+from .link_rates import LinkRates
 from .pilots import pilots
 from .reader import Reader
 from .sets import among
@@ -126,10 +127,13 @@ class Snapshots:
         self._database = database
         self._federations = federations
         self._specs = specs
+        self._link_rates = LinkRates()
 
     def _world(self, time: float, seed: int, read: Callable[[Reader, World], dict[str, Any]]) -> World:
         def work(connection: Any) -> World:
-            empty = World(time=time, seed=seed, federation=self._federations.current(connection))
+            declared = self._federations.current(connection)
+            federation = self._link_rates.applied(connection, declared, time)
+            empty = World(time=time, seed=seed, federation=federation)
             parts = read(Reader(connection, self._specs), empty)
             return World(time=time, seed=seed, federation=empty.federation, **parts)
 

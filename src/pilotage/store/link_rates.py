@@ -1,0 +1,88 @@
+"""Links are measured: what transfers took in the last hour is the throughput of their links (B35)."""
+
+import threading
+from collections import defaultdict
+from dataclasses import replace
+
+from sqlalchemy import Connection, bindparam, select
+
+from pilotage.model.federation import Federation, Link
+from pilotage.model.states import TransferState
+
+from .columns import is_state
+from .files import files
+from .transfers import transfers
+
+WINDOW = 3600.0
+"""How old a transfer may be that counts, in s: the first of the windows of B35."""
+
+SMALLEST = 10_000_000
+"""Bytes from which a transfer tells of its link: that of a smaller one is over before it is fast."""
+
+MOST_TRANSFERS = 5000
+"""The last transfers that are looked at."""
+
+MEASURED_EVERY = 60.0
+"""s for which a measurement stands."""
+
+_x = transfers.c
+_LAST = (
+    select(_x.file, _x.source, _x.destination, _x.started, _x.ended)
+    .where(is_state(transfers, TransferState.DONE), _x.since > bindparam("since"))
+    .order_by(_x.since.desc(), _x.id.desc())
+    .limit(MOST_TRANSFERS)
+    .subquery("last_transfers")
+)
+_MEASURED = (
+    select(_LAST.c.source, _LAST.c.destination, files.c.size, _LAST.c.ended - _LAST.c.started)
+    .join(files, files.c.name == _LAST.c.file)
+    .where(files.c.size >= SMALLEST, _LAST.c.ended > _LAST.c.started)
+)
+
+
+class LinkRates:
+    """Puts the throughput that was measured in the last hour into the links of a federation.
+
+    A measurement stands for a minute: between two of them a federation is one and the same object.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: tuple[Federation, float, Federation] | None = None
+
+    def applied(self, connection: Connection, federation: Federation, time: float) -> Federation:
+        """Return the federation with what was measured before a time, in s since 1970."""
+        with self._lock:
+            if self._known is not None:
+                of, at, measured = self._known
+                if of is federation and 0 <= time - at < MEASURED_EVERY:
+                    return measured
+        measured = _with_rates(federation, _rates(connection, federation, time))
+        with self._lock:
+            self._known = federation, time, measured
+        return measured
+
+
+def _rates(connection: Connection, federation: Federation, time: float) -> dict[tuple[str, str], float]:
+    """Measure MB/s by the sites of source and destination: all bytes over all times that they took."""
+    sites = {storage.name: storage.site for storage in federation.storages}
+    megabytes: dict[tuple[str, str], float] = defaultdict(float)
+    seconds: dict[tuple[str, str], float] = defaultdict(float)
+    for source, destination, size, taken in connection.execute(_MEASURED, {"since": time - WINDOW}):
+        # Within one storage an output is renamed, and nothing moves.
+        if source != destination and source in sites and destination in sites:
+            link = sites[source], sites[destination]
+            megabytes[link] += size / 1e6
+            seconds[link] += taken
+    return {link: megabytes[link] / seconds[link] for link in megabytes}
+
+
+def _with_rates(federation: Federation, rates: dict[tuple[str, str], float]) -> Federation:
+    if not rates:
+        return federation
+    declared = {(link.source, link.destination): link for link in federation.links}
+    measured = {
+        ends: replace(declared.get(ends) or Link(source=ends[0], destination=ends[1]), throughput_1h=rate)
+        for ends, rate in sorted(rates.items())
+    }
+    return replace(federation, links=tuple((declared | measured).values()))
