@@ -103,9 +103,10 @@ def test_the_faults_of_a_federation_are_told_with_exit_code_2(
     assert result.exit_code == 2
     document = json.loads(result.stdout)
     assert document["valid"] is False
+    lines = federation_file.read_text().splitlines()
     assert document["faults"][0] == {
         "file": str(federation_file),
-        "line": 9,
+        "line": lines.index("  site: olso") + 1,
         "field": "storages[0].site",
         "message": "there is no site 'olso'",
         "remedy": "did you mean oslo?",
