@@ -36,7 +36,7 @@ class FakeServer:
                 self.end_headers()
                 self.wfile.write(data)
 
-            do_GET = do_POST = do_PUT = answer  # noqa: N815
+            do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 """Quiet."""

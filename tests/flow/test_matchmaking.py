@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from pilotage.explain.analysis import explain
+from pilotage.flow.calls import what_if
 from pilotage.flow.calls.match import site_variables
 from pilotage.model.advertisements import Advertisement, NewAdvertisement
 from pilotage.model.decision import Create, Decision
@@ -110,3 +112,16 @@ def test_m2_station_and_monitoring_url_reach_the_payload(house: House, declared:
         "PILOTAGE_STATION": declared or "north",
         "PILOTAGE_MONITORING_URL": "https://monitor",
     }
+
+
+def test_m4_explain_names_the_sole_obstacle_and_what_if_lifts_it(house: House) -> None:
+    federate(house, attributes={"Arch": "arm"})
+    house.take("advertise")
+    task = house.task(site_requirements='TARGET.Arch == "x86" && TARGET.Cpus >= 1')
+    house.take("broker")
+    (choice,) = house.store.queries.task_choices(task)
+    (obstacle,) = explain(choice).obstacles
+    assert (obstacle.rule, obstacle.name, obstacle.only) == ("M4", 'the job\'s TARGET.Arch == "x86"', 1)
+    assert choice.refusals[0].have == ("Arch = arm",)
+    changed = what_if.run(house.runtime, what_if.Changes(task={"site_requirements": ""}), task)
+    assert changed.opened == ("north-queue",)
