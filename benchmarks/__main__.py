@@ -17,6 +17,8 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from pilotage.server import collect_rarely
+
 MODULES = (
     "brokerage",
     "matchmaking",
@@ -44,6 +46,7 @@ def main() -> None:
     names = given.only.split(",") if given.only else MODULES
     if unknown := set(names) - set(MODULES):
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(MODULES)}")
+    collect_rarely()  # as a server does
     # Whoever bounds the time of a bench sends SIGTERM: its servers and databases end with it.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     console = Console()

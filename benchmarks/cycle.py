@@ -11,7 +11,7 @@ from pilotage.flow.steps import step
 from pilotage.model.federation import ComputingElement, Federation, Link, Queue, Site, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.work import TaskSpec
-from pilotage.server import collect_rarely, runtime_of
+from pilotage.server import runtime_of
 from pilotage.store import Store
 
 from . import house
@@ -22,7 +22,6 @@ TASKS, JOBS, QUEUES = 2_000, 100_000, 500
 def figures() -> dict[str, float]:
     """``broker_cycle_100k_s_DATABASE``: seconds from defined jobs to committed placements with reasons."""
     found: dict[str, float] = {}
-    collect_rarely()
     databases: tuple[house.Database, ...] = ("sqlite", "postgresql")
     for database in databases:
         place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))

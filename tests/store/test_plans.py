@@ -71,7 +71,7 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "payload": lambda store: store.queries.payload_files(1, 1),
 }
 SMALL = {"counters", "counts", "lines", "levels", "queue_reports", "bounds", "federations", "json_each"}
-SMALL |= {"numbers", "failures", "last_transfers"}
+SMALL |= {"numbers", "failures", "last_transfers", "advertisements"}
 """What may be read whole: it does not grow with the work."""
 
 WHOLE = re.compile(r"SCAN (\w+)(?! USING (?:COVERING )?INDEX jobs_at_pilots)\b")
