@@ -18,7 +18,8 @@ from pilotage.cli.app import app
 from pilotage.model.decision import Candidates, Choice
 from pilotage.model.states import JobState, PilotState, TaskState, TransferState
 from pilotage.model.work import File
-from pilotage.store import Store
+from pilotage.store import ArchivedElsewhere, Store
+from pilotage.store.archive import GIVEN_UP
 from pilotage.store.counters import counts
 from pilotage.store.decisions import decisions
 from pilotage.store.jobs import job_inputs
@@ -175,6 +176,23 @@ def test_nothing_is_deleted_that_could_not_be_written(aged: Store) -> None:
     with pytest.raises(OSError, match="No space"):
         list(archive(aged, BEFORE, full))
     assert records(aged) == before
+
+
+def test_one_process_archives_at_a_time_and_another_takes_over_from_a_dead_one(aged: Store) -> None:
+    for name in "tu":
+        ended_task(aged, name=name)
+    first = archive(aged, BEFORE, lambda _: None)
+    next(first)
+    with pytest.raises(ArchivedElsewhere):
+        next(archive(aged, BEFORE, lambda _: None))
+    next(first)
+    with pytest.raises(ArchivedElsewhere):
+        aged.archive.begin(aged.clock(), None)
+    taken = aged.archive.begin(aged.clock() + GIVEN_UP, None)
+    with pytest.raises(ArchivedElsewhere):
+        next(first)
+    aged.archive.end(taken)
+    assert list(archive(aged, BEFORE, lambda _: None))
 
 
 def test_each_slice_is_a_whole_member_and_what_a_kill_cuts_off_hides_none_before(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pilotage.store import NoFederation, Slice, Store
+from pilotage.store import ArchivedElsewhere, NoFederation, Slice, Store
 
 log = logging.getLogger(__name__)
 
@@ -65,11 +65,19 @@ class ArchiveFile:
 
 
 def archive(store: Store, before: float, write: Callable[[Sequence[bytes]], None]) -> Iterator[Slice]:
-    """Archive what ended before a time (s since 1970 UTC), slice by slice: written first, then deleted."""
-    while (found := store.archive.next(before, SLICE)) is not None:
-        write(found.lines)
-        store.archive.delete(found)
-        yield found
+    """Archive what ended before a time (s since 1970 UTC), slice by slice: written first, then deleted.
+
+    Raises :class:`ArchivedElsewhere` while another process does: each slice is written once.
+    """
+    held = store.archive.begin(store.clock(), None)
+    try:
+        while (found := store.archive.next(before, SLICE)) is not None:
+            write(found.lines)
+            store.archive.delete(found)
+            yield found
+            held = store.archive.begin(store.clock(), held)
+    finally:
+        store.archive.end(held)
 
 
 class Archiving:
@@ -99,7 +107,7 @@ class Archiving:
         while not self._stopping.is_set():
             try:
                 self._once()
-            except NoFederation:
+            except (NoFederation, ArchivedElsewhere):
                 pass
             except Exception:
                 log.exception("archiving to %s failed; it is tried again in %g s", self._directory, PERIOD)

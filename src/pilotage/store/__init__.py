@@ -2,6 +2,7 @@
 
 from .archive import LEAST_AGE, Slice
 from .errors import (
+    ArchivedElsewhere,
     FederationRenamed,
     FileConflict,
     IllegalColumn,
@@ -22,6 +23,7 @@ from .tokens import PersonToken
 
 __all__ = [
     "LEAST_AGE",
+    "ArchivedElsewhere",
     "EventView",
     "FederationRenamed",
     "FileConflict",

@@ -14,9 +14,11 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Connection, Select, String, bindparam, cast, delete, func, select
 
 from pilotage.model.counters import JOBS_BY_TASK
+from pilotage.model.decision import Begin
 from pilotage.model.documents import to_document
 from pilotage.model.states import AT_A_PILOT, LIVE, LIVE_JOBS, STATES, Kind
 
+from . import iterations
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -25,6 +27,7 @@ from .columns import is_state
 from .counters import KEY_COLUMNS, Deltas, counts
 from .decisions import dated, decisions, forget
 from .engine import Database
+from .errors import ArchivedElsewhere
 from .history import events
 from .jobs import JOB_VIEW, job_inputs, jobs
 from .pilots import PILOT_COLUMNS, pilots
@@ -41,6 +44,12 @@ TASKS = 200
 
 LARGER = 20
 """How many times as large as a job the reasons of a decision are taken to be."""
+
+STEP = "archive"
+"""The name of its iterations: a process that archives begins one with every slice."""
+
+GIVEN_UP = 600.0
+"""Seconds without a slice after which a process that archived is taken to be dead."""
 
 What = Literal["job", "choice", "task", "transfer", "pilot"]
 
@@ -101,6 +110,25 @@ class Archive:
     def __init__(self, database: Database, specs: SpecCache) -> None:
         self._database = database
         self._specs = specs
+
+    def begin(self, time: float, held: float | None) -> float:
+        """Begin an iteration, or another after the one ``held``; returns its time, in s since 1970 UTC.
+
+        Raises :class:`ArchivedElsewhere` while another process has one.
+        """
+
+        def write(connection: Connection) -> float:
+            last = iterations.last(connection, STEP)
+            if last is not None and last != held and time - last < GIVEN_UP:
+                raise ArchivedElsewhere
+            iterations.begin(connection, Begin(step=STEP, last=last), time)
+            return time
+
+        return self._database.write(write)
+
+    def end(self, held: float) -> None:
+        """Let others archive, after the iteration ``held``."""
+        self._database.write(lambda connection: iterations.end(connection, STEP, held))
 
     def next(self, before: float, limit: int) -> Slice | None:
         """At most ``limit`` records that ended before a time (s since 1970 UTC); None where none did."""

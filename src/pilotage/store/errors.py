@@ -45,6 +45,13 @@ class NoFederation(StoreError):
         super().__init__("the store has no federation yet: save one first")
 
 
+class ArchivedElsewhere(StoreError):
+    """Another process is archiving this store: what both wrote would stand in two files."""
+
+    def __init__(self) -> None:
+        super().__init__("another process archives this store now: try again when it has ended")
+
+
 class FederationRenamed(StoreError):
     """The store belongs to a federation of another name, which its files at the storages carry."""
 

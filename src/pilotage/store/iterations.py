@@ -1,6 +1,6 @@
 """Iterations of steps that take one in a period, however many processes decide (P2)."""
 
-from sqlalchemy import Column, Connection, Double, String, Table, insert, select, update
+from sqlalchemy import Column, Connection, Double, String, Table, delete, insert, select, update
 
 from pilotage.model.decision import Begin
 
@@ -30,3 +30,8 @@ def begin(connection: Connection, asked: Begin, time: float) -> bool:
     else:
         connection.execute(update(iterations).where(_i.step == asked.step).values(time=time))
     return True
+
+
+def end(connection: Connection, step: str, began: float) -> None:
+    """Forget an iteration that began at this time, unless another one has begun since."""
+    connection.execute(delete(iterations).where(_i.step == step, _i.time == began))
