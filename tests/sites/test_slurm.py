@@ -40,10 +40,12 @@ _numbers = itertools.count(1)
 
 
 def orders(server: FakeServer, count: int, **changes: Any) -> list[PilotOrder]:
-    """Pilots of names that no other test gives."""
+    """Pilots of names that no other test gives, in this process or another."""
     order = PilotOrder(pilot=1, name="", token=TOKEN, server_url=server.url, walltime=3600)
     numbers = [next(_numbers) for _ in range(count)]
-    return [dataclasses.replace(order, pilot=n, name=f"here-pilot-{n}", **changes) for n in numbers]
+    return [
+        dataclasses.replace(order, pilot=n, name=f"here{os.getpid()}-pilot-{n}", **changes) for n in numbers
+    ]
 
 
 def submitted(element: SlurmElement, asked: list[PilotOrder]) -> list[str]:
@@ -266,6 +268,20 @@ def test_a_slurm_that_is_down_ends_nothing(make: Make, server: FakeServer, slurm
         slurm.until_ready()
     status = element.poll([reference])[reference]
     assert status.state == "running", f"{status}\n{slurm.words()}"
+
+
+def test_two_pilots_of_one_name_on_one_node_share_no_directory(
+    make: Make, server: FakeServer, tmp_path: Path
+) -> None:
+    (order,) = orders(server, 1)
+    first, other = make(), SlurmElement({"spool": str(tmp_path / "other")})
+    references = [submitted(element, [order])[0] for element in (first, other)]
+    wait_for(lambda: len(server.matches) >= 2, "both ask for work", 60)
+    places = list(Path(os.environ.get("TMPDIR", "/tmp")).glob(f"{order.name}.*"))
+    first.cancel(references[:1])
+    assert ended(first, references[0])
+    assert running(other, references[1])
+    assert len(places) == 2
 
 
 def test_a_full_spool_is_said(make: Make, server: FakeServer, tmp_path: Path) -> None:
