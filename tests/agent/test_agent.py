@@ -204,7 +204,7 @@ BAD_INPUTS: list[tuple[dict[str, Any], str]] = [
         "input data/hello.txt: checksum adler32:062c0215, should be adler32:0",
     ),
     ({"checksum": "sha256:" + "0" * 64}, "input data/hello.txt: checksum sha256:2cf24dba"),
-    ({"checksum": "md5:0"}, "input data/hello.txt: checksum algorithm 'md5' is unknown"),
+    ({"checksum": "crc32:0"}, "input data/hello.txt: checksum algorithm 'crc32' is unknown"),
     ({"name": "data/none"}, "input data/none: not at the queue's storage"),
     ({"name": "../secret"}, "input '../secret': not a legal file name"),
     ({"name": "/etc/passwd"}, "input '/etc/passwd': not a legal file name"),

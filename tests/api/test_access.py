@@ -49,6 +49,13 @@ EVERYBODY = {
     ("GET", "/sites"),
     ("GET", "/sites/{site}/ad"),
     ("GET", "/federation"),
+    ("GET", "/files"),
+    ("POST", "/files"),
+    ("GET", "/files/content"),
+    ("GET", "/files/describe"),
+    ("POST", "/files/forget"),
+    ("POST", "/files/scan"),
+    ("GET", "/transfers/{transfer}/explain"),
 }
 OWNERS = {
     ("GET", "/tasks/{task}"),
@@ -101,7 +108,7 @@ WRONG = [(route, role) for route in CLOSED for role in ROLES if role not in role
 
 def call(client: Any, route: Route, number: int = 1) -> Any:
     method, path = route
-    numbers = dict.fromkeys(("task", "job", "token", "pilot"), number)
+    numbers = dict.fromkeys(("task", "job", "token", "pilot", "transfer"), number)
     return client.request(
         method, path.format(**numbers, queue="north-queue", site="north"), json=BODIES.get(route)
     )

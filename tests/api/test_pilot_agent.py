@@ -29,7 +29,7 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "task": task,
         "kind": "normal",
         "command": ["echo", "hello"],
-        "environment": {"A": "b"},
+        "environment": {"PILOTAGE_SITE": "north", "PILOTAGE_STATION": "north", "A": "b"},
         "payload_files": False,
         "cores": 1,
         "memory": 0,

@@ -146,6 +146,7 @@ FIELDS: Mapping[str, str] = {
     "workdir": "MB that a payload may add to its directory; 0: no limit",
     "works": "work by task",
     "writable": "paths outside its directory that a payload may write",
+    "Ad.ad": "the ClassAd as text",
     "FileView.job": "number of the job that made it; null: an input from outside",
     "FileView.task": "number of the task that made it; null: an input from outside",
     "Forgotten.storage": "only its replica there; empty: all of them",
@@ -170,6 +171,9 @@ FIELDS: Mapping[str, str] = {
     "Logs.logs": "the streams that were written to",
     "Logs.points": "the time line of the payload",
     "Logs.runs": "whether more may come",
+    "Matches.matches": "queues by site and name",
+    "NotTrue.have": "the value there is",
+    "QueueMatch.rank": "the Rank where the jobs match; null: they do not",
     "Reports.logs": "logs of attempts that end, or are read",
     "own_log": "the log of the pilot's agent; null: none",
     "read": "job and attempt of those whose logs somebody reads",
@@ -205,6 +209,13 @@ FIELDS: Mapping[str, str] = {
     "ShareView.target": "percent of the whole",
     "ShareView.name": "name of the global share",
     "Shares.shares": "global shares",
+    "Sites.sites": "sites by name",
+    "SiteState.advertised": f"when it last advertised, in {_WHEN}; null: never",
+    "SiteState.current_jobs": "jobs in any state at the advertisement; null: unknown",
+    "SiteState.current_submitting_jobs": "jobs that were being submitted at the advertisement; null: unknown",
+    "SiteState.matched": "jobs handed to the site since its advertisement; null: it has none",
+    "SiteState.max_submitting_jobs": "the most that may be submitting; null: no limit",
+    "SiteState.problem": "why it matches nothing; empty: it may",
 }
 
 

@@ -88,7 +88,7 @@ def get_ad(site: SiteName, runtime: TheRuntime) -> Response:
     return answer({"ad": found})
 
 
-@router.put("/sites/{site}/ad", status_code=204, responses={404: {}, 422: {}})
+@router.put("/sites/{site}/ad", status_code=204, responses=documented(None, 404))
 def put_ad(
     site: SiteName,
     body: Ad,
@@ -108,7 +108,9 @@ def put_ad(
     return Response(status_code=204)
 
 
-@router.delete("/sites/{site}/ad", status_code=204, dependencies=[FOR_OPERATORS], responses={404: {}})
+@router.delete(
+    "/sites/{site}/ad", status_code=204, dependencies=[FOR_OPERATORS], responses=documented(None, 404)
+)
 def delete_ad(site: SiteName, caller: Operator, runtime: TheRuntime) -> Response:
     """Forget what a site sent: what its batch systems tell is its advertisement again."""
     from pilotage.flow.calls import sites
