@@ -65,6 +65,7 @@ def ad(
     forget: Annotated[
         bool, typer.Option(help="Forget what the site sent: its batch systems are read.")
     ] = False,
+    json_output: Json = False,
 ) -> None:
     """Print the ClassAd of a site as it is matched, or advertise it."""
     from .client import Client
@@ -74,12 +75,18 @@ def ad(
     with Client() as client:
         if send is not None:
             client.send("PUT", f"/sites/{site}/ad", {"ad": _read(send)})
-            echo(f"{site} is advertised")
+            done = "is advertised"
         elif forget:
             client.send("DELETE", f"/sites/{site}/ad")
-            echo(f"what {site} sent is forgotten")
+            done = "is read from its batch systems again"
         else:
-            typer.echo(client.get(f"/sites/{site}/ad")["ad"])
+            document = client.get(f"/sites/{site}/ad")
+            show_json(document) if json_output else typer.echo(document["ad"])
+            return
+    if json_output:
+        show_json({"site": site, "done": done})
+    else:
+        echo(f"{site} {done}")
 
 
 def _read(path: Path) -> str:
