@@ -134,9 +134,11 @@ class Spool:
         It answers with the spool's absolute path, ``there`` where the agent is there, and what ``then`` says.
         """
         folder = spool_folder(place)
+        # A part that a full disk cut would be taken for the agent by the next call.
+        unpack = f"{{ tar -xf - || {{ rm -f {agent_name()}.part; false; }}; }}"
         script = (
             f"umask 077 && mkdir -p {folder} && cd {folder}"
-            " && mkdir -p tokens places logs && chmod 700 . && tar -xf -"
+            f" && mkdir -p tokens places logs && chmod 700 . && {unpack}"
             f" && if [ -e {agent_name()}.part ]; then mv {agent_name()}.part {agent_name()}; fi"
             f" && find logs places tokens -mtime +{KEPT} ! -type d -delete"
             f" && pwd && if [ -s {agent_name()} ]; then echo there; fi && {then}"
