@@ -41,7 +41,7 @@ def test_m2_an_ad_is_printed_sent_and_forgotten(
     file.write_text("[ MaxJobs = 4 ]")
     assert pilotage("sites", "ad", "lab", "--send", file, PILOTAGE_TOKEN="t").stdout == "lab is advertised\n"
     assert server.requests[-1] == ("PUT /sites/lab/ad", {"ad": "[ MaxJobs = 4 ]"})
-    assert pilotage("sites", "ad", "lab", "--forget").stdout == "what lab sent is forgotten\n"
+    assert pilotage("sites", "ad", "lab", "--forget").stdout == "lab is read from its batch systems again\n"
     both = pilotage("sites", "ad", "lab", "--forget", "--send", file)
     assert (both.exit_code, both.stderr) == (2, "--send and --forget do not go together; give one\n")
     assert pilotage("sites", "ad", "lab", "--send", tmp_path / "none").exit_code == 2
