@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from pilotage.model.states import LIVE_JOBS, LIVE_TRANSFERS, TaskState
 from pilotage.model.work import File, InputFile, Replica
@@ -108,7 +108,7 @@ def wanted_of(reader: Reader, names: Sequence[str]) -> set[str]:
 def _beginning(reader: Reader, prefix: str, after: str) -> Iterator[File]:
     """Read files whose identifiers begin with a prefix, by identifier, in pages."""
     while True:
-        query = select(files).where(_begins(reader.dialect, prefix), _f.name > after)
+        query = select(files).where(_begins(reader.dialect, prefix, after))
         page = list(reader.rows(query.order_by(_f.name).limit(PAGE)))
         for name, size, checksum, task, job in page:
             yield File(name=name, size=size, checksum=checksum, task=task, job=job)
@@ -117,8 +117,10 @@ def _beginning(reader: Reader, prefix: str, after: str) -> Iterator[File]:
         after = page[-1][0]
 
 
-def _begins(dialect: str, prefix: str) -> ColumnElement[bool]:
-    """Return the condition of a prefix; SQLite orders texts by their characters, so there it is a range."""
-    if dialect == "sqlite":
-        return _f.name.between(prefix, f"{prefix}\U0010ffff")
-    return func.starts_with(_f.name, prefix)
+def _begins(dialect: str, prefix: str, after: str) -> ColumnElement[bool]:
+    """Return the condition of a prefix beyond a name; SQLite orders by character: there it is a range."""
+    if dialect != "sqlite":
+        return and_(func.starts_with(_f.name, prefix), _f.name > after)
+    # One lower bound only: with two, SQLite walks from the lower one again for every page.
+    lower = _f.name > after if after > prefix else _f.name >= prefix
+    return and_(lower, _f.name <= f"{prefix}\U0010ffff")
