@@ -61,7 +61,7 @@ class Registration(BaseModel, extra="forbid"):
 
 
 class Registered(BaseModel):
-    """How many of them were not known before."""
+    """The count of files that were not known before."""
 
     new: int
 
@@ -75,7 +75,7 @@ class Listing(BaseModel, extra="forbid"):
 
 
 class Listed(BaseModel):
-    """How many files were found, and how many of them were not known before."""
+    """Counts of files: found, and not known before."""
 
     files: int
     new: int

@@ -15,7 +15,7 @@ from .words import ago, moment, plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What a queued transfer waits behind.
+    """The place of a queued transfer, and what it waits behind.
 
     ``ahead`` counts those of its share with a higher priority, or the same and older. ``full`` names the
     storage or link that takes no more. ``account`` are the numbers of the shares by name, as the policy notes

@@ -18,7 +18,7 @@ Place = tuple[Storage, str]
 
 
 class TooManyReaders(Exception):
-    """As many files are read as may be: the request may be sent again soon."""
+    """Too many files are being read: the request may be sent again soon."""
 
     def __init__(self) -> None:
         super().__init__(f"{MOST_READERS} files are read already; try again in a few seconds")

@@ -32,7 +32,7 @@ KEPT = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAdvertisement:
-    """What a site tells of itself from now on; it starts its matches anew (M5)."""
+    """A new advertisement of a site, with which its matches start anew (M5)."""
 
     __pydantic_config__ = DESCRIBED
 

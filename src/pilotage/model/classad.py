@@ -161,7 +161,7 @@ class Token(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """What was read between two characters; ``joined`` are the sides of ``&&``, ``compared`` of others."""
+    """A part of an expression; ``joined`` are the sides of ``&&``, ``compared`` those of others."""
 
     start: int
     end: int
@@ -231,7 +231,7 @@ class _Reader:
         return span
 
     def part(self, span: _Span) -> Part:
-        """What stands between two characters, as a part."""
+        """Return the part between two characters."""
         return Part(
             text=self._text[span.start : span.end],
             evaluated=self._evaluated(span),

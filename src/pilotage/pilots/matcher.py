@@ -35,7 +35,7 @@ class _Line:
 
     @property
     def owner(self) -> tuple[str, str, str]:
-        """Whose share its jobs are drawn by."""
+        """The owner by whose share its jobs are drawn."""
         return self.wanted.vo, self.wanted.group, self.wanted.owner
 
 

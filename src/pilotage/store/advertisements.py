@@ -50,7 +50,7 @@ _WAITING = frozenset([PilotState.CREATED, PilotState.SUBMITTED])
 
 
 def read_for(changes: Iterable[Change]) -> Iterator[Claim]:
-    """What the advertisements among new records need looked up."""
+    """Look up what the advertisements among new records need."""
     for change in changes:
         for record in change.records if isinstance(change, Create) else ():
             if isinstance(record, NewAdvertisement):

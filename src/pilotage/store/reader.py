@@ -234,7 +234,7 @@ class Reader:
         return iterations.last(self._connection, step)
 
     def advertisements(self) -> tuple[Advertisement, ...]:
-        """What sites tell of themselves, and what was handed to them since."""
+        """Advertisements of sites, with what was handed to them since."""
         return advertisements.read(self._connection)
 
     def live_pilots(self) -> tuple[Pilot, ...]:

@@ -88,7 +88,7 @@ class _Cycle:
         return self._draft.decision(self._told)
 
     def _told(self) -> Facts:
-        """What the choices share: known when all of them are made, which is when the first one is read."""
+        """The facts that choices share: known when all are made, which is when the first one is read."""
         for reasoned in self._reasoned:
             reasoned.packed()
         return self._facts.facts()
@@ -120,7 +120,7 @@ class _Cycle:
         self._draft.explain(self._reasoned[-1])
 
     def _turn(self, group: Group, row: int, match: JobMatch, able: Mask) -> Turn:
-        """How the sites stand for a group now."""
+        """The standing of all sites for a group now."""
         ranks = match.ranks(self._sites)[self._at]
         chosen = np.flatnonzero(able & match.candidates(self._sites)[self._at])
         best = chosen[np.lexsort((chosen, -ranks[chosen]))]

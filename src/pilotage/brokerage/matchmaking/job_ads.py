@@ -13,7 +13,7 @@ from .site_ads import written
 
 @dataclass(frozen=True, slots=True)
 class JobAd:
-    """What is evaluated for like jobs: attributes by name, parts of their Requirements, and their Rank."""
+    """The ad of like jobs: attributes by name, parts of their Requirements, and their Rank."""
 
     attributes: Mapping[str, Constant]
     parts: tuple[Part, ...]

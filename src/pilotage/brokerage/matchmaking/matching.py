@@ -42,7 +42,7 @@ class Moving:
         self._refused: Mask = np.zeros(len(sites), dtype=bool)
 
     def now(self, sites: Sites) -> Term:
-        """How it stands."""
+        """Return the standing of this term."""
         for site in np.flatnonzero(self._sites & (self._seen != sites.versions)).tolist():
             ad = sites.library_ad(site)
             pair = (ad, self._ad) if self.of_site else (self._ad, ad)
@@ -52,7 +52,7 @@ class Moving:
 
 
 class JobMatch:
-    """How jobs of one ad match with all sites: what stands still, and what moves as jobs are matched."""
+    """The matches of one job ad with all sites: what stands still, and what moves as jobs are matched."""
 
     def __init__(
         self, job: JobAd, ad: library.Ad, terms: list[Term], moving: list[Moving], sites: Sites
@@ -111,7 +111,7 @@ class Matchmaker:
         self._asked = frozenset[str]().union(*(names_of(part.references, other=True) for part in everything))
 
     def match(self, job: JobAd) -> JobMatch:
-        """How jobs of this ad match: once for all that agree in what any expression reads of them."""
+        """Match jobs of this ad, once for all that agree in what any expression reads of them."""
         told = {name.lower(): value for name, value in job.attributes.items()}
         parts = (*job.parts, *([job.rank] if job.rank else []))
         read = self._asked.union(*(names_of(part.references, other=False) for part in parts))

@@ -35,7 +35,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turn:
-    """How all sites stood when the turn of a group came, and what became of its jobs."""
+    """The turn of a group: the standing of all sites then, and what became of its jobs."""
 
     group: Group
     row: int
@@ -49,7 +49,7 @@ class Turn:
 
 
 class Reasons:
-    """What the choices of a cycle share: each refusal is made once for all that it concerns."""
+    """Refusals that the choices of a cycle share: each is made once for all that it concerns."""
 
     def __init__(self, sites: Sites, at: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
         self._sites = sites

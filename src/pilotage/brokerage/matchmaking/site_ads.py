@@ -32,7 +32,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SiteAd:
-    """What is evaluated for a site. ``stale`` says why it cannot match at all; empty where it can.
+    """The ad of a site. ``stale`` says why it cannot match at all; empty where it can.
 
     ``limit`` is the most matches since its advertisement that its throttle takes (M6); None where its other
     requirements move with the matches too, so that no number tells it.
@@ -125,7 +125,7 @@ def _stale(told: Advertisement | None, world: World) -> str:
 
 
 def _declared(site: Site, queues: list[Queue], stations: tuple[str, ...]) -> dict[str, Constant]:
-    """What the federation tells of a site: the most that any of its queues has; 0 is no limit."""
+    """Attributes of a site from the federation: the most that any of its queues has; 0 is no limit."""
     elements = sorted({queue.computing_element.kind for queue in queues if queue.computing_element})
     return {
         "StationNames": stations,

@@ -107,7 +107,7 @@ def _images(federation: Federation, spec: TaskSpec, queue: Queue) -> tuple[str, 
 
 
 def site_variables(federation: Federation, queue: Queue, storage: Storage) -> dict[str, str]:
-    """What tells a payload where it is: its station, and where its monitoring events go (M2)."""
+    """Variables that tell a payload its station, and where its monitoring events go (M2)."""
     site = next(site for site in federation.sites if site.name == queue.site)
     told = {"PILOTAGE_SITE": site.name, "PILOTAGE_STATION": station_of(storage)}
     return told | ({"PILOTAGE_MONITORING_URL": site.monitoring_url} if site.monitoring_url else {})

@@ -67,7 +67,7 @@ def withdraw(runtime: Runtime, site: str, actor: str) -> None:
 
 
 def matches(runtime: Runtime, task: int) -> list[QueueMatch]:
-    """Which queues a task's jobs match by their ads now, and why not, whatever brokerage it has.
+    """Match a task's jobs with all queues by their ads, whatever brokerage the task has.
 
     Raises ``brokerage.PluginError`` where the ClassAd library is not installed.
     """
