@@ -1,6 +1,7 @@
 """Worlds, federations, tasks and decisions as documents, the same bytes for the same value."""
 
 import json
+import threading
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter
@@ -11,9 +12,15 @@ T = TypeVar("T")
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
+_BUILDING = threading.Lock()
+
+
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
+        # It parses sources of records, which Python 3.11 fails to do in two threads at once (SystemError).
+        with _BUILDING:
+            if kind not in _ADAPTERS:
+                _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]
 
 
