@@ -334,3 +334,20 @@ def _children(queues: list[Queue]) -> dict[str, tuple[int, ...]]:
         if queue.parent:
             children[queue.parent] = (*children.get(queue.parent, ()), position)
     return children
+
+
+class DeclaredColumns:
+    """The columns of a federation's queues, built once for each document.
+
+    Several threads may ask at once, each for its own.
+    """
+
+    def __init__(self) -> None:
+        self._declared: tuple[Federation, QueueColumns] | None = None
+
+    def of(self, federation: Federation) -> QueueColumns:
+        """Return the columns of this document."""
+        declared = self._declared
+        if declared is None or declared[0] is not federation:
+            declared = self._declared = (federation, QueueColumns.of(federation))
+        return declared[1]

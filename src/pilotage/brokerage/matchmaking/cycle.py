@@ -11,12 +11,11 @@ import numpy as np
 from pilotage.brokerage.engine.drafts import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.options import OptionError
-from pilotage.brokerage.engine.queue_columns import Codes, Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import Codes, DeclaredColumns, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
 from pilotage.model.counters import MATCHES_BY_SITE
 from pilotage.model.decision import Claim, Decision
-from pilotage.model.federation import Federation
 from pilotage.model.reasons import Facts
 from pilotage.model.world import World
 
@@ -44,23 +43,17 @@ class Matchmaking:
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         for name in options or {}:
             raise OptionError((name,), "there is no such option: the matchmaking has none")
-        self._declared: tuple[Federation, QueueColumns] | None = None
+        self._columns = DeclaredColumns()
 
     def decide(self, world: World) -> Decision:
         """Moves of the world's DEFINED jobs, with a choice for each group of like jobs, or two."""
-        queues = self._columns(world.federation).during(world)
+        queues = self._columns.of(world.federation).during(world)
         groups = sorted(groups_of(world, queues), key=lambda group: (-group.priority, group.jobs[0]))
         cycle = _Cycle(world, queues)
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
             cycle.decide(groups[start : start + rows])
         return cycle.decision()
-
-    def _columns(self, federation: Federation) -> QueueColumns:
-        declared = self._declared
-        if declared is None or declared[0] is not federation:
-            declared = self._declared = (federation, QueueColumns.of(federation))
-        return declared[1]
 
 
 class _Cycle:

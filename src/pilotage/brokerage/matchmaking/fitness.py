@@ -4,13 +4,11 @@ A site's ad holds for all its queues, and tells the most that any of them has; w
 seen here.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
-from pilotage.brokerage.engine.offers import Asked, Aspect
-from pilotage.brokerage.engine.queue_columns import Column, QueueColumns
+from pilotage.brokerage.engine.offered import offered
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
 _MEMORY = ("base_memory", "core_memory", "cores")
@@ -67,21 +65,13 @@ def _walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("M4", "queue's software", "user", reads=("release",), lifted_by="ask for a release that is offered")
 def _software(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """It has the release, where it tells which it has."""
-    return _offered("releases", tasks.tables.releases, tasks.release, queues)
+    return offered("releases", tasks.tables.releases, tasks.release, queues)
 
 
 @check("M4", "queue's containers", "user", reads=("container",), lifted_by="ask for an image that is offered")
 def _containers(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """It has the container, where it tells which it has."""
-    return _offered("containers", tasks.tables.containers, tasks.container, queues)
-
-
-def _offered(aspect: Aspect, asked: Sequence[Asked], codes: Column, queues: QueueColumns) -> Verdict:
-    if not queues.offers.is_checked(aspect):
-        return NEVER
-    wanted = [asked[code] for code in codes[:, 0].tolist()]
-    need = np.array([str(one) for one in wanted], dtype=object).reshape(-1, 1)
-    return Verdict(queues.offers.without(aspect, wanted), need, queues.offers.texts(aspect))
+    return offered("containers", tasks.tables.containers, tasks.container, queues)
 
 
 @check("M4", "queue's input", "wait", reads=("inputs",), lifted_by="a storage with the input is opened")

@@ -8,12 +8,11 @@ import numpy as np
 from pilotage.brokerage.engine.drafts import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.options import Options
-from pilotage.brokerage.engine.queue_columns import QueueColumns
+from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import AT_ONCE, FactsDraft, examine, mask_of
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.decision import Claim, Decision
-from pilotage.model.federation import Federation
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.world import World
 
@@ -57,24 +56,17 @@ class Production:
         self._extensions = Extensions(tuple(checks), tuple(factors), order)
         rules = OPTIONAL_RULES | {check.rule for check in checks}
         self._options = Options.of(options or {}, rules)
-        self._declared: tuple[Federation, QueueColumns] | None = None
+        self._columns = DeclaredColumns()
 
     def decide(self, world: World) -> Decision:
         """Moves of the world's DEFINED jobs, with a choice for each group of like jobs."""
-        queues = self._columns(world.federation).during(world)
+        queues = self._columns.of(world.federation).during(world)
         groups = groups_of(world, queues, self._options)
         cycle = _Cycle(world, queues, self._extensions, len(groups))
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
             cycle.decide(groups[start : start + rows])
         return cycle.decision()
-
-    def _columns(self, federation: Federation) -> QueueColumns:
-        """Built once for each federation document. Several threads may ask at once, each for its own."""
-        declared = self._declared
-        if declared is None or declared[0] is not federation:
-            declared = self._declared = (federation, QueueColumns.of(federation))
-        return declared[1]
 
 
 class _Cycle:

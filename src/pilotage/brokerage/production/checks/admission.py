@@ -1,12 +1,10 @@
 """Work that a queue is declared to take: fair shares, software and hardware, event service: B10, B14, B23."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
-from pilotage.brokerage.engine.offers import Asked, Aspect
-from pilotage.brokerage.engine.queue_columns import Column, QueueColumns
+from pilotage.brokerage.engine.offered import offered
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
 
@@ -24,19 +22,19 @@ def zero_share(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("B14", "software", "user", reads=("release",), lifted_by="ask for a release that is offered")
 def software(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue has the release, cache or nightly for the platform, unless it takes ANY."""
-    return _offered("releases", tasks.tables.releases, tasks.release, queues)
+    return offered("releases", tasks.tables.releases, tasks.release, queues)
 
 
 @check("B14", "container", "user", reads=("container",), lifted_by="ask for a container that is offered")
 def container(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue has the container, by its name, its path or as a tag, unless it takes ANY release."""
-    return _offered("containers", tasks.tables.containers, tasks.container, queues)
+    return offered("containers", tasks.tables.containers, tasks.container, queues)
 
 
 @check("B14", "hardware", "user", reads=("machine",), lifted_by="ask for hardware that is offered")
 def hardware(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The queue has the CPU and GPU, and none kept for tasks that ask for it; unpublished is unknown."""
-    return _offered("hardware", tasks.tables.machines, tasks.machine, queues)
+    return offered("hardware", tasks.tables.machines, tasks.machine, queues)
 
 
 @check("B23", "event service", "user", reads=("event_service", "high"), lifted_by="change event_service")
@@ -48,15 +46,6 @@ def event_service(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     ordinary = ~tasks.event_service & (taken == "es")
     service = tasks.event_service & ((taken == "std") | ((taken == "eshigh") & ~tasks.high))
     return Verdict(ordinary | service, np.where(tasks.event_service, "event service", "std"), taken)
-
-
-def _offered(aspect: Aspect, requests: Sequence[Asked], codes: Column, queues: QueueColumns) -> Verdict:
-    """Evaluated once for each distinct description of queues and distinct request of tasks."""
-    if not queues.offers.is_checked(aspect):
-        return NEVER
-    asked = [requests[code] for code in codes[:, 0].tolist()]
-    need = np.array([str(request) for request in asked], dtype=object).reshape(-1, 1)
-    return Verdict(queues.offers.without(aspect, asked), need, queues.offers.texts(aspect))
 
 
 CHECKS: tuple[Check, ...] = (zero_share, software, container, hardware, event_service)
