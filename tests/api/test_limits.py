@@ -183,8 +183,15 @@ from pilotage.store import Store
 
 server.GRACE = 1.0
 server.REQUEST_GRACE = 1
-Store.federation = lambda self: threading.Event().wait()
 home = Path(sys.argv[1])
+
+
+def hang(_):
+    (home / "hung").touch()
+    threading.Event().wait()
+
+
+Store.federation = hang
 listener = server.listen("127.0.0.1", 0)
 print(listener.getsockname()[1], flush=True)
 settings = Settings(home=home, store=f"sqlite:///{home}/store.db")
@@ -211,7 +218,7 @@ def test_a_signal_ends_a_server_whose_requests_and_steps_hang(
         port = int(process.stdout.readline())
         token = tmp_path / "token"
         until = time.monotonic() + 60
-        while not token.exists():
+        while not (tmp_path / "hung").exists():  # its signals are taken care of before anything reads
             assert process.poll() is None, "the server ended"
             assert time.monotonic() < until, "the server did not start"
             time.sleep(0.05)
