@@ -3,6 +3,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# More for pytest: make test OPTIONS="-k slurm"
+OPTIONS ?=
+
 # Tests start many processes: their modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -21,15 +24,15 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## one real task all the way, on the embedded default
 	$(BIN)/pilotage demo
 
-test: $(READY) ## all tests, on SQLite and on a real PostgreSQL, in parallel
-	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1
+test: $(READY) ## all tests, on SQLite, a real PostgreSQL, and the batch systems that are installed
+	$(BIN)/python -m pytest -n auto --dist loadgroup -rs $(OPTIONS)
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -rs tests/sites
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -rs $(OPTIONS) tests/sites
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
-	$(BIN)/python -m pytest -n auto --dist load --hypothesis-profile quick -m "not slow and not acceptance and not postgresql"
+	$(BIN)/python -m pytest -n auto --dist load --hypothesis-profile quick -m "not slow and not acceptance and not postgresql" $(OPTIONS)
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples

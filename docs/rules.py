@@ -503,8 +503,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P11",
         "Options reload while running; log names follow the submit pool.",
-        ("flow.submit_pools", "flow.steps.provision"),
-        settled="Each pass takes the federation in force. The log of a pool is `pilotage.submit_pools.NAME`.",
+        ("flow.submit_pools", "flow.steps.provision", "ports.logs"),
+        settled="Each pass takes the federation in force. The log of a pool is `pilotage.submit_pools.NAME`; "
+        "what adapters say while they submit is there, too.",
     ),
     Rule(
         "P12",

@@ -67,7 +67,8 @@ def locked_port() -> Iterator[int]:
     The lock is what holds it: a port that was only looked at may be somebody else's a moment later. Ports
     below 32768 are never given to outgoing connections.
     """
-    directory = Path(tempfile.gettempdir()) / "pilotage-test-ports"
+    # Another user's directory could not be written to: the probe is what tells of that one's ports.
+    directory = Path(tempfile.gettempdir()) / f"pilotage-test-ports-{os.getuid()}"
     directory.mkdir(exist_ok=True)
     first = os.getpid() % 10_000
     for number in range(first, first + 10_000):

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from pilotage.flow.submit_pools import SubmitPools, log_of
+from pilotage.flow.submit_pools import SubmitPools
 from pilotage.flow.workers import PlaceBusy, Workers
 from pilotage.model.constants import SubmitPool
+from pilotage.ports.logs import pool_log, submission_log, submitting
 
 
 class Gate:
@@ -93,5 +94,20 @@ def test_p5_a_pool_keeps_its_least_workers_and_one_that_fails_takes_the_next() -
 
 
 def test_p11_the_log_of_a_pool_is_named_after_it() -> None:
-    assert log_of("gpu").name == "pilotage.submit_pools.gpu"
-    assert logging.getLogger("pilotage.submit_pools").getChild("gpu") is log_of("gpu")
+    assert pool_log("gpu").name == "pilotage.submit_pools.gpu"
+    assert logging.getLogger("pilotage.submit_pools").getChild("gpu") is pool_log("gpu")
+
+
+def test_p11_what_an_adapter_says_while_it_submits_is_in_the_log_of_the_pool_of_its_thread() -> None:
+    own, inside = logging.getLogger("adapter"), threading.Event()
+
+    def submission() -> logging.Logger:
+        with submitting("gpu"):
+            inside.set()
+            return submission_log(own)
+
+    with pools(gpu=SubmitPool()) as made:
+        submitted = made.submit("gpu", "place", submission)
+        assert inside.wait(20)
+        assert submission_log(own) is own, "another thread submits nothing"
+        assert submitted.result(20) is pool_log("gpu")

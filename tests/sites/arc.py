@@ -4,10 +4,11 @@ Debian's packages are needed; ``lacking()`` says which. Nothing listens but one 
 """
 
 import contextlib
+import http.client
 import os
 import shutil
 import signal
-import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator
@@ -117,7 +118,7 @@ class ArcServer:
         for name in ("arex", "arex-ws"):
             self._run("/bin/bash", str(self.place / f"{name}-start"))
         end, info = time.monotonic() + READY, self.place / "control/info.xml"
-        while not info.exists() or info.stat().st_mtime < begun or not self._listens():
+        while not info.exists() or info.stat().st_mtime < begun or not self._answers():
             if time.monotonic() > end:
                 raise AssertionError(f"ARC does not start\n{self.last_words()}")
             time.sleep(0.2)
@@ -147,9 +148,14 @@ class ArcServer:
             f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}" for log in logs if log.is_file()
         )
 
-    def _listens(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-            return True
+    def _answers(self) -> bool:
+        """Tell whether the service answers requests: its port is open before it can speak TLS."""
+        context = ssl.create_default_context(capath=self.options["ca_path"])
+        context.load_cert_chain(self.options["certificate_file"], self.options["key_file"])
+        connection = http.client.HTTPSConnection("localhost", self.port, timeout=10, context=context)
+        with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
+            connection.request("GET", "/arex/rest/1.0")
+            return connection.getresponse().status < 500
         return False
 
     @property

@@ -12,9 +12,10 @@ from pilotage.model.observations import PilotSighting, PilotSubmission
 from pilotage.model.work import Pilot
 from pilotage.model.world import QueueReport, World
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus, Submitted
+from pilotage.ports.logs import pool_log, submitting
 
 from .inquiries import Inquiries
-from .submit_pools import SubmitPools, log_of
+from .submit_pools import SubmitPools
 from .workers import WorkersPort
 
 log = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class Elements:
 
     def submit(self, queue: Queue, server: str, pool: str, orders: Sequence[PilotOrder]) -> None:
         """Have a submit pool hand pilots to a server of a queue's computing element."""
-        named = log_of(pool)
+        named = pool_log(pool)
 
         def done(future: "Future[Sequence[Submitted]]") -> None:
             error = future.exception()
@@ -64,10 +65,14 @@ class Elements:
                 self._under_way.difference_update(order.pilot for order in orders)
             self._on_news()
 
+        def submission() -> Sequence[Submitted]:
+            with submitting(pool):
+                return self.adapter(queue, server).submit(orders)
+
         place = place_of(queue, server)
         with self._lock:
             self._under_way.update(order.pilot for order in orders)
-        call = self.pools.submit(pool, place, lambda: self.adapter(queue, server).submit(orders))
+        call = self.pools.submit(pool, place, submission)
         call.add_done_callback(done)
 
     def is_under_way(self, pilot: int) -> bool:

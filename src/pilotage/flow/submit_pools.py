@@ -1,6 +1,5 @@
 """Submit pools: bounded pools of workers that hand pilots to computing elements (P5)."""
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -64,11 +63,6 @@ class SubmitPools:
         with self._lock:
             for pool in self._pools.values():
                 pool.close()
-
-
-def log_of(pool: str) -> logging.Logger:
-    """The log of a submit pool, which is named after it (P11)."""
-    return logging.getLogger(f"pilotage.submit_pools.{pool or 'none'}")
 
 
 class _Pool:

@@ -1,6 +1,5 @@
 """The adapter of every batch system of which commands are the entrance."""
 
-import logging
 import re
 import threading
 import time
@@ -18,8 +17,6 @@ from .reference import Reference
 from .script import EXITS, pilot_script
 from .spool import Spool, SpoolPaths
 from .system import MOST_NAMED, BatchSystem
-
-log = logging.getLogger(__name__)
 
 LONGEST_SUBMISSION = 180.0
 """Seconds after which no further array is submitted in one call."""

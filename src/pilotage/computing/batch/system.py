@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+from pilotage.ports.logs import submission_log
+
 from .commands import NOT_FOUND, Command, Outcome
 from .hosts import Host
 from .profile import CommandFault, Job, Profile, Request
@@ -43,7 +45,9 @@ class BatchSystem:
         outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
         self.host.changed()
         if outcome.code is None:
-            log.warning("%s: no answer to the submission of %s: looking for it", self.host.name, request.name)
+            submission_log(log).warning(
+                "%s: no answer to the submission of %s: looking for it", self.host.name, request.name
+            )
             found = self._find(request, begun + SUBMIT_LIMIT + LOOK_AGAIN)
             if found:
                 return found
@@ -129,7 +133,7 @@ class BatchSystem:
             try:
                 number = self.numbers().get(request.name)
             except OSError as error:
-                log.warning("%s", error)
+                submission_log(log).warning("%s", error)
             else:
                 if number:
                     return self._profile.elements(number, request.count)

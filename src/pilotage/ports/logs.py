@@ -1,0 +1,29 @@
+"""Logs of submit pools, which are named after them: also what adapters say while they submit (P11)."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_submitting: ContextVar[str | None] = ContextVar("submit_pool", default=None)
+
+
+def pool_log(pool: str) -> logging.Logger:
+    """The log of a submit pool."""
+    return logging.getLogger(f"pilotage.submit_pools.{pool or 'none'}")
+
+
+@contextmanager
+def submitting(pool: str) -> Iterator[None]:
+    """Have :func:`submission_log` lead to a pool, in this thread, until the end of the block."""
+    token = _submitting.set(pool)
+    try:
+        yield
+    finally:
+        _submitting.reset(token)
+
+
+def submission_log(otherwise: logging.Logger) -> logging.Logger:
+    """The log of the pool for which this thread submits pilots; ``otherwise`` where it does not."""
+    pool = _submitting.get()
+    return otherwise if pool is None else pool_log(pool)
