@@ -1,4 +1,4 @@
-"""A private Grid Engine: a copy of Debian's, with ports and directories of its own. It must run as root.
+"""A private Grid Engine of Debian's packages, with ports and directories of its own. It must run as root.
 
 Its daemons listen on every address of the machine: it has no option against it.
 """
@@ -20,6 +20,8 @@ from .slurm import PLACES, _port, _until
 NEEDED = ("sge_qmaster", "sge_execd", "qsub", "qstat", "qdel", "qconf")
 DEBIAN = Path("/var/lib/gridengine")
 SPOOL = Path("/var/spool/gridengine")
+SHARED = Path("/usr/share/gridengine")
+ADMINISTRATOR = "sgeadmin"
 LISTS = "load_scaling complex_values user_lists xuser_lists projects xprojects usage_scaling report_variables"
 ENVIRONMENT = """\
 pe_name smp
@@ -66,14 +68,8 @@ class GridEngine:
         }
 
     def start(self) -> None:
-        """Copy it, start its daemons, and wait until the node takes jobs."""
-        subprocess.run(["cp", "-a", str(DEBIAN), str(self.place / "root")], check=True)
-        subprocess.run(["cp", "-a", str(SPOOL), str(self.place / "spool")], check=True)
-        common = self.place / "root/default/common"
-        bootstrap = (common / "bootstrap").read_text().replace(str(SPOOL), str(self.place / "spool"))
-        (common / "bootstrap").write_text(bootstrap)
-        (common / "host_aliases").write_text(f"localhost {socket.gethostname().partition('.')[0]}\n")
-        (common / "act_qmaster").write_text("localhost\n")
+        """Make a cluster, start its daemons, and wait until the node takes jobs."""
+        self._make_cluster()
         self.call("sge_qmaster")
         _until(lambda: "localhost" in self.call("qconf", "-sh", check=False), "qmaster answers")
         self.call("qconf", "-as", "localhost", check=False)
@@ -87,10 +83,7 @@ class GridEngine:
         self._set("-Aq", queue)
         quick = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
         self._set("-Msconf", _changed(self.call("qconf", "-ssconf"), quick))
-        _until(
-            lambda: "main.q" in (told := self.call("qstat", "-f", check=False)) and " au" not in told,
-            "it runs",
-        )
+        _until(self._is_ready, "the node takes jobs")
 
     def _is_ready(self) -> bool:
         told = self.call("qstat", "-f", check=False)
@@ -114,6 +107,21 @@ class GridEngine:
                 mine = process.name().startswith("sge_")
                 if mine and process.environ().get("SGE_ROOT") == str(self.place / "root"):
                     process.kill()
+
+    def _make_cluster(self) -> None:
+        """Make root and spool. Debian makes its own cluster only where it was never installed before."""
+        root, spool = self.place / "root", self.place / "spool"
+        common = root / "default/common"
+        subprocess.run(["cp", "-a", str(DEBIAN), str(root)], check=True)
+        for folder in (common, spool / "qmaster/job_scripts", spool / "spooldb"):
+            folder.mkdir(parents=True, exist_ok=True)
+        bootstrap = (SHARED / "default-bootstrap").read_text().replace(str(SPOOL), str(spool))
+        (common / "bootstrap").write_text(bootstrap)
+        (common / "host_aliases").write_text(f"localhost {socket.gethostname().partition('.')[0]}\n")
+        (common / "act_qmaster").write_text("localhost\n")
+        self.call("chown", "-R", f"{ADMINISTRATOR}:", str(root), str(spool))
+        initialise = (str(SHARED / "scripts/init_cluster"), str(root), "default", str(spool / "spooldb"))
+        self.call("runuser", "-u", ADMINISTRATOR, "--", *initialise, ADMINISTRATOR)
 
     def _set(self, option: str, text: str, name: str = "settings") -> None:
         file = self.place / name

@@ -17,6 +17,15 @@ def test_it_keeps_the_contract(grid_engine: GridEngine, tmp_path: Path) -> None:
         assert violations(GridEngineElement, options, orders(server, 2, walltime=7200)[:1]) == []
 
 
+def test_a_single_pilot_calls_home(grid_engine: GridEngine, tmp_path: Path) -> None:
+    """Which has no index: Grid Engine tells it that it is undefined."""
+    element = GridEngineElement({"spool": str(tmp_path / "spool")})
+    with FakeServer(idle=600).serving() as server:
+        (answer,) = element.submit(orders(server, 1))
+        wait_for(lambda: server.matches, "it asks for work", 60)
+        assert element.poll([answer.reference])[answer.reference].state == "running"
+
+
 def test_pilots_of_several_cores_run_and_their_end_is_remembered(
     grid_engine: GridEngine, tmp_path: Path
 ) -> None:

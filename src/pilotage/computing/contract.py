@@ -99,7 +99,7 @@ def _others(element: ComputingElementPort, references: Collection[str]) -> Itera
     element.cancel(STRANGE)
     for reference, status in element.poll(references).items():
         if status.state == "ended":
-            yield f"cancelling references that it never gave ended {reference}"
+            yield f"cancelling references that it never gave ended {reference}: {status.reason}"
 
 
 def _ended(
@@ -115,7 +115,7 @@ def _ended(
         time.sleep(0.05)
     for reference, status in element.poll(others).items():
         if status.state == "ended":
-            yield f"cancelling another pilot ended {reference}"
+            yield f"cancelling another pilot ended {reference}: {status.reason}"
 
 
 def _states(found: Mapping[str, PilotStatus]) -> str:

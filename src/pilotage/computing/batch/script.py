@@ -26,7 +26,7 @@ TEXT = """\
 umask 077
 spool={spool}
 logs={logs}
-case "${{{index}:-1}}" in
+case "${{{index}:-}}" in
 {names}
 esac
 {exports}token="$spool/tokens/$name"
@@ -72,9 +72,11 @@ def pilot_script(
     ``stem`` is the beginning of an array's logs, to which each pilot's name becomes a link; ``url`` is where
     they reach the server.
     """
+    # Outside of arrays Grid Engine gives the index as "undefined".
+    cases = [str(at) for at in range(1, len(orders) + 1)] if len(orders) > 1 else ["*"]
     names = [
-        f"{at}) name={shlex.quote(order.name)}{_link(stem, order.name, at) if stem else ''} ;;"
-        for at, order in enumerate(orders, 1)
+        f"{case}) name={shlex.quote(order.name)}{_link(stem, order.name, at) if stem else ''} ;;"
+        for at, (case, order) in enumerate(zip(cases, orders, strict=True), 1)
     ]
     exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in options.environment.items()]
     told = agent_options(replace(orders[0], server_url=url))
