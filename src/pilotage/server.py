@@ -98,7 +98,6 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
         Archiving(store, settings.archive, settings.archive_after * 86400) if settings.archive else None
     )
     ended = threading.Event()
-    collect_rarely()
 
     # Also with the API: its server passes a signal on when it has ended, and that must not be the end of us.
     def end(*_: object) -> None:
@@ -108,13 +107,15 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
+    server = _server(runtime, end) if listener else None
+    collect_rarely()
     loops.start()
     relay.start()
     if archiving:
         archiving.start()
     try:
-        if listener:
-            _serve(runtime, listener, end)
+        if server and listener:
+            server.run(sockets=[listener])
         else:
             ended.wait()
     finally:
@@ -125,7 +126,7 @@ def _run(store: Store, settings: Settings, names: Sequence[str], listener: socke
         runtime.close()
 
 
-def _serve(runtime: Runtime, listener: socket.socket, signalled: Callable[[], None]) -> None:
+def _server(runtime: Runtime, signalled: Callable[[], None]) -> "_Server":
     LimitedProtocol.limit = allow_connections()
     config = uvicorn.Config(
         create_app(runtime),
@@ -135,7 +136,7 @@ def _serve(runtime: Runtime, listener: socket.socket, signalled: Callable[[], No
         access_log=False,
         timeout_graceful_shutdown=REQUEST_GRACE,
     )
-    _Server(config, signalled).run(sockets=[listener])
+    return _Server(config, signalled)
 
 
 class _Server(uvicorn.Server):

@@ -9,8 +9,9 @@ import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
+from pilotage.api import PREFIX
 from pilotage.api.access import BELIEVED_FOR, UNKNOWN, RoleCheck
-from pilotage.api.app import PREFIX, ROUTERS
+from pilotage.api.app import ROUTERS
 from pilotage.model.identity import Credential, Identity, Role
 
 from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, copied, submit_to
@@ -128,7 +129,9 @@ def test_every_route_has_a_policy_and_is_tested_here() -> None:
         for route in room.router.routes:
             assert isinstance(route, APIRoute)
             for method in route.methods or ():
-                found[method, route.path] = {policy.roles for policy in policies(route.dependant)}
+                found[method, route.path.removeprefix(PREFIX)] = {
+                    policy.roles for policy in policies(route.dependant)
+                }
     assert found == {route: {frozenset(roles_of(route))} for route in CLOSED}
 
 

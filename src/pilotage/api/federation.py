@@ -15,9 +15,9 @@ from pilotage.store import FederationRenamed
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented, faults_of
 from .documents import Declared, read
-from .parts import TheRuntime, TheStore
+from .parts import PREFIX, TheRuntime, TheStore
 
-router = APIRouter(tags=["federation"])
+router = APIRouter(prefix=PREFIX, tags=["federation"])
 
 
 class Saved(BaseModel):

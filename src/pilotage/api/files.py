@@ -24,9 +24,9 @@ from pilotage.store.catalogue import CatalogueEntry
 
 from .access import Person, actor
 from .answers import answer, documented
-from .parts import Limit, TheRuntime, TheStore
+from .parts import PREFIX, Limit, TheRuntime, TheStore
 
-router = APIRouter(prefix="/files", tags=["files"])
+router = APIRouter(prefix=f"{PREFIX}/files", tags=["files"])
 
 MOST_FILES = 10_000
 """Files that one request may register."""

@@ -13,9 +13,9 @@ from .answers import answer, documented
 from .explanations import JobExplanation, explained_job
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .logs import Logs, shown
-from .parts import AnyAttempt, AnyId, Id, Limit, TheRuntime, TheStore, Width
+from .parts import PREFIX, AnyAttempt, AnyId, Id, Limit, TheRuntime, TheStore, Width
 
-router = APIRouter(prefix="/jobs", tags=["jobs"])
+router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
 
 
 @router.get("/{job}", responses=documented(JobDetails, 404))

@@ -8,6 +8,9 @@ from pydantic import Field
 from pilotage.flow.runtime import Runtime
 from pilotage.store import Store
 
+PREFIX = "/api/v1"
+"""Begins the path of every route."""
+
 
 async def _runtime(request: Request) -> Runtime:
     runtime: Runtime = request.app.state.runtime

@@ -18,9 +18,9 @@ from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented
 from .fast_path import FastCall
 from .logs import AttemptLogs, Log
-from .parts import LARGEST_ID, Id, Text, TheRuntime, TheStore
+from .parts import LARGEST_ID, PREFIX, Id, Text, TheRuntime, TheStore
 
-router = APIRouter(prefix="/pilot", tags=["pilot"])
+router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 
 ZIPAPP = "application/zip"
 Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]

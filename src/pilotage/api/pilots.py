@@ -11,10 +11,10 @@ from .access import FOR_OPERATORS
 from .answers import answer, documented
 from .explanations import PilotExplanation, explained_pilot
 from .logs import Logs, shown
-from .parts import AnyId, Id, Limit, TheRuntime, Width
+from .parts import PREFIX, AnyId, Id, Limit, TheRuntime, Width
 from .views import Pilots
 
-router = APIRouter(prefix="/pilots", tags=["pilots"])
+router = APIRouter(prefix=f"{PREFIX}/pilots", tags=["pilots"])
 
 
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(Pilots))

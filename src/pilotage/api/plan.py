@@ -9,10 +9,10 @@ from pilotage.flow.calls import preview
 from .access import Person
 from .answers import answer, documented
 from .explanations import placed_where_nothing_starts
-from .parts import TheRuntime, Width
+from .parts import PREFIX, TheRuntime, Width
 from .tasks import RefusedTask, Specs, refusals
 
-router = APIRouter(prefix="/plan", tags=["plan"])
+router = APIRouter(prefix=f"{PREFIX}/plan", tags=["plan"])
 
 
 class PlanAnswer(BaseModel):

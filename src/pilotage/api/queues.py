@@ -11,10 +11,10 @@ from pilotage.model.decision import DatedChoice
 from .access import FOR_PEOPLE
 from .answers import answer, documented
 from .explanations import QueueExplanation, explained_queue
-from .parts import TheRuntime, TheStore, Width
+from .parts import PREFIX, TheRuntime, TheStore, Width
 from .views import Queues, Shares
 
-router = APIRouter(tags=["queues"])
+router = APIRouter(prefix=PREFIX, tags=["queues"])
 
 
 @router.get("/queues", dependencies=[FOR_PEOPLE], responses=documented(Queues, 409))

@@ -12,9 +12,9 @@ from pilotage.model.identity import Credential
 
 from .access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, RoleCheck, actor, may_see
 from .answers import answer, documented
-from .parts import Id, TheRuntime, TheStore
+from .parts import PREFIX, Id, TheRuntime, TheStore
 
-router = APIRouter(tags=["sites"])
+router = APIRouter(prefix=PREFIX, tags=["sites"])
 
 SiteName = Annotated[str, Path(max_length=200)]
 

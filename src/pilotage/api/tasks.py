@@ -21,11 +21,11 @@ from .answers import FieldFault, answer, documented, faults_of
 from .documents import Specified, read
 from .explanations import QueueExplanation, TaskExplanation, explained_task, troubles, warnings
 from .hypotheses import Hypothesis, WhatIfAnswer
-from .parts import AnyId, Id, Limit, TheRuntime, TheStore, Width
+from .parts import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .queues import QueueName, explained
 from .views import Jobs, Outputs, Tasks
 
-router = APIRouter(prefix="/tasks", tags=["tasks"])
+router = APIRouter(prefix=f"{PREFIX}/tasks", tags=["tasks"])
 
 IdempotencyKey = Annotated[
     str,

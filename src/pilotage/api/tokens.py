@@ -10,9 +10,9 @@ from pilotage.store import PersonToken
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
-from .parts import Text, TheRuntime
+from .parts import PREFIX, Text, TheRuntime
 
-router = APIRouter(prefix="/tokens", tags=["tokens"])
+router = APIRouter(prefix=f"{PREFIX}/tokens", tags=["tokens"])
 
 
 class Bearer(BaseModel, extra="forbid"):

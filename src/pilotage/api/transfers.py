@@ -12,10 +12,10 @@ from pilotage.model.states import TransferState
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented
 from .explanations import TransferExplanation, explained_transfer
-from .parts import LARGEST_ID, Id, Limit, TheRuntime, TheStore, Width
+from .parts import LARGEST_ID, PREFIX, Id, Limit, TheRuntime, TheStore, Width
 from .views import Transfers
 
-router = APIRouter(prefix="/transfers", tags=["transfers"])
+router = APIRouter(prefix=f"{PREFIX}/transfers", tags=["transfers"])
 
 
 class TransferPriority(BaseModel, extra="forbid"):

@@ -12,15 +12,17 @@ T = TypeVar("T")
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
-_BUILDING = threading.Lock()
+BUILDING = threading.RLock()
+"""Held while sources of records are parsed: two threads of Python 3.11 cannot at once (SystemError)."""
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     if kind not in _ADAPTERS:
-        # It parses sources of records, which Python 3.11 fails to do in two threads at once (SystemError).
-        with _BUILDING:
+        with BUILDING:
             if kind not in _ADAPTERS:
-                _ADAPTERS[kind] = TypeAdapter(kind)
+                adapter = TypeAdapter(kind)
+                adapter.rebuild()  # of those that are made at first use
+                _ADAPTERS[kind] = adapter
     return _ADAPTERS[kind]
 
 

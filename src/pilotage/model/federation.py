@@ -17,7 +17,7 @@ from .constants import (
     StagingConstants,
     TimeoutConstants,
 )
-from .types import CLOSED, Cores, Megabytes, Name, NonNegative, Number, Positive, Seconds, Slots
+from .types import CLOSED, LARGE, Cores, Megabytes, Name, NonNegative, Number, Positive, Seconds, Slots
 
 __all__ = [
     "Blacklisting",
@@ -328,7 +328,7 @@ class GlobalShare:
 class Federation:
     """All that is declared about a federation, with every constant of every policy."""
 
-    __pydantic_config__ = CLOSED
+    __pydantic_config__ = LARGE
 
     name: Name
     """The instance's name, which its files at storages carry: it cannot change once it is in force."""

@@ -7,6 +7,9 @@ from pydantic import ConfigDict, Field
 CLOSED = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 """For records that people and programs send: unknown fields are refused."""
 
+LARGE = ConfigDict(**CLOSED, defer_build=True)
+"""The same for the largest: the API only describes them, and does without their validators of a MiB each."""
+
 DESCRIBED = ConfigDict(use_attribute_docstrings=True)
 """For every other record in a published schema: its fields' docstrings are their descriptions."""
 

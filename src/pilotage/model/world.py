@@ -22,6 +22,7 @@ from .states import JobState
 from .types import (
     CLOSED,
     DESCRIBED,
+    LARGE,
     Checksum,
     Count,
     FileName,
@@ -222,7 +223,7 @@ class JobUsage:
 class World:
     """A step's snapshot, which holds what that step reads; a saved world holds all of it."""
 
-    __pydantic_config__ = CLOSED
+    __pydantic_config__ = LARGE
 
     time: float
     """The moment that decisions are made at, in s since 1970."""
