@@ -23,6 +23,8 @@ from pilotage.model.states import STATES, TRANSITIONS, Kind
 from pilotage.model.work import TaskSpec
 from pilotage.model.world import World
 from pilotage.server import runtime_of
+from pilotage.simulation import policies, scenario
+from pilotage.simulation.scenario import Scenario
 from pilotage.store import Store
 from rules import RULES, Carrier, Rule, numbers_in, tests, values
 
@@ -43,6 +45,7 @@ def pages() -> dict[str, str]:
         "world.schema.json": schema_text(World),
         "federation.schema.json": schema_text(Federation),
         "task.schema.json": schema_text(TaskSpec),
+        "scenario.schema.json": schema_text(Scenario),
         "decision.schema.json": schema_text(Decision),
     }
 
@@ -179,10 +182,10 @@ def _tests_of(rule: Rule, found: Sequence[Carrier]) -> str:
 
 
 def documents() -> str:
-    """Every field of federation and task files with its default."""
+    """Every field of federation, task and scenario files with its default."""
     records: list[type] = [
         record
-        for module in (federation, constants, spec)
+        for module in (federation, constants, spec, scenario, policies)
         for record in vars(module).values()
         if dataclasses.is_dataclass(record)
         and isinstance(record, type)
@@ -219,6 +222,8 @@ def _type(hint: Any) -> str:
         "pilotage.model.federation.",
         "pilotage.model.constants.",
         "pilotage.model.spec.",
+        "pilotage.simulation.scenario.",
+        "pilotage.simulation.policies.",
         "typing.",
         "collections.abc.",
     ):

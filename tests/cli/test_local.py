@@ -129,6 +129,7 @@ def test_of_very_many_faults_the_first_are_told_and_the_others_counted(
         ("world", to_document(WORLD)),
         ("task", to_document(TaskSpec(name="count"))),
         ("decision", {"step": "broker", "time": 1.0, "seed": 1}),
+        ("scenario", {"name": "s", "federation": "federation.yaml", "generated": {}}),
     ],
 )
 def test_schemas_are_valid_and_take_what_they_describe(

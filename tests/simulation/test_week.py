@@ -1,6 +1,7 @@
 """The seams hold: real steps live through virtual days, the same each time, and end every job once."""
 
 import hashlib
+import random
 from collections import Counter
 from typing import Any
 
@@ -23,7 +24,9 @@ from pilotage.model.federation import (
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import InputFile, MergeSpec, TaskSpec
-from pilotage.simulation.behaviour import Behaviour
+from pilotage.simulation.payloads import Submission
+from pilotage.simulation.reading import virtual
+from pilotage.simulation.scenario import LinkBehaviour, Scenario, SiteBehaviour, Spell
 from pilotage.simulation.simulation import Simulation
 from pilotage.store.records import RECORDS
 
@@ -46,9 +49,7 @@ def federation() -> Federation:
                 site=name,
                 storage=f"{name}-disk",
                 max_walltime=2 * DAY,
-                computing_element=ComputingElement(
-                    kind="virtual", max_pilots=10, pilot_slots=8, options={"site": name}
-                ),
+                computing_element=ComputingElement(max_pilots=10, pilot_slots=8),
             )
             for name in NAMES
         ),
@@ -60,7 +61,7 @@ def federation() -> Federation:
         ),
         director=DirectorConstants(max_pilot_waiting_hours=2),
         timeouts=TimeoutConstants(heartbeat=2 * HOUR, activated=6 * HOUR),
-        loops=LoopConstants(period=900, heartbeat=1800, pilot_idle=300),
+        loops=LoopConstants(pilot_idle=300),
     )
 
 
@@ -106,14 +107,29 @@ class Record:
         self.steps[decision.step] += 1
 
 
-def live(simulation: Simulation, count: int, days: float, behaviour: Behaviour, seed: int) -> Record:
+def simulation(seed: int, **behaviour: Any) -> Simulation:
+    """A simulation in which pilots wait ten minutes or longer, and all sites behave alike."""
+    scenario = Scenario(
+        name="week",
+        federation="",
+        period=900,
+        heartbeat=1800,
+        links=LinkBehaviour(transfer_fails=behaviour.pop("transfer_fails", 0)),
+        sites=behaviour.pop("sites", {}),
+        default_site=SiteBehaviour(**behaviour),
+    )
+    return Simulation(virtual(federation(), scenario), scenario, seed)
+
+
+def live(simulation: Simulation, count: int, days: float) -> Record:
     """Submit a few tasks an hour, and let the days pass, or until all have ended."""
     record = Record(simulation)
-    waiting = tasks(count)
+    waiting, dice = tasks(count), random.Random(count)
 
     def submit_more() -> bool:
         for owner, spec in waiting[:3]:
-            assert not simulation.submit([spec], owner).refused
+            work = tuple(dice.expovariate(1 / 18000) for _ in range(spec.planned_jobs))
+            assert not simulation.submit(Submission(spec=spec, owner=owner, work=work)).refused
         del waiting[:3]
         return not waiting and not unended(simulation)
 
@@ -150,31 +166,34 @@ def events(simulation: Simulation) -> str:
 def test_a_virtual_week_ends_all_work_and_is_the_same_twice() -> None:
     lives = []
     for _ in range(2):
-        simulation = Simulation(federation(), Behaviour(payload_fails=0.02), seed=7)
-        record = live(simulation, 40, 7, Behaviour(), 7)
-        assert states(simulation, "tasks") == {"finished": 40}
-        assert states(simulation, "jobs") == {"finished": states(simulation, "jobs")["finished"]}
-        lives.append((record.decisions.hexdigest(), events(simulation), record.steps))
-        simulation.close()
+        week = simulation(7, payload_fails=0.02)
+        record = live(week, 40, 7)
+        assert states(week, "tasks") == {"finished": 40}
+        assert states(week, "jobs") == {"finished": states(week, "jobs")["finished"]}
+        lives.append((record.decisions.hexdigest(), events(week), record.steps))
+        week.close()
     assert lives[0] == lives[1]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_job_ends_once_whatever_dies(seed: int) -> None:
-    behaviour = Behaviour(
-        payload_fails=0.05,
-        never_calls=0.05,
-        answer_lost=0.03,
+    faults: dict[str, Any] = {"payload_fails": 0.05, "never_calls": 0.05, "answer_lost": 0.03}
+    outages = {
+        "east": (Spell(begins=1 * HOUR, ends=4 * HOUR),),
+        "north": (Spell(begins=5 * HOUR, ends=6 * HOUR),),
+    }
+    weeks = simulation(
+        seed,
         transfer_fails=0.1,
-        outages=(("east", 1 * HOUR, 4 * HOUR), ("north", 5 * HOUR, 6 * HOUR)),
+        sites={name: SiteBehaviour(outages=spells, **faults) for name, spells in outages.items()},
+        **faults,
     )
-    simulation = Simulation(federation(), behaviour, seed)
-    live(simulation, 9, 21, behaviour, seed)
-    ended = states(simulation, "jobs")
+    live(weeks, 9, 21)
+    ended = states(weeks, "jobs")
     assert set(ended) <= {"finished", "failed", "closed"}, ended
-    assert unended(simulation) == 0
-    for (job,) in rows(simulation, "SELECT id FROM jobs"):
-        targets = [event.target for event in simulation.store.queries.events("job", job)]
+    assert unended(weeks) == 0
+    for (job,) in rows(weeks, "SELECT id FROM jobs"):
+        targets = [event.target for event in weeks.store.queries.events("job", job)]
         assert targets.count(JobState.FINISHED) <= 1
-    simulation.close()
+    weeks.close()

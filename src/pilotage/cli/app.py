@@ -18,6 +18,7 @@ from . import (
     pilots,
     queues,
     server,
+    simulating,
     sites,
     tasks,
     tokens,
@@ -63,7 +64,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for room in (server, tasks, fetching, explaining, logs, queues, pilots, transfers, worlds, deciding):
+for room in (
+    server,
+    tasks,
+    fetching,
+    explaining,
+    logs,
+    queues,
+    pilots,
+    transfers,
+    worlds,
+    deciding,
+    simulating,
+):
     app.add_typer(room.app)
 app.add_typer(federations.app, name="federation")
 app.add_typer(sites.app, name="sites")

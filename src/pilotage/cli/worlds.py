@@ -19,6 +19,7 @@ class SchemaName(StrEnum):
     FEDERATION = "federation"
     TASK = "task"
     DECISION = "decision"
+    SCENARIO = "scenario"
 
 
 @app.command(epilog="Example: pilotage world --output world.yaml")
@@ -61,11 +62,13 @@ def schema(
     from pilotage.model.federation import Federation
     from pilotage.model.work import TaskSpec
     from pilotage.model.world import World
+    from pilotage.simulation.scenario import Scenario
 
     kinds: dict[SchemaName, type] = {
         SchemaName.WORLD: World,
         SchemaName.FEDERATION: Federation,
         SchemaName.TASK: TaskSpec,
         SchemaName.DECISION: Decision,
+        SchemaName.SCENARIO: Scenario,
     }
     typer.echo(schema_text(kinds[document]), nl=False)

@@ -3,21 +3,27 @@
 import random
 from collections.abc import Callable, Sequence
 
+from sqlalchemy import func, select
+
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import take
-from pilotage.flow.steps import STEPS
+from pilotage.flow.step import Step, take
 from pilotage.flow.workers import Inline
-from pilotage.model.federation import ComputingElement, Federation
-from pilotage.model.identity import Identity
-from pilotage.model.work import TaskSpec
+from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
+from pilotage.model.states import TaskState
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.store import Store
+from pilotage.store.tasks import tasks as task_table
 
-from .bandwidth import VirtualMovers
-from .behaviour import Behaviour
 from .clock import VirtualClock
-from .sites import VirtualSite
+from .journal import Journal
+from .movers import VirtualMovers
+from .payloads import Payloads, Submission
+from .policies import KNOWN, steps_of
+from .scenario import Scenario
+from .sites import Scene, VirtualElement, VirtualSite
+
+ENDED_TASKS = (TaskState.FINISHED, TaskState.FAILED, TaskState.CANCELLED)
 
 BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""
@@ -25,40 +31,51 @@ BEGIN = 1_800_000_000.0
 PAUSE = 30.0
 """Virtual seconds between two passes of a step: what happens meanwhile is taken together."""
 
-_LOOPED = tuple(step for step in STEPS if step.has_loop)
-
 
 class Simulation:
-    """One Pilotage in virtual time. Everything follows from the federation, the behaviour and the seed.
+    """One Pilotage in virtual time. Everything follows from the federation, the scenario and the seed.
 
-    Computing elements of every kind are virtual: ``options: {site: NAME}`` of an element names its site for
-    the outages; queues without it stand for themselves.
+    Computing elements are virtual, whatever their kind: ``options: {queue: NAME}`` names the queue of each
+    (see :func:`.reading.virtual`).
     """
 
-    def __init__(self, federation: Federation, behaviour: Behaviour, seed: int) -> None:
+    def __init__(
+        self,
+        federation: Federation,
+        scenario: Scenario,
+        seed: int,
+        steps: Sequence[Step] = steps_of(KNOWN["pilotage"]),
+    ) -> None:
         self.clock = VirtualClock(BEGIN)
         self.store = Store.open("sqlite:///:memory:")
         self.store.save_federation(federation, "simulation")
-        self._period = federation.loops.period
-        self._batch = federation.loops.batch
-        self._behaviour = behaviour
-        self._dice = random.Random(seed)
+        self.federation = federation
+        self.journal = Journal()
+        self.payloads = Payloads()
+        self._scenario = scenario
+        self._steps = tuple(steps)
         self._sites: dict[str, VirtualSite] = {}
         self._waiting: set[str] = set()
         self._rested: dict[str, float] = {}
+        dice = random.Random(f"links of {seed}")
         self.runtime = Runtime(
             self.store,
-            _LOOPED,
+            self._steps,
             load=self._element,
-            movers=lambda on_news: VirtualMovers(federation, behaviour, self.clock, self._dice, on_news),
+            movers=lambda on_news: VirtualMovers(
+                federation, scenario.links, self.clock, self.journal, dice, on_news
+            ),
             clock=self.clock,
-            seeds=self._seeds(seed),
+            seeds=_seeds(seed),
             workers=Inline(),
         )
+        self._scene = Scene(self.runtime, self.clock, self.journal, self.payloads, BEGIN, seed)
 
-    def submit(self, specs: Sequence[TaskSpec], owner: Identity) -> SubmissionOutcome:
-        """Submit tasks now."""
-        return submit(self.runtime, specs, owner)
+    def submit(self, submission: Submission) -> SubmissionOutcome:
+        """Submit a task now."""
+        outcome = submit(self.runtime, [submission.spec], submission.owner)
+        self.payloads.tasks.update((id_, submission) for _, id_ in outcome.tasks)
+        return outcome
 
     def run(self, duration: float, until: Callable[[], bool] = lambda: False) -> None:
         """Let ``duration`` s pass, or fewer where ``until`` becomes true; it is asked once in a period."""
@@ -66,12 +83,18 @@ class Simulation:
         due = self.clock()
         while self.clock() < end:
             if self.clock() >= due:
-                due += self._period
-                self._waiting.update(step.name for step in _LOOPED)
+                due += self._scenario.period
+                self._waiting.update(step.name for step in self._steps)
                 if until():
                     return
             self._take_steps()
             self.clock.advance(min(due, end))
+
+    def has_ended(self, tasks: int) -> bool:
+        """Tell whether so many tasks have ended."""
+        query = select(func.count()).select_from(task_table).where(task_table.c.state.in_(ENDED_TASKS))
+        ended = self.store.database.read(lambda connection: connection.execute(query).scalar_one())
+        return ended >= tasks
 
     def close(self) -> None:
         """Forget everything."""
@@ -79,23 +102,25 @@ class Simulation:
 
     def _take_steps(self) -> None:
         """Take each step that has something to do, unless it was taken less than ``PAUSE`` s ago."""
-        for step in _LOOPED:
+        for step in self._steps:
             if self.runtime.wakeups.is_woken(step.name):
                 self._waiting.add(step.name)
             rest = self._rested.get(step.name, 0.0) - self.clock()
             if step.name in self._waiting and rest <= 0:
-                if not take(step, self.runtime, self.runtime.begin(self._batch)):
+                if not take(step, self.runtime, self.runtime.begin(self.federation.loops.batch)):
                     self._waiting.discard(step.name)
                 self._rested[step.name] = self.clock() + PAUSE
                 self.clock.after(PAUSE, lambda: None)
 
     def _element(self, declared: ComputingElement) -> ComputingElementPort:
-        name = str(declared.options.get("site", "site"))
-        if name not in self._sites:
-            self._sites[name] = VirtualSite(name, self.runtime, self._behaviour, self.clock, self._dice)
-        return self._sites[name]
+        name = str(declared.options["queue"])
+        queue = next(queue for queue in self.federation.queues if queue.name == name)
+        if queue.site not in self._sites:
+            behaviour = self._scenario.site(queue.site)
+            self._sites[queue.site] = VirtualSite(queue.site, behaviour, self._scene)
+        return VirtualElement(self._sites[queue.site], queue.core_power or UNKNOWN_CORE_POWER)
 
-    @staticmethod
-    def _seeds(seed: int) -> Callable[[], int]:
-        dice = random.Random(f"worlds of {seed}")
-        return lambda: dice.getrandbits(32)
+
+def _seeds(seed: int) -> Callable[[], int]:
+    dice = random.Random(f"worlds of {seed}")
+    return lambda: dice.getrandbits(32)

@@ -1,210 +1,153 @@
-"""Virtual sites: batch systems in which virtual pilots wait, start, run payloads and fail."""
+"""Virtual sites: batch systems in which pilots wait for slots, nodes on which they start, and outages."""
 
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
-from typing import ParamSpec, TypeVar
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from pilotage.agent.wire import MatchAnswer
-from pilotage.flow.calls.match import match
-from pilotage.flow.calls.pilot_end import end
-from pilotage.flow.calls.report import report
-from pilotage.flow.errors import PilotGone
 from pilotage.flow.runtime import Runtime
-from pilotage.model.world import Output, Report
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
-from .behaviour import Behaviour
 from .clock import VirtualClock
+from .journal import Journal
+from .payloads import Payloads
+from .pilots import VirtualPilot
+from .scenario import SiteBehaviour
 
-P = ParamSpec("P")
-T = TypeVar("T")
-Attempt = tuple[int, int]
-
-OUTPUT_SIZE = 1_000_000
-"""Bytes of each virtual output."""
+HOUR = 3600.0
 
 
-class AnswerLost(Exception):
-    """A call took effect, but its answer never arrived."""
+@dataclass(slots=True)
+class Scene:
+    """What all virtual sites of a simulation share; times are counted from ``begin``."""
+
+    runtime: Runtime
+    clock: VirtualClock
+    journal: Journal
+    payloads: Payloads
+    begin: float
+    seed: int
 
 
 class VirtualSite:
-    """The batch system of one site, and its nodes."""
+    """The batch system of one site, and its nodes. Pilots start in the order in which their waits end."""
 
-    def __init__(
-        self, name: str, runtime: Runtime, behaviour: Behaviour, clock: VirtualClock, dice: random.Random
-    ) -> None:
-        self.name, self.runtime, self.behaviour, self.clock, self.dice = name, runtime, behaviour, clock, dice
-        self._pilots: dict[str, VirtualPilot] = {}
-        self._dead = False
-        for site, begins, ends in behaviour.outages:
-            if site == name:
-                clock.after(begins, self._die)
-                clock.after(ends, self._revive)
+    def __init__(self, name: str, behaviour: SiteBehaviour, scene: Scene) -> None:
+        self.name, self.behaviour, self.scene = name, behaviour, scene
+        self.dice = random.Random(f"site {name} of {scene.seed}")
+        self.pilots: dict[str, VirtualPilot] = {}
+        self.is_dead = False
+        self._waiting: deque[VirtualPilot] = deque()
+        self._looks_again = False
+        self._held = 0
+        passed = scene.clock() - scene.begin
+        for spell in behaviour.outages:
+            scene.clock.after(spell.begins - passed, self._die)
+            scene.clock.after(spell.ends - passed, self._revive)
+
+    def submit(self, pilot: VirtualPilot) -> None:
+        """Put a pilot into the batch queue; some never come out of it."""
+        self.pilots[pilot.order.name] = pilot
+        if self.dice.random() >= self.behaviour.never_calls:
+            self.scene.clock.after(self._wait(), lambda: self._ready(pilot))
+
+    def ended(self, pilot: VirtualPilot) -> None:
+        """Forget a pilot, and give the slots that it held to those that wait."""
+        self.pilots.pop(pilot.order.name, None)
+        if pilot.node:
+            self._held -= pilot.order.slots
+            self._start_waiting()
+
+    def _wait(self) -> float:
+        behaviour, now = self.behaviour, self.scene.clock() - self.scene.begin
+        busy = any(spell.begins <= now < spell.ends for spell in behaviour.busy)
+        drawn = self.dice.lognormvariate(0, behaviour.wait_spread)
+        return behaviour.wait * drawn * (behaviour.busy_factor if busy else 1)
+
+    def _ready(self, pilot: VirtualPilot) -> None:
+        self._waiting.append(pilot)
+        self._start_waiting()
+
+    def _start_waiting(self) -> None:
+        while self._waiting and not self.is_dead:
+            pilot = self._waiting[0]
+            if not pilot.ended and self._held + pilot.order.slots > self._granted():
+                self._look_again()
+                return
+            self._waiting.popleft()
+            if not pilot.ended:
+                self._held += pilot.order.slots
+                pilot.start(f"{self.name}-{self.dice.randrange(self.behaviour.nodes)}")
+
+    def _look_again(self) -> None:
+        """Look in an hour, when others' work may have given slots back."""
+        if not self._looks_again:
+            self._looks_again = True
+            self.scene.clock.after(HOUR, self._hour_passed)
+
+    def _hour_passed(self) -> None:
+        self._looks_again = False
+        self._start_waiting()
+
+    def _granted(self) -> float:
+        """Slots that the site leaves to pilots in this hour."""
+        if self.behaviour.slots is None:
+            return float("inf")
+        hour = int((self.scene.clock() - self.scene.begin) // HOUR)
+        taken = random.Random(f"{self.name} {hour} {self.scene.seed}").random() * self.behaviour.slots_taken
+        return self.behaviour.slots * (1 - taken)
+
+    def is_black_hole(self, node: str) -> bool:
+        """Tell whether each payload fails on a node: the first ones are those."""
+        return int(node.rpartition("-")[2]) < self.behaviour.black_holes
+
+    def _die(self) -> None:
+        self.is_dead = True
+        for pilot in list(self.pilots.values()):
+            pilot.vanish()
+
+    def _revive(self) -> None:
+        self.is_dead = False
+        self._start_waiting()
+
+
+class VirtualElement:
+    """The computing element of a queue at a virtual site, whose cores have ``core_power`` HS23 each."""
+
+    def __init__(self, site: VirtualSite, core_power: float) -> None:
+        self._site = site
+        self._core_power = core_power
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Put pilots into the batch queue. Raises OSError while the site is dead or if its answer is lost."""
-        if self._dead:
-            raise OSError(f"{self.name} does not answer")
-        answers = [self._submitted(order) for order in orders]
-        if self.dice.random() < self.behaviour.answer_lost:
-            raise OSError(f"{self.name} took pilots, but its answer was lost")
-        return answers
+        self._reach()
+        for order in orders:
+            self._site.submit(VirtualPilot(self._site, order, self._core_power))
+        if self._site.dice.random() < self._site.behaviour.answer_lost:
+            raise OSError(f"{self._site.name} took pilots, but its answer was lost")
+        return [Submitted(reference=order.name) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
         """The states of pilots. Raises OSError while the site is dead."""
-        if self._dead:
-            raise OSError(f"{self.name} does not answer")
+        self._reach()
         return {reference: self._status(reference) for reference in references}
 
     def cancel(self, references: Collection[str]) -> None:
         """Kill pilots."""
         for reference in references:
-            if reference in self._pilots:
-                self._pilots[reference].vanish()
+            if pilot := self._site.pilots.get(reference):
+                pilot.vanish()
 
     def capacity(self) -> Capacity:
         """Nothing is known of it."""
         return Capacity()
 
-    def _submitted(self, order: PilotOrder) -> Submitted:
-        pilot = VirtualPilot(self, order)
-        self._pilots[order.name] = pilot
-        if self.dice.random() >= self.behaviour.never_calls:
-            self.clock.after(self.dice.expovariate(1 / self.behaviour.wait), pilot.work)
-        return Submitted(reference=order.name)
+    def _reach(self) -> None:
+        if self._site.is_dead:
+            raise OSError(f"{self._site.name} does not answer")
 
     def _status(self, reference: str) -> PilotStatus:
-        pilot = self._pilots.get(reference)
+        pilot = self._site.pilots.get(reference)
         if pilot is None or pilot.ended:
             return PilotStatus(state="ended", reason="gone")
         return PilotStatus(state="running" if pilot.called else "waiting")
-
-    def _die(self) -> None:
-        self._dead = True
-        for pilot in self._pilots.values():
-            pilot.vanish()
-
-    def _revive(self) -> None:
-        self._dead = False
-
-
-@dataclass(slots=True)
-class _Running:
-    attempt: Attempt
-    outputs: tuple[str, ...]
-    ended: bool = False
-    report: Report | None = None
-
-
-@dataclass(slots=True)
-class VirtualPilot:
-    """A pilot: it matches, runs payloads in its slots, reports, and ends when it is idle."""
-
-    site: VirtualSite
-    order: PilotOrder
-    called: bool = False
-    ended: bool = False
-    _running: dict[Attempt, _Running] = field(default_factory=dict)
-    _idle_since: float | None = None
-    _beating: bool = False
-
-    def vanish(self) -> None:
-        """End without a word, and everything that runs here with it."""
-        self.ended = True
-        self._running.clear()
-
-    def work(self) -> None:
-        """Ask for jobs while there are free slots; end after a while without any."""
-        if self.ended:
-            return
-        free = self.order.slots - len(self._running)
-        if free <= 0:
-            return
-        try:
-            answer = self._call(self._match, free)
-        except AnswerLost:
-            self.site.clock.after(60, self.work)
-            return
-        except PilotGone:
-            self.vanish()
-            return
-        self.called = True
-        self._take(answer)
-        if not self._beating:
-            self._beating = True
-            self.site.clock.after(answer.heartbeat, lambda: self._beat(answer.heartbeat))
-        if not self._running:
-            self._rest(answer.idle)
-        else:
-            self._idle_since = None
-
-    def _match(self, free: int) -> MatchAnswer:
-        cores = self.order.cores * free // self.order.slots
-        return match(self.site.runtime, self.order.pilot, cores, 0, self.order.walltime, free)
-
-    def _take(self, answer: MatchAnswer) -> None:
-        for work in answer.works:
-            for job in work.jobs:
-                running = _Running((job.job, job.attempt), work.outputs)
-                self._running[running.attempt] = running
-                duration = self.site.dice.expovariate(1 / self.site.behaviour.run)
-                fails = self.site.dice.random() < self.site.behaviour.payload_fails
-                self.site.clock.after(duration, partial(self._payload_ended, running, fails))
-        begun = [Report(job=job, attempt=attempt, state="running") for job, attempt in self._running]
-        if answer.works:
-            self._report(begun)
-
-    def _payload_ended(self, running: _Running, fails: bool) -> None:
-        if self.ended or running.attempt not in self._running:
-            return
-        job, attempt = running.attempt
-        outputs = tuple(Output(name=name, size=OUTPUT_SIZE, checksum="") for name in running.outputs)
-        running.report = (
-            Report(job=job, attempt=attempt, state="failed", error="the virtual payload failed", exit_code=1)
-            if fails
-            else Report(job=job, attempt=attempt, state="done", exit_code=0, outputs=outputs)
-        )
-        self._report([])
-        self.work()
-
-    def _report(self, more: list[Report]) -> None:
-        """Report on payloads that ended, and again at the next call where the answer was lost."""
-        ended = [running.report for running in self._running.values() if running.report is not None]
-        holding = sorted(key for key, running in self._running.items() if running.report is None)
-        try:
-            stops = self._call(report, self.site.runtime, self.order.pilot, holding, [*more, *ended])
-        except AnswerLost:
-            return
-        except PilotGone:
-            self.vanish()
-            return
-        for attempt in {*stops, *((one.job, one.attempt) for one in ended)}:
-            self._running.pop(attempt, None)
-
-    def _beat(self, period: float) -> None:
-        if not self.ended:
-            self._report([])
-            self.work()
-            self.site.clock.after(period, lambda: self._beat(period))
-
-    def _rest(self, idle: float) -> None:
-        """Wait a little for work, then say goodbye."""
-        now = self.site.clock()
-        if self._idle_since is None:
-            self._idle_since = now
-            self.site.clock.after(idle + 1, self.work)
-        elif now - self._idle_since > idle:
-            with suppress(AnswerLost, PilotGone):
-                self._call(end, self.site.runtime, self.order.pilot, "idle")
-            self.vanish()
-
-    def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the server; sometimes the answer is lost."""
-        answer = function(*args, **kwargs)
-        if self.site.dice.random() < self.site.behaviour.answer_lost:
-            raise AnswerLost
-        return answer

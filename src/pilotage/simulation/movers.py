@@ -1,10 +1,11 @@
-"""Virtual movers: a delivery takes as long as its bytes take over its link."""
+"""Virtual movers: a delivery takes as long as its bytes take over a link that it shares."""
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pilotage.model.federation import Federation, Storage
+from pilotage.model.scopes import name_of
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import (
     SCAN_LIMITS,
@@ -16,20 +17,20 @@ from pilotage.ports.moving import (
     Started,
 )
 
-from .behaviour import Behaviour
 from .clock import VirtualClock
+from .journal import Journal
+from .links import Ends, FairLinks
+from .scenario import LinkBehaviour
 
-LATENCY = 2.0
-"""Seconds that any delivery takes besides its bytes."""
-
-UNMEASURED = 10.0
-"""Throughput over links that nobody measured, in MB/s."""
+LOCAL = 1000.0
+"""MB/s between storages of one site."""
 
 
 @dataclass(slots=True)
 class _Moving:
-    ends: float
-    fails: bool
+    flow: int
+    delivery: Delivery
+    arrived: bool = False
 
 
 class VirtualMovers:
@@ -38,20 +39,26 @@ class VirtualMovers:
     def __init__(
         self,
         federation: Federation,
-        behaviour: Behaviour,
+        behaviour: LinkBehaviour,
         clock: VirtualClock,
+        journal: Journal,
         dice: random.Random,
         on_news: Callable[[], None],
     ) -> None:
         self.abilities = Abilities(name="virtual", reads=frozenset(), writes=frozenset())
         self._behaviour = behaviour
         self._clock = clock
+        self._journal = journal
         self._dice = dice
         self._on_news = on_news
         self._sites = {storage.url: storage.site for storage in federation.storages}
-        self._throughput = {
-            (link.source, link.destination): link.throughput_1h or UNMEASURED for link in federation.links
-        }
+        known = {(link.source, link.destination): link.throughput_1h for link in federation.links}
+        self._links = FairLinks(
+            clock,
+            lambda ends: (
+                LOCAL if ends[0] == ends[1] else (known.get(ends) or behaviour.throughput) * behaviour.factor
+            ),
+        )
         self._moving: dict[str, _Moving] = {}
 
     def for_delivery(self, source: str, destination: str) -> "VirtualMovers":  # noqa: ARG002
@@ -78,9 +85,10 @@ class VirtualMovers:
         return {reference: self._status(reference) for reference in references}
 
     def cancel(self, references: Collection[str]) -> None:
-        """Forget deliveries."""
+        """Stop and forget deliveries."""
         for reference in references:
-            self._moving.pop(reference, None)
+            if moving := self._moving.pop(reference, None):
+                self._links.cancel(moving.flow)
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:  # noqa: ARG002
         """Virtual storages list no files: tasks name their inputs."""
@@ -91,20 +99,28 @@ class VirtualMovers:
 
     def _started(self, delivery: Delivery) -> Started:
         reference = f"{delivery.transfer}.{delivery.attempt}"
-        link = (self._sites[delivery.source.url], self._sites[delivery.destination.url])
-        duration = LATENCY + delivery.size / 1e6 / self._throughput.get(link, UNMEASURED)
-        fails = self._dice.random() < self._behaviour.transfer_fails
-        self._moving[reference] = _Moving(self._clock() + duration, fails)
-        self._clock.after(duration, self._on_news)
+        ends: Ends = self._sites[delivery.source.url], self._sites[delivery.destination.url]
+        flow = self._links.begin(ends, delivery.size / 1e6, lambda: self._arrived(reference))
+        self._moving[reference] = _Moving(flow, delivery)
         return Started(reference=reference)
+
+    def _arrived(self, reference: str) -> None:
+        self._moving[reference].arrived = True
+        self._on_news()
 
     def _status(self, reference: str) -> DeliveryStatus:
         moving = self._moving.get(reference)
         if moving is None:
             return DeliveryStatus(state="unknown")
-        if self._clock() < moving.ends:
+        if not moving.arrived:
+            # A virtual delivery always has headway: only what stands still is given up.
             return DeliveryStatus(state="moving", bytes=int(self._clock()))
         del self._moving[reference]
-        if moving.fails:
+        if self._dice.random() < self._behaviour.transfer_fails:
             return DeliveryStatus(state="failed", error="the virtual link broke")
+        delivery = moving.delivery
+        if delivery.scratch:
+            self._journal.delivered += delivery.size
+        else:
+            self._journal.brought(name_of(delivery.file), delivery.destination.url, delivery.size)
         return DeliveryStatus(state="delivered")

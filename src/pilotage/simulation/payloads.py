@@ -1,0 +1,42 @@
+"""Tasks of a simulation with the truth about their jobs, which estimates only approach."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from pilotage.model.identity import Identity
+from pilotage.model.work import TaskSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A task to submit ``at`` s since the simulation began; ``work`` has the HS23 s of each of its jobs.
+
+    Each job leaves outputs of ``output_size`` bytes in all.
+    """
+
+    spec: TaskSpec
+    owner: Identity
+    work: tuple[float, ...]
+    at: float = 0.0
+    output_size: int = 1_000_000
+
+
+@dataclass(slots=True)
+class Payloads:
+    """The tasks that were submitted, by number.
+
+    The job that starts as the n-th of its task has its n-th work. So the same work is done under each policy,
+    whatever order the jobs start in.
+    """
+
+    tasks: dict[int, Submission] = field(default_factory=dict)
+    _places: dict[int, int] = field(default_factory=dict)
+    _started: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+
+    def work(self, task: int, job: int) -> float:
+        """Return the work of a job that starts now, or started before."""
+        if job not in self._places:
+            self._places[job] = self._started[task]
+            self._started[task] += 1
+        works = self.tasks[task].work
+        return works[self._places[job] % len(works)]

@@ -1,0 +1,72 @@
+"""Policies to compare: what is changed of a federation and left out of the steps."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pilotage.flow.step import Step
+from pilotage.flow.steps import STEPS
+from pilotage.model.documents import from_json, to_document
+from pilotage.model.federation import Federation
+from pilotage.model.types import CLOSED
+
+LEAVABLE = frozenset({"rebind", "lift"})
+"""Steps without which a simulation still ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """One way to run a federation: constants in place of its own, queue attributes, and steps left out."""
+
+    __pydantic_config__ = CLOSED
+
+    summary: str = ""
+    """Words that say what is different."""
+    without: tuple[str, ...] = ()
+    """Steps that are not taken: ``rebind`` or ``lift``."""
+    constants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Constants by part of the federation document, such as ``guard: {in_a_row: 3}``."""
+    queues: Mapping[str, Any] = field(default_factory=dict)
+    """Attributes that every queue has, such as ``num_slots: 0``."""
+
+
+KNOWN: Mapping[str, Policy] = {
+    "pilotage": Policy(summary="as the federation says"),
+    "early": Policy(
+        summary="as published: bound once; no declared slots in R (B30)",
+        without=("rebind",),
+        queues={"num_slots": 0},
+    ),
+    "bound": Policy(summary="jobs stay where they were bound", without=("rebind",)),
+    "undeclared": Policy(summary="declared slots do not count in R (B30)", queues={"num_slots": 0}),
+    "unguarded": Policy(
+        summary="no guard against black holes (F2)", constants={"guard": {"in_a_row": 1_000_000_000}}
+    ),
+}
+"""Policies that every scenario has, by name."""
+
+
+def changed(federation: Federation, policy: Policy) -> Federation:
+    """The federation under a policy. Raises ValueError for what a federation does not have."""
+    if unknown := set(policy.without) - LEAVABLE:
+        steps = ", ".join(sorted(LEAVABLE))
+        raise ValueError(f"the step {sorted(unknown)[0]} cannot be left out; these can: {steps}")
+    document = to_document(federation)
+    for part, values in policy.constants.items():
+        if not isinstance(document.get(part), dict):
+            raise ValueError(f"a federation has no constants called {part}")
+        document[part] = _with(document[part], values, part)
+    document["queues"] = [_with(queue, policy.queues, "queues") for queue in document["queues"]]
+    return from_json(Federation, json.dumps(document), strict=True)
+
+
+def steps_of(policy: Policy) -> tuple[Step, ...]:
+    """The steps that are taken in turn under a policy."""
+    return tuple(step for step in STEPS if step.has_loop and step.name not in policy.without)
+
+
+def _with(document: Mapping[str, Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    if unknown := values.keys() - document.keys():
+        raise ValueError(f"{where} has no {sorted(unknown)[0]}")
+    return {**document, **values}

@@ -1,0 +1,127 @@
+"""Scenarios read from files, with the federation and the log that they name."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+
+from pilotage.federation import checks, documents
+from pilotage.federation.faults import BadFile, Fault, FileFault, Path
+from pilotage.model.federation import ComputingElement, Federation, LoopConstants
+
+from .policies import KNOWN, Policy, changed
+from .scenario import Scenario, Spell
+from .swf import BadLog, LoggedJob, jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A scenario with what its files hold; ``log`` has the jobs of a log of work."""
+
+    scenario: Scenario
+    federation: Federation
+    log: tuple[LoggedJob, ...] = ()
+
+
+def read(path: FilePath) -> Case:
+    """The scenario of a file with its federation and log.
+
+    Raises :class:`~pilotage.federation.faults.BadFile` with every fault.
+    """
+    found: list[Federation] = []
+
+    def also(scenario: Scenario) -> Iterator[Fault]:
+        yield from _faults(scenario)
+        found.append(documents.read(Federation, path.parent / scenario.federation))
+        yield from _contradictions(scenario, found[0])
+
+    scenario = documents.read(Scenario, path, also=also)
+    log = _log(path.parent / scenario.swf.path) if scenario.swf else ()
+    return Case(scenario, virtual(found[0], scenario), log)
+
+
+def _log(path: FilePath) -> tuple[LoggedJob, ...]:
+    text = documents.read_text(path)
+    try:
+        return tuple(jobs(text))
+    except BadLog as bad:
+        remedy = "give 18 numbers, -1 for what is not known"
+        raise BadFile([FileFault(str(path), bad.line, "", bad.message, remedy)]) from bad
+
+
+def virtual(federation: Federation, scenario: Scenario) -> Federation:
+    """The federation with virtual computing elements, each of which knows the queue that it is of."""
+    queues = tuple(
+        replace(
+            queue,
+            computing_element=replace(
+                queue.computing_element or ComputingElement(),
+                kind="virtual",
+                servers=(),
+                rank="",
+                list_match=False,
+                options={"queue": queue.name},
+            ),
+        )
+        for queue in federation.queues
+    )
+    loops = LoopConstants(
+        period=scenario.period,
+        heartbeat=scenario.heartbeat,
+        batch=federation.loops.batch,
+        pilot_idle=federation.loops.pilot_idle,
+    )
+    return replace(federation, queues=queues, loops=loops)
+
+
+def _faults(scenario: Scenario) -> Iterator[Fault]:
+    """Faults that show without the federation."""
+    given = [name for name in ("generated", "swf", "tasks") if getattr(scenario, name)]
+    if len(given) != 1:
+        what = f"work is given by {' and '.join(given)}" if given else "no work is given"
+        yield Fault((), what, "give one of generated, swf and tasks")
+    for place, spells in _spells(scenario):
+        for at, spell in enumerate(spells):
+            if spell.ends <= spell.begins:
+                yield Fault((*place, at, "ends"), "the spell ends before it begins", "give a later end")
+    for at, arrival in enumerate(scenario.tasks):
+        for fault in checks.task_faults(arrival.task):
+            yield Fault(("tasks", at, "task", *fault.path), fault.message, fault.remedy)
+
+
+def _spells(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], tuple[Spell, ...]]]:
+    places: list[tuple[str, ...]] = [("default_site",), *(("sites", name) for name in scenario.sites)]
+    for place in places:
+        site = scenario.default_site if len(place) == 1 else scenario.sites[place[1]]
+        yield (*place, "busy"), site.busy
+        yield (*place, "outages"), site.outages
+
+
+def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
+    """Names in a scenario that its federation does not have, and policies that it cannot follow."""
+    sites = [site.name for site in federation.sites]
+    for name in scenario.sites:
+        yield from _unknown(("sites", name), "site", name, sites)
+    if (work := scenario.generated) is not None:
+        yield from _unknown(("generated", "nucleus"), "site", work.nucleus or sites[0], sites)
+        for at, user in enumerate(work.users):
+            shares = [share.name for share in federation.shares]
+            yield from _unknown(("generated", "users", at, "share"), "share", user.share or shares[0], shares)
+    for at, arrival in enumerate(scenario.tasks):
+        for path, message in checks.check_task(arrival.task, federation):
+            yield Fault(("tasks", at, "task", *path), message)
+    for name, policy in scenario.policies.items():
+        yield from _of_policy(name, policy, federation)
+
+
+def _unknown(path: Path, kind: str, name: str, known: Sequence[str]) -> Iterator[Fault]:
+    if name not in known:
+        yield Fault(path, f"the federation has no {kind} {name}", f"it has {', '.join(known)}")
+
+
+def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fault]:
+    if name in KNOWN:
+        yield Fault(("policies", name), f"the policy {name} is known already", "give another name")
+    try:
+        changed(federation, policy)
+    except ValueError as error:
+        yield Fault(("policies", name), str(error))

@@ -1,0 +1,137 @@
+"""Trials: a scenario under several policies, with several seeds, and what differs, seed by seed."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from math import exp, log, sqrt
+from statistics import fmean, stdev
+
+from .metrics import Metrics, metrics
+from .payloads import Submission
+from .policies import KNOWN, Policy, changed, steps_of
+from .reading import Case
+from .scenario import LinkBehaviour, Scenario, SiteBehaviour
+from .simulation import Simulation
+from .work import submissions
+
+REFERENCE = "reference"
+"""The name of the federation as it is, but without waits in batch systems, without faults, with free data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One run: the policy, the seed, what came of it, and the s of this machine that it took."""
+
+    policy: str
+    seed: int
+    metrics: Metrics
+    seconds: float
+
+
+class UnknownPolicy(ValueError):
+    """Neither the scenario nor Pilotage has a policy of this name."""
+
+
+def policy_of(scenario: Scenario, name: str) -> Policy:
+    """The policy of a name. Raises :class:`UnknownPolicy`."""
+    known = {REFERENCE: KNOWN["pilotage"], **KNOWN, **scenario.policies}
+    if name not in known:
+        raise UnknownPolicy(f"there is no policy {name!r}; there are {', '.join(known)}")
+    return known[name]
+
+
+def trials(case: Case, policies: Sequence[str], seeds: Sequence[int]) -> Iterator[Trial]:
+    """Run each policy with each seed, all of a seed one after another."""
+    for seed in seeds:
+        work = submissions(case, seed)
+        for name in policies:
+            yield run(case, name, seed, work)
+
+
+def run(case: Case, name: str, seed: int, work: Sequence[Submission]) -> Trial:
+    """Simulate one policy with one seed until all work has ended, or the scenario's limit."""
+    began = time.perf_counter()
+    policy = policy_of(case.scenario, name)
+    scenario = _ideal(case.scenario) if name == REFERENCE else case.scenario
+    federation = changed(case.federation, policy)
+    simulation = Simulation(federation, scenario, seed, steps_of(policy))
+    try:
+        refused: list[str] = []
+
+        def arrive(submission: Submission) -> None:
+            refused.extend(str(fault) for fault in simulation.submit(submission).refused)
+
+        for submission in work:
+            simulation.clock.after(submission.at, partial(arrive, submission))
+        simulation.run(scenario.limit, until=lambda: simulation.has_ended(len(work) - len(refused)))
+        if refused:
+            raise ValueError(f"{len(refused)} tasks are refused, the first because of {refused[0]}")
+        found = metrics(simulation, scenario)
+    finally:
+        simulation.close()
+    return Trial(policy=name, seed=seed, metrics=found, seconds=time.perf_counter() - began)
+
+
+def _ideal(scenario: Scenario) -> Scenario:
+    """The scenario without waits and faults, with links that are never narrow."""
+
+    def ideal(site: SiteBehaviour) -> SiteBehaviour:
+        return SiteBehaviour(slots=site.slots, wait=0, wait_spread=0)
+
+    return replace(
+        scenario,
+        default_site=ideal(scenario.default_site),
+        sites={name: ideal(site) for name, site in scenario.sites.items()},
+        links=LinkBehaviour(throughput=1e6, factor=1000),
+        estimate_spread=0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A mean over seeds. ``ratio`` is to the first policy, paired by seed, with its 95 % interval.
+
+    There is no ratio where a value is 0, and no interval of one seed.
+    """
+
+    mean: float
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+NAMES = tuple(item.name for item in fields(Metrics))
+
+
+def compared(found: Sequence[Trial]) -> Mapping[str, Mapping[str, Estimate]]:
+    """Estimates by policy and metric; the first policy is what others are compared with."""
+    by_policy: dict[str, dict[int, Metrics]] = {}
+    for trial in found:
+        by_policy.setdefault(trial.policy, {})[trial.seed] = trial.metrics
+    first = next(iter(by_policy.values()), {})
+    return {
+        policy: {name: _estimate(name, runs, None if runs is first else first) for name in NAMES}
+        for policy, runs in by_policy.items()
+    }
+
+
+def _estimate(name: str, runs: Mapping[int, Metrics], first: Mapping[int, Metrics] | None) -> Estimate:
+    mean = fmean(getattr(one, name) for one in runs.values())
+    pairs = [(getattr(one, name), getattr(first[seed], name)) for seed, one in runs.items()] if first else []
+    if not pairs or any(value <= 0 for pair in pairs for value in pair):
+        return Estimate(mean=mean)
+    logs = [log(own / other) for own, other in pairs]
+    middle = fmean(logs)
+    if len(logs) < 2:
+        return Estimate(mean=mean, ratio=exp(middle))
+    width = _student(len(logs) - 1) * stdev(logs) / sqrt(len(logs))
+    return Estimate(mean=mean, ratio=exp(middle), low=exp(middle - width), high=exp(middle + width))
+
+
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+def _student(freedom: int) -> float:
+    """The 97.5 % point of Student's distribution; that of 10 degrees of freedom, which is wider, for more."""
+    return _STUDENT[min(freedom, len(_STUDENT)) - 1]

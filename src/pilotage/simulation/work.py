@@ -1,0 +1,101 @@
+"""The work of a scenario: drawn by chance, from a log, or given; the same for the same seed."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pilotage.model.federation import Federation
+from pilotage.model.identity import Identity
+from pilotage.model.spec import MOST_JOBS
+from pilotage.model.work import InputFile, TaskSpec
+
+from .payloads import Submission
+from .reading import Case
+from .scenario import Arrival, GeneratedWork, SwfWork
+from .swf import LoggedJob
+
+SHORT = 0.1
+"""Jobs of a short task, and their work, against those of others."""
+
+
+def submissions(case: Case, seed: int) -> list[Submission]:
+    """The tasks of a scenario in the order of their arrival, with the truth about their work."""
+    scenario, dice = case.scenario, random.Random(f"work of {seed}")
+    if scenario.generated is not None:
+        found = _generated(scenario.generated, case.federation, dice)
+    elif scenario.swf is not None:
+        found = _logged(scenario.swf, case.log, case.federation)
+    else:
+        return sorted((_given(arrival, dice) for arrival in scenario.tasks), key=lambda one: one.at)
+    estimated = (_with_estimate(one, scenario.estimate_spread, dice) for one in found)
+    return sorted(estimated, key=lambda one: one.at)
+
+
+def _given(arrival: Arrival, dice: random.Random) -> Submission:
+    return Submission(
+        at=arrival.at,
+        owner=Identity(name=arrival.user, vo=arrival.vo),
+        spec=arrival.task,
+        work=_works(arrival.work, arrival.job_spread, arrival.task.planned_jobs, dice),
+        output_size=int(arrival.output_size * 1e6),
+    )
+
+
+def _with_estimate(submission: Submission, spread: float, dice: random.Random) -> Submission:
+    """The same with what its task estimates of a job's work: the truth, off by a factor."""
+    typical = sorted(submission.work)[len(submission.work) // 2]
+    spec = replace(submission.spec, cpu_time=typical * dice.lognormvariate(0, spread), cpu_efficiency=1.0)
+    return replace(submission, spec=spec)
+
+
+def _works(median: float, spread: float, count: int, dice: random.Random) -> tuple[float, ...]:
+    return tuple(median * dice.lognormvariate(0, spread) for _ in range(count))
+
+
+def _generated(work: GeneratedWork, federation: Federation, dice: random.Random) -> Iterator[Submission]:
+    storages = [storage.name for storage in federation.storages]
+    parts = [user.part for user in work.users]
+    for number in range(work.tasks):
+        user = dice.choices(work.users, parts)[0]
+        scale = SHORT if dice.random() < work.short else 1.0
+        count = min(MOST_JOBS, max(1, round(work.jobs * scale * dice.lognormvariate(0, work.jobs_spread))))
+        holders = tuple(dice.sample(storages, min(work.replicas, len(storages))))
+        median = work.work * scale * dice.lognormvariate(0, work.work_spread)
+        yield Submission(
+            at=dice.uniform(0, work.arrivals),
+            owner=Identity(name=user.name, vo=user.vo),
+            spec=_spec(number, count, holders, work, user.share or federation.shares[0].name),
+            work=_works(median, work.job_spread, count, dice),
+            output_size=int(work.output_size * 1e6),
+        )
+
+
+def _spec(number: int, count: int, holders: Sequence[str], work: GeneratedWork, share: str) -> TaskSpec:
+    size = int(work.file_size * 1e6)
+    files = tuple(
+        InputFile(name=f"data/{number}/{at}", size=size, replicas=tuple(holders)) for at in range(count)
+    )
+    return TaskSpec(
+        name=f"task-{number}",
+        share=share,
+        command=("run",),
+        inputs=files if size else (),
+        outputs=("out",) if work.output_size else (),
+        jobs=1 if size else count,
+        nucleus=work.nucleus,
+        scouts=work.scouts,
+        io_intensity=work.io_intensity,
+    )
+
+
+def _logged(work: SwfWork, log: Sequence[LoggedJob], federation: Federation) -> Iterator[Submission]:
+    taken = [job for job in log if job.cores <= work.most_cores][work.first : work.first + work.jobs]
+    share = federation.shares[0].name
+    begin = min((job.submitted for job in taken), default=0.0)
+    for job in taken:
+        yield Submission(
+            at=(job.submitted - begin) / work.faster,
+            owner=Identity(name=f"user-{job.user}", vo="swf"),
+            spec=TaskSpec(name=f"job-{job.number}", share=share, command=("run",), cores=job.cores, scouts=0),
+            work=(job.run_time * job.cores * work.core_power,),
+        )

@@ -1,0 +1,37 @@
+"""Bounds: work as a fluid, fair parts of it, and the power of a federation."""
+
+import pytest
+
+from pilotage.model.federation import ComputingElement, GlobalShare, Queue
+from pilotage.simulation.bounds import fair_parts, fluid, power
+from pilotage.simulation.scenario import Scenario, SiteBehaviour
+from pilotage.testing.worlds import federation
+
+SHARES = (GlobalShare(name="a", target=3), GlobalShare(name="b", target=1))
+
+
+def test_work_is_done_at_the_rate_of_all_cores_once_it_has_arrived() -> None:
+    assert fluid([(0, 100), (20, 100)], rate=10, until=15) == 100
+    assert fluid([(0, 100), (20, 100)], rate=10, until=25) == 150
+
+
+def test_work_that_arrives_later_counts_nothing() -> None:
+    assert fluid([(50, 100)], rate=10, until=40) == 0
+
+
+def test_fair_parts_go_by_targets() -> None:
+    assert fair_parts(SHARES, {"a": 1000, "b": 1000}, 100) == {"a": 75, "b": 25}
+
+
+def test_nobody_is_due_more_than_was_asked_for() -> None:
+    assert fair_parts(SHARES, {"a": 10, "b": 1000}, 100) == {"a": 10, "b": 90}
+
+
+def test_power_is_that_of_the_strongest_slots_which_the_site_has() -> None:
+    def queue(name: str, pilots: int, strength: float) -> Queue:
+        element = ComputingElement(max_pilots=pilots)
+        return Queue(name=name, site="lab", storage="disk", core_power=strength, computing_element=element)
+
+    declared = federation(queues=(queue("old", 10, 5), queue("new", 4, 20)))
+    scenario = Scenario(name="s", federation="", default_site=SiteBehaviour(slots=6))
+    assert power(declared, scenario) == pytest.approx(4 * 20 + 2 * 5)

@@ -1,0 +1,88 @@
+"""Scenarios: bad input is refused with its place, work is the same for the same seed."""
+
+from pathlib import Path
+
+import pytest
+
+from pilotage.federation.faults import BadFile
+from pilotage.simulation.reading import Case, read
+from pilotage.simulation.work import submissions
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "simulation"
+BEGIN = "name: s\nfederation: federation.yaml\n"
+
+
+def case(folder: Path, text: str) -> Case:
+    (folder / "federation.yaml").write_text((EXAMPLES / "federation.yaml").read_text())
+    (folder / "scenario.yaml").write_text(BEGIN + text)
+    return read(folder / "scenario.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("[!f]*.yaml")), ids=lambda path: path.stem)
+def test_the_examples_are_sound(path: Path) -> None:
+    assert submissions(read(path), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "scenario.yaml:1: no work is given"),
+        ("generated: {}\nswf: {path: log}\n", "work is given by generated and swf"),
+        ("generated: {taks: 3}\n", "scenario.yaml:3: generated.taks: "),
+        ("generated: {tasks: 0}\n", "scenario.yaml:3: generated.tasks: "),
+        ("generated: {nucleus: mars}\n", "generated.nucleus: the federation has no site mars"),
+        (
+            "generated: {}\nsites: {mars: {wait: 3}}\n",
+            "scenario.yaml:4: sites.mars: the federation has no site",
+        ),
+        (
+            "generated: {}\ndefault_site:\n  outages: [{begins: 5, ends: 5}]\n",
+            "scenario.yaml:5: default_site.outages[0].ends: the spell ends before it begins",
+        ),
+        (
+            "generated: {users: [{name: eve, share: gold}]}\n",
+            "generated.users[0].share: the federation has no share gold; it has production, analysis",
+        ),
+        ("tasks: [{task: {name: t, nucleus: mars}}]\n", "tasks[0].task.share: "),
+        ("generated: {}\npolicies: {early: {}}\n", "policies.early: the policy early is known already"),
+        ("generated: {}\npolicies: {mine: {without: [broker]}}\n", "the step broker cannot be left out"),
+        ("generated: {}\npolicies: {mine: {constants: {guard: {rows: 3}}}}\n", "guard has no rows"),
+        ("generated: {}\npolicies: {mine: {queues: {num_slots: many}}}\n", "policies.mine: "),
+    ],
+)
+def test_bad_scenarios_are_refused_with_the_place(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(BadFile) as caught:
+        case(tmp_path, text)
+    assert told in str(caught.value)
+
+
+def test_a_bad_line_of_a_log_is_told(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("; a comment\n1 2 3\n")
+    with pytest.raises(BadFile, match="log:2: has 3 fields, a job has 18"):
+        case(tmp_path, "swf: {path: log}\n")
+
+
+def test_a_log_gives_tasks_of_one_job(tmp_path: Path) -> None:
+    rest = "-1 -1 -1 -1 -1 1 7 -1 -1 0 -1 -1 -1"
+    lines = [
+        f"1 100 -1 60 1 {rest}",
+        f"2 150 -1 30 8 {rest}",
+        f"3 160 -1 0 1 {rest}",
+        f"4 300 -1 20 2 {rest}",
+    ]
+    (tmp_path / "log").write_text("\n".join(lines))
+    found = submissions(case(tmp_path, "swf: {path: log, most_cores: 2, faster: 2}\n"), 1)
+    assert [(one.at, one.spec.cores, one.work) for one in found] == [(0, 1, (600,)), (100, 2, (400,))]
+    assert {one.owner.name for one in found} == {"user-7"}
+
+
+def test_the_same_seed_gives_the_same_work(tmp_path: Path) -> None:
+    drawn = case(tmp_path, "generated: {tasks: 5}\nestimate_spread: 1\n")
+    assert submissions(drawn, 1) == submissions(drawn, 1) != submissions(drawn, 2)
+
+
+def test_estimates_differ_from_the_truth_by_their_spread_alone(tmp_path: Path) -> None:
+    text = "generated: {tasks: 5, job_spread: 0}\nestimate_spread: "
+    exact, wrong = (submissions(case(tmp_path, text + spread), 1) for spread in ("0", "2"))
+    assert [one.spec.cpu_time for one in exact] == pytest.approx([one.work[0] for one in exact])
+    assert sum(one.spec.cpu_time > 2 * one.work[0] or one.spec.cpu_time < one.work[0] / 2 for one in wrong)

@@ -1,0 +1,113 @@
+"""Whole runs: limits of sites hold, faults show in the metrics, and runs are compared seed by seed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pilotage.cli.app import app
+from pilotage.simulation.metrics import Metrics
+from pilotage.simulation.reading import read
+from pilotage.simulation.scenario import Spell
+from pilotage.simulation.trials import Trial, compared, run
+from pilotage.simulation.work import submissions
+
+FEDERATION = Path(__file__).parents[2] / "examples" / "simulation" / "federation.yaml"
+SMALL = """
+name: small
+federation: federation.yaml
+default_site: { wait: 60, wait_spread: 0.5 }
+generated:
+  tasks: 3
+  jobs: 8
+  arrivals: 1000
+  work: 6000
+  file_size: 100
+  nucleus: north
+  users: [{ name: alice, share: production }]
+"""
+
+
+def small(folder: Path, extra: str = "") -> Path:
+    (folder / "federation.yaml").write_text(FEDERATION.read_text())
+    path = folder / "small.yaml"
+    path.write_text(SMALL + extra)
+    return path
+
+
+def trial(path: Path, policy: str = "pilotage", seed: int = 1) -> Trial:
+    case = read(path)
+    return run(case, policy, seed, submissions(case, seed))
+
+
+def test_all_work_is_done_once_and_again_the_same(tmp_path: Path) -> None:
+    path = small(tmp_path)
+    one, again = trial(path).metrics, trial(path).metrics
+    assert one == again
+    assert (one.lost, one.unfinished, one.attempts) == (0, 0, 1)
+    assert 0 <= one.work <= 1.0001
+    assert 0 < one.cpu_efficiency <= 1
+    assert one.moved > 0
+
+
+def test_the_reference_waits_and_moves_for_nothing(tmp_path: Path) -> None:
+    path = small(tmp_path)
+    assert trial(path, "reference").metrics.task_time < trial(path).metrics.task_time
+
+
+def test_a_site_never_runs_more_than_its_slots(tmp_path: Path) -> None:
+    slow = trial(
+        small(tmp_path, "sites: {north: {slots: 1}, east: {slots: 1}, south: {slots: 1}, west: {slots: 1}}\n")
+    )
+    work = submissions(read(tmp_path / "small.yaml"), 1)
+    least = sum(sum(one.work) for one in work) / (12 + 10 + 8 + 10)
+    assert slow.metrics.done_99 >= 0.9 * least
+    assert slow.metrics.work <= 1.0001
+
+
+def test_payloads_that_fail_use_up_attempts(tmp_path: Path) -> None:
+    failing = SMALL.replace("wait: 60,", "wait: 60, payload_fails: 0.3,")
+    path = small(tmp_path)
+    path.write_text(failing)
+    assert trial(path).metrics.attempts > 1.1
+
+
+def test_what_runs_in_an_outage_runs_again(tmp_path: Path) -> None:
+    case = read(small(tmp_path))
+    site = replace(case.scenario.default_site, outages=(Spell(begins=1500, ends=2500),))
+    case = replace(case, scenario=replace(case.scenario, default_site=site))
+    found = run(case, "pilotage", 1, submissions(case, 1)).metrics
+    assert (found.lost, found.unfinished) == (0, 0)
+    assert found.cpu_efficiency < 1
+
+
+def test_differences_are_paired_by_seed() -> None:
+    def runs(policy: str, factor: float) -> list[Trial]:
+        found = []
+        for seed, time in enumerate((100.0, 1000.0, 10000.0)):
+            values = dict.fromkeys(Metrics.__dataclass_fields__, 1) | {"task_time": time * factor}
+            found.append(Trial(policy=policy, seed=seed, metrics=Metrics(**values), seconds=1))  # type: ignore[arg-type]
+        return found
+
+    found = compared([*runs("one", 1), *runs("other", 0.5)])["other"]["task_time"]
+    assert found.ratio == pytest.approx(0.5)
+    assert [found.low, found.high] == pytest.approx([0.5, 0.5])
+
+
+def test_the_command_prints_a_table_or_a_document(tmp_path: Path) -> None:
+    path = str(small(tmp_path))
+    runner = CliRunner()
+    table = runner.invoke(app, ["simulate", path, "--policy", "pilotage", "--policy", "bound"])
+    assert table.exit_code == 0, table.output
+    assert "task time" in table.stdout
+    document = json.loads(runner.invoke(app, ["simulate", path, "--json"]).stdout)
+    assert document["runs"][0]["metrics"]["lost"] == 0
+    assert document["compared"]["pilotage"]["wait"]["ratio"] is None
+
+
+def test_an_unknown_policy_is_bad_input(tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["simulate", str(small(tmp_path)), "--policy", "late"])
+    assert found.exit_code == 2
+    assert "there is no policy 'late'" in found.output
