@@ -1,76 +1,150 @@
 """A pass of the broker reads no more of what only waits than may find room."""
 
-from pilotage.flow.headway import STUCK_AFTER, WHOLE_AFTER, Headway
-from pilotage.model.work import Job
-from pilotage.store import Store
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+from pilotage.flow.headway import LEAST, REST, WHOLE_AFTER, Headway
+from pilotage.store import Store, Waiting
 from pilotage.testing import NOW, job
 from pilotage.testing.stores import FEDERATION, new_jobs, new_task
 
-PLUGIN = "production"
+LIMIT = 5000
 
 
-def jobs(task: int, count: int, first: int = 1) -> list[Job]:
-    return [job(first + number, of=task) for number in range(count)]
+class Passes:
+    """Passes over tasks that wait in the order of their numbers; those that are stuck find no room.
+
+    Listing a task takes ``listing`` s, looking at it ``looking`` s.
+    """
+
+    def __init__(self, looking: float = 0.0, listing: float = 0.0) -> None:
+        self.headway = Headway(lambda: self.time)
+        self.time = NOW
+        self.jobs: dict[int, list[int]] = {}
+        self.shares: dict[int, str] = {}
+        self.stuck: set[int] = set()
+        self.listings = 0
+        self.settled = True
+        self._looking, self._listing = looking, listing
+
+    def add(self, *tasks: int, each: int = 1000, share: str = "default") -> None:
+        """Let more tasks wait."""
+        for task in tasks:
+            self.jobs[task] = [task * 10_000 + number for number in range(each)]
+            self.shares[task] = share
+
+    def _waiting(self) -> list[Waiting]:
+        self.listings += 1
+        self.time += self._listing * len(self.jobs)
+        found = sorted((task, jobs) for task, jobs in self.jobs.items() if jobs)
+        return [Waiting(task, self.shares[task], 500, len(jobs)) for task, jobs in found]
+
+    def take(self, room: int) -> dict[int, int]:
+        """Take a pass, with room for so many of each share; returns how many jobs it read of each task."""
+        self.time += 1
+        parts = self.headway.parts(self._waiting, LIMIT, self.time)
+        read = {
+            task: ids[: parts[task]] for task, ids in sorted(self.jobs.items()) if ids and parts.get(task)
+        }
+        fits: set[int] = set()
+        for share in sorted(set(self.shares.values())):
+            free = (
+                ids for task, ids in read.items() if self.shares[task] == share and task not in self.stuck
+            )
+            fits |= set(list(chain.from_iterable(free))[:room])
+        self.jobs = {task: [id_ for id_ in ids if id_ not in fits] for task, ids in self.jobs.items()}
+        self.time += self._looking * len(read)
+        found = [job(id_, of=task, share=self.shares[task]) for task, ids in read.items() for id_ in ids]
+        self.settled = self.headway.note(found, fits)
+        return {task: len(ids) for task, ids in read.items()}
 
 
-def test_twice_as_many_are_read_as_went_and_one_of_what_is_stuck() -> None:
-    headway = Headway()
-    assert headway.most() == {}
-    headway.note(PLUGIN, [*jobs(1, 100), *jobs(2, 100, 200), *jobs(3, 5, 400)], [1, 2, 3, *range(400, 405)])
-    assert headway.most() == {1: 8, 2: 0}
-    headway.note(PLUGIN, jobs(1, 8), range(1, 9))
-    assert headway.most() == {1: 16, 2: 0}
-    headway.note(PLUGIN, jobs(1, 16), range(1, 17))
-    assert headway.most() == {1: 32, 2: 0}
-    headway.note(PLUGIN, [*jobs(1, 32), *jobs(2, 1, 200)], [*range(1, 33), 200])
-    assert headway.most() == {1: 64, 2: 2}
+def test_the_first_pass_looks_at_every_task_and_the_next_at_those_that_come_first() -> None:
+    passes = Passes()
+    passes.add(*range(1, 1001))
+    assert passes.take(room=1000) == dict.fromkeys(range(1, 1001), 5)
+    assert passes.take(room=1000) == {1: 995, 2: 995, 3: 10}
+    assert passes.take(room=10) == {2: 990, 3: 995, 4: 15}
+    assert passes.take(room=10) == {2: 980, 3: 20}
 
 
-def test_what_found_no_room_rests_while_others_go_and_is_looked_at_again_when_none_goes() -> None:
-    headway = Headway()
-    flowing, stuck = jobs(1, 2), jobs(2, 2, 200)
-    assert headway.note(PLUGIN, [*flowing, *stuck], [1])
-    assert [headway.most()[2] for _ in range(STUCK_AFTER)] == [*([0] * (STUCK_AFTER - 1)), 1]
-    assert headway.note(PLUGIN, [*flowing, *stuck], [1])
-    assert headway.most()[2] == 0
-    assert not headway.note(PLUGIN, flowing, [])
-    assert headway.most() == {}
-    assert headway.note(PLUGIN, [*flowing, *stuck], [])
-    assert headway.most() == {1: 1, 2: 1}
+def test_what_finds_room_again_doubles_with_each_pass() -> None:
+    passes = Passes()
+    passes.add(1, 2, each=4000)
+    passes.take(room=0)
+    assert [sum(passes.take(room=10_000).values()) for _ in range(4)] == [LEAST, 200, 400, 800]
 
 
-def test_all_is_looked_at_anew_where_much_less_goes_than_before() -> None:
-    headway = Headway()
-    headway.note(PLUGIN, [*jobs(1, 100), *jobs(2, 100, 200)], range(1, 101))
-    headway.note("another", jobs(3, 2, 400), [400])
-    assert headway.most()[2] == 0
-    headway.note(PLUGIN, jobs(1, 100), range(1, 50))
-    assert headway.most() == {}
+def test_every_share_has_its_own_part() -> None:
+    passes = Passes()
+    passes.add(*range(1, 100), share="production")
+    passes.add(100, share="analysis")
+    passes.take(room=50)
+    assert passes.take(room=10) == {1: 100, 100: 100}
 
 
-def test_now_and_then_all_is_read() -> None:
-    headway = Headway()
-    headway.note(PLUGIN, jobs(1, 100), [])
-    seen = [dict(headway.most()) for _ in range(WHOLE_AFTER)]
-    assert seen[0] == {1: 1}
-    assert seen[-1] == {}
+def test_what_was_overtaken_is_read_in_parts_or_rests_until_all_is_looked_at() -> None:
+    passes = Passes()
+    passes.add(1, 2, 3, each=400)
+    passes.stuck = {1}
+    assert passes.take(room=300) == {1: 400, 2: 400, 3: 400}
+    assert passes.take(room=100) == {2: 100, 3: 400}
+    for _ in range(WHOLE_AFTER - 2):
+        assert 1 not in passes.take(room=1)
+    assert passes.take(room=1)[1] == 400
+
+
+def test_where_nothing_goes_all_is_looked_at_at_once_and_then_no_more() -> None:
+    passes = Passes()
+    passes.add(*range(1, 11))
+    passes.take(room=0)
+    passes.take(room=0)
+    assert not passes.settled
+    assert passes.take(room=0) == dict.fromkeys(range(1, 11), 500)
+    assert passes.settled
+
+
+def test_the_more_it_costs_to_look_at_all_the_longer_it_rests() -> None:
+    passes = Passes(looking=1.0)
+    passes.add(*range(1, 31), each=10)
+    begun = passes.time
+    assert len(passes.take(room=0)) == 30
+    while len(passes.take(room=0)) < 30:
+        assert passes.settled == (passes.time < begun + 30 + REST * 30)
+    assert passes.time > begun + 30 + REST * 30
+
+
+def test_tasks_are_listed_seldom_where_that_costs_much() -> None:
+    passes = Passes(listing=1.0)
+    passes.add(*range(1, 11))
+    for _ in range(5):
+        passes.take(room=10)
+    assert passes.listings == 1
+    passes.add(0)
+    passes.time += REST * 10
+    assert next(iter(passes.take(room=10))) == 0
+
+
+def test_new_tasks_are_seen_at_once_where_all_that_is_known_is_read() -> None:
+    passes = Passes(listing=1.0)
+    passes.add(1, 2, each=10)
+    passes.take(room=10)
+    passes.add(3, each=10)
+    assert passes.take(room=10) == {2: 10, 3: 10}
 
 
 def test_a_snapshot_has_no_more_of_a_task_than_was_asked_for(store: Store) -> None:
     store.save_federation(FEDERATION, "test")
-    first, second = new_task(store), new_task(store)
-    oldest, others = new_jobs(store, first, 6), new_jobs(store, second, 6)
-    world = store.snapshots.for_broker(NOW, 1, limit=8, most={first: 1})
-    assert [one.id for one in world.jobs] == [oldest[0], *others[:4]]
+    first, second = new_task(store), new_task(store, priority=900)
+    oldest, others = new_jobs(store, first, 6), new_jobs(store, second, 6, priority=900)
+    seen: list[Waiting] = []
+
+    def parts(waiting: Callable[[], Sequence[Waiting]]) -> dict[int, int]:
+        seen.extend(waiting())
+        return {first: 1, second: 4}
+
+    world = store.snapshots.for_broker(NOW, 1, limit=8, parts=parts)
+    assert seen == [Waiting(second, "default", 900, 6), Waiting(first, "default", 500, 6)]
+    assert [one.id for one in world.jobs] == [*others[:4], oldest[0]]
     whole = store.snapshots.for_broker(NOW, 1, limit=8)
-    assert [one.id for one in whole.jobs] == [*oldest[:4], *others[:4]]
-
-
-def test_a_snapshot_leaves_out_what_rests_unless_nothing_else_waits(store: Store) -> None:
-    store.save_federation(FEDERATION, "test")
-    first, second = new_task(store), new_task(store)
-    oldest, others = new_jobs(store, first, 2), new_jobs(store, second, 2)
-    world = store.snapshots.for_broker(NOW, 1, limit=8, most={first: 0})
-    assert [one.id for one in world.jobs] == others
-    world = store.snapshots.for_broker(NOW, 1, limit=8, most={first: 0, second: 0})
-    assert [one.id for one in world.jobs] == [oldest[0], others[0]]
+    assert [one.id for one in whole.jobs] == [*others[:4], *oldest[:4]]

@@ -60,7 +60,7 @@ class Runtime:
         self.workers = workers or Workers()
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()
-        self.headway = Headway()
+        self.headway = Headway(self.clock)
         self.log_readers = LogReaders(store)
         submits = any(step.name == "provision" for step in steps)
         self.elements = Elements(load, self.workers, partial(self.wakeups.wake, "provision"), submits)

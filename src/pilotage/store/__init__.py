@@ -20,6 +20,7 @@ from .queues import QueueView, ShareView
 from .store import Store
 from .tasks import TaskDetails, TaskView
 from .tokens import PersonToken
+from .waiting import Waiting
 
 __all__ = [
     "LEAST_AGE",
@@ -45,4 +46,5 @@ __all__ = [
     "StoredLog",
     "TaskDetails",
     "TaskView",
+    "Waiting",
 ]

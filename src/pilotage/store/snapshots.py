@@ -3,14 +3,13 @@
 Every snapshot is given the world's time (s since 1970 UTC) and its seed.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Select, bindparam, func, literal, select
+from sqlalchemy import bindparam, func, select
 
 from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.failures import Failure
@@ -28,7 +27,7 @@ from pilotage.model.states import (
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import JobCount, MatchRequest, Report, TaskCount, World
 
-from . import broker_facts, copies, failures, staging, watching
+from . import broker_facts, copies, failures, staging, waiting, watching
 from .columns import has_state, is_state
 from .counters import counts
 from .engine import Database
@@ -39,6 +38,7 @@ from .pilots import pilots
 from .reader import Reader
 from .sets import among
 from .tasks import TASK_COLUMNS, SpecCache, tasks
+from .waiting import Parts
 
 ENDED_LATELY = 3600.0
 """How long the director hears of a pilot that has ended, in s."""
@@ -46,41 +46,11 @@ ENDED_LATELY = 3600.0
 MOST_COPIES = 1000
 """How many copies that Pilotage made a whole world shows."""
 
-LARGEST_ID = 2**63 - 1
-
 EXAMPLES = 20
 """How many failed jobs of a task are shown for their errors."""
 
 _j, _t, _c = jobs.c, tasks.c, counts.c
-_ID, _PRIORITY = ([column.name for column in JOB_COLUMNS].index(name) for name in ("id", "priority"))
 _LIMIT: Any = bindparam("limit", type_=None)
-
-
-def _tasks_with_jobs(state: JobState) -> Select[Any]:
-    """The tasks that have jobs in a state, stepping through an index from one task to the next."""
-    first = select(func.min(_j.task).label("task")).where(is_state(jobs, state)).cte("found", recursive=True)
-    following = (
-        select(func.min(_j.task)).where(is_state(jobs, state), _j.task > first.c.task).scalar_subquery()
-    )
-    found = first.union_all(select(following).where(first.c.task.is_not(None)))
-    return select(found.c.task).where(found.c.task.is_not(None)).limit(_LIMIT)
-
-
-def _oldest_of_each(state: JobState) -> Select[Any]:
-    """The first jobs of each of these tasks: up to the one that has ``skip`` before it, else all."""
-    other = jobs.alias()
-    last = (
-        select(other.c.id)
-        .where(other.c.task == _t.id, is_state(other, state))
-        .order_by(other.c.id)
-        .limit(1)
-        .offset(bindparam("skip", type_=None))
-        .scalar_subquery()
-    )
-    bound = func.coalesce(last, literal(LARGEST_ID)).label("last")
-    # With a limit, a planner computes the bounds once, before it looks at jobs.
-    bounds = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).subquery("bounds").c
-    return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
 
 
 _TO_SPLIT = (
@@ -89,9 +59,6 @@ _TO_SPLIT = (
     .order_by(_t.since, _t.id)
     .limit(_LIMIT)
 )
-_BROKERED = (JobState.DEFINED, JobState.PENDING, JobState.ACTIVATED)
-_TASKS_TO_BROKER = {state: _tasks_with_jobs(state) for state in _BROKERED}
-_TO_BROKER = {state: _oldest_of_each(state) for state in _TASKS_TO_BROKER}
 _AT_WORK = [str(state) for state in LIVE_JOBS if state != JobState.MERGING]
 _WORKING = (
     select(_c.first)
@@ -154,17 +121,18 @@ class Snapshots:
         seed: int,
         limit: int,
         state: JobState = JobState.DEFINED,
-        most: Mapping[int, int] = MappingProxyType({}),
+        parts: Parts | None = None,
     ) -> World:
         """Jobs to be brokered, by priority, then age; their inputs; what is where already.
 
         Every task that has any is there with its oldest jobs, about ``limit`` in all, so that one which
-        has to wait does not keep the others out; of some tasks no more than ``most`` says, and none of those
-        of which it says 0 while there are others. ``state`` PENDING gives those that wait for a queue (B37).
+        has to wait does not keep the others out; or as many of each as ``parts`` says. ``state`` PENDING
+        gives those that wait for a queue (B37).
         """
 
         def read(reader: Reader, world: World) -> dict[str, Any]:
-            return _to_broker(reader, world, _oldest(reader, state, limit, most))
+            found = waiting.oldest(reader, state, limit, parts or waiting.equally(limit))
+            return _to_broker(reader, world, found)
 
         return self._world(time, seed, read)
 
@@ -175,7 +143,7 @@ class Snapshots:
             counts, reports = reader.job_counts(), reader.queue_reports()
             if not idle_slots(world.federation, reports, counts):
                 return {"job_counts": counts, "queue_reports": reports}
-            found = _oldest(reader, JobState.ACTIVATED, limit, {})
+            found = waiting.oldest(reader, JobState.ACTIVATED, limit, waiting.equally(limit))
             return _to_broker(reader, world, found)
 
         return self._world(time, seed, read)
@@ -269,12 +237,12 @@ class Snapshots:
             counts = reader.task_counts(ids)
             failed = [count.task for count in counts if count.state == JobState.FAILED]
             to_merge = _to_merge(others, counts)
-            waiting = reader.jobs_where(among(_j.task, "ids"), is_state(jobs, JobState.MERGING), ids=ids)
+            unmerged = reader.jobs_where(among(_j.task, "ids"), is_state(jobs, JobState.MERGING), ids=ids)
             examples = chain.from_iterable(reader.jobs(_FAILED, task=task) for task in failed)
             return {
                 "tasks": found,
                 "task_counts": counts,
-                "jobs": _by_id(scouts, waiting, examples),
+                "jobs": _by_id(scouts, unmerged, examples),
                 "files": reader.files_of_tasks([*scouting, *to_merge]),
                 "usages": reader.usages(scouts),
             }
@@ -350,20 +318,6 @@ class Snapshots:
             }
 
         return self._world(time, seed, read)
-
-
-def _oldest(reader: Reader, state: JobState, limit: int, most: Mapping[int, int]) -> tuple[Job, ...]:
-    """The oldest jobs in a state of every task that has any, by priority, then age."""
-    waiting = [task for (task,) in reader.rows(_TASKS_TO_BROKER[state], limit=limit)]
-    looked_at = [task for task in waiting if most.get(task, 1)] or waiting
-    each = max(1, limit // max(1, len(looked_at)))
-    together: dict[int, list[int]] = defaultdict(list)
-    for task in looked_at:
-        together[max(1, min(each, most.get(task, each)))].append(task)
-    rows: list[tuple[Any, ...]] = []
-    for part, tasks_ in together.items():
-        rows += reader.raw_rows(_TO_BROKER[state], tasks=tasks_, skip=part - 1, limit=limit)
-    return reader.with_inputs(sorted(rows, key=lambda row: (-row[_PRIORITY], row[_ID])))
 
 
 def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:

@@ -106,8 +106,8 @@ def _waits_for_cycle(plugin: str, world: World, brokerages: Brokerages) -> bool:
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    most = runtime.headway.most()
-    world = runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch, most=most)
+    parts = partial(runtime.headway.parts, limit=now.batch, begun=now.time)
+    world = runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch, parts=parts)
     return runtime.elements.reported(world)
 
 
@@ -118,7 +118,8 @@ def _note(runtime: Runtime, world: World, decision: Decision, committed: Committ
         for change, ids in zip(decision.changes, committed.accepted, strict=True)
         if isinstance(change, Move) and change.kind == "job"
     )
-    if not runtime.headway.note(plugin, restricted(world, plugin).jobs, chain.from_iterable(gone)):
+    read = restricted(world, plugin).jobs
+    if not runtime.headway.note(read, chain.from_iterable(gone)):
         runtime.wakeups.wake("broker")
 
 

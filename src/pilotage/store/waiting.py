@@ -1,0 +1,114 @@
+"""Tasks with jobs that wait to be brokered, and the first of these jobs."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, bindparam, func, literal, select
+
+from pilotage.model.counters import JOBS_BY_TASK
+from pilotage.model.states import JobState
+from pilotage.model.work import Job
+
+from .columns import is_state
+from .counters import counts
+from .jobs import JOB_COLUMNS, jobs
+from .reader import Reader
+from .sets import among
+from .tasks import tasks
+
+LARGEST_ID = 2**63 - 1
+
+_j, _t, _c = jobs.c, tasks.c, counts.c
+_ID, _PRIORITY = ([column.name for column in JOB_COLUMNS].index(name) for name in ("id", "priority"))
+_LIMIT: Any = bindparam("limit", type_=None)
+
+
+class Waiting(NamedTuple):
+    """A task of which jobs wait: how many, and the share and priority of the first of them."""
+
+    task: int
+    share: str
+    priority: int
+    jobs: int
+
+
+Parts = Callable[[Callable[[], Sequence[Waiting]]], Mapping[int, int]]
+"""Says of tasks the most jobs to read of each, given what lists those that wait, by priority, then age."""
+
+
+def _tasks_with_jobs(state: JobState) -> Select[Any]:
+    """Tasks with their share and priority, by priority, then age: an index is stepped through."""
+    first = select(func.min(_j.task).label("task")).where(is_state(jobs, state)).cte("found", recursive=True)
+    following = (
+        select(func.min(_j.task)).where(is_state(jobs, state), _j.task > first.c.task).scalar_subquery()
+    )
+    found = first.union_all(select(following).where(first.c.task.is_not(None)))
+    oldest = select(func.min(_j.id)).where(is_state(jobs, state), _j.task == found.c.task).scalar_subquery()
+    # With a limit, a planner steps from task to task, whatever it believes of their number.
+    heads = (
+        select(found.c.task, oldest.label("job"))
+        .where(found.c.task.is_not(None))
+        .limit(_LIMIT)
+        .subquery("heads")
+        .c
+    )
+    share, priority = (
+        select(column).where(_j.id == heads.job).scalar_subquery() for column in (_j.share, _j.priority)
+    )
+    return select(heads.task, share, priority.label("priority")).order_by(priority.desc(), heads.job)
+
+
+def _oldest_of_each(state: JobState) -> Select[Any]:
+    """The first jobs of each of these tasks: up to the one that has ``skip`` before it, else all."""
+    other = jobs.alias()
+    last = (
+        select(other.c.id)
+        .where(other.c.task == _t.id, is_state(other, state))
+        .order_by(other.c.id)
+        .limit(1)
+        .offset(bindparam("skip", type_=None))
+        .scalar_subquery()
+    )
+    bound = func.coalesce(last, literal(LARGEST_ID)).label("last")
+    # With a limit, a planner computes the bounds once, before it looks at jobs.
+    bounds = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).subquery("bounds").c
+    return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
+
+
+_NUMBERS = (
+    select(_c.first, func.sum(_c.count))
+    .where(_c.counter == JOBS_BY_TASK, _c.state == bindparam("state"), among(_c.first, "tasks"))
+    .group_by(_c.first)
+)
+_BROKERED = (JobState.DEFINED, JobState.PENDING, JobState.ACTIVATED)
+_TASKS = {state: _tasks_with_jobs(state) for state in _BROKERED}
+_JOBS = {state: _oldest_of_each(state) for state in _BROKERED}
+
+
+def equally(limit: int) -> Parts:
+    """As many of each task, about ``limit`` in all."""
+
+    def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
+        tasks_ = [one.task for one in waiting()]
+        return dict.fromkeys(tasks_, max(1, limit // max(1, len(tasks_))))
+
+    return parts
+
+
+def _waiting(reader: Reader, state: JobState, limit: int) -> list[Waiting]:
+    found = reader.raw_rows(_TASKS[state], limit=limit)
+    rows = reader.raw_rows(_NUMBERS, state=str(state), tasks=[str(task) for task, _, _ in found])
+    numbers = {int(task): int(jobs) for task, jobs in rows}
+    return [Waiting(task, share, priority, numbers[task]) for task, share, priority in found]
+
+
+def oldest(reader: Reader, state: JobState, limit: int, parts: Parts) -> tuple[Job, ...]:
+    """The oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age."""
+    together: dict[int, list[int]] = defaultdict(list)
+    for task, part in parts(lambda: _waiting(reader, state, limit)).items():
+        together[part].append(task)
+    rows: list[tuple[Any, ...]] = []
+    for part, tasks_ in together.items():
+        rows += reader.raw_rows(_JOBS[state], tasks=tasks_, skip=part - 1, limit=limit)
+    return reader.with_inputs(sorted(rows, key=lambda row: (-row[_PRIORITY], row[_ID])))
