@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pilotage import server
 from pilotage.store import Store
 
@@ -24,6 +26,7 @@ def test_a_store_that_is_a_file_is_readable_by_its_user_alone(tmp_path: Path) ->
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_a_server_without_work_has_not_loaded_what_only_work_needs() -> None:
     code = (
         "import sys, pilotage.server; print(*({'numpy', 'httpx', 'asyncssh', 'boto3'} & sys.modules.keys()))"

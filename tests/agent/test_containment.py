@@ -245,6 +245,7 @@ FORKING = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
 def test_nothing_of_a_payload_outlives_agent_and_supervisor(tmp_path: Path, way: str, sent: int) -> None:
     """Both are killed at once, so that neither cleans up after the other: the kernel ends the namespace.

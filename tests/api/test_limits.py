@@ -151,6 +151,7 @@ def test_half_open_connections_keep_no_pilot_out(server: Server, monkeypatch: py
             assert (status, json.loads(text)["stop"]) == (200, [])
 
 
+@pytest.mark.slow
 def test_requests_of_people_that_hang_leave_room_for_pilots(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

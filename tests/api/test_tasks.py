@@ -148,6 +148,7 @@ def test_a_whole_submission_is_accepted_whole_or_not_at_all(house: House, alice:
     assert (answer.status_code, len(answer.json()["tasks"])) == (201, 2)
 
 
+@pytest.mark.slow
 def test_a_submission_has_a_thousand_tasks_and_as_many_faults_at_most(alice: TestClient) -> None:
     bad = {"name": "-", "queues": ["-"] * 50}
     answer = alice.post("/tasks", json={"tasks": [bad] * 1000})

@@ -63,6 +63,7 @@ def submitted(element: Kubernetes, asked: PilotOrder) -> str:
     return answer.reference
 
 
+@pytest.mark.slow
 def test_it_keeps_the_contract(options: dict[str, Any]) -> None:
     assert violations(Kubernetes, options, [order("bed-pilot-1"), order("Bed_2@x")], patience=5) == []
 

@@ -92,6 +92,7 @@ def test_an_extra_option_that_the_adapter_says_itself_is_refused(
         kind({"extra": [extra]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Pbs, Lsf])
 def test_they_keep_the_contract(kind: Any, tmp_path: Path) -> None:
     options = {"spool": str(tmp_path / "spool"), "commands": install(tmp_path / "commands")}

@@ -167,6 +167,7 @@ def test_cancel_kills_the_whole_tree(server: FakeServer, element: Process, tmp_p
     element.cancel([reference])
 
 
+@pytest.mark.slow
 def test_a_pilot_outlives_the_server_that_started_it(
     server: FakeServer, element: Process, tmp_path: Path
 ) -> None:

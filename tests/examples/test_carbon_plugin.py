@@ -53,6 +53,7 @@ def choice_of(plugin: Brokerage, state: World) -> Choice:
     return choice
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plugins")
 def test_a_site_above_the_limit_at_this_hour_gets_nothing() -> None:
     plugin = load("carbon", OPTIONS)

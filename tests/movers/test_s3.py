@@ -32,6 +32,7 @@ def chunks(content: bytes, fault: Exception | None = None) -> Iterator[bytes]:
         raise fault
 
 
+@pytest.mark.slow
 def test_a_large_file_goes_in_parts_and_comes_back(bucket: tuple[Path, str]) -> None:
     root, url = bucket
     backend = s3.S3Backend("s3://bucket/below/", {"endpoint_url": url, "region": "us-east-1"})
@@ -43,6 +44,7 @@ def test_a_large_file_goes_in_parts_and_comes_back(bucket: tuple[Path, str]) -> 
     assert list(backend.entries("data")) == [("large", PathEntry("file", len(LARGE)))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 3, len(LARGE)])
 def test_nothing_is_left_of_a_file_that_is_not_right(bucket: tuple[Path, str], size: int) -> None:
     root, url = bucket
