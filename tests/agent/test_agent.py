@@ -473,7 +473,7 @@ def test_directories_are_kept_on_request(site: Site) -> None:
 
 
 def test_directories_are_removed_whatever_their_permissions(site: Site) -> None:
-    site.server.works = [[site.work(*sh("mkdir -p a/b; touch a/b/c; chmod 0 a/b a"))]]
+    site.server.works = [[site.work(*sh("mkdir -p a/b; touch a/b/c; chmod 0 a/b a ."))]]
     site.run()
     assert list(site.place.iterdir()) == []
 

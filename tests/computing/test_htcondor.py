@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from classad2 import ClassAd
 
+from pilotage.computing.agent_file import agent_file
 from pilotage.computing.contract import violations
 from pilotage.computing.htcondor import HTCondor
 from pilotage.computing.htcondor import client as clients
@@ -67,6 +68,24 @@ def test_a_description_holds_no_secret_and_the_token_is_a_file(
     program = Path(said["executable"])
     assert b"the-secret" not in program.read_bytes()
     assert queue.spooled == [1]
+
+
+def test_a_program_that_a_full_disk_cut_is_written_again(
+    element: HTCondor, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_bytes
+
+    def cut(path: Path, content: bytes) -> int:
+        write(path, content[:100])
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_bytes", cut)
+        assert "no space left" in element.submit([order()])[0].error
+    references(element, "bed-pilot-1")
+    program = Path(queue.submissions[-1]["executable"])
+    assert program.read_bytes().endswith(agent_file())
+    assert stat.S_IMODE(program.stat().st_mode) == 0o755
 
 
 def test_an_answer_that_was_lost_is_found_by_name(

@@ -15,7 +15,7 @@ from pilotage.model.federation import ComputingElement, DirectorConstants, Serve
 from pilotage.model.states import PilotState
 from pilotage.model.work import Pilot
 from pilotage.pilots import director
-from pilotage.ports.computing import Capacity, PilotSize, PilotStatus
+from pilotage.ports.computing import Capacity, PilotSize, PilotStatus, Submitted
 
 from .house import FakeElement, House
 
@@ -67,6 +67,17 @@ def test_a_pilot_that_is_not_taken_fails_with_the_reason_and_its_token_is_void(
     found = pilots(house)
     assert {pilot.state for pilot in found} == {PilotState.FAILED}
     assert {pilot.error for pilot in found} == {"not submitted: the batch system is away"}
+
+
+def test_an_adapter_that_answers_for_fewer_pilots_than_were_ordered_fails_them_all(
+    house: House, element: FakeElement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(element, "submit", lambda _: [Submitted(reference="one")])
+    house.take("provision")
+    found = pilots(house)
+    assert {pilot.state for pilot in found} == {PilotState.FAILED}
+    assert {pilot.error for pilot in found} == {"not submitted: 3 orders have 1 answers"}
+    assert not any(house.runtime.elements.is_under_way(pilot.id) for pilot in found)
 
 
 def test_a_pilot_that_ended_without_a_word_makes_room_for_another(house: House, element: FakeElement) -> None:

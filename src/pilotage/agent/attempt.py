@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from .wire import JobOrder, Pair, Work
 
+# No part begins with a dot or a dash: neither "..", nor a hidden file, nor an option of some command.
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*")
 RESERVED = frozenset({"inputs", "inputs.txt", "tmp", "stdout", "stderr"})
 """Names in a job's directory that payload files may not take."""

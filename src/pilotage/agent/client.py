@@ -47,6 +47,7 @@ class Pause:
 
     def failed(self) -> float:
         """Pause; returns how long, in s."""
+        # Thousands of pilots lose their server at the same moment; they must not come back at the same one.
         pause = self._next * random.uniform(0.75, 1.25)
         self.until = now() + pause
         self._next = min(2 * self._next, self.longest)
@@ -119,6 +120,8 @@ class PilotClient:
         except urllib.error.HTTPError as error:
             raise _as_told(f"{method} {path}: {error.code}", error) from error
         except (OSError, HTTPException) as error:
+            # Without a connection nobody heard; an error after that leaves open whether the call was carried
+            # out.
             refused = isinstance(getattr(error, "reason", error), (ConnectionRefusedError, gaierror))
             raise UnreachableError(f"{method} {path}: {error!r}", heard=not refused) from error
 
@@ -129,6 +132,7 @@ def _as_told(what: str, error: urllib.error.HTTPError) -> Exception:
         detail = " ".join(error.read(10_000).decode(errors="replace").split())[:300]
     except (OSError, HTTPException):
         detail = ""
+    # 410 is what the server says to pilots that it has ended; the others mean that their token was revoked.
     if error.code in (401, 403, 410):
         return GivenUpError(f"{what} {detail}")
     if error.code >= 500 or error.code in (408, 425, 429):

@@ -67,6 +67,8 @@ class ContainerRuntime:
         """The environment of the program itself. Nothing of a payload's may change what it does."""
         own = {name: os.environ[name] for name in _OWN if name in os.environ}
         own.setdefault("USER", str(os.getuid()))
+        # Prefixed variables are handed to the payload; without the prefix they would steer the program
+        # itself.
         if self.kind == "apptainer":
             own |= {f"{prefix}ENV_{key}": value for key, value in inside.items() for prefix in _PREFIXES}
         return own
@@ -93,13 +95,16 @@ def _apptainer(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: 
 
 
 def _podman(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: bool) -> Iterator[str]:
+    # keep-id: files that the payload writes belong to the user of the pilot, who has to remove them.
     yield from ("run", "--rm", "--name", _name(place), "--network", "host", "--userns", "keep-id")
+    # The image's own entry point would be executed instead of the command.
     yield from ("--passwd=false", "--entrypoint", "[]", "--env-file", str(place / VARIABLES))
     yield from ("--volume", f"{place}:{place}", "--workdir", str(place))
     for path, mode in binds:
         yield from ("--volume", f"{path}:{path}:{mode}")
     if gpus:
         yield from ("--device", "nvidia.com/gpu=all")
+    # The overlay of ":O" takes what a payload writes: a folder of images serves many at once.
     yield from ("--rootfs", f"{image}:O") if image.startswith("/") else (image.replace(_DOCKER, "", 1),)
 
 

@@ -34,8 +34,10 @@ _BUBBLEWRAP = (
 def launch(order: Mapping[str, Any], supervisor: int, told: int) -> NoReturn:
     """Become the payload, or its init, in a child of the supervisor; what goes wrong is told."""
     try:
+        # A session of its own: a payload that signals its process group does not meet its supervisor.
         os.setsid()
         die_with_parent(supervisor)
+        # Handlers of the supervisor came along with the fork; an executed command keeps what is ignored.
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
@@ -73,6 +75,7 @@ def _execute(order: Mapping[str, Any], told: int) -> NoReturn:
     try:
         os.chdir(order["directory"])
         create = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        # Standard input may still be the pipe from the agent, which would tell a payload of its lease.
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(os.open("stdout", create, 0o644), 1)
         os.dup2(os.open("stderr", create, 0o644), 2)
@@ -114,6 +117,7 @@ def _namespaces(order: Mapping[str, Any], told: int) -> NoReturn:
             _tell(told, f"fault {error}")
         finally:
             os._exit(127)
+    # Only the init holds the other end now, so that its end is the end of what is told.
     os.close(told)
     os.waitpid(first, 0)
     os._exit(0)
@@ -122,6 +126,7 @@ def _namespaces(order: Mapping[str, Any], told: int) -> NoReturn:
 def _bubblewrap(order: Mapping[str, Any], told: int) -> NoReturn:
     """Become bubblewrap, which starts our init anew as a Python of its own."""
     found = order["containment"]
+    # A file in memory: nothing of the agent needs to be visible where bubblewrap has rebuilt the root.
     program = os.memfd_create("init", 0)
     data = found["program"] + _framed(order)
     while data:
@@ -163,6 +168,7 @@ def main(descriptor: int, told: str) -> None:
 def _be_init(order: Mapping[str, Any], told: int) -> NoReturn:
     """Start the payload as the first process of a namespace, and wait until nothing is left there."""
     guard()
+    # Python would raise KeyboardInterrupt here, and the init's end kills all that is in the namespace.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     landlock.scope()
     heard, failed = os.pipe2(os.O_CLOEXEC)
@@ -172,6 +178,7 @@ def _be_init(order: Mapping[str, Any], told: int) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         _execute(order, failed)
     os.close(failed)
+    # The pipe closes when the command is executed: an empty answer means that it was.
     failure = os.read(heard, 1000)
     if failure:
         os.write(told, failure)

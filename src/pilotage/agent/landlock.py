@@ -27,6 +27,7 @@ _SCOPES = 0b11
 
 def abi() -> int:
     """The version of Landlock that the kernel offers. Raises OSError where it has none."""
+    # With the flag 1 the call makes no rules, but answers the version.
     return call("syscall", _CREATE_RULESET, None, 0, 1)
 
 
@@ -63,9 +64,11 @@ def _ruleset(version: int, rights: int, scopes: int) -> int:
 def _allow(rules: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    # Not every node has all of these paths.
     except FileNotFoundError:
         return
     try:
+        # The kernel refuses rights on folders (to make or remove entries) for a rule about a file.
         allowed = rights if os.path.isdir(path) else rights & _OF_FILES
         call("syscall", _ADD_RULE, rules, 1, struct.pack("=Qi", allowed, place), 0)
     finally:

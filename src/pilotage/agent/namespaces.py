@@ -29,6 +29,7 @@ def enter() -> None:
     prctl(PR_SET_DUMPABLE, 1)
     call("unshare", _NEW_MOUNTS | _NEW_NAMES | _NEW_IPC | _NEW_USERS | _NEW_PROCESSES)
     for name, text in (
+        # The order matters: the kernel takes a gid_map of an ordinary user only after setgroups was denied.
         ("setgroups", "deny"),
         ("uid_map", f"{user} {user} 1"),
         ("gid_map", f"{group} {group} 1"),
@@ -43,6 +44,7 @@ def build_root(binds: Sequence[tuple[str, str, bool]], links: Sequence[tuple[str
 
     ``binds`` are source, target and whether it may be written; ``links`` path and text of symbolic links.
     """
+    # As a slave: what is mounted here does not appear outside.
     _mount(None, "/", None, _SLAVE | _RECURSIVE)
     _mount("tmpfs", "/tmp", "tmpfs", _NOSUID | _NODEV, "mode=0755")
     os.mkdir("/tmp/new")
@@ -86,6 +88,7 @@ def _make_devices() -> None:
         ("pts", "devpts", "newinstance,ptmxmode=0666"),
     ):
         os.mkdir(f"/new/dev/{name}")
+        # Some kernels and containers refuse these mounts: most payloads do without.
         with suppress(OSError):
             _mount(kind, f"/new/dev/{name}", kind, _NOSUID | _NOEXEC, options)
     os.symlink("pts/ptmx", "/new/dev/ptmx")
@@ -93,8 +96,10 @@ def _make_devices() -> None:
 
 def _leave_for(root: str) -> None:
     """Make a folder the root, and let go of the old one with all that is mounted there."""
+    # Detached with all below it: a plain unmount is refused where other mounts lie below.
     call("umount2", b"/old", _DETACH)
     os.chdir(root)
+    # The old root comes to lie over the new one, at the same place, and is detached from there.
     _pivot_root(".", ".")
     call("umount2", b".", _DETACH)
     os.chdir("/")

@@ -33,6 +33,7 @@ class Network:
         own = {inode for process in processes for inode in _sockets(process)}
         if own:
             for family in (socket.AF_INET, socket.AF_INET6):
+                # A connection that is gone keeps its last counts, or the sum would fall.
                 self._seen.update((inode, told) for inode, *told in _connections(family) if inode in own)  # type: ignore[misc]
         return sum(told[0] for told in self._seen.values()), sum(told[1] for told in self._seen.values())
 
@@ -74,4 +75,5 @@ def _counted(record: bytes) -> Iterator[tuple[int, int, int]]:
         if kind == _TCP_INFO and size >= 4 + _ACKNOWLEDGED + 16:
             sent, received = struct.unpack_from("QQ", record, at + 4 + _ACKNOWLEDGED)
             yield inode, received, sent
+        # A malformed length of 0 would stay at the same place for ever.
         at += max(4, (size + 3) & ~3)

@@ -64,6 +64,7 @@ def _cores(environment: Mapping[str, str]) -> Iterator[float]:
     for name in CORES:
         if environment.get(name, "").isdecimal():
             yield int(environment[name])
+    # A quota below one core is a slot of one core all the same.
     for group in _own_groups("", "cpu"):
         quota, period = _words(group / "cpu.max") or ["max", "1"]
         if quota.isdecimal():
@@ -82,6 +83,7 @@ def _memory(environment: Mapping[str, str]) -> Iterator[float]:
             if words and words[0].isdecimal() and int(words[0]) < physical:
                 yield int(words[0]) / MEGABYTE
     if environment.get("SLURM_MEM_PER_NODE", "").isdecimal() and environment["SLURM_MEM_PER_NODE"] != "0":
+        # Slurm's MB are of 2^20 bytes, ours of 10^6.
         yield int(environment["SLURM_MEM_PER_NODE"]) * 2**20 / MEGABYTE
     per_core, cores = environment.get("SLURM_MEM_PER_CPU", ""), environment.get("SLURM_CPUS_ON_NODE", "")
     if per_core.isdecimal() and cores.isdecimal() and int(per_core):
@@ -124,12 +126,14 @@ def _gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
 def _walltime(environment: Mapping[str, str]) -> float:
     """Seconds that the batch system leaves to this slot, 0 where it does not tell."""
     end = environment.get("SLURM_JOB_END_TIME", "")
+    # Never 0, which would stand for "not told": a slot that is over still has an end.
     return max(1.0, float(int(end) - time.time())) if end.isdecimal() else 0.0
 
 
 def _has_route(family: int, address: str) -> bool:
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            # A connected UDP socket only looks up the route: no packet leaves.
             probe.connect((address, 9))
     except OSError:
         return False

@@ -45,6 +45,7 @@ for name, code in marshal.loads(read(int(read(8)))):
     exec(code, module.__dict__)
 sys.modules["agent." + sys.argv[2]].main(pipe, sys.argv[3])
 """
+# Isolated and without site-packages: nothing of the user's is imported, and it starts faster.
 _PYTHON = (sys.executable, "-I", "-S", "-c", _BOOT)
 
 
@@ -156,6 +157,7 @@ class Payload:
         )
         self._tell(_program() + order.document(lease_end))
         if self._process.stdin:
+            # A supervisor that was stopped does not read: later messages must not block the agent with it.
             os.set_blocking(self._process.stdin.fileno(), False)
 
     @property
@@ -181,6 +183,7 @@ class Payload:
     async def ended(self) -> Ended:
         """Wait until the supervisor has ended; unless it is ``lost``, all of the payload has ended too."""
         answer = asyncio.create_task(self._read())
+        # The supervisor acts by itself; this is for one that cannot, because it was stopped or swaps.
         while not (await asyncio.wait([answer], timeout=1))[0]:
             if now() > min(self._stop_by, self._lease_end, self._walltime_end()) + OVERDUE:
                 log.error("supervisor %d does not act: killed", self.pid)

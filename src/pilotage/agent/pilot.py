@@ -72,9 +72,11 @@ class Pilot:
         for number in (signal.SIGTERM, signal.SIGINT):
             reason = f"pilot stopped by signal {number} ({signal.Signals(number).name})"
             asyncio.get_running_loop().add_signal_handler(number, self._end, reason)
+        # Batch systems are asked for one of these some time before they end a slot.
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             reason = f"warned by signal {number} ({signal.Signals(number).name}) that its slot ends"
             asyncio.get_running_loop().add_signal_handler(number, self._drain, reason)
+        # Both run beside the first calls, so that the first seconds of the slot are not lost.
         proof = asyncio.create_task(prove(self._resources.directory, self._resources.hidden))
         trial = asyncio.create_task(self._try_containers())
         try:
@@ -98,6 +100,7 @@ class Pilot:
         loop, directory = asyncio.get_running_loop(), self._resources.directory
         self.runtimes = await loop.run_in_executor(None, find_runtimes, directory)
         self._node = replace(self._resources.node, containers=tuple(one.kind for one in self.runtimes))
+        # Jobs in containers may have been waiting for this: ask again at once.
         self._ask.succeeded()
         self.wake()
 
@@ -206,10 +209,12 @@ class Pilot:
                 Reports(tuple(self._jobs.held), tuple(reports), tuple(logs), own)
             )
         except UnreachableError as error:
+            # Due again at once; the pause between calls is kept by :attr:`_talk`.
             self._report_at = begun
             for pair in ends:
                 self._jobs.held[pair].end_heard |= error.heard
             raise
+        # When the call began, not when its answer came: the server may have heard it at the earliest moment.
         self._contact = begun
         del self._reports[: len(reports)]
         self._read, self._read_own = answer.read, answer.read_own
@@ -248,9 +253,11 @@ class Pilot:
         offer = self._offer()
         answer = await self._client.match(offer)
         self._told = self._told or offer.found is not None
+        # Before the first match there is no lease: it counts from this call on.
         if not self._lease:
             self._contact = begun
         self._lease, self._idle = answer.lease, answer.idle
+        # Three calls within a lease: two may be lost before payloads are killed.
         self._heartbeat = max(0.1, min(answer.heartbeat, self._lease / 3))
         self._talk.longest = min(LONGEST_PAUSE, self._lease / 3)
         self._report_at = min(self._report_at, now() + self._heartbeat)

@@ -37,6 +37,7 @@ def attempt(name, act):
     print(name)
 attempt("reads", lambda: open(secret).read())
 attempt("writes", lambda: open(secret + ".too", "w"))
+# In a PID namespace the parent is the payload's own init, which has number 1.
 if os.getppid() > 1:
     attempt("signals", lambda: os.kill(os.getppid(), 0))
 attempt("sent", lambda: os.kill(agent, signal.SIGURG))
@@ -66,6 +67,7 @@ async def prove(directory: Path, hidden: tuple[str, ...]) -> Containment:
             continue
         if not found:
             return Containment(way, way, bubblewrap)
+        # Before Linux 6.12 Landlock keeps no signals; files that are kept apart are better than nothing.
         if way == "landlock" and found == {"signals"}:
             return Containment(way, ONLY_FILES, bubblewrap)
         log.warning("payloads are not contained by %s: an attack %s", way, " and ".join(sorted(found)))
@@ -89,6 +91,7 @@ async def attack(way: str, bubblewrap: str, directory: Path, hidden: tuple[str, 
         told = (place / "stdout").read_text().split() if (place / "stdout").exists() else []
         if ended.error or "tried" not in told:
             raise OSError(f"{ended.error} {stderr_tail(place)}".strip())
+        # Handlers of signals run in the next turn of the loop.
         await asyncio.sleep(0)
         return set(told) - {"tried", "sent"} | ({"signals"} if reached.is_set() else set())
     finally:

@@ -55,6 +55,7 @@ def _context(identity: str, protocol: int) -> ssl.SSLContext:
     """TLS between two who have the same certificate: no other is trusted, whatever name it bears."""
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # The name of a login node differs with the network it is seen from; the certificate itself is known.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(identity)
@@ -77,6 +78,7 @@ async def _relay(tunnel: str, identity: str, file: Path, host: str) -> None:
     context = _context(identity, ssl.PROTOCOL_TLS_SERVER)
     server = await asyncio.start_server(serve, host or None, _port(host), ssl=context, backlog=512)
     url = f"https://{_name(host)}:{server.sockets[0].getsockname()[1]}"
+    # Renamed when whole: pilots read the address at any moment.
     draft = file.with_name(f"{file.name}.{os.getpid()}")
     draft.write_text(f"{url}\n")
     draft.replace(file)

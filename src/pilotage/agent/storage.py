@@ -77,6 +77,7 @@ class Folder:
 
     def read(self, path: str) -> IO[bytes]:
         """Open a file to read it."""
+        # Without O_NONBLOCK a pipe in the place of a file would be waited for.
         found = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         if not stat.S_ISREG(os.fstat(found).st_mode):
             os.close(found)
@@ -123,6 +124,7 @@ class Folder:
         with suppress(FileNotFoundError):
             parent = self._open(above, os.O_PATH | os.O_DIRECTORY)
             try:
+                # By way of the open folder: a link put in its place meanwhile changes nothing.
                 shutil.rmtree(f"/proc/self/fd/{parent}/{name}")
             finally:
                 os.close(parent)
@@ -212,10 +214,12 @@ class HttpServer:
         try:
             self._ask("PUT", path, source).close()
         except urllib.error.HTTPError as error:
+            # 409 by RFC 4918, 404 by some servers: the folder above is missing.
             if error.code not in (404, 409):
                 raise
             self._make_folders(path.rpartition("/")[0])
             self._ask("PUT", path, source).close()
+        # Asked anew: that a PUT was accepted does not say how many bytes were kept.
         with self._ask("HEAD", path) as answer:
             size = answer.headers.get("Content-Length")
         return None if size is None else int(size)
@@ -242,6 +246,7 @@ class HttpServer:
         url = f"{self._root}/{urllib.parse.quote(path, safe='/:@+=~')}"
         host = urllib.parse.urlsplit(url).netloc
         for _ in range(MOST_REDIRECTS):
+            # Headers hold tokens: another server must not see them.
             headers = dict(self._headers) if urllib.parse.urlsplit(url).netloc == host else {}
             if source is not None:
                 headers["Content-Length"] = str(source.seek(0, os.SEEK_END))

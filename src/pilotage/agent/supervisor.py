@@ -44,7 +44,9 @@ class Control:
         self._descriptor = descriptor
         self._rest = b""
         self._wake, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        # A signal between the last look and select would be missed; a byte in this pipe is not.
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        # Ignored signals wake nobody: there has to be a handler.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.order: Mapping[str, Any] = marshal.loads(self._exactly(int(self._exactly(8))))
         self.lease_end = float(self.order["lease_end"])
@@ -60,6 +62,7 @@ class Control:
 
     def wait(self, seconds: float, other: int) -> list[int]:
         """Wait until a child ends, the agent or ``other`` sends something, or the time is over."""
+        # At its end a pipe is always ready: to listen on would keep the processor busy.
         heard = [self._wake] if self.stopped else [self._wake, self._descriptor]
         heard += [other] if other >= 0 else []
         ready = select.select(heard, [], [], max(0.0, seconds))[0]
@@ -101,6 +104,7 @@ class Supervisor:
         self._timeline = Timeline()
         self._look_at_disk = 0.0
         self._disk_at_start = self.max_disk = 0
+        # This look counts from 0, and sets the maximum to what was there before.
         self._disk_at_start = self._disk_used()
         self.max_disk = 0
 
@@ -183,6 +187,7 @@ class Supervisor:
             reason = next(self._reasons_to_kill(), None)
             if self.status is None and reason:
                 return reason
+        # Shells leave children that end a moment later: that is not worth a failed job.
         until = now() + LEFT_BEHIND_GRACE
         while self._reap() and now() < until and not self.control.stopped:
             self._wait(until - now())
@@ -217,6 +222,7 @@ class Supervisor:
         """Bytes of all processes together; pages that they share are counted once where that matters."""
         self._seen = processes = self._processes()
         memory = sum(map(resident, processes))
+        # To tell shared pages apart is slow: only where the sum could matter.
         if (len(processes) > 1 and memory > self.max_rss) or 0 < self.order["memory"] < memory:
             memory = sum(map(proportional, processes))
         self.max_rss = max(self.max_rss, memory)
@@ -263,11 +269,13 @@ class Supervisor:
             for process in descendants(os.getpid()):
                 kill(process)
             time.sleep(pause)
+            # Most end within a millisecond; one that hangs in the kernel must not cost a processor.
             pause = min(0.1, pause * 1.1)
 
 
 def main(descriptor: int, _name: str) -> None:
     """Take an order, run the payload, tell how it ended; clean up for an agent that is gone."""
+    # Batch systems send it to all processes of a slot: what becomes of payloads is the agent's to say.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     guard()
     control = Control(descriptor)
@@ -277,6 +285,7 @@ def main(descriptor: int, _name: str) -> None:
     except BrokenPipeError:
         control.orphaned = True
     if control.orphaned and not control.order["keep"]:
+        # Slow to import, and needed only where the agent is gone.
         import shutil
 
         shutil.rmtree(control.order["directory"], ignore_errors=True)

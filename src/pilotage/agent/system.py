@@ -58,6 +58,7 @@ def drop_capabilities() -> None:
             prctl(PR_CAPBSET_DROP, capability)
         except OSError:
             break
+    # The bounding set is what programs started later may have; this takes away what this process has.
     header = struct.pack("Ii", _CAPABILITIES_VERSION, 0)
     call("capset", header, bytes(24))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
@@ -67,6 +68,7 @@ class Deadline:
     """A moment at which the kernel kills this process, also while it is stopped and cannot act itself."""
 
     def __init__(self) -> None:
+        # Before glibc 2.34 timers were in a library of their own.
         self._library = _libc if hasattr(_libc, "timer_create") else ctypes.CDLL("librt.so.1", use_errno=True)
         event = struct.pack("Qii48x", 0, signal.SIGKILL, _SIGEV_SIGNAL)
         self._timer = ctypes.c_void_p()
@@ -77,6 +79,7 @@ class Deadline:
     def set(self, moment: float) -> None:
         """Be killed then, by the clock :func:`now`."""
         if moment != self._moment:
+            # A setting of 0 would clear the timer instead.
             self._arm(max(moment, 1.0))
             self._moment = moment
 
@@ -107,6 +110,7 @@ def descendants(root: int) -> list[int]:
     found = [root]
     for process in found:
         try:
+            # Children belong to the thread that started them.
             for thread in os.listdir(f"/proc/{process}/task"):
                 with open(f"/proc/{process}/task/{thread}/children", "rb") as children:
                     found += [int(child) for child in children.read().split()]
@@ -136,6 +140,7 @@ def proportional(process: int) -> int:
     """Bytes of memory of a process, what it shares with others counted in parts; resident where unknown."""
     try:
         with open(f"/proc/{process}/smaps_rollup", "rb") as lines:
+            # The kernel's kB are of 1024 bytes.
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(b"Pss:"))
     except (OSError, StopIteration):
         return resident(process)

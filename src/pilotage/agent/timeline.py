@@ -42,6 +42,7 @@ class Timeline:
         point = (round(now() - self._begun, 1), round(cpu, 2), round(memory / 1e6, 1), *kilobytes)
         self.points.append(point)
         if len(self.points) >= MOST_POINTS:
+            # From the first on: the newest point stays.
             del self.points[::2]
             self._distance *= 2
         self._due = now() + self._distance
@@ -51,6 +52,7 @@ def cpu_seconds(process: int) -> float:
     """CPU time of a process and of its children that it has waited for, in s; 0 where it has ended."""
     try:
         with open(f"/proc/{process}/stat", "rb") as stat:
+            # The name of a process stands in brackets and may hold any character, brackets too.
             return sum(map(int, stat.read().rpartition(b")")[2].split()[11:15])) / _TICKS
     except OSError:
         return 0.0

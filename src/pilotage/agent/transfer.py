@@ -92,6 +92,7 @@ def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: H
     # Python 3.9 knows the argument: systems that forbid md5 for secrets allow it for checks.
     checksum = hashlib.new(algorithm, usedforsecurity=False) if algorithm in ("md5", "sha256") else _Adler32()
     size = 0
+    # A file that has grown is not read to its end: one byte too many is enough to know.
     while size <= file.size and (chunk := remote.read(CHUNK)):
         if halted():
             raise AttemptFailedError("given up while its files were moved")
@@ -134,6 +135,7 @@ def _opened(directory: Path, name: str) -> IO[bytes]:
     if (directory / name).is_symlink():
         raise irregular
     try:
+        # Non-blocking, or a pipe that the payload made would hold this thread.
         descriptor = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise AttemptFailedError(f"output {name} missing") from None

@@ -68,8 +68,10 @@ def view(way: str, bubblewrap: str, directory: Path, site: SitePaths, gpus: bool
     for path in _outermost(map(Path, site.writable)):
         binds += _shown(path, hidden, links, writable=True)
     place = str(directory)
+    # A directory below /tmp would be hidden by another /tmp; Landlock gives rights and mounts nothing.
     if not place.startswith("/tmp/") and way != "landlock":
         binds.append(Bind(f"{place}/tmp", "/tmp", True))
+    # Last, over all others: what lies above it may be hidden or read-only.
     binds.append(Bind(place, place, True))
     texts = {(str(path), str(text)) for path, text in links}
     return View(way, bubblewrap, tuple(binds), tuple(sorted(texts)))

@@ -292,6 +292,7 @@ def _checked(kind: Any, value: Any, place: str) -> Any:
     fits = isinstance(value, (int, float) if kind is float else kind)
     if not fits or (isinstance(value, bool) and kind is not bool):
         raise WireError(f"{place}: {value!r:.80} is not of type {kind.__name__}")
+    # A whole number where a float is meant becomes one.
     return kind(value)
 
 

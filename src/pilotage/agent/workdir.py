@@ -36,6 +36,7 @@ def _write(directory: Path, name: str, text: str) -> None:
         raise AttemptFailedError(f"payload file {name}: the name is taken; take none of {sorted(RESERVED)}")
     path = directory / name
     path.write_text(text)
+    # Texts travel without permissions: a script says by its first line that it is to be executed.
     if text.startswith("#!"):
         path.chmod(0o755)
 
@@ -44,6 +45,7 @@ def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[
     """The whole environment of a payload: nothing of the agent's but the search path; its own GPUs alone."""
     path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     return {
+        # Payloads get the Python that runs the agent: the node may have none in its search path.
         "PATH": f"{Path(sys.executable).parent}:{path}",
         "HOME": str(directory),
         "TMPDIR": str(directory / "tmp"),
@@ -53,6 +55,7 @@ def environment(attempt: Attempt, directory: Path, gpus: Sequence[str]) -> dict[
         "PILOTAGE_ATTEMPT": attempt.name,
         "PILOTAGE_TASK": str(attempt.work.task),
         "PILOTAGE_CORES": str(attempt.cores),
+        # After the task's own variables, which must not name other GPUs; empty hides them all.
         **dict.fromkeys(DEVICES_OF_PAYLOADS, ",".join(gpus)),
     }
 
@@ -63,6 +66,7 @@ def remove(directory: Path) -> None:
         directory.unlink()
     if not directory.exists():
         return
+    directory.chmod(0o700)
     for folder, names, _ in os.walk(directory):
         for name in names:
             path = Path(folder, name)

@@ -95,6 +95,7 @@ def _downloads(decision: Decision, world: World) -> Iterator[str]:
             missing = {name for name in job.inputs if storage not in holders.get(name, ())}
             made = [record for record in move.creates.get(job.id, ()) if isinstance(record, NewTransfer)]
             carried = [item.file for item in made if item.destination == storage]
+            # Sorted lists and not sets: a download that is carried twice is a fault.
             if sorted(carried) != sorted(missing) or len(made) != len(carried):
                 yield f"job {job.id} needs {sorted(missing)} at {storage}, and carries downloads of {carried}"
             for item in made:

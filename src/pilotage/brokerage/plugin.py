@@ -64,6 +64,7 @@ def load(name: str, options: Mapping[str, Any]) -> Brokerage:
 def _entry(name: str) -> EntryPoint:
     found = entry_points(group=GROUP)
     matching = [entry for entry in found if entry.name == name]
+    # The same entry may be listed twice, when a package is installed twice on the path.
     if len({entry.value for entry in matching}) > 1:
         offers = ", ".join(sorted(entry.value for entry in matching))
         raise UnknownPluginError(

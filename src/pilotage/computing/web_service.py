@@ -130,6 +130,7 @@ class WebService:
                 data=body,
                 headers=headers,
                 stream=True,
+                # A redirection would carry the token to another server.
                 allow_redirects=False,
                 timeout=TIMEOUTS,
             ) as answer:
@@ -164,6 +165,7 @@ class WebService:
 def _body(answer: requests.Response, until: float) -> bytes:
     """The body, as far as it comes in time and in size."""
     parts, size = [], 0
+    # read1 returns what has come: the time is looked at also where bytes trickle.
     while part := answer.raw.read1(65_536):
         parts.append(part)
         size += len(part)

@@ -90,6 +90,7 @@ class Deliveries:
         with self._lock:
             for one in news:
                 key = (one.transfer, one.attempt)
+                # Newer news of the same delivery may have come since the pass read these.
                 if self._news.get(key) == one:
                     del self._news[key]
 
@@ -182,8 +183,8 @@ class Deliveries:
             if (error := future.exception()) is not None:
                 log.warning("%s: its deliveries cannot be seen: %r", _place(mover), error)
                 return
-            found = future.result().items()
-            self._tell([news for reference, status in found for news in self._told(keys[reference], status)])
+            found = [(keys[name], status) for name, status in future.result().items() if name in keys]
+            self._tell([news for key, status in found for news in self._told(key, status)])
 
         self._workers.call(_place(mover), lambda: mover.poll(keys)).add_done_callback(done)
 

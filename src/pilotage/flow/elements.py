@@ -67,7 +67,10 @@ class Elements:
 
         def submission() -> Sequence[Submitted]:
             with submitting(pool):
-                return self.adapter(queue, server).submit(orders)
+                answers = self.adapter(queue, server).submit(orders)
+            if len(answers) != len(orders):
+                raise ValueError(f"{len(orders)} orders have {len(answers)} answers")
+            return answers
 
         place = place_of(queue, server)
         with self._lock:
@@ -98,6 +101,7 @@ class Elements:
             self._tell(place, error)
             with self._lock:
                 self._polling.discard(place)
+                # A batch system that does not answer tells of no pilot: silence is never taken for an end.
                 ended = [] if error else _ended(future.result(), by_reference)
                 self._sightings.update((sighting.pilot, sighting) for sighting in ended)
             if ended:

@@ -30,6 +30,7 @@ class LogReaders:
     def ask(self, kind: Literal["job", "pilot"], record: int, time: float) -> None:
         """Note that somebody reads the logs of a job or pilot."""
         with self._lock:
+            # Whoever follows a log asks again and again: written down anew only once half the time is over.
             if self._noted.get((kind, record), 0.0) > time + READS_FOR / 2:
                 return
             self._noted = {key: until for key, until in self._noted.items() if until > time}
@@ -42,6 +43,7 @@ class LogReaders:
         """The attempts of those that a pilot holds whose logs somebody reads, and whether its own is."""
         with self._lock:
             stale = not 0 <= time - self._asked_at < BELIEVED_FOR
+            # Set before the query, so that of many reports at once one asks the store.
             self._asked_at = time if stale else self._asked_at
         if stale:
             self._asked = self._store.logs.asked(time)

@@ -241,6 +241,7 @@ def _left(request: MatchRequest, parts: Sequence[Given]) -> MatchRequest:
     if not jobs:
         return request
     asked = [Requirements.from_text(job.requirements) for job in jobs]
+    # Never 0, which would stand for no limit.
     memory = request.memory and max(1e-9, request.memory - sum(one.memory for one in asked))
     return replace(
         request,

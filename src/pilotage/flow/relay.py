@@ -86,6 +86,7 @@ class Relay:
         while not self._stopping.is_set():
             try:
                 with closing(self._store.notices.listen()) as ears:
+                    # What was told while nobody listened is lost.
                     self._wakeups.wake_all()
                     while not self._stopping.is_set():
                         for words in ears.heard(LISTENED):

@@ -32,6 +32,7 @@ class Resting:
         """Return the room of a pilot: all, one job that tries, or nothing."""
         with self._lock:
             if self._read_at is None or not 0 <= time - self._read_at <= KNOWN_FOR:
+                # Set before reading: a failure that is committed meanwhile makes it None again.
                 self._read_at = time
                 guard = self._store.federation().guard
                 self._rests = rests(self._store.snapshots.failures(time), guard)

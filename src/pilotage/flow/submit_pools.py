@@ -32,6 +32,7 @@ class SubmitPools:
         """Make, change and close pools. What waits in one that is gone is still submitted."""
         with self._lock:
             for name in self._pools.keys() - declared.keys():
+                # Its workers end one by one, when nothing waits any more.
                 self._pools.pop(name).resize(SubmitPool(min_threads_in_pool=0))
             for name, pool in declared.items():
                 known = self._pools.get(name)
@@ -139,6 +140,7 @@ class _Pool:
     def _next(self) -> Callable[[], None] | None:
         """The next submission; None where this worker is one too many, and ends."""
         with self._changed:
+            # The first turn counts as woken: a worker was started for something.
             woken = True
             while True:
                 spare = self._threads > self.declared.min_threads_in_pool

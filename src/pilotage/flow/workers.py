@@ -129,6 +129,7 @@ class Workers:
         call.run()
         with self._lock:
             there = self._places[place]
+            # It may have been given up, and come back after all: then the place has one stuck call less.
             (there.running if call in there.running else there.stuck).remove(call)
             self._start(place, there)
 
@@ -141,6 +142,7 @@ class Workers:
                     late += self._give_up(place, there)
                     if not (there.waiting or there.running or there.stuck):
                         del self._places[place]
+                # Stuck calls need no watch: their thread itself tells when one comes back.
                 idle = not any(there.running or there.waiting for there in self._places.values())
                 self._watching = not idle
             for call in late:

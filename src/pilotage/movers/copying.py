@@ -29,6 +29,7 @@ def copy(source: Backend, target: Backend, delivery: Delivery, progress: Progres
         raise DeliveryFailed(f"{delivery.source} is not a plain file but a {KINDS[kind]}")
     if delivery.scratch and source is target:
         return _renamed(target, delivery, expected, progress)
+    # Only now: a delivery that is there already, or is renamed, left no part anywhere.
     for part in delivery.former_parts:
         _delete(target, part)
     with source.read(delivery.source.path) as stream:
@@ -137,6 +138,7 @@ def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress
         found = _Checked(stream, str(delivery.source), expected, progress).all()
     path = delivery.destination.path
     storage.rename(delivery.source.path, path)
+    # What was checked was read before it was renamed: a payload that still lives may have exchanged it.
     if storage.entry(path) != PathEntry("file", found.size):
         _delete(storage, path)
         raise DeliveryFailed(f"{delivery.source} was exchanged while it was delivered")

@@ -69,4 +69,5 @@ def _version(answer: "requests.Response") -> str:
     tag = str(answer.headers.get("ETag", ""))
     if answer.headers.get("Accept-Ranges") != "bytes":
         return ""
+    # A weak tag says that two versions mean the same, not that they are the same bytes.
     return str(answer.headers.get("Last-Modified", "")) if tag.startswith("W/") or not tag else tag

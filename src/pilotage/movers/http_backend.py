@@ -148,10 +148,12 @@ class HttpBackend:
         """
         url = origin = self._url(path)
         for _ in range(MOST_REDIRECTS):
+            # Scheme and host: other servers are not given our token.
             own = self._own_headers() if urlsplit(url)[:2] == urlsplit(origin)[:2] else {}
             with self._open().request(
                 method,
                 url,
+                # A body that is compressed on the way would have another size than the file.
                 headers={**own, "Accept-Encoding": "identity", **(headers or {})},
                 data=body,
                 stream=True,
@@ -165,6 +167,7 @@ class HttpBackend:
                     yield answer
                     return
                 url = urljoin(url, answer.headers["Location"])
+            # A body that was begun cannot be sent again: its chunks come from the source.
             if urlsplit(url).scheme not in ("http", "https") or (isinstance(body, Body) and body.started):
                 raise StorageError(f"{method} {origin}: sent on to {url}, which is not followed")
         raise StorageError(f"{method} {origin}: sent on more than {MOST_REDIRECTS} times")

@@ -89,6 +89,7 @@ def _made(on_change: Callable[[], None]) -> Iterator[Mover]:
 
 def _rank(mover: Mover) -> tuple[bool, int, str]:
     abilities = mover.abilities
+    # False sorts before True.
     return not abilities.third_party, len(abilities.reads | abilities.writes), abilities.name
 
 

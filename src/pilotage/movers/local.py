@@ -80,6 +80,7 @@ class LocalBackend:
                     sink.flush()
                     os.fsync(opened)
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+            # The name is in the folder, which has to be on the disk as well.
             os.fsync(folder)
 
     def rename(self, source: str, target: str) -> None:
@@ -111,6 +112,7 @@ class LocalBackend:
                     todo.append(f"{folder}/{name}")
                 else:
                     self.delete(f"{folder}/{name}")
+        # Folders were found from the top down: the other way round each is empty when its turn comes.
         for folder in reversed(found[1:]):
             self.delete_folder(folder, recursive=False)
 

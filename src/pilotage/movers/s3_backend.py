@@ -85,6 +85,7 @@ class S3Backend:
 
     def delete(self, path: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
+        # S3 deletes what is not there without a word; here that is a FileNotFoundError.
         self.entry(path)
         self._open().delete_object(**self._at(path))
 

@@ -64,6 +64,7 @@ def _matches(backend: Backend, pattern: str, deadline: _Deadline) -> Iterator[tu
     while todo:
         deadline.check()
         folder, (head, *rest) = todo.pop()
+        # Two stars stand for no folder, too.
         if head == "**" and rest:
             todo.append((folder, tuple(rest)))
         for name, entry in _entries(backend, folder, head, last=not rest):

@@ -107,6 +107,8 @@ class CopyThreads:
             if len(self._running) >= self._most:
                 return Started(error=f"{self._most} deliveries are under way: wait until some have ended")
             self._count += 1
+            # With a count: a delivery that was given up may still be at work when the same attempt begins
+            # again.
             reference = f"{delivery.transfer}.{delivery.attempt}.{self._count}"
             running = self._running[reference] = _Running(delivery)
         name = f"mover-{delivery.transfer}"

@@ -53,6 +53,7 @@ def counted(reports: list[ServerReport]) -> dict[str, Constant]:
         told = [value for report in reports if (value := getattr(report, field)) is not None]
         if told:
             found[name] = sum(told)
+    # Both or none: half a count would be taken for a free site.
     if "RunningJobs" in found and "PendingJobs" in found:
         found["CurrentJobs"] = found["RunningJobs"] + found["PendingJobs"]
         found["CurrentSubmittingJobs"] = found["PendingJobs"]

@@ -25,13 +25,16 @@ def apportion(weights: Floats, most: Ints, total: int, random: np.random.Generat
     full = weights * level >= most
     left = total - int(most[full].sum())
     edges = np.cumsum(np.where(full, 0.0, weights * level))
+    # The last edge is to be exactly what is left: a rounding error must not cost or add a pilot.
     edges[edges > left - _ALMOST] = left
+    # One draw for all edges: so the rounded parts always add up to the total.
     marks = np.floor(edges + random.random()).astype(np.int64)
     return np.where(full, most, np.diff(marks, prepend=0))
 
 
 def _level(weights: Floats, most: Ints, total: int) -> float:
     """Find the factor of weights with which the parts, each cut at its most, add up to the total."""
+    # In the order in which parts reach their most as the factor grows.
     order = np.argsort(most / weights, kind="stable")
     cut = np.concatenate([[0.0], np.cumsum(most[order])[:-1]])
     rest = np.cumsum(weights[order][::-1])[::-1]

@@ -56,10 +56,12 @@ def wants(world: World, demand: Demand) -> Wants:
         slots = element_of(queue).pilot_slots
         supply = _supply(world, present.get(queue.name, ()), busy[queue.name], slots)
         served[rows] = _served(_needs(queue, demand.wanted[rows]), demand.worth[rows], supply)
+    # Sums of fractions: without the margin a rounding error would be one more pilot.
     missing = np.ceil(demand.worth - served - 1e-9).astype(np.int64)
     means = demand.shares / demand.shares.sum() + demand.jobs / demand.jobs.sum()
     most = world.federation.director.pilots_per_iteration
     return Wants(
+        # Above 0, as weights of room must be.
         means=np.maximum(means * most / 2, 1e-12),
         targets=np.maximum(missing, 0),
         bounds=demand.worth,

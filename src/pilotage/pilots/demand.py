@@ -61,6 +61,7 @@ def demand(world: World, wanted: Mapping[str, Requirements]) -> Demand:
         jobs=jobs,
         shares=_shares(busy, asked),
         seconds=np.array([seconds_at(one, queue) for one, queue in zip(asked, queues, strict=True)]),
+        # Rounded up.
         worth=-(-jobs // slots),
     )
 
@@ -69,6 +70,7 @@ def _shares(busy: Sequence[TaskQueue], wanted: Sequence[Requirements]) -> Floats
     """Priorities as shares of their owners."""
     numbers: dict[tuple[str, str, str], int] = {}
     owners = [numbers.setdefault((one.vo, one.group, one.owner), len(numbers)) for one in wanted]
+    # Priority 0 is work as well: it has the smallest share, not none.
     priorities = np.array([max(1, entry.priority) for entry in busy], dtype=np.float64)
     return owner_shares(priorities, np.array(owners, dtype=np.int64))
 

@@ -42,6 +42,7 @@ class Turns:
         """The next number in [0, 1). A hash takes a tenth of the time in which a generator is seeded."""
         self._drawn += 1
         digest = blake2b(b"%d %d %d" % (*self._names, self._drawn), digest_size=8).digest()
+        # 53 bits are what a float holds exactly: so 1 itself never comes up.
         return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
 
     def follow(self, place: int, head: float) -> None:

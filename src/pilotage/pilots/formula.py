@@ -25,6 +25,7 @@ def wants(world: World, demand: Demand) -> Wants:
     jobs = demand.jobs / demand.jobs.sum()
     shares = demand.shares / demand.shares.sum()
     boost = constants.max_cpu / np.maximum(demand.seconds, max(constants.lowest_cpu_boost, 1e-6))
+    # Above 0, as weights of room must be.
     means = np.clip(constants.pilots_per_iteration * (shares + jobs) * boost, 1e-12, MOST)
     bounds = ((1 + constants.extra_pilot_fraction) * demand.worth).astype(np.int64) + constants.extra_pilots
     waiting = _waiting(world)

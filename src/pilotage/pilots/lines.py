@@ -74,9 +74,7 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> QueueLines:
     ordered = sorted(standing, key=lambda level: (level.requirements, -level.priority))
     found = {
         name: [[level.priority, level.jobs] for level in levels if level.jobs > 0]
-        for name, levels in groupby(
-            ordered if queue and is_open(queue) else (), key=lambda level: level.requirements
-        )
+        for name, levels in groupby(ordered, key=lambda level: level.requirements)
     }
     names = list(found)
     wanted = [Requirements.from_text(name) for name in names]
@@ -125,6 +123,7 @@ def _several(lines: QueueLines, request: MatchRequest, places: NDArray[np.intp],
         if lines.cores[at] > cores or lines.memory[at] > memory or lines.gpus[at] > gpus:
             turns.follow(index, 0)
             continue
+        # Turned round: the next one is taken off the end.
         left = offers.get(index) or _first(lines.levels[at], request.max_jobs)[::-1]
         drawn.append(Draw(lines.names[at], left.pop()))
         offers[index] = left
@@ -158,6 +157,7 @@ def _fitting(lines: QueueLines, request: MatchRequest, pilot: Pilot) -> NDArray[
         fits &= lines.memory <= request.memory
     if request.kind == "generic":
         return fits & ~lines.private
+    # No row has the number -1: an owner without task queues here gets nothing.
     number = lines.owner_numbers.get((owner.vo, owner.group, owner.name), -1)
     fits &= lines.owners == number
     return fits

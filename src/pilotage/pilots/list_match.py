@@ -58,6 +58,7 @@ class Answers:
         if not element_of(queue).list_match:
             return ""
         resources = self._known.get(_key(_question(queue, wanted)))
+        # None is an answer, too: a batch system that cannot tell keeps no pilot away.
         return "its batch system has no resource for it" if resources == 0 else ""
 
 

@@ -26,6 +26,7 @@ class Pools:
         """A pool with room for pilots for a server, tried in random order; empty where all are full."""
         for name in self._shuffled(wanted.submit_pools or self._default):
             submission = (name, queue, server)
+            # One submission takes any number of pilots: it has its place in the pool already.
             if submission in self._begun:
                 return name
             if self._room.get(name, 0) > 0:

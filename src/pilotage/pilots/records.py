@@ -71,6 +71,7 @@ class Maker:
                 return made, "its submit pools are full (P5)"
             for kind, number in _cut(kinds, pilots):
                 way = Way(kind, server, pool, reason)
+                # The same frozen record for all: they differ only by the number that the commit gives.
                 made += [self._pilot(place.queue, text, wanted, way)] * number
         return made, ""
 

@@ -50,6 +50,7 @@ def open_servers(
             found.append(OpenServer(name, most))
     if len(found) > 1:
         ranks = _ranks(world, queue)
+        # Shuffled first: sorting keeps the order of equals, so that chance decides among them.
         random.shuffle(found)
         found.sort(key=lambda server: (server.room == inf, -ranks.get(server.name, -inf)))
     return found

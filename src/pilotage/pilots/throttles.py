@@ -49,4 +49,5 @@ def _throttled(site: Site, told: Advertisement | None) -> Site:
 def _left(declared: int | None, said: object, others: int) -> int | None:
     """The pilots that a limit leaves for us, beside jobs there that are not ours; None without a limit."""
     known = [limit for limit in (declared, said) if isinstance(limit, int)]
+    # A site may count late: fewer jobs than our pilots are no room for more of ours.
     return max(0, min(known) - max(0, others)) if known else None

@@ -34,6 +34,7 @@ def after_failure(
         reason = error if sources else f"{error}; no other storage holds {transfer.file}"
         over: dict[str, Value] = {"error": reason, "ended": now, "heartbeat": None}
         return move([transfer], TransferState.FAILED, "out of tries, or of sources", changes=over)[0]
+    # The source that failed may be gone from the list: then the best one is next.
     turn = sources.index(transfer.source) + 1 if transfer.source in sources else 0
     delay = 0.0 if transfer.attempt < len(sources) else constants.retry_delay * 2 ** (transfer.attempt - 1)
     return move(

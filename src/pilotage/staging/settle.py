@@ -33,6 +33,7 @@ def settle(world: World) -> Decision:
     jobs = JobMoves()
     _stage_in(facts, jobs)
     stale = [*_stage_out(facts, jobs), *_arrived(facts, jobs)]
+    # In this order: old uploads of a file must have ended before a new one of it is created.
     changes = (*_done(facts), *_cancelled(world, stale), *jobs.gathered())
     return Decision(step="staging.settle", time=world.time, seed=world.seed, changes=changes)
 

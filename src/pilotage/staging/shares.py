@@ -33,6 +33,7 @@ def apportion(slots: int, wants: Mapping[str, int], priorities: Mapping[str, int
     level = _level(slots, {share: wants[share] for share in ranked}, priorities)
     quotas = {s: min(max(level * priorities[s], Fraction(1)), Fraction(wants[s])) for s in ranked}
     given = {share: int(quota) for share, quota in quotas.items()}
+    # The largest remainder first; sorting is stable, so that ties go by priority, then name.
     by_remainder = sorted(ranked, key=lambda share: given[share] - quotas[share])
     for share in by_remainder[: slots - sum(given.values())]:
         given[share] += 1
@@ -167,6 +168,7 @@ def _lines(world: World, room: Room) -> list[_Line]:
     # Here, and not above: a server without work does without numpy.
     from numpy.random import default_rng
 
+    # Exponential and divided by the priority: the smallest lot is then a share's in proportion to priority.
     lots = default_rng(world.seed).exponential(size=len(shares)).tolist()
     return [
         _Line(
@@ -223,6 +225,8 @@ def _give(lines: Sequence[_Line], entitled: Mapping[str, int], free: int, room: 
     heapify(heap)
     while free > 0 and heap:
         line = heap[0][1]
+        # A share may find that all it has waits for a place that filled up in this pass: then no slot is
+        # used.
         free -= line.take(room)
         if may_take(line):
             heapreplace(heap, (turn(line), line))
@@ -268,6 +272,7 @@ def _starting(world: World, line: _Line, emergency: bool) -> Move:
     """Start what a share was given, within the slots of all and what the share holds after it."""
     constants, transfers = world.federation.staging, line.given
     total = constants.delivery_slots + (constants.max_emergency if emergency else 0)
+    # None stands for all shares together.
     limits = {None: total, line.share: line.held}
     return Move(
         kind="transfer",

@@ -38,6 +38,7 @@ def _chosen(world: World) -> Iterator[Copy]:
     usage = _Usage(world)
     gone: set[tuple[str, str]] = set()
     for copy in sorted(_unwanted(world), key=lambda copy: (copy.used, copy.file, copy.storage)):
+        # Storages that left the federation hold nothing for anybody.
         left = [one for one in copy.elsewhere if one in known and (copy.file, one) not in gone]
         aged = world.time - copy.used > world.federation.staging.copies_kept
         if left and (aged or usage.exceeds(copy)):

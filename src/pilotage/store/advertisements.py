@@ -107,6 +107,7 @@ def read(connection: Connection) -> tuple[Advertisement, ...]:
     return tuple(
         Advertisement(
             **{**row, "attributes": json.loads(row["attributes"])},
+            # The row of a site begins with 1: see :meth:`Deltas.advertised`.
             matched=matched.get(row["site"], 1) - 1,
             live_pilots=live.get(row["site"], 0),
         )

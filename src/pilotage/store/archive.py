@@ -59,6 +59,7 @@ _LIMIT: Any = bindparam("limit", type_=None)
 _LIVE_OF_TASK = (
     select(_c.first)
     .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(state) for state in LIVE_JOBS]))
+    # Keys of counters are texts, whatever they count.
     .where(_c.first == cast(_t.id, String))
     .group_by(_c.first)
     .having(func.sum(_c.count) > 0)
@@ -146,6 +147,8 @@ class Archive:
             found = connection.execute(_JOBS, values).all()
             if found:
                 return _jobs(connection, found)
+            # Reasons are many times as large as jobs: fewer of them make a slice of the same size. Rounded
+            # up.
             if choices := connection.execute(_CHOICES, values | {"limit": -(-limit // LARGER)}).all():
                 readable = dated(connection, choices)
                 pairs = zip(choices, readable, strict=True)

@@ -55,6 +55,7 @@ def add(
     if not rows:
         return
     ordered = sorted(rows, key=lambda row: tuple(row[:-1]))
+    # Only these can have come to 0.
     fallen = [row[:-1] for row in ordered if row[-1] < 0]
     added, dropped = _add(table, tuple(keys), count, _dialect(connection))
     _run(connection, added, ordered)
@@ -92,6 +93,7 @@ def _add(table: Table, keys: tuple[str, ...], count: str, dialect: str) -> tuple
 
 @cache
 def _insert(table: Table, columns: tuple[str, ...], dialect: str) -> str:
+    # In quotes: "group" is a word of SQL.
     names = ", ".join(f'"{name}"' for name in columns)
     if dialect == "sqlite":
         return f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(columns))})"

@@ -119,6 +119,7 @@ def _beginning(reader: Reader, prefix: str, after: str) -> Iterator[File]:
 
 def _begins(dialect: str, prefix: str, after: str) -> ColumnElement[bool]:
     """Return the condition of a prefix beyond a name; SQLite orders by character: there it is a range."""
+    # PostgreSQL may order as a language does: names with one prefix need not stand together there.
     if dialect != "sqlite":
         return and_(func.starts_with(_f.name, prefix), _f.name > after)
     # One lower bound only: with two, SQLite walks from the lower one again for every page.

@@ -54,6 +54,7 @@ class DatabaseClock:
         self._offset, self._next = self._measured()
 
     def __call__(self) -> float:
+        # One thread reads anew; the others go on with the offset of before, and wait for nobody.
         if self._steady() >= self._next and self._reading.acquire(blocking=False):
             try:
                 self._offset, self._next = self._measured()
@@ -70,6 +71,7 @@ class DatabaseClock:
         before = self._steady()
         now = self._read()
         after = self._steady()
+        # The answer is taken to be of the middle between question and answer.
         self._tell(self._local() - now - (after - before) / 2)
         return now - (before + after) / 2, after + self._every
 

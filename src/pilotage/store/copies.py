@@ -16,6 +16,7 @@ from .reader import Reader
 from .sets import among
 
 _r, _f = replicas.c, files.c
+# Written out, as the condition of the index on copies is.
 _IS_COPY = _r.path != literal_column("''")
 _LIMIT: Any = bindparam("limit", type_=None)
 _COPIES = (

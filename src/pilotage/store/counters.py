@@ -252,6 +252,7 @@ class Deltas(Differences):
         for number, count in before.items():
             self._deltas[MATCHES_BY_SITE, site][number, MATCHED] -= count
         following = 1 + max(map(int, before), default=0)
+        # A row that comes to 0 is deleted, and the advertisement's number with it: hence 1 and not 0.
         self._deltas[MATCHES_BY_SITE, site][str(following), MATCHED] += 1
         return following
 

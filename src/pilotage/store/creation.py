@@ -144,6 +144,7 @@ class Creator:
         known = (
             set(self._connection.execute(_KNOWN_SUBMISSIONS, {"names": names}).scalars()) if names else set()
         )
+        # The same request was sent again: its tasks are there already.
         new = [task for task in given if task.submission not in known]
         ids = iter(self._insert(NewTask, [_task_row(task) for task in new], cause) if new else ())
         return [None if task.submission in known else next(ids) for task in given]
@@ -181,6 +182,7 @@ class Creator:
         bulk.insert(
             self._connection, files, _FILE_COLUMNS, [tuple(map(row.get, _FILE_COLUMNS)) for row in new]
         )
+        # New names are inserted in bulk; the few that are known by other bytes are replaced.
         if changed.keys() & before:
             save = _SAVE_FILES[self._connection.dialect.name]
             self._connection.execute(save, [_file_row(changed[name]) for name in changed.keys() & before])

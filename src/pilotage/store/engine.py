@@ -76,10 +76,11 @@ class Database:
         direct = self._direct
 
         def once() -> Sequence[Any]:
-            connection, cursor = self._idle.pop() if self._idle else _with_cursor(direct)
+            connection, cursor = self._spare(lambda: _with_cursor(direct))
             try:
                 rows: Sequence[Any] = cursor.execute(sql, values, prepare=True).fetchall()
             except BaseException:
+                # Nobody knows in what state an error left it: not given to the next.
                 connection.invalidate()
                 raise
             self._idle.append((connection, cursor))
@@ -120,6 +121,7 @@ class Database:
                         return result
                 result = work(connection)
                 if transaction:
+                    # Noted before the COMMIT that leaving the block sends: its answer may be lost.
                     unanswered[:] = [(transaction, result)]
             return result
 
@@ -134,17 +136,29 @@ class Database:
 
         def once() -> T:
             with self._turn:
-                connection, driver = self._idle.pop() if self._idle else _with_driver(self.engine)
+                connection, driver = self._spare(lambda: _with_driver(self.engine))
                 try:
                     driver.execute("BEGIN IMMEDIATE")
                     result = work(driver)
                     driver.commit()
                 finally:
+                    # After a commit there is nothing to take back; after an error the connection must not
+                    # stay in it.
                     driver.rollback()
                     self._idle.append((connection, driver))
             return result
 
         return _retried(once)
+
+    def _spare(
+        self, make: Callable[[], tuple[PoolProxiedConnection, Any]]
+    ) -> tuple[PoolProxiedConnection, Any]:
+        """A connection that nobody uses, or else a new one."""
+        try:
+            # Not looked for before it is taken: another thread may take the last one in between.
+            return self._idle.pop()
+        except IndexError:
+            return make()
 
     @property
     def is_postgresql(self) -> bool:
@@ -178,6 +192,8 @@ class _Turn:
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) if file else None
 
     def __enter__(self) -> None:
+        # A lock of a file belongs to the descriptor, which threads share: it holds processes apart, and no
+        # threads.
         self._lock.acquire()
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_EX)
@@ -201,6 +217,7 @@ def _retried(once: Callable[[], T]) -> T:
     except Exception as error:
         if not passes(error):
             raise
+        # The first fault counts as the first try, so that it is told and waited after like all others.
         failed = [error]
 
     def again() -> T:
@@ -227,8 +244,10 @@ def _tell(attempt: tenacity.RetryCallState) -> None:
 
 def passes(error: BaseException) -> bool:
     """Tell whether the same transaction may succeed if it is tried again."""
+    # Work done by the driver's own connection raises its errors, without SQLAlchemy's around them.
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.OperationalError):
+        # Extended codes have the plain one in their lowest byte.
         return cause.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
     if not isinstance(error, DBAPIError) and not _is_of_driver(error, "Error"):
         return False
@@ -240,6 +259,7 @@ def passes(error: BaseException) -> bool:
 
 def _is_unreachable(error: BaseException | None) -> bool:
     """Tell whether the server is unreachable, starting or stopping; a wrong password would stay wrong."""
+    # A server that starts or stops is FATAL too, to this connection.
     refused = "FATAL" in str(error) and "the database system is" not in str(error)
     return _is_of_driver(error, "OperationalError") and not refused
 
@@ -257,6 +277,7 @@ def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
         isolation_level="READ COMMITTED",
         pool_size=16,
         max_overflow=32,
+        # Compiling takes longer than any of these statements.
         connect_args={"options": "-c jit=off", "application_name": "pilotage"},
     )
     readers = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
@@ -283,6 +304,7 @@ def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:
         Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(url, pool_size=16, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT})
     event.listen(engine, "connect", _prepare_sqlite)
+    # Readers begin with BEGIN, writers with BEGIN IMMEDIATE: an upgrade in between would fail at once.
     event.listen(engine, "begin", _begin_sqlite)
     return engine, engine, engine.execution_options(begin="BEGIN IMMEDIATE")
 
@@ -303,11 +325,14 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     connection.isolation_level = None
     for setting in (
         "journal_mode=WAL",
+        # With a WAL a loss of power may undo the last commits, and never leaves half of one.
         "synchronous=NORMAL",
         "foreign_keys=ON",
         "temp_store=MEMORY",
+        # kB, for each connection.
         "cache_size=-16384",
         "journal_size_limit=67108864",
+        # Pages of 4 kB: rarer than the default, since whoever commits then waits for the checkpoint.
         "wal_autocheckpoint=8000",
     ):
         connection.execute(f"PRAGMA {setting}").close()

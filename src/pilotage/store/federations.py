@@ -58,6 +58,7 @@ class Federations:
             raise NoFederation
         with self._lock:
             known = self._known
+        # Two threads may parse the same version at once; waiting for each other would take as long.
         if known is None or known[0] != version:
             query = select(federations.c.document).where(federations.c.version == version)
             known = (version, from_json(Federation, connection.execute(query).scalar_one()))

@@ -54,4 +54,5 @@ class Heartbeats:
 
 
 def _attempts(rows: Sequence[Any]) -> set[tuple[int, int]]:
+    # A pilot without jobs is a row without a job: no row at all is a pilot that does not run.
     return {(job, attempt) for job, attempt in rows if job is not None}

@@ -92,6 +92,7 @@ class Meanings:
             found = {meaning: self._known[meaning] for meaning in asked if meaning in self._known}
         missing = [meaning for meaning in asked if meaning not in found]
         if missing:
+            # Of its own, so that the commit which needs it never holds the row that others wait for.
             made = self._database.write(lambda connection: _numbered(connection, missing), alone=False)
             found |= {meaning: made[meaning] for meaning in missing}
             with self._lock:

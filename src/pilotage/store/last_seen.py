@@ -80,6 +80,7 @@ class LastSeen:
     def measured(self, record: Mapping[str, Any], changes: Mapping[str, Any], jobs: int) -> None:
         """Note the disk I/O that so many jobs of a queue had, in kB/s per core."""
         if changes.get("disk_io") is not None:
+            # Each of the jobs counts in the moving mean, as if they had been reported one by one.
             self._disk_io += [{"queue": record["queue"], "disk_io": changes["disk_io"]}] * jobs
 
     def touched(self, touch: Touch, record: Mapping[str, Any]) -> None:

@@ -55,6 +55,7 @@ class LinkRates:
         with self._lock:
             if self._known is not None:
                 of, at, measured = self._known
+                # The same object, not an equal one: brokerages keep the columns of its queues by identity.
                 if of is federation and 0 <= time - at < MEASURED_EVERY:
                     return measured
         measured = _with_rates(federation, _rates(connection, federation, time))

@@ -210,6 +210,7 @@ def _of(key: LogKey) -> ColumnElement[bool]:
 
 def _shorten(connection: Connection, most: float, condition: str, **values: str) -> None:
     """Forget the oldest logs that meet a condition, as far as all of them are more than so many MB."""
+    # A running sum from the newest on: what lies beyond the bound is deleted, however large single logs are.
     key = "kind, record, attempt, stream"
     newer = f"sum(stored) OVER (ORDER BY time DESC, {key})"
     dated = f"SELECT {key}, {newer} AS newer FROM logs WHERE {condition}"

@@ -34,5 +34,6 @@ class Numbers:
 
     def write(self) -> None:
         """Note the last that were taken."""
+        # As differences: the row is made by the same statement when there is none.
         taken = [(kind, self._next[kind] - first) for kind, first in self._first.items()]
         bulk.add(self._connection, numbers, ("kind",), "last", taken)

@@ -13,7 +13,7 @@ from pilotage.model.counters import (
     PILOTS_BY_QUEUE,
     TRANSFERS_BY_LINK,
 )
-from pilotage.model.states import LIVE_PILOTS, LIVE_TRANSFERS, JobState, PilotState, TransferState
+from pilotage.model.states import LIVE_JOBS, LIVE_PILOTS, LIVE_TRANSFERS, PilotState, TransferState
 from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
 
@@ -35,9 +35,6 @@ from .tasks import TASK_COLUMNS, SpecCache, tasks
 from .transfers import TRANSFER_COLUMNS, transfers
 
 _c, _j = counts.c, jobs.c
-_LIVE_COUNTED = [
-    str(state) for state in JobState if state not in ("finished", "failed", "cancelled", "closed")
-]
 
 _INPUTS = (
     select(job_inputs.c.job, job_inputs.c.file)
@@ -57,7 +54,7 @@ _REPLICAS = (
 )
 _JOB_COUNTS = (
     select(_c.first, _c.second, _c.state, func.sum(_c.count))
-    .where(_c.counter == JOBS_BY_QUEUE, _c.state.in_(_LIVE_COUNTED))
+    .where(_c.counter == JOBS_BY_QUEUE, _c.state.in_([str(s) for s in LIVE_JOBS]))
     .group_by(_c.first, _c.second, _c.state)
     .having(func.sum(_c.count) > 0)
     .order_by(_c.first, _c.second, _c.state)
@@ -261,6 +258,7 @@ class Reader:
         """Live transfers by link."""
         files: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
         for source, second, count in self.rows(_LINK_COUNTS):
+            # As :func:`counters.key` joins them; names of storages hold no spaces.
             destination, _, direction = second.partition(" ")
             files[source, destination][direction] = int(count)
         return tuple(

@@ -61,5 +61,6 @@ def raw_rows(connection: Connection, query: Any, **values: Any) -> Sequence[tupl
     """The rows of a query as the driver has them: of many rows, making more of each takes the most time."""
     result = connection.execute(query, values)
     rows: Sequence[tuple[Any, ...]] = result.cursor.fetchall() if result.cursor else ()
+    # The rows were taken from the driver behind SQLAlchemy's back: it does not see that they are exhausted.
     result.close()
     return rows

@@ -247,6 +247,7 @@ def _queued(reader: Reader, world: World, limit: int, delivering: Sequence[Trans
         each = min(slots - active + 2, limit)
         first = _first(reader, world, places, each, full)
     read = Counter((transfer.share, transfer.direction) for transfer in first)
+    # Sorted by falling priority, and read backwards: the highest of each place is written last, and stays.
     highest = {(one.share, one.direction): one.priority for one in reversed(first)}
     more = [(*place, highest[place]) for place, count in read.items() if count == each]
     return [*first, *_aged(reader, world, more, each, full)]

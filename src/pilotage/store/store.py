@@ -94,7 +94,9 @@ class Store:
         check(decision)
         if not decision.changes and not decision.choices:
             return Committed()
+        # Packed before the transaction, in which others would wait for it.
         reasons = documents(decision)
+        # SQLite has one writer anyway: nothing would be won beside it.
         light = self.database.is_postgresql and is_light(decision)
         numbers = self._meanings.numbers(meanings(decision, actor))
         entries = Entries(numbers, decision.time, actor)
@@ -109,6 +111,7 @@ class Store:
 
     def _left_beside(self) -> None:
         """Count a commit that was not alone; now and then add up what they left."""
+        # Not locked: a count lost between threads only puts off the next time.
         self._beside += 1
         if self._beside >= FOLDED_AFTER:
             self._beside = 0

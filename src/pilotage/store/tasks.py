@@ -115,6 +115,7 @@ class SpecCache:
     def _keep(self, read: Mapping[int, TaskSpec]) -> None:
         with self._lock:
             self._known.update(read)
+            # The one that was not asked for the longest goes first.
             while len(self._known) > self._size:
                 self._known.popitem(last=False)
 

@@ -81,6 +81,7 @@ class Tokens:
         rows = [_row(token, one, now) for token, one in zip(made, credentials, strict=True)]
 
         def write(connection: Connection) -> None:
+            # Here, where the table grows: nothing else needs to remember to clean it.
             connection.execute(delete(tokens).where(_t.expires <= now))
             if rows:
                 connection.execute(insert(tokens), rows)
@@ -115,6 +116,7 @@ class Tokens:
             used = update(tokens).where(*mine).values(role="enrolled", nonce=_hash(nonce))
             if not connection.execute(used).rowcount:
                 again = select(_t.nonce).where(_t.hash == row.hash)
+                # In a time that tells nothing of where the two differ.
                 return hmac.compare_digest(str(connection.execute(again).scalar()), _hash(nonce))
             named = {name: row._mapping[name] for name in ("owner", "vo", "group", "vo_role", "pilot")}
             bound = {"hash": _hash(own), "role": "pilot", "created": self._clock(), "expires": expires}
@@ -190,4 +192,5 @@ def _derived(token: str, nonce: str) -> str:
 
 
 def _hash(token: str) -> str:
+    # Neither salt nor a slow hash: tokens are long and random, so that no table or dictionary holds them.
     return hashlib.sha256(token.encode()).hexdigest()

@@ -81,6 +81,7 @@ class TransferRequests:
                 share_priority=base,
             )
             live = LiveTransfer(id_, state == TransferState.QUEUED, request)
+            # There is one at most, by the index ``transfers_once``.
             self._live.setdefault((file, destination), live)
 
     def serving(self, wanted: NewTransfer) -> LiveTransfer | None:

@@ -83,6 +83,7 @@ class DecisionDraft:
 
     def _by_error(self, group: Group) -> Mapping[str, Sequence[int]]:
         queued = self._queues.storage
+        # Almost always: then the jobs need not be looked at one by one.
         if all(self._queues.reach.of(holders)[queued].any() for holders, _, _ in group.inputs):
             return {"": group.jobs}
         jobs: dict[str, list[int]] = defaultdict(list)
@@ -124,6 +125,7 @@ class Downloads:
         found: dict[int, tuple[Creation, ...]] = {}
         for number in ids:
             job = self._jobs[number]
+            # Each file once, in the job's order, so that the decision is the same byte for byte.
             missing = [name for name in dict.fromkeys(job.inputs) if storage not in self._held(name)]
             if missing:
                 found[number] = tuple(self._download(job, name, storage) for name in missing)
@@ -142,6 +144,7 @@ class Downloads:
         return self._holders.get(name, set())
 
     def _download(self, job: Job, name: str, storage: str) -> NewTransfer:
+        # By task, whose share and priority it has; the commit makes one of those of several tasks (D2).
         key = (job.task, name, storage)
         made = self._made.get(key)
         if made is None:

@@ -29,6 +29,7 @@ def order(shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> dict[str
             for name in paths.get(row.share, ()):
                 use[name] += row.jobs
     standing = {share.name: _standing(share, use[share.name]) for share in shares}
+    # The path of a share begins as its parent's, which sorts it right behind: prefixes come first.
     ordered = sorted(known, key=lambda name: [standing[above] for above in paths[name]])
     return {name: place for place, name in enumerate(ordered)}
 

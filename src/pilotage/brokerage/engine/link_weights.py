@@ -44,5 +44,6 @@ def throughput_weight(link: Link) -> float:
     measured = throughput_of(link)
     if measured is not None:
         return _WEIGHTS[bisect_left(_THROUGHPUTS, measured)]
+    # A blocked link has closeness -1, which would weigh more than the closest.
     closeness = FARTHEST if is_blocked(link) else closeness_of(link)
     return 1 + (FARTHEST - closeness) / FARTHEST

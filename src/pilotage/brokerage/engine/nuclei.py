@@ -70,6 +70,7 @@ class LinkTable:
         self.blocked[row] = blocked[queues.storage_site] & ~here
         self.files[row] = files[queues.storage_site]
         self.arriving[row] = queues.live.arriving.get(nucleus, 0)
+        # By site first, a short row, and then spread over the queues of each site.
         self.weight[row] = np.where(here, NUCLEUS_WEIGHT, (0.5 * (queued + throughput))[queues.storage_site])
 
 

@@ -188,6 +188,7 @@ class Offers:
         codes = [first.setdefault(_description(queue), (len(first), queue))[0] for queue in queues]
         self._code = np.array(codes, dtype=np.intp)
         self._kinds = [SoftwareOffer(queue, federation.container_sources) for _, queue in first.values()]
+        # Of the object and not of the class: the answers go with the federation that they are about.
         self._answers = lru_cache(maxsize=MOST_ANSWERS)(self._answer)
         self._software = any(kind.is_checked for kind in self._kinds)
         self._listed = any(kind.has_hardware_listed for kind in self._kinds)

@@ -57,6 +57,8 @@ class Options:
         own = {}
         for vo, options in self.by_vo.items():
             changed = _checked(BrokerageConstants, options.constants, ())
+            # Through the record, which gives them their types, but only those named: others are the
+            # federation's.
             values = {name: getattr(changed, name) for name in options.constants}
             own[vo] = VoPolicy(general | set(options.off), replace(constants, **values))
         return Policies(VoPolicy(general, constants), own)

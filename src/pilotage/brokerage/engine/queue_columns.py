@@ -285,10 +285,12 @@ def _attributes(queues: list[Queue]) -> dict[str, Any]:
         "max_workdir": column(queue.max_workdir for queue in queues),
         "min_walltime": column(queue.min_walltime for queue in queues),
         "max_walltime": column(queue.max_walltime for queue in queues),
+        # NaN compares false with everything: an unknown limit refuses nobody.
         "max_disk_io": column(queue.max_disk_io or np.nan for queue in queues),
         "direct_access": mask(queue.direct_access for queue in queues),
         "connectivity": labels(queue.connectivity for queue in queues),
         "connectivity_kinds": kinds,
+        # Few kinds among many queues: checks parse and compare the kinds, and look their answers up by code.
         "connectivity_code": np.array([kinds.index(queue.connectivity) for queue in queues], dtype=np.intp),
         "event_service": labels(queue.event_service for queue in queues),
         "vos": labels(", ".join(queue.vos) for queue in queues),

@@ -25,6 +25,7 @@ class Reach:
                 *(self.sources.sites_reached(self.names[code]) for code in holders)
             )
             mask = np.array([site in sites for site in self._sites], dtype=bool)
+            # Where it lies it need not be brought, also if its storage cannot be read from afar.
             mask[list(holders)] = True
             self._masks[holders] = mask
         return self._masks[holders]

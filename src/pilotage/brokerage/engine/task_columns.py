@@ -56,6 +56,7 @@ class InputTable:
             missing_size=np.repeat(size, width, axis=1),
             unreadable=np.zeros((len(inputs), width), dtype=bool),
         )
+        # Not `table[...] -= counts`, which would count a storage once that holds several parts of the input.
         np.subtract.at(table.missing_files, (rows, codes), counts)
         np.subtract.at(table.missing_size, (rows, codes), totals)
         table._mark_unreadable(inputs, queues)
@@ -148,6 +149,7 @@ class TaskColumns:
         self.links = tables.links
         self.input_table = tables.input_table
         self.preassigned = tables.preassigned
+        # Attributes of this object alone: a check that reads a column it did not declare fails at once.
         vars(self).update(columns)
 
     def __len__(self) -> int:
@@ -167,6 +169,8 @@ class TaskColumns:
             **{name: _coded(asked, part) for part, name in enumerate(("release", "container", "machine"))},
             "owner": _codes((group.task.owner.vo, group.task.owner.name) for group in groups),
         }
+        # Tables may have rows in front that no group has as its own: the files together, and no pre-
+        # assignment.
         rows = {name: codes[-len(groups) :].reshape(-1, 1) for name, (_, codes) in coded.items()}
         rows["together"] = coded["inputs"][1][: len(groups)].reshape(-1, 1)
         values = {name: found for name, (found, _) in coded.items()}
@@ -200,8 +204,10 @@ class TaskColumns:
             codes, kinds = np.zeros(len(self), dtype=np.intp), 1
             for name in asked:
                 own, number = self._numbered(name)
+                # Made dense at every step, or the products of several columns would pass 64 bits.
                 codes, kinds = _dense(codes * number + own, kinds * number)
             first = np.zeros(kinds, dtype=np.intp)
+            # Backwards, so that of equal rows the first one is written last.
             first[codes[::-1]] = np.arange(len(self))[::-1]
             chosen = {name: self._columns[name][first] for name in asked}
             self._distinct[names] = (TaskColumns(len(first), chosen, self.tables), codes)
@@ -247,6 +253,7 @@ class TaskColumns:
 
 def _dense(codes: Codes, most: int) -> tuple[Codes, int]:
     """The same codes, which are below ``most``, numbered without gaps, and how many there are."""
+    # Counting takes a place for each possible code: sorting is better where most of them do not occur.
     if most > 4 * len(codes):
         found, numbered = np.unique(codes, return_inverse=True)
         return numbered, len(found)

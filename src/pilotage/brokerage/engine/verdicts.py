@@ -47,6 +47,7 @@ class FactsDraft:
 
     def label(self, label: Label) -> int:
         """The number of a label."""
+        # A check is a label with more, and hashes by all of it: only the words count here.
         words = Label(
             rule=label.rule,
             name=label.name,
@@ -58,6 +59,7 @@ class FactsDraft:
 
     def column(self, values: Column) -> Shared:
         """Return the place of a column with a value for each queue."""
+        # Objects are compared by the array that holds them: columns of texts are made once for all tasks.
         key: object = id(values) if values.dtype == object else (values.dtype.str, values.tobytes())
         if key not in self._columns:
             self._columns[key] = Shared(len(self._columns)), values
@@ -270,10 +272,12 @@ def _ruling(
         refused = verdict.refused
         if off.any():
             refused = refused & ~(off if len(off) == 1 else off[start : start + step])
+        # A verdict may have one row for all tasks; where tasks are judged in parts it is spelled out.
         rows_told = len(part) if len(distinct) > len(part) else len(refused)
         masks.append(np.broadcast_to(refused, (rows_told, len(queues))))
         needs.append(verdict.need)
         haves.append(verdict.have)
+    # One row more, which refuses nothing: the one at -1, for tasks that a waiver excepts.
     bits = np.zeros((sum(map(len, masks)) + 1, -(-len(queues) // 8)), dtype=np.uint8)
     np.concatenate([bits_of(mask) for mask in masks], out=bits[:-1])
     if not bits.any():

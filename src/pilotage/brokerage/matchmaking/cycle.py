@@ -61,6 +61,7 @@ class _Cycle:
 
     def __init__(self, world: World, queues: QueueColumns) -> None:
         period = world.federation.brokerage.match_period
+        # At whole periods since 1970, so that all passes, and all servers, wait for the same moment.
         self._next = float((floor(world.time / period) + 1) * period)
         self._queues = queues
         self._sites = Sites(site_ads(world))
@@ -116,6 +117,7 @@ class _Cycle:
         """The standing of all sites for a group now."""
         ranks = match.ranks(self._sites)[self._at]
         chosen = np.flatnonzero(able & match.candidates(self._sites)[self._at])
+        # By Rank, equals by the order of queues: what people read is stable, chance decides only the draw.
         best = chosen[np.lexsort((chosen, -ranks[chosen]))]
         return Turn(
             group=group,

@@ -50,6 +50,7 @@ def _parts(spec: TaskSpec) -> tuple[Part, ...]:
     try:
         own = read(spec.site_requirements).parts if spec.site_requirements else ()
     except ClassAdError:
+        # Refused at submission; one that was stored by another version must not match everything.
         own = read("false").parts
     return (_stations(spec.stations), *own) if spec.stations else own
 

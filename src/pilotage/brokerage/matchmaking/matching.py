@@ -115,6 +115,7 @@ class Matchmaker:
         told = {name.lower(): value for name, value in job.attributes.items()}
         parts = (*job.parts, *([job.rank] if job.rank else []))
         read = self._asked.union(*(names_of(part.references, other=False) for part in parts))
+        # As text: 1 and true are equal keys of a dictionary, and not to an expression.
         key = (job.parts, job.rank, *((name, repr(told.get(name))) for name in sorted(read)))
         if key not in self._known:
             self._known[key] = self._made(job, told)

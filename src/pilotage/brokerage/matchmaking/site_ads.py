@@ -75,6 +75,7 @@ def written(value: Constant) -> str:
 def site_ads(world: World) -> list[SiteAd]:
     """The ad of every site that has a queue, by name."""
     told = {one.site: one for one in world.advertisements}
+    # A stream of its own: drawing sites and queues must not depend on how many ads there are.
     chances = np.random.default_rng([world.seed, 2])
     stations = stations_of(world.federation)
     ads = []

@@ -138,6 +138,7 @@ class Sites:
     def described(self, part: Part, of_site: bool, site: int) -> str:
         """The attributes of a site that a part reads, with their values."""
         names = names_of(part.references, other=not of_site)
+        # Attributes have no case, and are shown as the ad writes them.
         known = {name.lower(): name for name in self._library[site]}
         said = defaultdict[str, object](lambda: "undefined")
         said |= {

@@ -72,6 +72,7 @@ def pairs_of(
     factors |= {rule: values[task, queue] for rule, values in further.items()}
     return Pairs(
         first=int(rows[0]),
+        # Pairs come by row, so that each task's are a slice.
         starts=np.searchsorted(row, np.arange(len(rows) + 1)).tolist(),
         queues=queue,
         places=queue + len(queues) * _local(task, queue, tasks, queues),

@@ -29,6 +29,7 @@ BLOCK = 1 << 22
 OPTIONAL_RULES = (frozenset(check.rule for check in CHECKS) - {"B2"}) | {"B34"}
 """What may be switched off: not the choice of queues by the task (B2), nor B36, which bounds what waits."""
 
+# Jobs whose input is there do not compete with those that wait for theirs (B31).
 _NEAR_STATES = tuple(state for state in QUEUED_JOBS if state is not JobState.ASSIGNED)
 
 
@@ -106,6 +107,7 @@ class _Cycle:
         """Move the jobs of one group, and add the choice that explains it."""
         ledger = self._ledgers.of(group.share)
         limit = ledger.limit(group)
+        # As it is before the group takes anything: the reason says who was crowded when its turn came.
         crowd, drawn = limit.crowd, self._ties.draw()
         standing = Contest(pairs, row - pairs.first, ledger, limit, drawn)
         placed: Sequence[Placed] = ()

@@ -67,9 +67,11 @@ def spread(jobs: int, weights: Column, room: Column) -> list[int]:
     takes = min(jobs, int(np.isfinite(offered).sum()))
     if takes == 0:
         return [0] * len(room)
+    # The weight of the last job that is taken: all above it are taken, of equal ones as many as are left.
     least = -np.partition(-offered, takes - 1, axis=None)[takes - 1]
     taken = (offered > least).sum(axis=1)
     ties = (offered == least).sum(axis=1)
+    # How many equal weights stand before each candidate's own.
     before = np.cumsum(ties) - ties
     counts: list[int] = (taken + np.clip(takes - taken.sum() - before, 0, ties)).tolist()
     return counts
@@ -126,6 +128,7 @@ class Limit:
         self._label = facts.label(CROWDED)
         self._need = facts.column(jobs)
         over = np.flatnonzero(self.room[len(jobs) :] < 0)
+        # A copy: the ledger goes on counting, and the reason is of now.
         has = facts.column(ledger.waiting[len(jobs) :].copy())
         self.everywhere = self._refusal(over, has)
         """The refusal of jobs without input: they are near anywhere, and what is crowded stays as it is."""
@@ -174,6 +177,7 @@ class Ledger:
         self._facts = facts
         self.slots = capacity(queues, jobs)
         self._limits: dict[int, Limit] = {}
+        # Assigned jobs count only where input is missing (B31): the second part has none.
         self.assigned = np.concatenate([jobs[JobState.ASSIGNED], np.zeros(len(queues))])
         self.activated = np.tile(jobs[JobState.ACTIVATED], 2)
         near = jobs[JobState.DEFINED] + jobs[JobState.ACTIVATED] + jobs[JobState.STARTING]
@@ -244,6 +248,7 @@ class Contest:
 
     def best(self, ties: Ties) -> int:
         """The pair of the highest weight among those with room; -1 where there is none."""
+        # Weights are positive: -1 stands for no room.
         weights = np.where(self.room >= 1, self.weights, -1.0)
         if not len(weights) or (most := weights.max()) < 0:
             return -1
@@ -268,6 +273,7 @@ class Contest:
             weights=self.weights[chosen],
             factors={rule: values[chosen] for rule, values in self._factors().items()},
         )
+        # Crowded queues come last, whatever the order is.
         self.keys = np.full(len(self.room), np.inf)
         self.keys[chosen] = keys_of(order, ranking)
 
@@ -321,6 +327,7 @@ class Ledgers:
 
 def place(group: Group, standing: Contest, ledger: Ledger, ties: Ties) -> Sequence[Placed]:
     """Spread the jobs over the best candidates that have room, and count them there."""
+    # Most groups of one job: sorting all candidates for it would take most of the cycle.
     if len(group.jobs) == 1 and standing.keys is None:
         best = standing.best(ties)
         chosen, counts = ([best], [1]) if best >= 0 else ([], [])

@@ -74,6 +74,7 @@ class Reasoned:
         """The reasons in columns."""
         reasons, row = self._reasons, self._row
         group, names = reasons.groups[row], reasons.queues.names
+        # Advice is for tasks that no queue takes; for others it would only make their reasons longer.
         asking = None if len(self._standing.queues) else reasons.asked
         most = group.policy.constants.max_candidates
         return PackedChoice(

@@ -76,6 +76,7 @@ def _prefer(found: Examination, tasks: Codes, queues: QueueColumns, facts: Facts
         relaxed = replace(
             ruling, bits=ruling.bits & chance, rows=_only(ruling.rows, tasks), need=Told("one", PLEDGED)
         )
+        # Behind the one that it comes from, so that reasons keep the order of the rules.
         found.rulings.insert(place + 1, relaxed)
 
 
@@ -111,5 +112,6 @@ def _only(rows: Codes, tasks: Codes) -> Codes:
 
 def _but(rows: Codes, tasks: Codes) -> Codes:
     others = rows.copy()
+    # The last row of a ruling's bits, which refuses nothing.
     others[tasks] = -1
     return others

@@ -79,6 +79,7 @@ class Arc:
         """
         if not orders:
             return []
+        # An order may come again after an answer was lost: its job is there already.
         there = self._living({order.name for order in orders})
         new = [order for order in orders if order.name not in there]
         for at in range(0, len(new), MOST_AT_ONCE):

@@ -42,6 +42,7 @@ def resources(service: Mapping[str, Any], queue: str, size: PilotSize) -> int | 
 def number(entry: Mapping[str, Any], key: str) -> int | None:
     """A count that may be written as text; None where there is none."""
     text = str(entry.get(key, ""))
+    # A text without bound would take without bound to read.
     return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else None
 
 

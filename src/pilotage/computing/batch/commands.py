@@ -89,6 +89,7 @@ class LocalRunner:
 
     def run(self, command: Command) -> Outcome:
         """See :meth:`CommandRunner.run`; what is over its time is killed with all that it started."""
+        # Files and not pipes: a child that keeps a pipe open would be waited for after the command has ended.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
             try:
                 process = subprocess.Popen(
@@ -106,6 +107,7 @@ class LocalRunner:
                 process.communicate(command.stdin, timeout=command.time_limit)
                 code = process.returncode
             if code is None:
+                # The whole session is killed: it is the group that start_new_session made.
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()

@@ -67,6 +67,7 @@ class BatchElement:
             return statuses
         system = self._system()
         jobs = dict(system.jobs([found.job for found in known.values()]))
+        # A number may be given to another's job one day: only one with our name counts.
         if lost := {found.job for found in known.values() if not _is(jobs.get(found.job), found)}:
             jobs |= system.remembered(lost)
         for text, found in known.items():
@@ -79,6 +80,7 @@ class BatchElement:
         if not known:
             return
         system = self._system()
+        # Asked anew: a number that was given again since must not be cancelled.
         jobs = system.jobs([found.job for found in known], fresh=True)
         live = [
             found
@@ -201,6 +203,7 @@ class BatchElement:
             last = Spool(self._host(), self._options.spool).tails(ended.values())
         for text, pilot in ended.items():
             status = statuses[text]
+            # The log is the better witness; a pilot that never started has none.
             words = last.get(pilot) or EXITS.get(status.exit_code or 0, "")
             reason = "; its log ends: ".join(part for part in (status.reason, words) if part)
             statuses[text] = replace(status, reason=reason)

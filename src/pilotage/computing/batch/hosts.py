@@ -44,6 +44,7 @@ class Host:
 
         Who asks while another does waits for the same answer, unless it must be ``fresh``.
         """
+        # Of the moment of the call: an answer that comes while we wait for the lock is fresh enough.
         wanted = time.monotonic() - (0 if fresh else FRESH)
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())

@@ -80,6 +80,7 @@ def _refuse_reserved(extra: Collection[str], reserved: Collection[str]) -> None:
     for option in extra:
         name = option.partition("=")[0]
         for other in reserved:
+            # The value of a short option may stand directly behind it: -ofile.
             short = not other.startswith("--") and name.startswith(other) and not name.startswith("--")
             if name == other or short or (name.startswith("--") and other.startswith(name)):
                 raise ValueError(f"extra: {option!r} is said by the adapter itself")

@@ -82,6 +82,7 @@ class Spool:
         nothing can be kept.
         """
         files = {f"tokens/{pilot}": token.encode() for pilot, token in tokens.items()}
+        # Two calls may write at once: each has a folder of its own, from which `mv -n` lets the first win.
         new = f"new-{secrets.token_hex(8)}"
         files |= {f"{new}/{pilot}": f"{place}\n".encode() for pilot, place in places.items()}
         # What was written down before stays, and is told: no process is started for each of the others.
@@ -160,6 +161,7 @@ def _archive(files: Iterable[tuple[str, bytes]]) -> bytes:
     with tarfile.open(fileobj=content, mode="w") as archive:
         for name, data in files:
             entry = tarfile.TarInfo(name)
+            # Of now: tar keeps times, and files of 1970 would be deleted as too old.
             entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
             archive.addfile(entry, io.BytesIO(data))
     return content.getvalue()

@@ -78,6 +78,7 @@ class SshRunner:
     def run(self, command: Command) -> Outcome:
         """See :meth:`CommandRunner.run`: a connection that is cut leaves unknown what came of the command."""
         try:
+            # The command's own limit is kept at the other end; this one is for an end that vanished.
             return self._loop.call(self._run(command), command.time_limit + 2 * CONNECT_LIMIT)
         except (TimeoutError, CancelledError):
             return Outcome(stderr=f"nothing heard for {command.time_limit:g} s")
@@ -105,6 +106,7 @@ class SshRunner:
             try:
                 self._connection = await asyncio.wait_for(self._connect(), CONNECT_LIMIT)
             except (OSError, TimeoutError) as error:
+                # Remembered: all queues behind this node are refused at once while it rests.
                 self._fault = f"{self.name} cannot be reached by SSH: {str(error) or 'no answer'}"
                 self._rest_until = time.monotonic() + self._rest
                 self._rest = min(2 * self._rest, LONGEST_REST)

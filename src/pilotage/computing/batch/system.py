@@ -48,6 +48,7 @@ class BatchSystem:
             submission_log(log).warning(
                 "%s: no answer to the submission of %s: looking for it", self.host.name, request.name
             )
+            # The command may still be at work; only after its limit is a job that is not listed not there.
             found = self._find(request, begun + SUBMIT_LIMIT + LOOK_AGAIN)
             if found:
                 return found
@@ -148,6 +149,7 @@ class BatchSystem:
 
     def _run(self, argv: tuple[str, ...], stdin: bytes = b"", time_limit: float = 60.0) -> Outcome:
         if self._commands:
+            # Batch systems' commands call each other by the search path.
             argv = ("sh", "-c", 'PATH="$0:$PATH"; export PATH; exec "$@"', self._commands, *argv)
         return self.host.run(Command(argv=argv, stdin=stdin, time_limit=time_limit))
 
@@ -163,6 +165,7 @@ class BatchSystem:
 
 def _age(number: str) -> tuple[int, str]:
     """Order numbers of jobs, the latest last, whatever stands behind them."""
+    # By length first: 99 is older than 100, and numbers may have letters behind them.
     return len(re.match(r"\d*", number)[0]), number  # type: ignore[index]
 
 

@@ -33,14 +33,17 @@ class Tunnel:
 
     async def open(self, connection: "SSHClientConnection") -> None:
         """Open the tunnel on a new connection, and start its relay there. Raises OSError."""
+        # Here, since that module imports this one.
         from .ssh import execute
 
         server = urlsplit(self._server)
         if server.scheme != "http" or not server.hostname:
             raise OSError(f"a tunnel leads to an http:// address of this machine, not to {self._server!r}")
         files = {"relay.pem.new": make_identity(), f"{agent_name()}.part": agent_file()}
+        # The key that is there stays: pilots that wait in the queue know no other.
         keep = "{ [ -s relay.pem ] || mv relay.pem.new relay.pem; } && rm -f relay.pem.new"
         placed = await execute(connection, Spool.unpacking(self._options.spool, files, keep))
+        # Not in the spool: sockets do not work on many shared file systems, and their paths are short.
         made = await execute(connection, shell("mktemp -d /tmp/pilotage-XXXXXXXX"))
         if placed.code != 0 or made.code != 0:
             raise OSError((placed if placed.code != 0 else made).complaint)

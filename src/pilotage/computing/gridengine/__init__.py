@@ -71,6 +71,7 @@ class GridEngineProfile(Profile):
         options = self._options
         asked = [f"h_rt={math.ceil(request.walltime)}", *options.resources]
         if request.memory:
+            # h_vmem is for each slot: the job's memory is shared out over its cores.
             asked.append(f"{options.memory_resource}={math.ceil(request.memory / request.cores)}M")
         command = [
             "qsub",
@@ -121,6 +122,7 @@ class GridEngineProfile(Profile):
 
     def listed(self, stdout: str) -> Mapping[str, Job]:
         """A document with an element for each job."""
+        # Entities of a document could expand to any size.
         if "<!DOCTYPE" in stdout:
             raise CommandFault("qstat answered a document with declarations of its own")
         try:
@@ -175,6 +177,7 @@ class GridEngineProfile(Profile):
     def slots(self, stdout: str) -> int | None:
         """The column TOTAL, less slots that are out of order."""
         total = None
+        # The first two lines are a header and a ruler.
         for line in stdout.splitlines()[2:]:
             values = line.split()
             if len(values) >= 8 and values[5].isdecimal() and values[-1].isdecimal():

@@ -21,6 +21,7 @@ def submit(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
         try:
             schedd.spool(made)
         except Exception:
+            # Jobs without their files would be held for ever.
             schedd.act(htcondor2.JobAction.Remove, str(made.cluster()), "its files could not be sent")
             raise
     return {"cluster": made.cluster(), "first": made.first_proc()}

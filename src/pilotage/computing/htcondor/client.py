@@ -66,6 +66,7 @@ class ProcessClient:
         if self._config_file:
             made["CONDOR_CONFIG"] = self._config_file
         elif "CONDOR_CONFIG" not in made and not Path("/etc/condor/condor_config").exists():
+            # Means no file, but the variables of the environment alone.
             made["CONDOR_CONFIG"] = "ONLY_ENV"
         if self._token_file:
             made["_CONDOR_SCITOKENS_FILE"] = made["BEARER_TOKEN_FILE"] = self._token_file

@@ -99,7 +99,9 @@ class HTCondor:
         parts = []
         for reference, name in jobs.items():
             cluster, _, proc = reference.partition("#")[0].partition(".")
+            # With the name: a schedd that was set up anew gives the same numbers to others' jobs.
             parts.append(f"(ClusterId == {cluster} && ProcId == {proc} && {NAME} == {quoted(name)})")
+        # Only what was there is noted as removed: anything else is unknown and stays so.
         seen = {_reference(ad) for ad in self._query(set(jobs.values()))}
         self._call("remove", constraint=" || ".join(parts))
         with self._lock:

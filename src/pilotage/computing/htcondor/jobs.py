@@ -3,6 +3,7 @@
 import hashlib
 import math
 import re
+import secrets
 import shutil
 import time
 from collections.abc import Mapping
@@ -90,8 +91,11 @@ def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: li
     )
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        program.write_bytes(content)
-        program.chmod(0o755)
+        # Renamed when whole: one that a full disk cut would be every later pilot's program.
+        draft = program.with_name(f"{program.name}.{secrets.token_hex(4)}")
+        draft.write_bytes(content)
+        draft.chmod(0o755)
+        draft.replace(program)
     walltime = math.ceil(order.walltime)
     described = {
         "universe": "vanilla",
@@ -100,10 +104,12 @@ def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: li
         "transfer_input_files": TOKEN,
         "should_transfer_files": "YES",
         "when_to_transfer_output": "ON_EXIT",
+        # Empty, or all that a pilot leaves in its directory would be sent back.
         "transfer_output_files": '""',
         "output": LOG,
         "error": LOG,
         "request_cpus": str(order.cores),
+        # Else an ended job is gone at once, and with it its exit code.
         "leave_in_queue": f"JobStatus == 4 && time() - CompletionDate < {KEPT}",
         "periodic_remove": f"JobStatus == 2 && time() - JobCurrentStartDate > {walltime + GRACE}",
         f"My.{NAME}": '"$(pilot)"',
@@ -126,6 +132,7 @@ def provide(order: PilotOrder, place: Path) -> dict[str, str]:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     token = folder / TOKEN
     token.unlink(missing_ok=True)
+    # Made with these rights before anything is in it.
     token.touch(0o600)
     token.write_text(order.token)
     return {"pilot": order.name, "folder": str(folder)}

@@ -74,6 +74,7 @@ class Kubernetes:
         namespace, name, uid = ([*reference.split("/"), "", ""])[:3]
         if namespace != self._options.namespace or not name or not uid:
             return None
+        # By uid: another Job may have been made under the same name since.
         body = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
         try:
             self._call(self._batch().delete_namespaced_job, name, namespace, body=body)

@@ -75,6 +75,7 @@ class LsfProfile(Profile):
         command += ["-W", str(math.ceil(request.walltime / 60)), "-R", "span[hosts=1]"]
         if request.memory:
             memory = f"{math.ceil(request.memory)}MB"
+            # One is the limit, the other reserves: without both a host is chosen by cores alone.
             command += ["-M", memory, "-R", f"rusage[mem={memory}/job]"]
         chosen = (("-q", self._options.queue), ("-P", self._options.project), ("-gpu", self._options.gpu))
         for flag, value in chosen:

@@ -49,7 +49,9 @@ class ProcessReference(NamedTuple):
             text = Path(f"/proc/{pid}/stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
             return None
+        # The name of a process may hold brackets and blanks: numbers begin behind the last bracket.
         state, *numbers = text.rpartition(")")[2].split()
+        # With its start: pids are given again.
         return None if state in "ZX" else cls(pid, int(numbers[18]), _boot(), socket.gethostname())
 
     def __str__(self) -> str:
@@ -112,6 +114,7 @@ class Process:
             if self._status(text).state == "running":
                 with suppress(psutil.NoSuchProcess):
                     agent = psutil.Process(ProcessReference.parse(text).pid)
+                    # Noted before the agent ends, after which its children would be nobody's.
                     tree += [*agent.children(recursive=True), agent]
                     agent.terminate()
         _, alive = psutil.wait_procs(tree, timeout=GRACE)

@@ -132,6 +132,7 @@ class SlurmProfile(Profile):
             "--ntasks=1",
             f"--cpus-per-task={request.cores}",
             *memory,
+            # Slurm counts whole minutes.
             f"--time={math.ceil(request.walltime / 60)}",
             *([f"--array=1-{request.count}"] if request.count > 1 else []),
             *(f"--{name}={value}" for name, value in chosen.items() if value),
@@ -295,6 +296,7 @@ def _exit_code(text: str) -> int | None:
         code, number = int(match[1]), int(match[2])
         return -number if number else code
     if text.isdecimal():
+        # The file of completed jobs has the status of wait(2) instead.
         status = int(text)
         return -(status & 0x7F) if status & 0x7F else status >> 8
     return None

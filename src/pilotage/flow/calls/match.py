@@ -62,6 +62,7 @@ def match(
 
 def lease(federation: Federation) -> float:
     """Seconds that a pilot may run on without a report, well below the time after which it is given up."""
+    # What is left of the time-out is for payloads to be killed, and for clocks that run apart (decision 3).
     return shortest_heartbeat(federation.timeouts) * 0.6
 
 
@@ -80,6 +81,7 @@ def _works(matched: "Matched") -> tuple[Work, ...]:
     federation, queue = matched.federation, matched.queue
     tasks = {task.id: task for task in matched.tasks}
     files = {file.name: file for file in matched.files}
+    # An original has no path of its own: pilots find it under its name.
     paths = {replica.file: replica.path for replica in matched.replicas if replica.storage == queue.storage}
     groups: dict[tuple[int, JobKind], list[JobOrder]] = defaultdict(list)
     for job in matched.jobs:

@@ -17,6 +17,7 @@ def end(runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None) -
     if log:
         runtime.store.logs.put(policy.owned(world, (log,)), now)
     actor = f"pilot:{pilot}"
+    # Before the end: it fails what the pilot still held, and makes one RUNNING that never called before.
     runtime.store.commit(policy.receive(world, ()), actor)
     ended = Move(
         kind="pilot",

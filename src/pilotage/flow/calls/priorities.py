@@ -71,6 +71,7 @@ def _commit(runtime: Runtime, priorities: Sequence[tuple[int, int]], actor: str)
     def by_priority(pair: tuple[int, int]) -> int:
         return pair[1]
 
+    # Of several lines for one transfer the last counts.
     latest = dict(priorities)
     changes = tuple(
         Touch(kind="transfer", ids=tuple(id_ for id_, _ in pairs), changes={"priority": priority})

@@ -33,6 +33,7 @@ def report(
     if logs:
         runtime.store.logs.put(policy.owned(world, logs), world.time)
     committed = runtime.store.commit(policy.receive(world, tuple(holding)), f"pilot:{pilot}")
+    # Something moved on between snapshot and commit: what is to be stopped is told as of now.
     if committed.handed_back:
         world = _world(runtime, pilot, holding, reports)
     return policy.stops(world, tuple(holding))

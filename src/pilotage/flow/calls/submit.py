@@ -98,6 +98,7 @@ def _quota(store: Store, federation: Federation, owner: Identity) -> Quota:
 
 def _scan_within(runtime: Runtime, seconds: float) -> Scan:
     """Scans that take no longer than this all together: one request keeps its thread no longer."""
+    # Not the runtime's clock: this bounds how long a thread is held, also in virtual time.
     end = monotonic() + seconds
 
     def scan(storage: Storage, glob: str) -> list[InputFile]:
@@ -149,6 +150,7 @@ def _scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
 def _out_of_scope(spec: TaskSpec, owner: Identity) -> list[Fault]:
     """Refuse names in scopes that are not the owner's, one for each scope."""
     mine = scopes_of(owner)
+    # Backwards, so that the first item of each scope is the one that is named.
     others = {item.scope: at for at, item in reversed([*enumerate(spec.inputs)]) if item.scope not in mine}
     return [
         (f"inputs[{at}].scope", f"{scope!r} is not yours; give one of {', '.join(mine)}, or leave it out")
@@ -251,6 +253,7 @@ def _record_files(runtime: Runtime, specs: Iterable[TaskSpec], actor: str) -> Se
     named = [file for spec in specs for file in spec.inputs if isinstance(file, InputFile)]
     if len(named) > FILES_AT_ONCE:
         runtime.store.queries.refuse_conflicts([_file(one) for one in named])
+    # The last part goes with the tasks, so that a small submission is one commit.
     last = max(0, len(named) - FILES_AT_ONCE)
     for start in range(0, last, FILES_AT_ONCE):
         part = tuple(_file_records(named[start : min(start + FILES_AT_ONCE, last)]))

@@ -134,6 +134,7 @@ def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
         for plugin in plugins(world)
     ]
     if lost.any_lost(world):
+        # First: no brokerage is to place a job that can never run.
         deciding.insert(0, Phase(actor="stage", decide=lost.fail))
     return deciding
 

@@ -23,6 +23,8 @@ def _removed(runtime: Runtime, world: World, decision: Decision, _: Committed) -
     for change in decision.changes:
         if isinstance(change, Forget):
             for replica in change.replicas:
+                # Looked up after the commit: a replica that a job came to read was left, and its bytes must
+                # stay.
                 entry = runtime.store.catalogue.entry(replica.file)
                 known = entry is not None and replica.storage in {one.storage for one in entry.replicas}
                 if not known and replica.storage in storages:

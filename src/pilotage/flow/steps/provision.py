@@ -27,6 +27,7 @@ Submission = tuple[str, str, str]
 
 def _reads(runtime: Runtime, now: Pass) -> World:
     elements = runtime.elements
+    # Before the snapshot: an answer that is read must find its pilot recorded.
     told, seen = elements.submissions(), elements.sightings()
     world = runtime.store.snapshots.for_director(now.time, now.seed)
     elements.pools.configure(world.federation.director.submit_pools)  # as it is now (P11)
@@ -83,6 +84,7 @@ def _resubmit(runtime: Runtime, world: World) -> None:
         and world.time - pilot.created >= RESUBMITTED_AFTER
         and not runtime.elements.is_under_way(pilot.id)
     ]
+    # Their answer has come, and was just forgotten here because this pass records it.
     told = {submission.pilot for submission in world.submissions}
     _hand_over(runtime, world, [(id_, pilot) for id_, pilot in lost if id_ not in told])
 

@@ -16,6 +16,7 @@ from pilotage.staging import deliveries, retries, settle, shares, unawaited
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
+    # Before the snapshot: a delivery that is told of must find its transfer as it was started, or later.
     news = runtime.deliveries.news()
     world = runtime.store.snapshots.for_staging(now.time, now.seed, limit=now.batch)
     return replace(world, deliveries=news)

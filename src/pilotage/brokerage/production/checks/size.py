@@ -105,6 +105,7 @@ def _memory(tasks: TaskColumns, queues: QueueColumns) -> Column:
 
 def _within_its_part(need: Column, applies: Mask, tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """A pseudo-queue's slots share the directory of its unified queue, each core its part of it."""
+    # A row for each number of cores that occurs, not for each task: reasons keep these rows.
     cores, kinds = np.unique(tasks.cores[:, 0], return_inverse=True)
     used = np.where(cores[:, None] > 0, cores[:, None], np.maximum(queues.cores, 1))
     parts = queues.max_workdir * np.minimum(used / queues.slot_cores, 1)

@@ -73,6 +73,7 @@ def inactive(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Activated jobs have been there for 2 h and none started in that time; never started counts as that."""
     applies = tasks.high | tasks.scout | tasks.merge | tasks.premerged
     live = queues.live
+    # fmax passes NaN over: a queue where nothing ever started is as idle as its oldest job.
     since = np.where(np.isnan(live.activated_since), np.nan, np.fmax(live.last_start, live.activated_since))
     idle = live.time - since
     waiting = live.jobs[JobState.ACTIVATED] > 0
@@ -83,6 +84,7 @@ def inactive(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 def pilots(_: TaskColumns, queues: QueueColumns) -> Verdict:
     """No pilot seen for 3 h, nor ever, unless pilots are started from here."""
     silent = queues.live.time - queues.live.last_pilot
+    # Not `silent > ...`: NaN, a pilot that was never seen, must refuse.
     refused = ~queues.own_pilots & ~(silent <= NO_PILOTS_AFTER)
     return Verdict(refused[None, :], NO_PILOTS_AFTER, silent)
 
