@@ -38,7 +38,7 @@ check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples
 	$(BIN)/ruff check src tests benchmarks docs examples
 	$(BIN)/mypy
-	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent
+	$(BIN)/vermin --target=3.9- --no-tips --violations --quiet src/pilotage/agent src/pilotage/computing/slurmrest/start.py
 	$(BIN)/lint-imports
 
 bench: $(READY) ## figures, each three times, as a table and in build/bench.json; ONLY=matching,memory for parts

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from pilotage.agent import wire
+from pilotage.computing.agent_file import agent_file
 from pilotage.model.documents import from_document
 from pilotage.model.world import Report
 
@@ -96,13 +97,21 @@ class FakeServer:
                     return
                 name = self.path.rpartition("/")[2]
                 fake.calls.append(self.path)
+                if name == "agent.pyz":
+                    self._send(
+                        200 if self.headers["Authorization"] == f"Bearer {TOKEN}" else 401, agent_file()
+                    )
+                    return
                 fake.nonces += [body["nonce"]] if name == "enrol" else []
                 status = fake.status_of.get(name, fake.status)
                 if self.headers["Authorization"] != f"Bearer {TOKEN if name == 'enrol' else OWN_TOKEN}":
                     status = 401
                 answer = fake.answer(self.path, body) if status == 200 else {"detail": "as told"}
                 data = b"" if answer is None else json.dumps(answer).encode()
-                self.send_response(204 if answer is None else status)
+                self._send(204 if answer is None else status, data)
+
+            def _send(self, status: int, data: bytes) -> None:
+                self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)

@@ -19,6 +19,7 @@ from . import arc, kubernetes
 from . import gridengine as gridengines
 from . import login as logins
 from . import slurm as slurms
+from . import slurmrest as rests
 
 SYSTEMS = ("arc_server", "running_grid_engine", "kubernetes_options", "running_slurm")
 """Fixtures that start a system, those that take longest first: tests with several go where the first is."""
@@ -87,6 +88,15 @@ def login(slurm: slurms.Slurm) -> Iterator[logins.LoginNode]:
         pytest.skip(lacking)
     with logins.login_node(slurm.environment) as node:
         yield node
+
+
+@pytest.fixture
+def rest_options(slurm: slurms.Slurm, tmp_path: Path, free_port: int) -> Iterator[dict[str, Any]]:
+    """Options that reach the REST service of that Slurm."""
+    if lacking := rests.lacking():
+        pytest.skip(lacking)
+    with rests.rest_service(slurm, free_port, tmp_path / "slurm.token") as options:
+        yield options
 
 
 @pytest.fixture(scope="session")

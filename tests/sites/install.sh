@@ -2,7 +2,7 @@
 # Installs the real batch systems of tests/sites from Debian's packages; their daemons are not started here.
 # Where that cannot be done it says why: tests of what is not there are skipped.
 set -u
-packages="munge slurmctld slurmd slurm-client
+packages="munge slurmctld slurmd slurm-client slurmrestd slurm-wlm-jwt-plugin
 openssh-server openssh-sftp-server openssh-client
 gridengine-master gridengine-exec gridengine-client
 nordugrid-arc-arex nordugrid-arc-arcctl nordugrid-arc-client nordugrid-arc-plugins-needed

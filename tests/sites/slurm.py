@@ -14,6 +14,8 @@ from pathlib import Path
 
 NEEDED = ("munged", "mungekey", "slurmctld", "slurmd", "sbatch", "squeue", "scancel")
 PLACES = "/usr/sbin:/sbin:/usr/local/sbin"
+PRETENDED_GPUS = ("/dev/null", "/dev/zero")
+"""Files that Slurm takes for the devices of GPUs."""
 START = 60.0
 """Seconds in which Slurm must be ready."""
 
@@ -23,6 +25,11 @@ def lacking() -> str:
     path = f"{os.environ.get('PATH', '')}:{PLACES}"
     missing = [name for name in NEEDED if not shutil.which(name, path=path)]
     return f"no {', '.join(missing)}: `make test-sites` installs them" if missing else ""
+
+
+def has_tokens() -> bool:
+    """Tell whether this Slurm has the plugin of tokens, which its REST service needs."""
+    return any(Path("/usr/lib").glob("*/slurm-wlm/auth_jwt.so"))
 
 
 CONFIGURATION = """\
@@ -35,7 +42,7 @@ SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
 AuthInfo=socket={place}/munge/socket
-StateSaveLocation={place}/state
+{tokens}StateSaveLocation={place}/state
 SlurmdSpoolDir={place}/spool
 SlurmctldPidFile={place}/slurmctld.pid
 SlurmdPidFile={place}/slurmd.pid
@@ -62,7 +69,8 @@ JobCompType=jobcomp/filetxt
 JobCompLoc={place}/jobcomp.txt
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
-NodeName={host} NodeAddr=127.0.0.1 CPUs={slots} RealMemory={memory} State=UNKNOWN
+GresTypes=gpu
+NodeName={host} NodeAddr=127.0.0.1 CPUs={slots} RealMemory={memory} Gres=gpu:2 State=UNKNOWN
 PartitionName=main Nodes={host} Default=YES MaxTime=2-00:00:00 DefaultTime=60 State=UP PriorityTier=1
 PartitionName=urgent Nodes={host} MaxTime=60 State=UP PriorityTier=10
 """
@@ -70,7 +78,7 @@ PartitionName=urgent Nodes={host} MaxTime=60 State=UP PriorityTier=10
 
 @dataclass
 class Slurm:
-    """One node of pretended slots, two partitions; jobs of ``urgent`` preempt those of ``main``."""
+    """One node of pretended slots and GPUs, two partitions; jobs of ``urgent`` preempt those of ``main``."""
 
     place: Path
     slots: int = 16
@@ -101,10 +109,12 @@ class Slurm:
                 slots=self.slots,
                 memory=self.memory,
                 min_job_age=self.min_job_age,
+                tokens=self._tokens(),
                 controller_port=_port(),
                 node_port=_port(),
             )
         )
+        (self.place / "gres.conf").write_text("".join(f"Name=gpu File={file}\n" for file in PRETENDED_GPUS))
         munge = self.place / "munge"
         self._run(["mungekey", "--create", f"--keyfile={munge}/key"])
         self._start(
@@ -121,6 +131,15 @@ class Slurm:
         self.start_controller()
         self._start("slurmd", "-D")
         self.until_ready()
+
+    def _tokens(self) -> str:
+        """Settings for tokens, with a key; none where this Slurm does not have them."""
+        if not has_tokens():
+            return ""
+        key = self.place / "jwt.key"
+        key.write_bytes(os.urandom(32))
+        key.chmod(0o600)
+        return f"AuthAltTypes=auth/jwt\nAuthAltParameters=jwt_key={key}\n"
 
     def start_controller(self) -> None:
         """Start slurmctld, or start it again."""

@@ -73,18 +73,19 @@ def test_it_keeps_the_contract_with_arrays_and_without(make: Make, server: FakeS
 def test_pilots_of_an_array_call_home_each_with_its_own_token(
     make: Make, server: FakeServer, slurm: Slurm, tmp_path: Path
 ) -> None:
-    element = make(environment={"PLACE": "it's here"})
-    asked = orders(server, 4, cores=2, memory=500, slots=2)
+    element = make(environment={"PLACE": "it's here"}, gres="gpu:1")
+    asked = orders(server, 2, cores=2, memory=500, slots=2)
     references = submitted(element, asked)
     assert [reference.split("/")[-1] for reference in references] == [order.name for order in asked]
-    wait_for(lambda: len(server.matches) >= 4, "all ask for work", 60)
-    assert {name: server.matches[0][name] for name in ("cores", "memory", "max_jobs")} == {
+    wait_for(lambda: len(server.matches) >= 2, "all ask for work", 60)
+    assert {name: server.matches[0][name] for name in ("cores", "memory", "max_jobs", "gpus")} == {
+        "gpus": 1,
         "cores": 2,
         "memory": 500,
         "max_jobs": 2,
     }
     full = make(partition="main").capacity()
-    assert (full.slots, full.running, full.waiting) == (16, 4, 0)
+    assert (full.slots, full.running, full.waiting) == (16, 2, 0)
     assert make(partition="urgent").capacity().running == 0, "they are in another partition"
     (spool,) = (tmp_path / "spool").iterdir()
     assert list((spool / "tokens").iterdir()) == [], "each agent removed its token"

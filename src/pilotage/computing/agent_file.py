@@ -47,7 +47,7 @@ _FIND_PYTHON = """\
 #!/bin/sh
 for python in {python} python3 python3.14 python3.13 python3.12 python3.11 python3.10 python3.9; do
   if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
-    exec "$python" -I "$0" {options}
+    exec "$python" -I {arguments}
   fi
 done
 echo "$(uname -n) has no Python 3.9 or newer, which a pilot needs: name one with option python" >&2
@@ -57,8 +57,12 @@ exit 78
 
 def pilot_script(order: PilotOrder, python: str, *more: str) -> str:
     """A shell's script that becomes this pilot; ``$0`` is the agent's file, ``more`` are options of it."""
-    options = shlex.join([*agent_options(order), *more])
-    return _FIND_PYTHON.format(python=shlex.quote(python), options=options)
+    return with_python(python, f'"$0" {shlex.join([*agent_options(order), *more])}')
+
+
+def with_python(python: str, arguments: str) -> str:
+    """A shell's script that becomes the first Python that is new enough; arguments are words of a shell."""
+    return _FIND_PYTHON.format(python=shlex.quote(python), arguments=arguments)
 
 
 def pilot_file(order: PilotOrder, python: str, token_file: str) -> bytes:

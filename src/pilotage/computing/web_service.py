@@ -44,13 +44,15 @@ class Credentials:
 
     def headers(self) -> dict[str, str]:
         """The header that carries the token. Raises OSError where its file cannot be read."""
-        if not self.token_file:
-            return {}
+        return {"Authorization": f"Bearer {self.token()}"} if self.token_file else {}
+
+    def token(self) -> str:
+        """The token. Raises OSError where its file cannot be read, or holds none."""
         with Path(self.token_file).open(encoding="ascii", errors="replace") as file:
             token = file.read(LARGEST_TOKEN).strip()
         if not token.isprintable() or not token.isascii() or not token:
             raise OSError(f"{self.token_file} holds no token: it is to be one line of text")
-        return {"Authorization": f"Bearer {token}"}
+        return token
 
     def version(self) -> tuple[int, ...]:
         """Return what changes when a certificate is renewed. Raises OSError where a file cannot be read."""

@@ -170,7 +170,7 @@ class SlurmProfile(Profile):
                 at += width
             job, state, code, partition, reason, name = values
             if state:
-                entry = _job(state, "" if reason == "None" else reason, _exit_code(code), partition, name)
+                entry = job_of(state, "" if reason == "None" else reason, exit_code(code), partition, name)
                 found |= dict.fromkeys(_expanded(job), entry)
         return found
 
@@ -189,10 +189,10 @@ class SlurmProfile(Profile):
             values = line.split("|")
             if len(values) == 8:
                 job, _, name, partition, _, _, state, _ = values
-                found[job] = _job(state, "", None, partition, name)
+                found[job] = job_of(state, "", None, partition, name)
             elif len(values) >= 5:
                 job, state, code, partition = values[:4]
-                found[job] = _job(state, "", _exit_code(code), partition, "|".join(values[4:]))
+                found[job] = job_of(state, "", exit_code(code), partition, "|".join(values[4:]))
         return found
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
@@ -281,7 +281,7 @@ def _expanded(job: str) -> Iterator[str]:
             )
 
 
-def _job(state: str, reason: str, code: int | None, partition: str, name: str) -> Job:
+def job_of(state: str, reason: str, code: int | None, partition: str, name: str) -> Job:
     """A job in Slurm's words: of a state such as ``CANCELLED by 1000`` the first decides."""
     found = STATES.get((state.split() or [""])[0].rstrip("+"), "unknown")
     text = f"{state} ({reason})" if reason else state
@@ -290,7 +290,7 @@ def _job(state: str, reason: str, code: int | None, partition: str, name: str) -
     )
 
 
-def _exit_code(text: str) -> int | None:
+def exit_code(text: str) -> int | None:
     """Exit code of ``3:0`` or ``0:9``, negative for a signal, or of the status that wait(2) gives."""
     if match := re.fullmatch(r"(\d+):(\d+)", text):
         code, number = int(match[1]), int(match[2])

@@ -1,0 +1,5 @@
+"""Slurm by its REST service, where neither its commands nor a login node can be reached."""
+
+from .element import SlurmRest
+
+__all__ = ["SlurmRest"]

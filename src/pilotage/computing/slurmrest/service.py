@@ -1,0 +1,134 @@
+"""Calls of slurmrestd, and what their answers say. Version 0.0.38 of its interface."""
+
+import threading
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pilotage.computing.batch import Job
+from pilotage.computing.slurm import REMEDIES, exit_code, job_of
+from pilotage.computing.web_service import Credentials, WebAnswer, WebService
+
+API = "slurm/v0.0.38"
+FRESH = 1.0
+"""Seconds for which a listing of jobs serves other questions, too."""
+
+EXPIRED = (
+    "failed while looking for jobs",
+    "renew token_file (`scontrol token`), correct user, or wait where Slurm's controller is down",
+)
+"""The complaint when slurmctld does not answer, in lower case, and who can mend it."""
+
+ALREADY = ("invalid job id", "already completing or completed")
+"""Parts of complaints, in lower case, about the end of a job that is there no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmCredentials(Credentials):
+    """A token of Slurm's own, as ``scontrol token`` makes it, and the user whose it is."""
+
+    user: str
+
+    def headers(self) -> dict[str, str]:
+        """See :meth:`Credentials.headers`."""
+        return {"X-SLURM-USER-NAME": self.user, "X-SLURM-USER-TOKEN": self.token()}
+
+
+class SlurmService:
+    """A slurmrestd. Every call raises OSError where it refuses, or cannot be reached."""
+
+    def __init__(self, url: str, credentials: SlurmCredentials) -> None:
+        self._url = url.rstrip("/")
+        self._user = credentials.user
+        self._service = WebService(url, credentials)
+        self._lock = threading.Lock()
+        self._listed: tuple[float, Mapping[str, Job]] | None = None
+
+    def submit(self, document: bytes) -> str:
+        """Submit one job; returns its number. Raises AnswerLost where nobody knows whether it was taken."""
+        try:
+            answer = self._call("POST", "job/submit", document)
+        finally:
+            self._changed()
+        number = answer.get("job_id")
+        if not isinstance(number, int) or number <= 0:
+            raise OSError(f"{self._url}: no number of a job is in the answer to its submission")
+        return str(number)
+
+    def jobs(self, *, fresh: bool = False) -> Mapping[str, Job]:
+        """The user's jobs by number, as they were a second ago at most, or are now."""
+        wanted = time.monotonic() - (0 if fresh else FRESH)
+        with self._lock:
+            if self._listed is None or self._listed[0] < wanted:
+                asked, entries = time.monotonic(), self._call("GET", "jobs").get("jobs")
+                self._listed = asked, self._own(entries if isinstance(entries, list) else [])
+            return self._listed[1]
+
+    def cancel(self, number: str) -> None:
+        """End a job; one that has ended is left alone."""
+        try:
+            self._call("DELETE", f"job/{number}")
+        except OSError as error:
+            if not any(words in str(error).lower() for words in ALREADY):
+                raise
+        self._changed()
+
+    def listing(self, what: str) -> list[Mapping[str, Any]]:
+        """All ``nodes`` or ``partitions``."""
+        entries = self._call("GET", what).get(what)
+        return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+    def _changed(self) -> None:
+        """Have jobs listed anew."""
+        with self._lock:
+            self._listed = None
+
+    def _own(self, entries: Collection[Any]) -> Mapping[str, Job]:
+        return {
+            str(entry["job_id"]): _job(entry)
+            for entry in entries
+            if isinstance(entry, dict) and entry.get("user_name") == self._user and "job_id" in entry
+        }
+
+    def _call(self, method: str, path: str, body: bytes = b"") -> Mapping[str, Any]:
+        content = "application/json" if body else ""
+        answer = self._service.call(
+            method, f"{API}/{path}", body=body, content_type=content, repeatable=method == "GET"
+        )
+        document = _document(answer)
+        if answer.status != 200 or document.get("errors"):
+            raise OSError(f"{self._url}: {_complaint(answer, document)}")
+        return document
+
+
+def _document(answer: WebAnswer) -> Mapping[str, Any]:
+    """The answer's object; empty where it is none, which is how refusals at the door look."""
+    try:
+        document = answer.json()
+    except OSError:
+        document = None
+    return document if isinstance(document, dict) else {}
+
+
+def _complaint(answer: WebAnswer, document: Mapping[str, Any]) -> str:
+    """Describe a refusal in Slurm's words, and who can mend it."""
+    if answer.status == 401:
+        return "the service does not accept the token: renew token_file (`scontrol token`), or correct user"
+    errors = document.get("errors")
+    told = [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+    words = "; ".join(str(error.get("description") or error.get("error")) for error in told)
+    text = words[:600] or f"{answer.status} {answer.reason}"
+    remedy = next((remedy for part, remedy in (*REMEDIES, EXPIRED) if part in text.lower()), "")
+    return f"{text} ({remedy})" if remedy else text
+
+
+def _job(entry: Mapping[str, Any]) -> Job:
+    reason = str(entry.get("state_reason") or "")
+    return job_of(
+        str(entry.get("job_state")),
+        "" if reason == "None" else reason,
+        exit_code(str(entry.get("exit_code"))),
+        str(entry.get("partition") or ""),
+        str(entry.get("name") or ""),
+    )

@@ -1,0 +1,64 @@
+"""The program that Slurm starts on a node: it fetches the agent from the server, and stays until its end.
+
+Its text is the batch script's, followed by a call of :func:`main`: Python 3.9 and the standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+PAUSES = (1, 4, 15, 60, 120, 0)
+"""Seconds after each failed attempt to fetch the agent."""
+
+TIME_LIMIT = 60.0
+"""Seconds without a byte after which an attempt has failed."""
+
+
+def main(told: dict[str, Any]) -> None:
+    """Become a pilot: ``told`` has its name, token, the agent's options, the server's URL and a directory."""
+    os.umask(0o077)
+    if told["directory"]:
+        Path(told["directory"]).mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=told["name"] + ".", dir=told["directory"] or None))
+    agent, token = work / "agent.pyz", work / "token"
+    try:
+        _fetch(told["url"] + "/api/v1/pilot/agent.pyz", told["token"], agent)
+        token.write_text(told["token"])
+        places = [f"--directory={work}", f"--token-file={token}", "--remove-token-file"]
+        code = _run([sys.executable, "-I", str(agent), *told["options"], *places])
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    sys.exit(code)
+
+
+def _fetch(url: str, token: str, path: Path) -> None:
+    """Write the agent's file. Exits where the server does not give it."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    error: object = None
+    for pause in PAUSES:
+        try:
+            with urllib.request.urlopen(request, timeout=TIME_LIMIT) as answer, path.open("wb") as file:
+                shutil.copyfileobj(answer, file)
+            return
+        except OSError as failure:
+            error = failure
+            time.sleep(pause)
+    sys.exit(f"the agent cannot be fetched from {url}: {error}")
+
+
+def _run(command: list[str]) -> int:
+    """Run the agent, which hears the signals of this process. Returns its exit code."""
+    agent = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, lambda heard, _: agent.send_signal(heard))
+    code = agent.wait()
+    return code if code >= 0 else 128 - code
