@@ -13,7 +13,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Requirements, TaskSpec
 from pilotage.pilots import director, submissions
-from pilotage.staging import shares
+from pilotage.staging import preparing
 from pilotage.store import Store
 
 from . import house
@@ -108,7 +108,7 @@ def staging_seconds(store: Store) -> float:
 
     def once() -> None:
         world = store.snapshots.for_staging(time.time(), 1, limit=5000)
-        if not shares.start(world).moves:
+        if not preparing.prepare(world).moves:
             raise RuntimeError("nothing starts: this figure would mean nothing")
 
     return _best(once)

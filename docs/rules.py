@@ -20,7 +20,7 @@ PRODUCTION = "brokerage.production"
 ENGINE = "brokerage.engine"
 MATCHMAKING = "brokerage.matchmaking"
 TESTS = Path(__file__).parents[1] / "tests"
-LAST_B, LAST_D, LAST_P, LAST_M = 38, 10, 13, 8
+LAST_B, LAST_D, LAST_P, LAST_M = 38, 11, 13, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,20 +377,20 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D3",
         "Slots go by base priority to shares that have transfers; within a share the highest goes first.",
-        ("staging.shares",),
+        ("staging.shares", "staging.order"),
         settled="Equal ones by age.",
     ),
     Rule(
         "D4",
         "Slots are shared anew at every pass; none has more than it needs, each has one at least.",
-        ("staging.shares", "model.transfer_limits"),
+        ("staging.shares", "staging.slots", "model.transfer_limits"),
         ("staging.delivery_slots",),
         "What waits for a full storage or link needs none. Rounded by largest remainder, the total kept.",
     ),
     Rule(
         "D5",
         "A share that waits without a slot, all being taken, gets an emergency slot at once.",
-        ("staging.shares",),
+        ("staging.slots",),
         ("staging.max_emergency", "staging.emergency_after"),
         "One a share. It turns regular when another transfer ends, and nothing starts in its place. While"
         " slots change hands, only for what came after the last was given: they never become the rule.",
@@ -398,18 +398,25 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D6",
         "Downloads and uploads are shares of their own.",
-        ("staging.shares",),
+        ("staging.slots",),
         ("staging.sub_shares",),
         "`SHARE-download`, `SHARE-upload`; a task may name another that has a base priority of its own.",
     ),
     Rule(
         "D7",
         "A transfer that has waited past its time-out gains 1 for every 5 min.",
-        ("staging.shares",),
+        ("staging.order",),
         ("staging.ageing_timeout", "staging.ageing_period"),
         "Up to the highest that is queued in its share; its own priority stays as it is.",
     ),
-    Rule("D8", "Queues for preparing, delivering and finishing, each with its slots: only delivering has."),
+    Rule(
+        "D8",
+        "Preparing, delivering and finishing are queues, each with its slots; D3 to D7 hold in each.",
+        ("model.transfer_queues", "staging.preparing", "staging.slots", "staging.settle"),
+        ("staging.preparing_slots", "staging.delivery_slots", "staging.finishing_slots"),
+        "Preparing settles the source; finishing records the replica and tells the jobs. What waits to be"
+        " finished holds back new deliveries once it is as much as there are slots.",
+    ),
     Rule(
         "D9",
         "Priorities of live transfers can be changed.",
@@ -419,7 +426,15 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D10",
         "A high share starves no other, and no transfer starves within its share.",
-        ("staging.shares",),
+        ("staging.slots",),
+    ),
+    Rule(
+        "D11",
+        "The highest priorities of the whole queue pass the bound on what is prepared, not delivered.",
+        ("staging.preparing",),
+        ("staging.highest_pass", "staging.max_prepared"),
+        "What has a slot of delivering counts no more. A share with nothing prepared passes it with one, as"
+        " in an emergency (D5).",
     ),
     Rule(
         "P1",

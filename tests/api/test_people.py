@@ -177,7 +177,7 @@ def test_a_transfer_is_explained_to_operators_and_to_those_of_its_scope(
     told = operator.get(path).json()
     assert told["transfer"] == found
     assert told["lines"][0] == f"transfer {found['id']} of atlas:data.txt: queued, attempt 1"
-    assert any("delivery slots are held" in line for line in told["lines"])
+    assert any("20 slots of preparing are held" in line for line in told["lines"])
     assert alice.get(path).status_code == 200
     assert house.as_("user", OTHER_ALICE).get(path).status_code == 404
     assert operator.get("/transfers/999/explain").status_code == 404

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pilotage.explain.plans import of_decision
 from pilotage.model.states import TransferState as X
-from pilotage.staging.shares import start
+from pilotage.staging.slots import start
 from pilotage.testing import NOW, three_sites, transfer, world
 
 
@@ -15,13 +15,13 @@ def test_the_account_of_shares_tells_what_each_waits_for() -> None:
     transfers = [
         *(transfer(number, X.DELIVERING, share="a", since=slow) for number in (1, 2)),
         transfer(3, X.DELIVERING, share="c", source="west", since=slow),
-        *(transfer(number, X.QUEUED, share="a") for number in (4, 5)),
-        *(transfer(number, X.QUEUED, share="b") for number in (6, 7)),
-        transfer(8, X.QUEUED, share="d", source="west"),
+        *(transfer(number, X.PREPARED, share="a") for number in (4, 5)),
+        *(transfer(number, X.PREPARED, share="b") for number in (6, 7)),
+        transfer(8, X.PREPARED, share="d", source="west"),
     ]
     seen = world(replace(fed, storages=storages), transfers=transfers)
     lines = of_decision(start(seen), seen, [])
-    assert "3 delivery slots: 3 in use, 0 given now; 1 beyond them in emergency" in lines
+    assert "delivering: 3 slots, 3 in use, 0 given now; 1 beyond them in emergency" in lines
     told = {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line[:2] in ("a ", "b ", "d ")}
     assert told["a"] == "60 2 2 0 1 0 0 2 behind its own part of the slots"
     assert told["b"] == "40 0 2 0 1 0 1 1 until a slot of a, c is free"

@@ -1,36 +1,72 @@
 """A transfer is explained: how its priority came about, its place, who holds the slots, when it may start."""
 
 from dataclasses import replace
+from typing import Any
 
 from pilotage.explain.transfers import Waiting, of_transfer
 from pilotage.model.federation import StagingConstants
 from pilotage.model.states import TransferState as X
+from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING
 from pilotage.testing import NOW, transfer
 
 CONSTANTS = StagingConstants(base_priorities={"atlas": 80})
-ACCOUNT = {
-    "atlas-download": {"delivering": 2, "entitled": 2, "queued": 9, "started": 0, "emergency": 0},
-    "ligo-download": {"delivering": 1, "entitled": 1, "queued": 0, "started": 0, "emergency": 0},
+SHARES = {
+    "atlas-download": {
+        "priority": 80,
+        "held": 2,
+        "entitled": 2,
+        "queued": 9,
+        "started": 0,
+        "emergency": 0,
+    },
+    "ligo-download": {
+        "priority": 50,
+        "held": 1,
+        "entitled": 1,
+        "queued": 0,
+        "started": 0,
+        "emergency": 0,
+    },
 }
-WAITING = Waiting(ahead=3, full="", slots=3, account=ACCOUNT, lasting=60.0)
+NOTHING = {name: {**share, "held": 0, "queued": 0} for name, share in SHARES.items()}
+ACCOUNTS: dict[str, dict[str, Any]] = {
+    "preparing": {"slots": 20, "held": 0, "prepared": 9, "bound": 200, "shares": NOTHING},
+    "delivering": {"slots": 3, "held": 3, "shares": SHARES},
+    "finishing": {"slots": 20, "held": 0, "shares": NOTHING},
+}
+WAITING = Waiting(queue=DELIVERING, ahead=3, prepared=0, full="", accounts=ACCOUNTS, lasting=60.0)
 
 
-def told(waiting: Waiting | None = WAITING, **values: object) -> list[str]:
-    one = transfer(17, X.QUEUED, share="atlas-download", priority=40, **values)
+def told(waiting: Waiting | None = WAITING, state: X = X.PREPARED, **values: object) -> list[str]:
+    one = transfer(17, state, share="atlas-download", priority=40, **values)
     return [line.strip() for line in of_transfer(one, (), CONSTANTS, NOW, waiting)]
 
 
-def test_a_queued_transfer_tells_its_priority_place_and_who_holds_the_slots() -> None:
+def test_a_waiting_transfer_tells_its_priority_place_and_who_holds_the_slots() -> None:
     assert told() == [
-        "transfer 17 of file17: queued, attempt 1",
+        "transfer 17 of file17: prepared, attempt 1",
         "download from north-a to east",
         "share atlas-download, of base priority 80; priority 40 = 80 x 50 / 100, rounded down (D2)",
-        "number 4 of its share's queue, by priority and age",
-        "3 of 3 delivery slots are held:",
+        "number 4 of its share's queue for delivering, by priority and age",
+        "3 of 3 slots of delivering are held:",
         "atlas-download, its share: 2 held, entitled to 2, 9 queued",
         "ligo-download: 1 held, entitled to 1, 0 queued",
-        "it is likely to start in about 2 min: the last deliveries took 1 min each",
+        "its delivery is likely to start in about 2 min: the last deliveries took 1 min each",
     ]
+
+
+def test_one_that_is_not_prepared_waits_behind_the_bound_and_what_its_share_has_prepared() -> None:
+    full = {**ACCOUNTS, "preparing": {**ACCOUNTS["preparing"], "prepared": 200}}
+    lines = told(Waiting(queue=PREPARING, ahead=3, prepared=6, full="", accounts=full, lasting=60), X.QUEUED)
+    assert lines[3] == "number 4 of its share's queue for preparing, by priority and age"
+    assert lines[4] == "200 are prepared and wait for their delivery, the most that may (D11)"
+    assert lines[5] == "0 of 20 slots of preparing are held:"
+    assert lines[-1].startswith("its delivery is likely to start in about 5 min")
+
+
+def test_one_that_is_delivered_waits_to_be_finished() -> None:
+    waiting = replace(WAITING, queue=FINISHING)
+    assert told(waiting, X.DELIVERED)[-1] == "it is likely to be finished after those before it"
 
 
 def test_what_stands_in_its_way_and_what_age_gives_it_are_told() -> None:
@@ -43,9 +79,10 @@ def test_what_stands_in_its_way_and_what_age_gives_it_are_told() -> None:
 
 
 def test_the_first_of_a_share_that_is_given_slots_starts_now() -> None:
-    given = {name: {**share, "started": 4} for name, share in ACCOUNT.items()}
-    assert "it is likely to start now" in told(replace(WAITING, account=given))
-    assert "when it starts cannot be told: nothing was delivered lately" in told(
+    given = {name: {**share, "started": 4} for name, share in SHARES.items()}
+    accounts = {**ACCOUNTS, "delivering": {**ACCOUNTS["delivering"], "shares": given}}
+    assert "it is likely to start delivering now" in told(replace(WAITING, accounts=accounts))
+    assert "when it is delivered cannot be told: nothing was delivered lately" in told(
         replace(WAITING, lasting=None)
     )
 

@@ -28,7 +28,7 @@ def file(house: House, tmp_path: Path) -> Path:
 @pytest.fixture
 def transfers(house: House) -> list[int]:
     """Two queued transfers for which there is one slot."""
-    constants = StagingConstants(delivery_slots=1, max_emergency=0)
+    constants = StagingConstants(preparing_slots=1, max_emergency=0)
     house.store.save_federation(replace(federation(house.place), staging=constants), "test")
     records = [
         new_transfer(f"file{number}", source="north-disk", destination="south-disk") for number in (1, 2)

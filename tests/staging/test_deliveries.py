@@ -15,15 +15,15 @@ def told(
     return DeliverySighting(transfer=number, attempt=attempt, state=state, error=error)
 
 
-def test_what_was_delivered_is_finishing_in_one_move_fenced_by_attempts() -> None:
+def test_what_was_delivered_is_told_in_one_move_fenced_by_attempts() -> None:
     seen = world(
         three_sites(),
         transfers=[transfer(2, X.DELIVERING, attempt=3), transfer(1, X.DELIVERING)],
         deliveries=[told(2, "delivered", 3), told(1, "delivered")],
     )
     (move,) = observed(seen).moves
-    assert (move.ids, move.attempts, move.target) == ((1, 2), (1, 3), X.FINISHING)
-    assert move.changes == {"ended": NOW, "error": "", "heartbeat": None}
+    assert (move.ids, move.attempts, move.target) == ((1, 2), (1, 3), X.DELIVERED)
+    assert move.changes == {"ended": NOW, "error": "", "heartbeat": None, "emergency": False}
 
 
 def test_what_failed_is_tried_from_the_next_source_with_its_error() -> None:

@@ -10,9 +10,9 @@ from pilotage.testing import NOW, replica, three_sites, transfer, world
 CONSTANTS = StagingConstants(max_attempts=5, retry_delay=10)
 
 
-def test_a_delivered_transfer_is_finishing_fenced_by_its_attempt() -> None:
+def test_a_delivered_transfer_is_fenced_by_its_attempt() -> None:
     (move,) = after_deliveries([transfer(3, X.DELIVERING, attempt=2)], NOW)
-    assert (move.ids, move.attempts, move.source, move.target) == ((3,), (2,), X.DELIVERING, X.FINISHING)
+    assert (move.ids, move.attempts, move.source, move.target) == ((3,), (2,), X.DELIVERING, X.DELIVERED)
 
 
 def test_a_failed_delivery_is_queued_again_as_the_next_attempt_with_its_error() -> None:

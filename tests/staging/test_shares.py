@@ -17,7 +17,8 @@ from pilotage.model.states import TransferState as X
 from pilotage.model.transfers import base_priority, declared_sub_shares, share_of, transfer_priority
 from pilotage.model.work import Transfer
 from pilotage.staging import unawaited
-from pilotage.staging.shares import in_order, start
+from pilotage.staging.order import in_order
+from pilotage.staging.slots import start
 from pilotage.testing import NOW, three_sites, transfer, world
 
 ALICE = Identity(name="alice", vo="atlas", group="higgs", vo_role="validation")
@@ -88,7 +89,7 @@ def test_d6_downloads_and_uploads_are_shares_of_their_own() -> None:
 def test_d3_slots_go_by_base_priority_and_within_a_share_the_highest_first() -> None:
     fed = three_sites(delivery_slots=5, sub_shares=False, base_priorities={"a": 60, "b": 40})
     queue = [
-        transfer(number, X.QUEUED, share=share, priority=number % 7 + 1)
+        transfer(number, X.PREPARED, share=share, priority=number % 7 + 1)
         for number, share in zip(range(1, 21), "ab" * 10, strict=True)
     ]
     decision = start(world(fed, transfers=queue))
@@ -101,36 +102,36 @@ def test_d3_slots_go_by_base_priority_and_within_a_share_the_highest_first() -> 
 
 
 def test_d3_equal_priority_goes_oldest_first() -> None:
-    queue = [transfer(number, X.QUEUED, created=NOW - number) for number in (1, 2, 3)]
+    queue = [transfer(number, X.PREPARED, created=NOW - number) for number in (1, 2, 3)]
     assert [t.id for t in in_order(queue, NOW, StagingConstants())] == [3, 2, 1]
 
 
 def test_d4_slots_in_use_count_and_what_one_share_leaves_goes_to_others() -> None:
     fed = three_sites(delivery_slots=10, sub_shares=False, base_priorities={"a": 50, "b": 50})
-    transfers = many(range(1, 5), X.DELIVERING, "a") + many(range(5, 20), X.QUEUED, "a")
-    transfers += many(range(20, 22), X.QUEUED, "b")
+    transfers = many(range(1, 5), X.DELIVERING, "a") + many(range(5, 20), X.PREPARED, "a")
+    transfers += many(range(20, 22), X.PREPARED, "b")
     decision = start(world(fed, transfers=transfers))
     assert Counter(t.share for t in transfers if t.id in started(decision)) == {"a": 4, "b": 2}
 
 
 def test_d4_a_share_above_its_part_gets_nothing_new_until_others_have_theirs() -> None:
     fed = three_sites(delivery_slots=4, sub_shares=False, base_priorities={"a": 50, "b": 50})
-    transfers = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 9), X.QUEUED, "a")
-    transfers += many(range(9, 12), X.QUEUED, "b")
+    transfers = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 9), X.PREPARED, "a")
+    transfers += many(range(9, 12), X.PREPARED, "b")
     assert started(start(world(fed, transfers=transfers))) == [9]
 
 
 def test_d4_the_share_furthest_behind_takes_the_free_slots() -> None:
     fed = three_sites(delivery_slots=9, sub_shares=False, base_priorities=dict.fromkeys("abc", 50))
     transfers = many(range(1, 7), X.DELIVERING, "a") + many(range(7, 9), X.DELIVERING, "b")
-    transfers += many(range(9, 15), X.QUEUED, "b") + many(range(15, 20), X.QUEUED, "c")
+    transfers += many(range(9, 15), X.PREPARED, "b") + many(range(15, 20), X.PREPARED, "c")
     assert started(start(world(fed, transfers=transfers))) == [15]
 
 
 def test_transfers_that_wait_for_their_next_try_take_no_slot() -> None:
     transfers = [
-        transfer(1, X.QUEUED, wake_at=NOW + 1),
-        transfer(2, X.QUEUED, wake_at=NOW),
+        transfer(1, X.PREPARED, wake_at=NOW + 1),
+        transfer(2, X.PREPARED, wake_at=NOW),
         transfer(3, X.FINISHING),
         transfer(4, X.FAILED),
     ]
@@ -139,7 +140,7 @@ def test_transfers_that_wait_for_their_next_try_take_no_slot() -> None:
 
 def test_d5_a_share_without_a_slot_takes_one_emergency_slot_at_once() -> None:
     fed = three_sites(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
-    transfers = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 8), X.QUEUED, "b")
+    transfers = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 8), X.PREPARED, "b")
     decision = start(world(fed, transfers=transfers))
     assert started(decision) == []
     assert started(decision, emergency=True) == [4]
@@ -148,13 +149,13 @@ def test_d5_a_share_without_a_slot_takes_one_emergency_slot_at_once() -> None:
 def test_d5_a_share_with_a_slot_of_its_own_takes_none() -> None:
     fed = three_sites(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
     transfers = many(range(1, 3), X.DELIVERING, "a") + many(range(3, 4), X.DELIVERING, "b")
-    transfers += many(range(4, 8), X.QUEUED, "b")
+    transfers += many(range(4, 8), X.PREPARED, "b")
     assert start(world(fed, transfers=transfers)).changes == ()
 
 
 def test_d5_no_emergency_while_a_regular_slot_is_free() -> None:
     fed = three_sites(delivery_slots=3, sub_shares=False, base_priorities={"a": 90, "b": 10})
-    transfers = many(range(1, 3), X.DELIVERING, "a") + many(range(4, 8), X.QUEUED, "b")
+    transfers = many(range(1, 3), X.DELIVERING, "a") + many(range(4, 8), X.PREPARED, "b")
     decision = start(world(fed, transfers=transfers))
     assert started(decision, emergency=True) == []
     assert started(decision) == [4]
@@ -164,7 +165,7 @@ def test_d5_at_most_max_emergency_at_a_time_one_a_share() -> None:
     shares = {name: 10 + place for place, name in enumerate("bcdefgh")}
     fed = three_sites(delivery_slots=2, max_emergency=5, sub_shares=False, base_priorities={"a": 9, **shares})
     transfers = many(range(1, 3), X.DELIVERING, "a")
-    transfers += [transfer(10 + n, X.QUEUED, share=share) for n, share in enumerate(shares)]
+    transfers += [transfer(10 + n, X.PREPARED, share=share) for n, share in enumerate(shares)]
     decision = start(world(fed, transfers=transfers))
     assert len(set(started(decision, emergency=True)) & set(range(10, 17))) == 5
     transfers += many(range(3, 8), X.DELIVERING, "a", emergency=True)
@@ -173,7 +174,7 @@ def test_d5_at_most_max_emergency_at_a_time_one_a_share() -> None:
 
 def test_d5_when_another_transfer_finishes_the_slot_turns_regular_and_nothing_starts_in_its_place() -> None:
     fed = three_sites(delivery_slots=2, sub_shares=False, base_priorities={"a": 90, "b": 10})
-    waiting = many(range(5, 9), X.QUEUED, "a") + many(range(9, 12), X.QUEUED, "b")
+    waiting = many(range(5, 9), X.PREPARED, "a") + many(range(9, 12), X.PREPARED, "b")
     held = [transfer(2, X.DELIVERING, share="a"), transfer(3, X.DELIVERING, share="b", emergency=True)]
     full = start(world(fed, transfers=[transfer(1, X.DELIVERING, share="a"), *held, *waiting]))
     assert full.changes == ()
@@ -186,15 +187,17 @@ def test_d5_when_another_transfer_finishes_the_slot_turns_regular_and_nothing_st
 def test_d5_uploads_start_although_downloads_hold_every_slot() -> None:
     fed = three_sites(delivery_slots=2, base_priorities={"atlas": 50})
     transfers = many(range(1, 3), X.DELIVERING, "atlas-download")
-    transfers += many(range(3, 5), X.QUEUED, "atlas-download") + many(range(5, 7), X.QUEUED, "atlas-upload")
+    transfers += many(range(3, 5), X.PREPARED, "atlas-download") + many(
+        range(5, 7), X.PREPARED, "atlas-upload"
+    )
     assert started(start(world(fed, transfers=transfers)), emergency=True) == [5]
 
 
 def test_two_loops_at_once_are_held_by_claims_on_all_slots_and_on_the_share() -> None:
     fed = three_sites(delivery_slots=3, max_emergency=2, sub_shares=False, base_priorities={"a": 9, "b": 5})
-    regular = start(world(fed, transfers=many(range(1, 9), X.QUEUED, "a"))).moves[0]
+    regular = start(world(fed, transfers=many(range(1, 9), X.PREPARED, "a"))).moves[0]
     assert [(claim.key, claim.limit) for claim in regular.claims] == [((None,), 3), (("a",), 3)]
-    full = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 6), X.QUEUED, "b")
+    full = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 6), X.PREPARED, "b")
     emergency = start(world(fed, transfers=full)).moves[0]
     assert [(claim.key, claim.limit) for claim in emergency.claims] == [((None,), 5), (("b",), 1)]
     for move in (regular, emergency):
@@ -206,10 +209,10 @@ def test_two_loops_at_once_are_held_by_claims_on_all_slots_and_on_the_share() ->
 
 def test_d7_a_transfer_past_its_time_out_gains_one_every_five_minutes() -> None:
     constants = StagingConstants()
-    high = [transfer(number, X.QUEUED, priority=30) for number in (1, 2)]
+    high = [transfer(number, X.PREPARED, priority=30) for number in (1, 2)]
 
     def place(waited: float) -> int:
-        old = transfer(9, X.QUEUED, priority=25, since=NOW - waited, created=NOW - waited)
+        old = transfer(9, X.PREPARED, priority=25, since=NOW - waited, created=NOW - waited)
         return [t.id for t in in_order([*high, old], NOW, constants)].index(9)
 
     assert place(3600) == 2
@@ -218,8 +221,8 @@ def test_d7_a_transfer_past_its_time_out_gains_one_every_five_minutes() -> None:
 
 
 def test_d7_ageing_never_passes_the_highest_that_is_queued_and_leaves_the_priority_alone() -> None:
-    oldest = transfer(1, X.QUEUED, priority=60, created=NOW - 90_000, since=NOW - 10)
-    aged = transfer(2, X.QUEUED, priority=10, created=NOW - 80_000, since=NOW - 80_000)
+    oldest = transfer(1, X.PREPARED, priority=60, created=NOW - 90_000, since=NOW - 10)
+    aged = transfer(2, X.PREPARED, priority=10, created=NOW - 80_000, since=NOW - 80_000)
     assert [t.id for t in in_order([aged, oldest], NOW, StagingConstants())] == [1, 2]
     assert all(
         "priority" not in move.changes for move in start(world(three_sites(), transfers=[oldest, aged])).moves
@@ -232,7 +235,7 @@ TRANSFERS = st.lists(
             number, state, share=share, priority=priority, since=NOW - waited, created=NOW - waited
         ),
         st.integers(1, 500),
-        st.sampled_from([X.QUEUED, X.DELIVERING]),
+        st.sampled_from([X.PREPARED, X.DELIVERING]),
         st.sampled_from("abcdefgh"),
         st.integers(1, 100),
         st.integers(0, 20_000),
@@ -254,7 +257,7 @@ def test_d4_d5_no_pass_ever_exceeds_its_slots_and_order_does_not_matter(
     assert not regular or busy + len(regular) <= slots
     assert not emergency or busy + len(regular) + len(emergency) <= slots + most
     assert len({*regular, *emergency}) == len(regular) + len(emergency)
-    queued = Counter(t.share for t in transfers if t.state is X.QUEUED)
+    queued = Counter(t.share for t in transfers if t.state is X.PREPARED)
     if busy < slots:
         assert busy + len(regular) == min(slots, busy + sum(queued.values()))
     served = {t.share for t in transfers if t.state is X.DELIVERING or t.id in (*regular, *emergency)}
@@ -277,7 +280,7 @@ class Simulation:
     def add(self, share: str, priority: int) -> int:
         number = next(self.numbers)
         self.live[number] = transfer(
-            number, X.QUEUED, share=share, priority=priority, created=self.time, since=self.time
+            number, X.PREPARED, share=share, priority=priority, created=self.time, since=self.time
         )
         return number
 
@@ -337,7 +340,7 @@ def test_d10_shares_that_are_more_than_the_slots_take_turns_in_proportion_to_pri
         while len(simulation.live) < 12:
             simulation.add("abc"[len(simulation.live) % 3], 50)
         for share, priority in bases.items():
-            if not any(t.share == share and t.state is X.QUEUED for t in simulation.live.values()):
+            if not any(t.share == share and t.state is X.PREPARED for t in simulation.live.values()):
                 simulation.add(share, priority)
         starts.update(simulation.tick(1))
     total = starts.total()
@@ -381,13 +384,13 @@ def test_a_storage_and_a_link_bound_what_starts_besides_the_slots() -> None:
     bounded = replace(fed, storages=storages, links=links)
     transfers = [
         transfer(1, X.DELIVERING),
-        *(transfer(number, X.QUEUED, priority=90) for number in (2, 3, 4)),
-        *(transfer(number, X.QUEUED, source="west") for number in (5, 6)),
-        transfer(7, X.QUEUED, source="north-b"),
+        *(transfer(number, X.PREPARED, priority=90) for number in (2, 3, 4)),
+        *(transfer(number, X.PREPARED, source="west") for number in (5, 6)),
+        transfer(7, X.PREPARED, source="north-b"),
     ]
     decision = start(world(bounded, transfers=transfers))
     assert started(decision) == [2, 5, 7]
-    assert decision.notes["shares"]["_default-download"]["entitled"] == 7
+    assert decision.notes["delivering"]["shares"]["_default-download"]["entitled"] == 7
 
 
 def test_d4_what_waits_for_a_full_storage_takes_no_slot_from_other_shares() -> None:
@@ -395,16 +398,16 @@ def test_d4_what_waits_for_a_full_storage_takes_no_slot_from_other_shares() -> N
     storages = tuple(replace(one, transfer_slots=1) if one.name == "north-a" else one for one in fed.storages)
     transfers = [
         transfer(1, X.DELIVERING, share="a"),
-        *many(range(2, 8), X.QUEUED, "a"),
-        *many(range(8, 12), X.QUEUED, "b", source="west"),
+        *many(range(2, 8), X.PREPARED, "a"),
+        *many(range(8, 12), X.PREPARED, "b", source="west"),
     ]
     decision = start(world(replace(fed, storages=storages), transfers=transfers))
     assert started(decision) == [8, 9, 10]
-    assert decision.notes["shares"]["a"]["blocked"] == 6
+    assert decision.notes["delivering"]["shares"]["a"]["blocked"] == 6
 
 
 def test_d2_what_nobody_waits_for_is_cancelled_and_takes_no_slot() -> None:
-    transfers = [transfer(1, X.QUEUED), transfer(2, X.QUEUED), transfer(3, X.DELIVERING)]
+    transfers = [transfer(1, X.PREPARED), transfer(2, X.PREPARED), transfer(3, X.DELIVERING)]
     seen = replace(world(three_sites(), transfers=transfers), unawaited=(1, 3))
     assert started(start(seen)) == [2]
     (cancelled,) = unawaited.cancel(seen).moves
@@ -418,7 +421,7 @@ def test_d5_in_a_pass_where_an_emergency_slot_turns_regular_no_other_begins() ->
         transfer(3, X.DELIVERING, share="c", emergency=True),
         transfer(4, X.DELIVERING, share="c", emergency=True),
     ]
-    waiting = many(range(5, 7), X.QUEUED, "a") + many(range(7, 9), X.QUEUED, "d")
+    waiting = many(range(5, 7), X.PREPARED, "a") + many(range(7, 9), X.PREPARED, "d")
     decision = start(world(fed, transfers=[*held, *waiting]))
     (turned,) = decision.changes
     assert isinstance(turned, Touch)
@@ -426,7 +429,7 @@ def test_d5_in_a_pass_where_an_emergency_slot_turns_regular_no_other_begins() ->
 
 def test_d5_a_share_that_was_served_before_takes_one_once_no_slot_changes_hands() -> None:
     fed = three_sites(delivery_slots=1, sub_shares=False, base_priorities={"a": 90, "b": 10})
-    old = transfer(2, X.QUEUED, share="b", since=NOW - 9000)
+    old = transfer(2, X.PREPARED, share="b", since=NOW - 9000)
 
     def emergencies(ago: float) -> list[int]:
         slow = transfer(1, X.DELIVERING, share="a", since=NOW - ago)
@@ -456,7 +459,7 @@ def test_d3_d4_each_of_ten_shares_has_its_promise_within_a_slot_over_an_hour() -
     held: Counter[str] = Counter()
     lasts = {share: 1 + place % 4 for place, share in enumerate(bases)}
     for tick in range(120):
-        queued = Counter(one.share for one in simulation.live.values() if one.state is X.QUEUED)
+        queued = Counter(one.share for one in simulation.live.values() if one.state is X.PREPARED)
         for share in bases:
             for _ in range(20 - queued[share]):
                 simulation.add(share, 50)

@@ -20,6 +20,7 @@ from pilotage.testing.stores import (
     new_pilot,
     new_task,
     new_transfer,
+    passage,
 )
 
 X, P = TransferState, PilotState
@@ -86,9 +87,9 @@ def test_a_total_over_all_keys_can_be_claimed(store: Store) -> None:
     files = [File(name=f"f{n}", size=1, checksum="") for n in range(6)]
     create(store, *files)
     ids = create(store, *[new_transfer(f"f{n}", share=f"s{n % 2}") for n in range(6)])
-    moved(store, move("transfer", ids[:2], X.QUEUED, X.DELIVERING))
-    total = claim("transfers_by_share", (None,), (X.DELIVERING,), 4)
-    step = move("transfer", ids[2:], X.QUEUED, X.DELIVERING, claims=(total,))
+    moved(store, *passage(ids[:2], X.QUEUED, X.DELIVERING))
+    total = claim("transfers_by_share", (None,), (X.DELIVERING, X.PREPARING), 4)
+    step = move("transfer", ids[2:], X.QUEUED, X.PREPARING, claims=(total,))
     assert store.commit(decision(step), "tester").accepted == (tuple(ids[2:4]),)
 
 

@@ -21,6 +21,7 @@ from pilotage.testing.stores import (
     new_pilot,
     new_task,
     new_transfer,
+    passage,
     states,
 )
 
@@ -247,7 +248,7 @@ def test_a_transfer_that_is_tried_again_stands_in_one_place(store: Store) -> Non
     create(store, File(name="a", size=1, checksum=""))
     (transfer,) = create(store, new_transfer("a"))
     x = TransferState
-    moved(store, move("transfer", [transfer], x.QUEUED, x.DELIVERING, {"emergency": True, "heartbeat": NOW}))
+    moved(store, *passage([transfer], x.QUEUED, x.DELIVERING, {"emergency": True, "heartbeat": NOW}))
     again: dict[str, Value] = {"source": "other", "source_path": "p", "wake_at": NOW + 5, "emergency": False}
     moved(store, move("transfer", [transfer], x.DELIVERING, x.QUEUED, again, next_attempt=True))
     (found,) = store.queries.transfers(x.QUEUED, 10)

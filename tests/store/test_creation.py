@@ -12,7 +12,7 @@ from pilotage.model.states import TransferState
 from pilotage.model.work import File, NewJob, NewTask, Replica, TaskSpec
 from pilotage.store import FileConflict, Store
 from pilotage.testing import ALICE
-from pilotage.testing.stores import create, decision, move, moved, new_jobs, new_task, new_transfer
+from pilotage.testing.stores import create, decision, move, moved, new_jobs, new_task, new_transfer, passage
 
 X = TransferState
 SUM, OTHER = "adler32:00000001", "adler32:00000002"
@@ -82,9 +82,9 @@ def test_there_is_one_transfer_of_a_file_to_a_storage_on_its_way(store: Store) -
     first = store.commit(decision(Create(records=records, cause="c")), "tester")
     assert first.created == ((1, 2, None, 3),)
     assert len(store.queries.events("transfer", 1)) == 1
-    moved(store, move("transfer", [1], X.QUEUED, X.DELIVERING))
+    moved(store, *passage([1], X.QUEUED, X.DELIVERING))
     assert store.commit(decision(Create(records=records[:1], cause="c")), "tester").created == ((None,),)
-    moved(store, move("transfer", [1], X.DELIVERING, X.FINISHING))
+    moved(store, *passage([1], X.DELIVERING, X.FINISHING))
     assert store.commit(decision(Create(records=records[:1], cause="c")), "tester").created == ((4,),)
 
 
@@ -112,7 +112,7 @@ def test_d2_a_transfer_that_several_ask_for_has_the_best_share_and_the_best_prio
         return [(one.share, one.priority) for one in store.queries.transfers(None, 10)]
 
     assert standing() == [("fast", 20)]
-    moved(store, move("transfer", [1], X.QUEUED, X.DELIVERING))
+    moved(store, *passage([1], X.QUEUED, X.DELIVERING))
     create(store, replace(fast, priority=70))
     assert standing() == [("fast", 20)]
     counted = store.database.read(

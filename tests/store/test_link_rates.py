@@ -8,7 +8,7 @@ from pilotage.model.states import TransferState as X
 from pilotage.model.work import File
 from pilotage.store import Store
 from pilotage.testing import NOW
-from pilotage.testing.stores import FEDERATION, create, move, moved, new_transfer
+from pilotage.testing.stores import FEDERATION, create, moved, new_transfer, passage
 
 MB = 1_000_000
 
@@ -18,9 +18,9 @@ def brought(store: Store, file: str, size: int, took: float, ended: float, **val
     create(store, File(name=file, size=size, checksum=""), time=ended - took)
     made = create(store, new_transfer(file, **values), time=ended - took)
     started = {"started": ended - took}
-    moved(store, move("transfer", made, X.QUEUED, X.DELIVERING, started), time=ended - took)
-    moved(store, move("transfer", made, X.DELIVERING, X.FINISHING, {"ended": ended}), time=ended)
-    moved(store, move("transfer", made, X.FINISHING, X.DONE), time=ended)
+    moved(store, *passage(made, X.QUEUED, X.DELIVERING, started), time=ended - took)
+    moved(store, *passage(made, X.DELIVERING, X.FINISHING, {"ended": ended}), time=ended)
+    moved(store, *passage(made, X.FINISHING, X.DONE), time=ended)
 
 
 def links(store: Store, time: float) -> dict[tuple[str, str], float | None]:

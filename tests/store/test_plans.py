@@ -26,6 +26,7 @@ from pilotage.testing.stores import (
     new_pilot,
     new_task,
     new_transfer,
+    passage,
 )
 
 CLAIM = Claim(counter="jobs_by_queue", key=("CERN-q", None), states=(J.ACTIVATED,), limit=10)
@@ -94,8 +95,8 @@ def busy(sqlite_url: str) -> Store:
     x = TransferState
     moved(
         store,
-        move("transfer", [a, b], x.QUEUED, x.DELIVERING),
-        move("transfer", [a], x.DELIVERING, x.FINISHING),
+        *passage([a, b], x.QUEUED, x.DELIVERING),
+        *passage([a], x.DELIVERING, x.FINISHING),
     )
     return store
 

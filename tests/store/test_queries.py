@@ -21,6 +21,7 @@ from pilotage.testing.stores import (
     new_pilot,
     new_task,
     new_transfer,
+    passage,
 )
 
 X, P, T = TransferState, PilotState, TaskState
@@ -131,7 +132,7 @@ def test_pilots_and_transfers_come_newest_first(store: Store) -> None:
     assert store.queries.pilot(99) is None
     create(store, File(name="a", size=1, checksum=""), File(name="b", size=1, checksum=""))
     a, b = create(store, new_transfer("a"), new_transfer("b"))
-    moved(store, move("transfer", [a], X.QUEUED, X.DELIVERING))
+    moved(store, *passage([a], X.QUEUED, X.DELIVERING))
     assert ids(store.queries.transfers(None, 10)) == [b, a]
     assert ids(store.queries.transfers(X.DELIVERING, 10)) == [a]
 

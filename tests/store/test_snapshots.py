@@ -35,6 +35,7 @@ from pilotage.testing.stores import (
     new_pilot,
     new_task,
     new_transfer,
+    passage,
 )
 
 X, P, T = TransferState, PilotState, TaskState
@@ -122,7 +123,7 @@ def test_broker_can_be_shown_pending_jobs_instead(house: Store) -> None:
 def test_broker_sees_live_transfers_by_link_and_what_queues_last_did(house: Store) -> None:
     files(house, "a", "b", "c")
     a, b, _ = create(house, *(new_transfer(name) for name in "abc"))
-    moved(house, move("transfer", [a], X.QUEUED, X.DELIVERING), move("transfer", [b], X.QUEUED, X.FAILED))
+    moved(house, *passage([a], X.QUEUED, X.DELIVERING), move("transfer", [b], X.QUEUED, X.FAILED))
     bring(house, new_jobs(house, new_task(house)), J.RUNNING, time=NOW + 1)
     pilot = new_pilot(house)
     moved(house, move("pilot", [pilot], P.CREATED, P.RUNNING, {"heartbeat": NOW + 2}), time=NOW + 2)
@@ -204,8 +205,8 @@ def test_staging_sees_the_jobs_that_wait_for_what_arrived_or_failed(house: Store
     a, b, c = create(house, *(new_transfer(name) for name in "abc"))
     moved(
         house,
-        move("transfer", [a], X.QUEUED, X.DELIVERING),
-        move("transfer", [a], X.DELIVERING, X.FINISHING),
+        *passage([a], X.QUEUED, X.DELIVERING),
+        *passage([a], X.DELIVERING, X.FINISHING),
         move("transfer", [b], X.QUEUED, X.FAILED, {"error": "gone"}),
     )
     world = house.snapshots.for_staging(NOW, 1, 10)
@@ -240,8 +241,8 @@ def test_staging_sees_jobs_with_outputs_to_bring_and_those_whose_outputs_came(ho
         new_transfer(f"out{transferring}", direction="upload"),
         new_transfer(f"out{still}", direction="upload"),
     )
-    moved(house, move("transfer", [arrived, under_way], X.QUEUED, X.DELIVERING))
-    moved(house, move("transfer", [arrived], X.DELIVERING, X.FINISHING))
+    moved(house, *passage([arrived, under_way], X.QUEUED, X.DELIVERING))
+    moved(house, *passage([arrived], X.DELIVERING, X.FINISHING))
     world = house.snapshots.for_staging(NOW, 1, 10)
     assert ids(world.jobs) == [holding, transferring]
     assert ids(world.transfers) == [arrived, under_way]
@@ -254,7 +255,7 @@ def test_staging_sees_all_live_transfers_of_the_outputs_of_its_jobs(house: Store
     bring(house, [job], J.HOLDING)
     files(house, "out", task=task, job=job)
     (left,) = create(house, new_transfer("out", direction="upload"))
-    moved(house, move("transfer", [left], X.QUEUED, X.DELIVERING))
+    moved(house, *passage([left], X.QUEUED, X.DELIVERING))
     moved(house, move("transfer", [left], X.DELIVERING, X.QUEUED, {"wake_at": NOW + 99}, next_attempt=True))
     assert ids(house.snapshots.for_staging(NOW, 1, 10).transfers) == [left]
 
@@ -269,7 +270,7 @@ def test_staging_takes_a_limited_number_of_each_share_and_direction_that_are_due
         new_transfer("f7", share="cms", priority=1),
         new_transfer("f8", share="cms", priority=99),
     )
-    moved(house, move("transfer", [waiting], X.QUEUED, X.DELIVERING))
+    moved(house, *passage([waiting], X.QUEUED, X.DELIVERING))
     moved(house, move("transfer", [waiting], X.DELIVERING, X.QUEUED, {"wake_at": NOW + 5}))
     world = house.snapshots.for_staging(NOW, 1, 3)
     assert ids(world.transfers) == [*made[3:], upload, other]

@@ -10,7 +10,7 @@ from pilotage.model.states import JobState as J
 from pilotage.model.states import TransferState
 from pilotage.model.work import File
 from pilotage.model.world import World
-from pilotage.staging import settle, shares
+from pilotage.staging import preparing, settle
 from pilotage.store import Store
 from pilotage.testing import NOW
 from pilotage.testing.stores import (
@@ -21,6 +21,7 @@ from pilotage.testing.stores import (
     new_jobs,
     new_task,
     new_transfer,
+    passage,
 )
 
 X = TransferState
@@ -30,7 +31,7 @@ X = TransferState
 def test_a_pass_starts_what_it_would_start_if_it_had_read_all(store: Store, seed: int) -> None:
     rng = random.Random(seed)
     slots = rng.choice([1, 3, 8])
-    constants = StagingConstants(delivery_slots=slots, base_priorities={"s1": 90, "s2": 30})
+    constants = StagingConstants(preparing_slots=slots, base_priorities={"s1": 90, "s2": 30})
     store.save_federation(replace(FEDERATION, staging=constants), "tester")
     for number in range(8):
         made = create(
@@ -47,13 +48,13 @@ def test_a_pass_starts_what_it_would_start_if_it_had_read_all(store: Store, seed
             time=NOW - rng.randint(0, 9000),
         )
         if number % 3 == 0:
-            moved(store, move("transfer", made[:1], X.QUEUED, X.DELIVERING), time=NOW)
+            moved(store, *passage(made[:1], X.QUEUED, X.DELIVERING), time=NOW)
     read = replace(store.snapshots.for_staging(NOW, seed, 1000), unawaited=())
     everything = replace(store.snapshots.whole(NOW, seed), unawaited=())
     assert len(read.transfers) < len(everything.transfers)
 
     def started(world: World) -> list[tuple[int, ...]]:
-        return [move.ids for move in shares.start(world).moves]
+        return [move.ids for move in preparing.prepare(world).moves]
 
     assert started(read) == started(everything)
     assert started(read) or slots < 8
@@ -91,10 +92,10 @@ def test_behind_transfers_for_a_full_storage_others_are_read(store: Store) -> No
     storages = tuple(
         replace(one, transfer_slots=1) if one.name == "CERN-disk" else one for one in FEDERATION.storages
     )
-    constants = StagingConstants(delivery_slots=3)
+    constants = StagingConstants(preparing_slots=3)
     store.save_federation(replace(FEDERATION, storages=storages, staging=constants), "tester")
-    (first, *_) = create(store, *(new_transfer(f"f{number}", priority=90) for number in range(20)))
-    moved(store, move("transfer", [first], X.QUEUED, X.DELIVERING))
+    first, second, *_ = create(store, *(new_transfer(f"f{number}", priority=90) for number in range(20)))
+    moved(store, *passage([first], X.QUEUED, X.DELIVERING), *passage([second], X.QUEUED, X.PREPARED))
     (last,) = create(store, new_transfer("g", source="PIC-disk", destination="other", priority=1))
     world = replace(store.snapshots.for_staging(NOW, 1, 100), unawaited=())
-    assert [move.ids for move in shares.start(world).moves] == [(last,)]
+    assert [move.ids for move in preparing.prepare(world).moves] == [(last,)]

@@ -11,10 +11,11 @@ from pilotage.flow.calls import conditions, takers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Choice, DatedChoice
 from pilotage.model.logs import Point
-from pilotage.model.states import JobState, TransferState
+from pilotage.model.states import JobState
 from pilotage.model.transfer_limits import Room
+from pilotage.model.transfer_queues import PREPARING, TransferQueue, queue_of
 from pilotage.model.work import Pilot, TaskSpec, Transfer
-from pilotage.staging import shares
+from pilotage.staging import preparing, settle, slots
 from pilotage.store import JobDetails, TaskDetails
 
 MOST_JOBS = 1000
@@ -110,22 +111,25 @@ def placed_where_nothing_starts(runtime: Runtime, choices: Iterable[Choice]) -> 
 def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> TransferExplanation:
     """A transfer's life, and of a queued one what it waits behind."""
     now, store = runtime.clock(), runtime.store
-    waiting = _waiting(runtime, transfer) if transfer.state is TransferState.QUEUED else None
+    queue = queue_of(transfer.state)
+    waiting = _waiting(runtime, transfer, queue) if queue is not None else None
     events = store.queries.events("transfer", transfer.id)
     told = transfers.of_transfer(transfer, events, store.federation().staging, now, waiting)
     return TransferExplanation.model_construct(transfer=transfer, lines=folded(told, width))
 
 
-def _waiting(runtime: Runtime, transfer: Transfer) -> transfers.Waiting:
-    """Read what a queued transfer waits behind; the account is that of the next pass."""
+def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.Waiting:
+    """Read what a transfer waits behind in its queue; the accounts are those of the next pass."""
     begun = runtime.begin(runtime.store.federation().loops.batch)
     world = runtime.store.snapshots.for_staging(begun.time, begun.seed, begun.batch)
-    notes = shares.start(world).notes
+    decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
+    mine = [one for one in world.transfers if one.share == transfer.share]
     return transfers.Waiting(
+        queue=queue,
         ahead=runtime.store.transfer_queries.ahead_of(transfer),
-        full=Room(world.federation, world.transfers).full(transfer),
-        slots=notes["slots"],
-        account=notes["shares"],
+        prepared=sum(one.state in slots.AHEAD for one in mine) if queue is PREPARING else 0,
+        full=Room(world.federation, world.transfers, queue).full(transfer),
+        accounts={name: account for decision in decisions for name, account in decision.notes.items()},
         lasting=runtime.store.transfer_queries.delivery_time(),
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pilotage.model.decision import Choice, Create, Decision, Forget, Move, Touch
+from pilotage.model.transfer_queues import TRANSFER_QUEUES
 from pilotage.model.work import NewPilot, Requirements
 from pilotage.model.world import World
 
@@ -37,7 +38,7 @@ TASK_QUEUES = (
 TRANSFER_SHARES = (
     Heading("share"),
     Heading("priority", number=True),
-    Heading("delivering", number=True),
+    Heading("held", number=True),
     Heading("queued", number=True),
     Heading("blocked", number=True),
     Heading("entitled", number=True),
@@ -97,8 +98,9 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
         told = [f"The step {decision.step} changes nothing in this world" + (f": {why}." if why else ".")]
     if wants := decision.notes.get("task_queues"):
         told += ["", *table(TASK_QUEUES, [_want(want) for want in wants], width)]
-    if account := decision.notes.get("shares"):
-        told += ["", *_transfer_shares(decision.notes, account, width)]
+    for queue in TRANSFER_QUEUES:
+        if (account := decision.notes.get(queue.name)) and account["shares"]:
+            told += ["", *_transfer_shares(queue.name, account, width)]
     for choice in decision.choices:
         told += lines(explain(choice))
     return folded(told, width)
@@ -138,24 +140,26 @@ def _want(want: Mapping[str, Any]) -> tuple[Any, ...]:
     return want["queue"], *numbers, f"{want['mean']:.3g}", ", ".join(part for part in parts if part)
 
 
-def _transfer_shares(notes: Mapping[str, Any], account: Mapping[str, Any], width: int) -> list[str]:
-    """List the shares with their slots, and what each that still has a queue waits behind."""
-    slots, delivering = notes["slots"], notes["delivering"]
-    started = sum(share["started"] for share in account.values())
-    emergencies = sum(share["emergency"] for share in account.values())
-    beyond = max(0, delivering - slots) + emergencies
-    head = (
-        f"{slots} delivery slots: {delivering} in use, {started} given now; {beyond} beyond them in emergency"
-    )
-    holders = [name for name, share in account.items() if share["delivering"] + share["started"] > 0]
-    rows = [_transfer_share(name, share, holders) for name, share in account.items()]
+def _transfer_shares(queue: str, account: Mapping[str, Any], width: int) -> list[str]:
+    """List the shares of a queue with their slots, and what each that still has some waiting waits behind."""
+    slots, held, shares = account["slots"], account["held"], account["shares"]
+    started = sum(share["started"] for share in shares.values())
+    emergencies = sum(share["emergency"] for share in shares.values())
+    beyond = max(0, held - slots) + emergencies
+    head = f"{queue}: {slots} slots, {held} in use, {started} given now; {beyond} beyond them in emergency"
+    if "bound" in account:
+        head += f"; {account['prepared']} of {account['bound']} prepared ahead of their delivery"
+    if account.get("passing"):
+        head += f", which {account['passing']} pass (D11)"
+    holders = [name for name, share in shares.items() if share["held"] + share["started"] > 0]
+    rows = [_transfer_share(name, share, holders) for name, share in shares.items()]
     return [head, *table(TRANSFER_SHARES, rows, width)]
 
 
 def _transfer_share(name: str, share: Mapping[str, int], holders: Sequence[str]) -> tuple[Any, ...]:
-    names = ("priority", "delivering", "queued", "blocked", "entitled", "started", "emergency")
+    names = ("priority", "held", "queued", "blocked", "entitled", "started", "emergency")
     left = share["queued"] - share["started"] - share["emergency"]
-    held = share["delivering"] + share["started"]
+    held = share["held"] + share["started"]
     waits = ""
     if left and held >= share["entitled"]:
         waits = f"{left} behind its own part of the slots"

@@ -1,11 +1,11 @@
-"""A transfer's share, priority and place, who holds the slots, and when it is likely to start (D1 to D7)."""
+"""A transfer's share, priority and place, who holds the slots, and when it is likely to start (D1 to D8)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pilotage.model.federation import StagingConstants
-from pilotage.model.states import TransferState
+from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING, TRANSFER_QUEUES, TransferQueue
 from pilotage.model.transfers import base_priority
 from pilotage.model.work import Transfer
 
@@ -15,19 +15,25 @@ from .words import ago, moment, plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The place of a queued transfer, and what it waits behind.
+    """The place of a transfer in the queue where it waits, and what it waits behind.
 
-    ``ahead`` counts those of its share with a higher priority, or the same and older. ``full`` names the
-    storage or link that takes no more. ``account`` are the numbers of the shares by name, as the policy notes
-    them, and ``slots`` all delivery slots. ``lasting`` is how long the last deliveries took on average, in s;
-    None where there were none.
+    ``ahead`` counts those of its share there with a higher priority, or the same and older, and ``prepared``
+    those of its share that are past that queue and wait for their delivery. ``full`` names the storage or
+    link that takes no more. ``accounts`` are those of the queues by name, as the policies note them.
+    ``lasting`` is how long the last deliveries took on average, in s; None where there were none.
     """
 
+    queue: TransferQueue
     ahead: int
+    prepared: int
     full: str
-    slots: int
-    account: Mapping[str, Mapping[str, Any]]
+    accounts: Mapping[str, Mapping[str, Any]]
     lasting: float | None
+
+    @property
+    def account(self) -> Mapping[str, Any]:
+        """The account of the queue where it waits."""
+        return self.accounts[self.queue.name]
 
 
 def of_transfer(
@@ -37,7 +43,7 @@ def of_transfer(
     time: float,
     waiting: Waiting | None,
 ) -> Iterator[str]:
-    """Tell all of a transfer; ``waiting`` of one that is queued. The time is in s since 1970."""
+    """Tell all of a transfer; ``waiting`` of one that waits in a queue. The time is in s since 1970."""
     yield f"transfer {transfer.id} of {transfer.file}: {transfer.state}, attempt {transfer.attempt}"
     yield f"  {transfer.direction} from {transfer.source} to {transfer.destination}"
     yield f"  {_priority(transfer, constants)}"
@@ -46,7 +52,7 @@ def of_transfer(
     for event in events:
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
-    if transfer.state is TransferState.DELIVERING and transfer.emergency:
+    if transfer.emergency and any(transfer.state is queue.holding for queue in TRANSFER_QUEUES):
         yield "  it holds an emergency slot (D5)"
     if transfer.error:
         yield f"  error: {transfer.error}"
@@ -65,30 +71,46 @@ def _place(transfer: Transfer, constants: StagingConstants, time: float, waiting
     aged = (time - transfer.since - constants.ageing_timeout) // constants.ageing_period
     if aged > 0:
         yield f"  having waited for {ago(time - transfer.since)}, it goes as if it had {aged:.0f} more (D7)"
-    yield f"  number {waiting.ahead + 1} of its share's queue, by priority and age"
+    queue = waiting.queue.name
+    yield f"  number {waiting.ahead + 1} of its share's queue for {queue}, by priority and age"
     if transfer.wake_at is not None and transfer.wake_at > time:
         yield f"  not tried again before {moment(transfer.wake_at)}"
     if waiting.full:
         yield f"  {waiting.full} takes no more transfers now: its limit is reached"
-    held = sum(share["delivering"] for share in waiting.account.values())
-    yield f"  {held} of {plural(waiting.slots, 'delivery slot')} are held:"
-    for name, share in waiting.account.items():
+    account = waiting.account
+    if account.get("prepared", 0) >= account.get("bound", 1):
+        yield f"  {account['prepared']} are prepared and wait for their delivery, the most that may (D11)"
+    held = sum(share["held"] for share in account["shares"].values())
+    yield f"  {held} of {plural(account['slots'], 'slot')} of {queue} are held:"
+    for name, share in account["shares"].items():
         mine = ", its share" if name == transfer.share else ""
-        numbers = f"{share['delivering']} held, entitled to {share['entitled']}, {share['queued']} queued"
+        numbers = f"{share['held']} held, entitled to {share['entitled']}, {share['queued']} queued"
         yield f"    {name}{mine}: {numbers}"
     yield f"  {_likely(transfer, waiting)}"
 
 
 def _likely(transfer: Transfer, waiting: Waiting) -> str:
     """Estimate the start: those ahead pass through its share's slots, each as long as the last took."""
-    share = waiting.account.get(transfer.share)
+    share = waiting.account["shares"].get(transfer.share)
     if share is None or waiting.full:
         return "when it starts cannot be told now"
-    if waiting.ahead < share["started"] + share["emergency"]:
-        return "it is likely to start now"
+    at_once = waiting.ahead < share["started"] + share["emergency"]
+    if waiting.queue is FINISHING:
+        return "it is likely to be finished " + ("now" if at_once else "after those before it")
+    if at_once and not (waiting.queue is PREPARING and waiting.prepared):
+        return f"it is likely to start {waiting.queue.name} now"
     if waiting.lasting is None:
-        return "when it starts cannot be told: nothing was delivered lately"
-    slots = max(1, share["entitled"])
-    turns = (waiting.ahead + 1) / slots
+        return "when it is delivered cannot be told: nothing was delivered lately"
+    delivering = waiting.accounts[DELIVERING.name]
+    turns = (waiting.ahead + waiting.prepared + 1) / _slots_of(transfer.share, delivering, share["priority"])
     lasting, start = ago(waiting.lasting), ago(turns * waiting.lasting)
-    return f"it is likely to start in about {start}: the last deliveries took {lasting} each"
+    return f"its delivery is likely to start in about {start}: the last deliveries took {lasting} each"
+
+
+def _slots_of(share: str, delivering: Mapping[str, Any], priority: int) -> int:
+    """Return the slots of delivering that a share is entitled to, or would be if it had anything prepared."""
+    shares = delivering["shares"]
+    if share in shares:
+        return max(1, int(shares[share]["entitled"]))
+    total = priority + sum(other["priority"] for other in shares.values())
+    return max(1, int(delivering["slots"] * priority // total))

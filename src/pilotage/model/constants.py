@@ -56,7 +56,7 @@ class BrokerageConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingConstants:
-    """Constants of transfer shares (D1 to D8)."""
+    """Constants of transfer shares (D1 to D11)."""
 
     __pydantic_config__ = CLOSED
 
@@ -66,10 +66,18 @@ class StagingConstants:
     """Base priorities of shares by name, 1 to 100 (D2)."""
     default_priority: Annotated[int, Field(ge=1, le=100)] = 50
     """Base priority of every other share, 1 to 100 (D2)."""
+    preparing_slots: Slots = 20
+    """Transfers that are prepared at the same time (D8)."""
     delivery_slots: Slots = 40
     """Transfers that are delivered at the same time (D8)."""
+    finishing_slots: Slots = 20
+    """Transfers that are finished at the same time (D8)."""
+    max_prepared: Slots = 200
+    """Transfers that are prepared, or being so, and wait for their delivery (D11)."""
+    highest_pass: Annotated[int, Field(ge=0, le=100_000)] = 3
+    """Transfers of the highest priority of all that wait which may pass ``max_prepared`` (D11)."""
     max_emergency: Annotated[int, Field(ge=0, le=100_000)] = 5
-    """Emergency slots at the same time, at most one a share (D5)."""
+    """Emergency slots of each queue at the same time, at most one a share (D5)."""
     emergency_after: Seconds = 300
     """s without any slot given after which a share that was served before may take an emergency slot; one
     that came after the last was given takes it at once (D5)."""

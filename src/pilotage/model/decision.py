@@ -36,6 +36,8 @@ class Claim:
     """Name of a counter (``model.counters``)."""
     key: tuple[str | int | None, ...]
     """A row of it; none stands for any value."""
+    others: tuple[tuple[str | None, ...], ...] = ()
+    """More rows that count together with it, each once: what comes to a storage besides what leaves it."""
     states: tuple[State, ...]
     """States whose records count."""
     limit: int

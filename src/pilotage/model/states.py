@@ -47,10 +47,13 @@ class JobState(StrEnum):
 
 
 class TransferState(StrEnum):
-    """A transfer waits for a slot, is delivered by a mover, and is settled: what waited for it goes on."""
+    """A transfer waits for a slot three times (D8): to be prepared, delivered by a mover, and finished."""
 
     QUEUED = "queued"
+    PREPARING = "preparing"
+    PREPARED = "prepared"
     DELIVERING = "delivering"
+    DELIVERED = "delivered"
     FINISHING = "finishing"
     DONE = "done"
     FAILED = "failed"
@@ -86,6 +89,7 @@ _LIVE_TASKS = (T.REGISTERED, T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING)
 _LIVE_JOBS = tuple(s for s in J if s not in (J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED))
 _AT_A_PILOT = (J.SENT, J.STARTING, J.RUNNING)
 _UNSTARTED = (J.ASSIGNED, J.ACTIVATED)
+_UNDELIVERED = (X.QUEUED, X.PREPARING, X.PREPARED, X.DELIVERING)
 
 
 def _rows(
@@ -128,12 +132,15 @@ _TABLE: list[Transition] = [
     *_rows("job", _LIVE_JOBS, [J.CANCELLED], "cancelled by a person"),
     *_rows("job", _LIVE_JOBS, [J.CLOSED], "its task ended without it"),
     *_rows("transfer", [None], [X.QUEUED], "asked for"),
-    *_rows("transfer", [X.QUEUED], [X.DELIVERING], "given a slot (D3)"),
+    *_rows("transfer", [X.QUEUED], [X.PREPARING], "given a slot to be prepared (D8)"),
+    *_rows("transfer", [X.PREPARING], [X.PREPARED], "its source is settled"),
+    *_rows("transfer", [X.PREPARED], [X.DELIVERING], "given a slot to be delivered (D3)"),
     *_rows("transfer", [X.DELIVERING], [X.QUEUED], "tried again"),
-    *_rows("transfer", [X.DELIVERING], [X.FINISHING], "bytes delivered, size and checksum right"),
+    *_rows("transfer", [X.DELIVERING], [X.DELIVERED], "bytes delivered, size and checksum right"),
+    *_rows("transfer", [X.DELIVERED], [X.FINISHING], "given a slot to be finished (D8)"),
     *_rows("transfer", [X.FINISHING], [X.DONE], "replica recorded, jobs told"),
-    *_rows("transfer", [X.QUEUED, X.DELIVERING], [X.FAILED], "out of tries, or of sources"),
-    *_rows("transfer", [X.QUEUED, X.DELIVERING], [X.CANCELLED], "nobody waits for it any more"),
+    *_rows("transfer", _UNDELIVERED, [X.FAILED], "out of tries, or of sources"),
+    *_rows("transfer", [*_UNDELIVERED, X.DELIVERED], [X.CANCELLED], "nobody waits for it any more"),
     *_rows("pilot", [None], [P.CREATED], "decided and recorded (P10)"),
     *_rows("pilot", [P.CREATED], [P.SUBMITTED], "in the site's queue"),
     *_rows("pilot", [P.CREATED, P.SUBMITTED], [P.RUNNING], "called home"),
@@ -158,7 +165,10 @@ DONE_JOBS = (J.HOLDING, J.TRANSFERRING, J.MERGING, J.FINISHED)
 
 LIVE_JOBS = _LIVE_JOBS
 LIVE_TASKS = _LIVE_TASKS
-LIVE_TRANSFERS = (X.QUEUED, X.DELIVERING, X.FINISHING)
+UNFINISHED_TRANSFERS = (*_UNDELIVERED, X.DELIVERED)
+"""Those that serve whoever asks for the same file at the same storage, and that may be cancelled."""
+
+LIVE_TRANSFERS = (*UNFINISHED_TRANSFERS, X.FINISHING)
 WAITING_PILOTS = (P.CREATED, P.SUBMITTED)
 LIVE_PILOTS = (*WAITING_PILOTS, P.RUNNING)
 

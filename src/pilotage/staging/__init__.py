@@ -1,5 +1,5 @@
 """Data staging: which transfers run now, and what their end means.
 
-Policies, all pure: ``shares`` gives slots to transfers, ``retries`` says what a delivery's end means for the
-transfer, ``settle`` what it means for the jobs.
+Policies, all pure: ``slots`` gives the slots of a queue to shares and their transfers, ``preparing`` settles
+sources, ``retries`` says what a delivery's end means for the transfer, ``settle`` what it means for the jobs.
 """

@@ -14,9 +14,9 @@ from .groups import move
 
 
 def after_deliveries(transfers: Iterable[Transfer], now: float) -> tuple[Move, ...]:
-    """DELIVERING->FINISHING: the bytes are there, size and checksum right. ``now`` in s since 1970."""
-    changes: dict[str, Value] = {"ended": now, "error": "", "heartbeat": None}
-    return move(transfers, TransferState.FINISHING, "delivered", changes=changes)
+    """DELIVERING->DELIVERED: the bytes are there, size and checksum right. ``now`` in s since 1970."""
+    changes: dict[str, Value] = {"ended": now, "error": "", "heartbeat": None, "emergency": False}
+    return move(transfers, TransferState.DELIVERED, "delivered", changes=changes)
 
 
 def after_failure(

@@ -8,18 +8,20 @@ from pilotage.model.decision import Creation, Decision, Move, Value
 from pilotage.model.moves import JobMoves
 from pilotage.model.paths import base_name, copy_path, scratch_path
 from pilotage.model.sources import outputs_at
-from pilotage.model.states import JobState, TransferState
+from pilotage.model.states import UNFINISHED_TRANSFERS, JobState, TransferState
+from pilotage.model.transfer_queues import FINISHING
 from pilotage.model.transfers import CANCEL_GRACE, base_priority, share_of, transfer_priority
 from pilotage.model.work import File, Job, NewTransfer, Replica, Task, Transfer
 from pilotage.model.world import World
 
 from .groups import move
+from .slots import Slots
 
 
 def settle(world: World) -> Decision:
     """Moves on the jobs whose transfers have ended, and asks for the uploads of those whose payload has.
 
-    - FINISHING transfers are DONE and their replicas recorded.
+    - FINISHING transfers are DONE and their replicas recorded; their slots go to what was delivered (D8).
     - ASSIGNED jobs whose inputs are all at their queue's storage become ACTIVATED. Where a transfer of an
       input failed, the job is brokered again as its next attempt, so that one whose inputs cannot be
       brought anywhere ends after ``max_attempts``.
@@ -33,9 +35,14 @@ def settle(world: World) -> Decision:
     jobs = JobMoves()
     _stage_in(facts, jobs)
     stale = [*_stage_out(facts, jobs), *_arrived(facts, jobs)]
+    done = _done(facts)
+    slots = Slots(world, FINISHING, leaving=frozenset(id_ for one in done for id_ in one.ids))
+    slots.give(slots.total)
     # In this order: old uploads of a file must have ended before a new one of it is created.
-    changes = (*_done(facts), *_cancelled(world, stale), *jobs.gathered())
-    return Decision(step="staging.settle", time=world.time, seed=world.seed, changes=changes)
+    changes = (*done, *_cancelled(world, stale), *jobs.gathered(), *slots.changes({}))
+    return Decision(
+        step="staging.settle", time=world.time, seed=world.seed, changes=changes, notes=slots.notes()
+    )
 
 
 @dataclass(slots=True)
@@ -63,7 +70,7 @@ class _Facts:
         for transfer in sorted(self.world.transfers, key=lambda transfer: transfer.id):
             if transfer.state is TransferState.FINISHING:
                 self.holders[transfer.file].add(transfer.destination)
-            elif transfer.state in (TransferState.QUEUED, TransferState.DELIVERING):
+            elif transfer.state in UNFINISHED_TRANSFERS:
                 self.live[transfer.file].append(transfer)
             elif transfer.state in (TransferState.FAILED, TransferState.CANCELLED):
                 self.failed[transfer.file].append(transfer)
@@ -109,7 +116,7 @@ def _cancelled(world: World, stale: Sequence[Transfer]) -> list[Move]:
     changes: dict[str, Value] = {"ended": world.time}
     return [
         one
-        for state in (TransferState.QUEUED, TransferState.DELIVERING)
+        for state in UNFINISHED_TRANSFERS
         for one in move(
             [transfer for transfer in stale if transfer.state is state],
             TransferState.CANCELLED,

@@ -208,7 +208,7 @@ class Deltas(Differences):
         """Read all that these claims rest on, together; the caller is alone, so that it stays as it is."""
         keys: dict[str, set[str]] = defaultdict(set)
         for claim in claims:
-            if claim.key[0] is None:
+            if claim.key[0] is None or claim.others:
                 self._whole.add(claim.counter)
             elif (claim.counter, str(claim.key[0])) not in self._stored:
                 keys[claim.counter].add(str(claim.key[0]))
@@ -257,6 +257,8 @@ class Deltas(Differences):
         return following
 
     def _counted(self, claim: Claim) -> int:
+        if claim.others or len(claim.key) > len(("first", "second")):
+            return self._counted_together(claim)
         first, second = (None if part is None else str(part) for part in (*claim.key, None)[:2])
         if first is None:
             counts = [part for (name, _), part in self._stored.items() if name == claim.counter]
@@ -267,6 +269,24 @@ class Deltas(Differences):
         if second is not None:
             return sum([part.get((second, state), 0) for part in counts for state in claim.states])
         return sum([n for part in counts for (_, state), n in part.items() if state in claim.states])
+
+    def _counted_together(self, claim: Claim) -> int:
+        """Count the rows that any of a claim's keys stands for, each once."""
+        keys = (claim.key, *claim.others)
+        return sum(
+            n
+            for parts in (self._stored, self._deltas)
+            for (name, first), part in parts.items()
+            if name == claim.counter
+            for (second, state), n in part.items()
+            if state in claim.states and any(_is_of(wanted, first, second) for wanted in keys)
+        )
+
+
+def _is_of(wanted: Sequence[str | int | None], first: str, second: str) -> bool:
+    """Tell whether a row is one that a key stands for: where the key has none, any value."""
+    values = (first, *second.split(" "))
+    return all(part is None or str(part) == value for part, value in zip(wanted, values, strict=True))
 
 
 def fold(connection: Connection) -> None:

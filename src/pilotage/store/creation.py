@@ -12,7 +12,7 @@ from pilotage.model.decision import KINDS, Creation, Forget
 from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
-from pilotage.model.states import FIRST, LIVE_JOBS, Kind, TransferState
+from pilotage.model.states import FIRST, LIVE_JOBS, Kind
 from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 from . import advertisements, bulk, failures
@@ -234,9 +234,9 @@ class Creator:
         """Give the transfer that serves a request the better share and priority, and count it there."""
         if (changed := self._requests.raise_for(wanted)) is None:
             return
-        before, after = ([getattr(one, name) for name in KEY_COLUMNS["transfer"]] for one in changed)
-        queued = TransferState.QUEUED
-        self._deltas.moved("transfer", before, after, queued, queued, 1)
+        before, after = ([getattr(one.request, name) for name in KEY_COLUMNS["transfer"]] for one in changed)
+        state = changed[0].state
+        self._deltas.moved("transfer", before, after, state, state, 1)
 
 
 def refuse_conflicts(connection: Connection, given: Sequence[File]) -> None:

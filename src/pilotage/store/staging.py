@@ -13,6 +13,7 @@ from sqlalchemy import TextClause, bindparam, or_, select, text
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.transfer_limits import Room
+from pilotage.model.transfer_queues import PREPARING
 from pilotage.model.transfers import CANCEL_GRACE
 from pilotage.model.work import Job, Transfer
 from pilotage.model.world import World
@@ -35,6 +36,9 @@ FAILED_LATELY = 86400.0
 _x, _j = transfers.c, jobs.c
 _LIMIT: Any = bindparam("limit", type_=None)
 _X, _J = TransferState, JobState
+
+_BEYOND_THE_QUEUE = (_X.PREPARING, _X.PREPARED, _X.DELIVERING, _X.DELIVERED, _X.FINISHING)
+"""Each of these is bounded, by its slots or what may be prepared, and so all are read."""
 
 _SHARES = (
     select(counters.c.first)
@@ -185,8 +189,8 @@ _MADE = (
 
 def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     """Transfers, the jobs that wait for those which ended, their files and replicas."""
-    ended = [*reader.transfers_in(_X.FINISHING), *_failed(reader, world, limit)]
-    delivering = reader.transfers_in(_X.DELIVERING)
+    moving_on = reader.transfers_in(*_BEYOND_THE_QUEUE)
+    ended = [one for one in moving_on if one.state is _X.FINISHING] + _failed(reader, world, limit)
     found = _jobs(reader, world, ended, limit)
     inputs = reader.inputs_of(job for job in found if job.state == _J.ASSIGNED)
     outputs = reader.outputs_of(job.id for job in found if job.state != _J.ASSIGNED)
@@ -194,8 +198,8 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
         transfer.id: transfer
         for transfer in chain(
             ended,
-            delivering,
-            _queued(reader, world, limit, delivering),
+            moving_on,
+            _queued(reader, world, limit, moving_on),
             reader.live_transfers_of([*inputs, *outputs]),
         )
     }
@@ -215,11 +219,11 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
 
 
 def unawaited(reader: Reader, world: World, found: Iterable[Transfer]) -> tuple[int, ...]:
-    """Find downloads that no job waits for, of those queued for ``UNAWAITED_AFTER`` s (D2)."""
+    """Find downloads that no job waits for, of those in a queue for ``UNAWAITED_AFTER`` s (D2)."""
     queued = [
         transfer
         for transfer in found
-        if transfer.state is _X.QUEUED
+        if transfer.state in (_X.QUEUED, _X.PREPARED)
         and transfer.direction == "download"
         and transfer.since <= world.time - UNAWAITED_AFTER
     ]
@@ -231,20 +235,21 @@ def unawaited(reader: Reader, world: World, found: Iterable[Transfer]) -> tuple[
     return tuple(sorted(one.id for one in queued if (one.file, one.destination) not in wanted))
 
 
-def _queued(reader: Reader, world: World, limit: int, delivering: Sequence[Transfer]) -> list[Transfer]:
-    """Read as many of each share and direction as could start now: those that go first (D3, D7).
+def _queued(reader: Reader, world: World, limit: int, moving_on: Sequence[Transfer]) -> list[Transfer]:
+    """Read as many of each share and direction as could be prepared now: those that go first (D3, D7, D11).
 
     Every share that is active is entitled to a slot, and so a share to no more than the others leave. What
     waits for a storage or a link that is full is passed over: behind it others may start.
     """
-    full = _Full.of(Room(world.federation, delivering))
-    slots = world.federation.staging.delivery_slots
+    constants = world.federation.staging
+    full = _Full.of(Room(world.federation, moving_on, PREPARING))
+    slots = max(constants.preparing_slots, constants.highest_pass)
     places = [(share, direction) for (share,) in reader.rows(_SHARES) for direction in _DIRECTIONS]
-    each = min(2, limit)
+    each = min(max(2, constants.highest_pass), limit)
     first = _first(reader, world, places, each, full)
     active = len({transfer.share for transfer in first})
     if 0 < active < slots:
-        each = min(slots - active + 2, limit)
+        each = min(max(slots - active + 2, each), limit)
         first = _first(reader, world, places, each, full)
     read = Counter((transfer.share, transfer.direction) for transfer in first)
     # Sorted by falling priority, and read backwards: the highest of each place is written last, and stays.

@@ -28,11 +28,11 @@ class TransferQueries:
         return self._database.read(read)
 
     def ahead_of(self, transfer: Transfer) -> int:
-        """Count the queued transfers of its share that go before it by priority, then age."""
+        """Count the transfers of its share in the same state that go before it by priority, then age."""
         x = transfers.c
         first = or_(x.priority > transfer.priority, (x.priority == transfer.priority) & (x.id < transfer.id))
-        queued = is_state(transfers, TransferState.QUEUED)
-        query = select(func.count()).where(x.share == transfer.share, queued, first)
+        waiting = is_state(transfers, transfer.state)
+        query = select(func.count()).where(x.share == transfer.share, waiting, first)
         return self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
 
     def delivery_time(self, last: int = 100) -> float | None:

@@ -5,18 +5,21 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from pilotage.model.states import TransferState
+from pilotage.model.states import UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.work import NewTransfer
 
 from .columns import is_state
 from .sets import among
 from .transfers import transfers
 
+RAISED = (TransferState.QUEUED, TransferState.PREPARED)
+"""Waiting in a queue: the share and priority may still be raised."""
+
 _x = transfers.c
 _LIVE = select(
     *(_x.file, _x.source, _x.destination, _x.direction, _x.share, _x.priority, _x.share_priority),
     *(_x.id, _x.state),
-).where(among(_x.file, "names"), is_state(transfers, TransferState.QUEUED, TransferState.DELIVERING))
+).where(among(_x.file, "names"), is_state(transfers, *UNFINISHED_TRANSFERS))
 _RAISE = (
     update(transfers)
     .where(_x.id == bindparam("of"))
@@ -29,15 +32,15 @@ class LiveTransfer:
     """A transfer that was asked for and is not delivered yet; in its queue it may still be raised."""
 
     id: int
-    is_queued: bool
+    state: TransferState
     request: NewTransfer
 
     def raised(self, wanted: NewTransfer) -> "LiveTransfer":
         """Return the same with the best share and the best priority of both requests (D2).
 
-        Once it has left the queue it stays as it is: a slot was given to its share.
+        Once it has a slot it stays as it is: the slot was given to its share.
         """
-        if not self.is_queued:
+        if self.state not in RAISED:
             return self
         best = wanted if wanted.share_priority > self.request.share_priority else self.request
         request = replace(
@@ -80,7 +83,7 @@ class TransferRequests:
                 priority=priority,
                 share_priority=base,
             )
-            live = LiveTransfer(id_, state == TransferState.QUEUED, request)
+            live = LiveTransfer(id_, TransferState(state), request)
             # There is one at most, by the index ``transfers_once``.
             self._live.setdefault((file, destination), live)
 
@@ -90,9 +93,9 @@ class TransferRequests:
 
     def add(self, id_: int, made: NewTransfer) -> None:
         """Note a transfer that this commit creates."""
-        self._live[made.file, made.destination] = LiveTransfer(id_, True, made)
+        self._live[made.file, made.destination] = LiveTransfer(id_, TransferState.QUEUED, made)
 
-    def raise_for(self, wanted: NewTransfer) -> tuple[NewTransfer, NewTransfer] | None:
+    def raise_for(self, wanted: NewTransfer) -> tuple[LiveTransfer, LiveTransfer] | None:
         """Raise the live transfer that serves a request; return it before and after, None if unchanged."""
         live = self._live[wanted.file, wanted.destination]
         raised = live.raised(wanted)
@@ -100,7 +103,7 @@ class TransferRequests:
             return None
         self._live[wanted.file, wanted.destination] = raised
         self._raised[live.id] = raised.request
-        return live.request, raised.request
+        return live, raised
 
     def write(self) -> None:
         """Write what live transfers became."""

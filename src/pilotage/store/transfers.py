@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Double, Index, Integer, String, Table
 
-from pilotage.model.states import TransferState
+from pilotage.model.states import UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.work import Transfer
 
 from .columns import id_column, is_state, life_columns, metadata, partial, text_column
@@ -52,7 +52,7 @@ Index(
     "transfers_once",
     *(_x.file, _x.destination),
     unique=True,
-    **partial(is_state(transfers, TransferState.QUEUED, TransferState.DELIVERING)),
+    **partial(is_state(transfers, *UNFINISHED_TRANSFERS)),
 )
 
 TRANSFER_COLUMNS = (

@@ -6,7 +6,16 @@ from pilotage.model.decision import Decision, Move
 from pilotage.model.moves import no_live_job
 from pilotage.model.paths import maker
 from pilotage.model.scopes import name_of
-from pilotage.model.states import LIVE_JOBS, LIVE_TASKS, JobState, Kind, State, TaskState, TransferState
+from pilotage.model.states import (
+    LIVE_JOBS,
+    LIVE_TASKS,
+    UNFINISHED_TRANSFERS,
+    JobState,
+    Kind,
+    State,
+    TaskState,
+    TransferState,
+)
 from pilotage.model.world import World
 
 _ENDS: dict[Kind, State] = {
@@ -14,7 +23,6 @@ _ENDS: dict[Kind, State] = {
     "job": JobState.CANCELLED,
     "transfer": TransferState.CANCELLED,
 }
-_STOPPABLE = (TransferState.QUEUED, TransferState.DELIVERING)
 
 
 def cancel(world: World, task_id: int, reason: str) -> Decision:
@@ -29,7 +37,8 @@ def cancel(world: World, task_id: int, reason: str) -> Decision:
         if job.task == task_id and job.state in LIVE_JOBS:
             live["job", job.state].append(job.id)
     for transfer in world.transfers:
-        if maker(world.federation.name, name_of(transfer.file)) == task_id and transfer.state in _STOPPABLE:
+        is_mine = maker(world.federation.name, name_of(transfer.file)) == task_id
+        if is_mine and transfer.state in UNFINISHED_TRANSFERS:
             live["transfer", transfer.state].append(transfer.id)
     for task in world.tasks:
         if task.id == task_id and task.state in LIVE_TASKS:

@@ -1,13 +1,14 @@
 """Bring records of a store where a test needs them, through commits alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from pilotage.model.decision import Change, Committed, Create, Creation, Decision, Move, Value
 from pilotage.model.federation import Federation, Queue, Site, Storage
 from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, Kind, State
+from pilotage.model.states import LIVE_TRANSFERS, JobState, Kind, State, TransferState
 from pilotage.model.work import NewJob, NewPilot, NewTask, NewTransfer, TaskSpec
 from pilotage.store import Store
 
@@ -89,6 +90,19 @@ def move(
     return Move(
         kind=kind, ids=tuple(ids), source=source, target=target, cause="test", changes=changes or {}, **rest
     )
+
+
+def passage(
+    transfers: Iterable[int],
+    source: TransferState,
+    target: TransferState,
+    changes: Mapping[str, Value] | None = None,
+) -> list[Move]:
+    """Return the moves of transfers through all states from one to another; the last sets columns."""
+    ids, way = tuple(transfers), (*LIVE_TRANSFERS, TransferState.DONE)
+    states_ = way[way.index(source) : way.index(target) + 1]
+    *first, last = [move("transfer", ids, one, following) for one, following in pairwise(states_)]
+    return [*first, replace(last, changes=changes or {})]
 
 
 def moved(store: Store, *moves: Move, time: float = NOW) -> Committed:

@@ -1,4 +1,4 @@
-"""Bring files to jobs and from jobs, under transfer shares (D1 to D9)."""
+"""Bring files to jobs and from jobs, under transfer shares (D1 to D11)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.world import World
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
-from pilotage.staging import deliveries, retries, settle, shares, unawaited
+from pilotage.staging import deliveries, preparing, retries, settle, slots, unawaited
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
@@ -53,10 +53,13 @@ def _idle(world: World) -> Iterator[str]:
     queued = [one for one in world.transfers if one.state is TransferState.QUEUED]
     delivering = sum(one.state is TransferState.DELIVERING for one in world.transfers)
     later = [one.wake_at for one in queued if one.wake_at is not None and one.wake_at > world.time]
+    prepared = sum(one.state is TransferState.PREPARED for one in world.transfers)
     if not queued:
         yield "no transfer is queued"
     if later:
         yield f"of {len(queued)} queued {len(later)} not tried again before {moment(min(later))}"
+    if prepared:
+        yield f"{prepared} prepared, and waiting for a slot to be delivered"
     if delivering:
         yield f"{delivering} delivering"
 
@@ -72,13 +75,17 @@ STEP = Step(
         Phase(actor="stage", decide=retries.abandoned),
         Phase(actor="stage", decide=settle.settle, act=clear),
         Phase(actor="stage", decide=unawaited.cancel),
-        Phase(actor="stage", decide=shares.start, act=_start),
+        Phase(actor="stage", decide=preparing.prepare),
+        Phase(actor="stage", decide=slots.start, act=_start),
     ),
     idle=_idle,
     wakes_on=frozenset(
         {
             ("job", JobState.HOLDING),
             ("transfer", TransferState.QUEUED),
+            ("transfer", TransferState.PREPARING),
+            ("transfer", TransferState.PREPARED),
+            ("transfer", TransferState.DELIVERED),
             ("transfer", TransferState.FINISHING),
             ("transfer", TransferState.FAILED),
             ("transfer", TransferState.CANCELLED),

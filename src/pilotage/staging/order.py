@@ -1,0 +1,126 @@
+"""The shares that are active in a queue of transfers, and the order of what waits in each (D3, D7)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pilotage.model.constants import StagingConstants
+from pilotage.model.states import TransferState
+from pilotage.model.transfer_limits import Room
+from pilotage.model.transfer_queues import PREPARING, TransferQueue
+from pilotage.model.transfers import base_priority
+from pilotage.model.work import Transfer
+from pilotage.model.world import World
+
+
+@dataclass(slots=True)
+class ActiveShare:
+    """A share with transfers in a queue: those that have slots are counted, those that wait are in order.
+
+    ``prepared`` counts those that are prepared and wait for their delivery, which the queue of preparing
+    looks at. ``lot`` is drawn anew at every pass, so that of two shares each comes first in proportion to
+    priority. ``given`` are those that get a slot in this pass, ``seen`` counts those that were looked at.
+    """
+
+    share: str
+    priority: int
+    holding: int
+    queue: Sequence[Transfer]
+    lot: float
+    prepared: int = 0
+    blocked: int = 0
+    given: list[Transfer] = field(default_factory=list)
+    seen: int = 0
+
+    @property
+    def held(self) -> int:
+        """Slots that it has."""
+        return self.holding + len(self.given)
+
+    @property
+    def turn(self) -> tuple[float, float, str]:
+        """Its place among shares that may take a slot: the one furthest behind its priority is first."""
+        return ((self.held + self.prepared) / self.priority, self.lot, self.share)
+
+    def take(self, room: Room) -> bool:
+        """Give a slot to the next of the queue for which there is room; false where there is none."""
+        while self.seen < len(self.queue):
+            transfer = self.queue[self.seen]
+            self.seen += 1
+            if not room.full(transfer):
+                room.take(transfer)
+                self.given.append(transfer)
+                return True
+        return False
+
+
+def active_shares(
+    world: World, queue: TransferQueue, room: Room, leaving: Collection[int] = ()
+) -> list[ActiveShare]:
+    """Return the active shares of a queue by name (D3): those with a slot, or with a transfer that is due.
+
+    What waits for a storage or link that is full needs no slot now, and what nobody waits for never.
+    ``leaving`` are those which give their slot back in the same decision.
+    """
+    holding: Counter[str] = Counter()
+    prepared: Counter[str] = Counter()
+    blocked: Counter[str] = Counter()
+    queued: dict[str, list[Transfer]] = defaultdict(list)
+    unawaited = frozenset(world.unawaited)
+    for transfer in world.transfers:
+        if transfer.state is queue.holding and transfer.id not in leaving:
+            holding[transfer.share] += 1
+        elif queue is PREPARING and transfer.state in (TransferState.PREPARING, TransferState.PREPARED):
+            prepared[transfer.share] += 1
+        elif is_due(transfer, queue, world.time) and transfer.id not in unawaited:
+            if room.full(transfer):
+                blocked[transfer.share] += 1
+            else:
+                queued[transfer.share].append(transfer)
+    constants = world.federation.staging
+    names = sorted(holding.keys() | queued.keys() | blocked.keys())
+    return [
+        ActiveShare(
+            share=share,
+            priority=base_priority(share, constants),
+            holding=holding[share],
+            queue=in_order(queued[share], world.time, constants),
+            lot=lot / base_priority(share, constants),
+            prepared=prepared[share],
+            blocked=blocked[share],
+        )
+        for share, lot in zip(names, _lots(world.seed, len(names)), strict=True)
+    ]
+
+
+def _lots(seed: int, count: int) -> list[float]:
+    if not count:
+        return []
+    # Here, and not above: a server without work does without numpy.
+    from numpy.random import default_rng
+
+    # Exponential, and divided by the priority: the smallest is then a share's in proportion to priority.
+    return list(default_rng(seed).exponential(size=count).tolist())
+
+
+def is_due(transfer: Transfer, queue: TransferQueue, time: float) -> bool:
+    """Tell whether a transfer waits in a queue and may have a slot at this time, in s since 1970."""
+    return transfer.state is queue.waiting and (transfer.wake_at or 0) <= time
+
+
+def in_order(transfers: Iterable[Transfer], time: float, constants: StagingConstants) -> list[Transfer]:
+    """Waiting transfers of one share, first come those that go first: by DTR priority, then age (D3, D7).
+
+    Past ``ageing_timeout`` a transfer gains 1 for every full ``ageing_period`` that it has waited, up to
+    the highest DTR priority queued here: there it is the older one and goes first. Only the order knows
+    of it, so a transfer that leaves the queue has its own priority.
+    """
+    waiting = list(transfers)
+    highest = max((transfer.priority for transfer in waiting), default=0)
+
+    def place(transfer: Transfer) -> tuple[int, float, int]:
+        overdue = max(0.0, time - transfer.since - constants.ageing_timeout)
+        aged = transfer.priority + int(overdue // constants.ageing_period)
+        return (-min(aged, highest), transfer.created, transfer.id)
+
+    return sorted(waiting, key=place)
