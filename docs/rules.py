@@ -540,7 +540,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M1",
         "Sites are native, a batch system with its storage, or forwarding, a grid behind one entrance.",
-        settled="A forwarding site may be another Pilotage, or an ARC or HTCondor entrance.",
+        ("computing.forwarding",),
+        settled="A forwarding site may be another Pilotage, to which jobs are handed whole, or an ARC or "
+        "HTCondor entrance, to which pilots are.",
     ),
     Rule(
         "M2",

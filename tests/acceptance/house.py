@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import psutil
 
-AGENT = "pilotage.agent"
+AGENTS = {"pilotage.agent", "pilotage.computing.forwarding.forwarder"}
 
 
 def wait_until(holds: Callable[[], bool], timeout: float, what: str) -> None:
@@ -73,10 +73,10 @@ class House:
         found = []
         for process in psutil.process_iter():
             try:
-                mine = {AGENT, f"--url={self.url}"} <= set(process.cmdline())
+                command = set(process.cmdline())
             except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
                 continue
-            if mine:
+            if AGENTS & command and f"--url={self.url}" in command:
                 found.append(process)
         return sorted(found, key=lambda process: process.pid)
 

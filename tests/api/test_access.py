@@ -38,6 +38,7 @@ PILOTS = {
     ("POST", "/pilot/report"),
     ("POST", "/pilot/end"),
     ("GET", "/pilot/payload/{task}"),
+    ("GET", "/pilot/specification/{job}"),
 }
 ENROLMENT = {("POST", "/pilot/enrol")}
 EVERYBODY = {
@@ -61,6 +62,7 @@ EVERYBODY = {
 OWNERS = {
     ("GET", "/tasks/{task}"),
     ("POST", "/tasks/{task}/cancel"),
+    ("POST", "/tasks/{task}/renew"),
     ("GET", "/tasks/{task}/jobs"),
     ("GET", "/tasks/{task}/outputs"),
     ("GET", "/tasks/{task}/explain"),
@@ -79,6 +81,7 @@ BODIES: dict[Route, Any] = {
     ("POST", "/plan/broker"): {"tasks": [{"name": "work"}]},
     ("POST", "/tasks/{task}/what-if"): {"task": {"ram": 1}, "queues": {"north-queue": {"cores": 2}}},
     ("POST", "/jobs/{job}/what-if"): {"task": {"memory": 1}},
+    ("POST", "/tasks/{task}/renew"): {"lease": 86400},
     ("POST", "/tokens"): {"name": "mallory", "role": "operator"},
     ("POST", "/files"): {"files": [{"name": "a", "size": 1, "storages": ["north-disk"]}]},
     ("POST", "/files/scan"): {"storage": "north-disk", "match": "*.dat"},

@@ -87,6 +87,10 @@ class PilotClient:
         """Fetch the payload files of a task."""
         return await self._call("GET", f"payload/{task}", None, wire.PayloadFiles)
 
+    async def specification(self, job: int) -> wire.Specification:
+        """Fetch all that a job's task asks for."""
+        return await self._call("GET", f"specification/{job}", None, wire.Specification)
+
     async def report(self, reports: wire.Reports) -> wire.Stops:
         """Report on jobs, and say which are held; the answer is those that must be stopped."""
         return await self._call("POST", "report", reports, wire.Stops)

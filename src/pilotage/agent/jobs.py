@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -52,6 +52,16 @@ class Resources:
     node: Node = field(default_factory=Node)
 
 
+class RunningPayload(Protocol):
+    """A payload that is under way, here or elsewhere."""
+
+    def renew(self, lease_end: float) -> None:
+        """Let it live until then."""
+
+    def stop(self, reason: str) -> None:
+        """Have it end."""
+
+
 class PilotHost(Protocol):
     """The pilot, as its jobs need it."""
 
@@ -84,7 +94,7 @@ class Held:
     attempt: Attempt
     gpus: tuple[str, ...] = ()
     runtime: ContainerRuntime | None = None
-    payload: Payload | None = None
+    payload: RunningPayload | None = None
     stopping: str = ""
     dropped: bool = False
     stored: bool = False
@@ -234,12 +244,16 @@ class JobRunner:
         ended = await payload.ended()
         held.payload = None
         if payload.lost:
-            await sweep(lambda: {other.payload.pid for other in self.working if other.payload})
+            await sweep(self._supervisors)
         if held.runtime:
             await self._in_thread(held.runtime.clear, place)
         if not ended.error:
             return ended
         return replace(ended, error=f"{ended.error}\n{stderr_tail(place)}".strip())
+
+    def _supervisors(self) -> set[int]:
+        payloads = [held.payload for held in self.working]
+        return {payload.pid for payload in payloads if isinstance(payload, Payload)}
 
     def _order(self, held: Held) -> Order:
         """The payload, in its container if it asks for one. Raises AttemptFailedError."""
@@ -297,10 +311,14 @@ class JobRunner:
             raise AttemptFailedError(f"payload files: {error}") from error
 
     async def _fetch_files(self, task: int) -> dict[str, str]:
+        return dict((await self._answered(lambda: self._client.payload(task))).files)
+
+    async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call, again while the server cannot be reached and the lease holds."""
         pause = Pause(longest=5)
         while True:
             try:
-                return dict((await self._client.payload(task)).files)
+                return await call()
             except UnreachableError:
                 if self._pilot.ending or now() > self._pilot.lease_end:
                     raise

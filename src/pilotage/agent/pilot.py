@@ -7,6 +7,7 @@ import logging
 import platform
 import re
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
@@ -14,7 +15,7 @@ from math import inf
 from .attempt import Attempt
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, find_runtimes
-from .jobs import JobRunner, Resources
+from .jobs import JobRunner, PilotHost, Resources
 from .logs import OwnLog, weight
 from .node import free_disk
 from .proof import Containment, prove
@@ -49,13 +50,19 @@ class Pilot:
     the last match. The lease is enforced by the supervisors; here it is only renewed.
     """
 
-    def __init__(self, resources: Resources, client: PilotClient, own_log: OwnLog) -> None:
+    def __init__(
+        self,
+        resources: Resources,
+        client: PilotClient,
+        own_log: OwnLog,
+        runner: Callable[[PilotHost, Resources, PilotClient], JobRunner] = JobRunner,
+    ) -> None:
         self.ending = self._draining = ""
         self.containment = Containment()
         self.runtimes: tuple[ContainerRuntime, ...] = ()
         self._resources, self._client, self._own_log = resources, client, own_log
         self._born = self._contact = self._report_at = self._busy_at = now()
-        self._jobs = JobRunner(self, resources, client)
+        self._jobs = runner(self, resources, client)
         self._reports: list[Report] = []
         self._logs: dict[Pair, AttemptLogs] = {}
         self._read: tuple[Pair, ...] = ()
@@ -77,7 +84,7 @@ class Pilot:
             reason = f"warned by signal {number} ({signal.Signals(number).name}) that its slot ends"
             asyncio.get_running_loop().add_signal_handler(number, self._drain, reason)
         # Both run beside the first calls, so that the first seconds of the slot are not lost.
-        proof = asyncio.create_task(prove(self._resources.directory, self._resources.hidden))
+        proof = asyncio.create_task(self._prove())
         trial = asyncio.create_task(self._try_containers())
         try:
             while not self._is_over():
@@ -94,6 +101,10 @@ class Pilot:
             await self._jobs.drop_all(self.ending)
             return False
         return True
+
+    async def _prove(self) -> Containment:
+        """Find out how payloads are contained here."""
+        return await prove(self._resources.directory, self._resources.hidden)
 
     async def _try_containers(self) -> None:
         """Find out what runs containers here, while jobs that need none are taken already."""

@@ -242,6 +242,19 @@ class PayloadFiles:
 
 
 @dataclass(frozen=True)
+class Specification:
+    """The whole of what a job's task asks for, as a document, for an agent that hands it on.
+
+    ``instance`` is the name of the federation. ``grace`` is s from the end of a pilot's lease until its jobs
+    are given to others.
+    """
+
+    instance: str
+    spec: Mapping[str, Any]
+    grace: float
+
+
+@dataclass(frozen=True)
 class Reason:
     """A pilot's last words: the reason for its end, and its own log."""
 

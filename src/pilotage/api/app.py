@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
-from pilotage.flow.errors import KeyReused, PilotGone
+from pilotage.flow.errors import KeyReused, LeaseTooShort, PilotGone
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents import BUILDING
 from pilotage.store import NoFederation
@@ -80,6 +80,10 @@ async def _reused(_: Request, __: KeyReused) -> Response:
     return answer({"detail": KeyReused.__doc__}, 409)
 
 
+async def _too_short(_: Request, fault: LeaseTooShort) -> Response:
+    return answer({"detail": [{"field": "lease", "message": str(fault)}]}, 422)
+
+
 async def _not_yet(_: Request, fault: NoFederation) -> Response:
     return answer({"detail": str(fault)}, 409)
 
@@ -88,6 +92,7 @@ _HANDLERS: Mapping[type[Exception], FaultHandler] = {
     RequestValidationError: _not_understood,
     PilotGone: _gone,
     KeyReused: _reused,
+    LeaseTooShort: _too_short,
     NoFederation: _not_yet,
 }
 """What answers the faults of steps and requests; every other fault is the guard's."""

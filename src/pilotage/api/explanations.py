@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from pilotage.explain import failures, history, pilots, queues, rendering, transfers, usage
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
-from pilotage.flow.calls import conditions, takers
+from pilotage.flow.calls import conditions, forwarded, takers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Choice, DatedChoice
 from pilotage.model.logs import Point
@@ -164,6 +164,7 @@ def explained_job(
     """
     told = [*history.of_job(job), *_waits(runtime, job), *usage.of_attempt(*used)]
     told += rendering.of_choices(choices)
+    told += forwarded.explained(runtime, job)
     if not choices:
         told.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")
     return JobExplanation.model_construct(

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
-from pilotage.agent.wire import Enrolled, MatchAnswer, PayloadFiles, Stops
+from pilotage.agent.wire import Enrolled, MatchAnswer, PayloadFiles, Specification, Stops
 from pilotage.computing.agent_file import agent_file
 from pilotage.flow.calls import enrol, match, pilot_end, report
 from pilotage.flow.errors import AlreadyEnrolled, PilotRefused
@@ -158,6 +158,15 @@ def get_payload(task: Id, pilot: PilotId, store: TheStore) -> Response:
     if files is None:
         raise HTTPException(404, f"the pilot holds no job of task {task}")
     return answer(PayloadFiles(files))
+
+
+@router.get("/specification/{job}", responses=documented(Specification, 404, 410))
+def get_specification(job: Id, pilot: PilotId, runtime: TheRuntime) -> Response:
+    """All that the task of a job asks for which the pilot holds, for one that hands the job on."""
+    found = match.specification(runtime, job, pilot)
+    if found is None:
+        raise HTTPException(404, f"the pilot does not hold job {job}")
+    return answer(found)
 
 
 @router.get(

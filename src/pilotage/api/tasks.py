@@ -9,11 +9,11 @@ from pydantic import BaseModel, Field
 
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
-from pilotage.flow.calls import cancel, submit, what_if
+from pilotage.flow.calls import cancel, lease, submit, what_if
 from pilotage.flow.calls.submit import Fault
 from pilotage.model.identity import Credential
 from pilotage.model.states import JobState, TaskState
-from pilotage.model.work import TaskSpec
+from pilotage.model.work import Seconds, TaskSpec
 from pilotage.store import Store, TaskDetails, TaskView
 
 from .access import Person, actor, may_see, owner_seen
@@ -35,6 +35,9 @@ IdempotencyKey = Annotated[
 ]
 
 
+_OF_KEY = "only those that the caller's request with this Idempotency-Key created"
+
+
 class Specs(BaseModel, extra="forbid"):
     """Tasks as they are asked for."""
 
@@ -53,6 +56,13 @@ class Submission(Specs):
     """Tasks to be accepted, each for itself, or where it is ``whole`` all or none."""
 
     whole: bool = False
+    lease: Seconds = 0
+
+
+class Lease(BaseModel, extra="forbid"):
+    """The s after which nothing of a task may run any more, unless its lease is renewed again."""
+
+    lease: Annotated[float, Field(gt=0, le=1e8, description="s from now")]
 
 
 class AcceptedTask(BaseModel):
@@ -86,14 +96,16 @@ def post_tasks(
 
     422 if none was accepted. At most 1000 faults are told, of every refused task one at least. A request
     whose Idempotency-Key the caller sent before creates nothing: the answer names the tasks of the first one.
+    With a ``lease`` (s; 0: none) nothing of the tasks runs any more after it, unless it is renewed.
     """
     specs, misread = body.read()
+    end = lease.lease_end(runtime, body.lease) if body.lease else None
     good = [spec for _, spec in specs]
     if body.whole and misread:
         submitted = submit.examine(runtime, good, caller.identity)
     else:
         name = submit.name_of(caller.identity, idempotency_key)
-        submitted = submit.submit(runtime, good, caller.identity, body.whole, name)
+        submitted = submit.submit(runtime, good, caller.identity, body.whole, name, end)
     accepted = [
         AcceptedTask(index=specs[at][0], id=id_, name=specs[at][1].name) for at, id_ in submitted.tasks
     ]
@@ -119,8 +131,12 @@ def get_tasks(
     state: TaskState | None = None,
     limit: Limit = 100,
     before: Annotated[AnyId | None, Query(description="only tasks of a smaller id")] = None,
+    key: Annotated[str, Query(max_length=200, description=_OF_KEY)] = "",
 ) -> Response:
     """The caller's tasks, an operator's everybody's, newest first."""
+    if key:
+        made = store.queries.submitted(submit.name_of(caller.identity, key), limit)
+        return answer({"tasks": [store.queries.task(id_) for _, id_, _ in made]})
     return answer({"tasks": store.queries.tasks(owner_seen(caller), state, limit, before)})
 
 
@@ -144,6 +160,14 @@ def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """Cancel a task, its jobs and their transfers. One that has ended stays as it is."""
     seen(runtime.store, caller, task)
     cancel.cancel(runtime, task, "cancelled by a person", actor(caller))
+    return answer(seen(runtime.store, caller, task))
+
+
+@router.post("/{task}/renew", responses=documented(TaskView, 404))
+def post_lease(task: Id, body: Lease, caller: Person, runtime: TheRuntime) -> Response:
+    """Renew a task's lease: what it was submitted with, or for the first time."""
+    seen(runtime.store, caller, task)
+    lease.renew(runtime, task, body.lease, actor(caller))
     return answer(seen(runtime.store, caller, task))
 
 

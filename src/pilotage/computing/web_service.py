@@ -3,11 +3,12 @@
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import requests
@@ -102,27 +103,49 @@ class WebService:
         body: bytes = b"",
         content_type: str = "",
         query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         repeatable: bool = True,
     ) -> WebAnswer:
         """Make a call; one that may be repeated is, where a kept connection broke.
 
         Raises AnswerLost where nobody knows whether it arrived, and OSError where it did not.
         """
+        told = dict(headers or {}) | ({"Content-Type": content_type} if content_type else {})
         try:
-            return self._call(method, path, body, content_type, query)
+            return self._call(method, path, body, told, query)
         except AnswerLost:
             if not repeatable:
                 raise
-        return self._call(method, path, body, content_type, query)
+        return self._call(method, path, body, told, query)
+
+    def save(self, path: str, query: Mapping[str, str], target: IO[bytes]) -> WebAnswer | None:
+        """Append to a file what it lacks of the bytes there; return the answer that has none of them.
+
+        Raises OSError, also where the answer breaks off: what came is in the file, and saving goes on there.
+        """
+        offset = target.tell()
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        with self._answered("GET", path, b"", headers, query) as answer:
+            if answer.status_code >= 300:
+                until = time.monotonic() + LONGEST_CALL
+                return WebAnswer(answer.status_code, answer.reason or "", _body(answer, until))
+            while part := answer.raw.read1(1 << 20):
+                target.write(part)
+        return None
 
     def _call(
-        self, method: str, path: str, body: bytes, content_type: str, query: Mapping[str, str] | None
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str], query: Mapping[str, str] | None
     ) -> WebAnswer:
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity"} | self._credentials.headers()
-        if content_type:
-            headers["Content-Type"] = content_type
-        session = self._open()
         until = time.monotonic() + LONGEST_CALL
+        with self._answered(method, path, body, headers, query) as answer:
+            return WebAnswer(answer.status_code, answer.reason or "", _body(answer, until))
+
+    @contextmanager
+    def _answered(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str], query: Mapping[str, str] | None
+    ) -> Iterator[requests.Response]:
+        plain = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        session = self._open()
         what = f"{method} {self._url}/{path}"
         try:
             with session.request(
@@ -130,13 +153,13 @@ class WebService:
                 f"{self._url}/{path}",
                 params=query,
                 data=body,
-                headers=headers,
+                headers=plain | self._credentials.headers() | dict(headers),
                 stream=True,
                 # A redirection would carry the token to another server.
                 allow_redirects=False,
                 timeout=TIMEOUTS,
             ) as answer:
-                return WebAnswer(answer.status_code, answer.reason or "", _body(answer, until))
+                yield answer
         except (requests.RequestException, HTTPError) as error:
             if _unsent(error):
                 raise OSError(f"{what}: cannot be reached: {_why(error)}") from None

@@ -17,5 +17,9 @@ class NoSuchTask(Exception):
     """There is no such task."""
 
 
+class LeaseTooShort(ValueError):
+    """Pilots may run on for longer than this lease."""
+
+
 class KeyReused(Exception):
     """This Idempotency-Key was sent before with other tasks: make a new one for each submission."""

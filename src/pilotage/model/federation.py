@@ -156,6 +156,11 @@ class ComputingElement:
     )
     """Kinds of pilots that the site takes (P7)."""
 
+    @property
+    def forwards(self) -> bool:
+        """Tell whether whole jobs are handed to another Pilotage, which chooses for itself (M1)."""
+        return self.kind == "pilotage"
+
     def at(self, server: str) -> "ComputingElement":
         """The same as one of its servers has it; unchanged where there is none of this name."""
         for one in self.servers:

@@ -78,6 +78,8 @@ class NewTask:
     """Who asks."""
     submission: str = ""
     """Names the request and the task in it; a second task of the same name is not created. Empty: unnamed."""
+    lease_end: float | None = None
+    """When it is cancelled unless its submitter renews the lease, in s since 1970; none: never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

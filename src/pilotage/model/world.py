@@ -283,5 +283,7 @@ class World:
     """Bytes of all of them by storage and scope."""
     unawaited: tuple[int, ...] = ()
     """Queued downloads that no job waits for any more, of those that have been queued for a minute (D2)."""
+    lapsed: tuple[int, ...] = ()
+    """Tasks whose lease is over: their submitter has fallen silent."""
     deliveries: tuple[DeliverySighting, ...] = ()
     """What movers say of transfers."""

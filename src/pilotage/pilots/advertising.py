@@ -1,10 +1,11 @@
 """Advertisements of native sites: what their batch systems run, and what of it is ours (M1, M2, M5)."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from pilotage.model.advertisements import Advertisement, Constant, NewAdvertisement
 from pilotage.model.decision import Create, Decision
 from pilotage.model.observations import ServerReport
+from pilotage.model.states import JobState
 from pilotage.model.world import World
 
 
@@ -26,6 +27,7 @@ def due(world: World) -> list[tuple[str, Advertisement | None]]:
 def advertise(world: World) -> Decision:
     """An advertisement of each native site whose turn it is, with what its batch systems last told."""
     sites = {queue.name: queue.site for queue in world.federation.queues}
+    forwarded = forwarded_jobs(world)
     reports: dict[str, list[ServerReport]] = defaultdict(list)
     for report in world.server_reports:
         if report.queue in sites:
@@ -34,13 +36,31 @@ def advertise(world: World) -> Decision:
         NewAdvertisement(
             site=site,
             source="native",
-            attributes=counted(reports[site]),
+            attributes=counted([*reports[site], *forwarded.get(site, ())]),
             replaces=told.number if told else 0,
         )
         for site, told in due(world)
     )
     changes = (Create(records=records, cause="a period has passed"),) if records else ()
     return Decision(step="advertise", time=world.time, seed=world.seed, changes=changes)
+
+
+def forwarded_jobs(world: World) -> dict[str, list[ServerReport]]:
+    """Report the jobs at other brokers by site: those that run there, and those that wait there (M5)."""
+    sites = {
+        queue.name: queue.site
+        for queue in world.federation.queues
+        if queue.computing_element and queue.computing_element.forwards
+    }
+    found: dict[str, list[ServerReport]] = defaultdict(list)
+    for queue, site in sites.items():
+        jobs = Counter[JobState]()
+        for count in world.job_counts:
+            jobs[count.state] += count.jobs if count.queue == queue else 0
+        waiting = jobs[JobState.SENT] + jobs[JobState.STARTING]
+        running = jobs[JobState.RUNNING]
+        found[site].append(ServerReport(queue=queue, server="", running=running, waiting=waiting))
+    return found
 
 
 def counted(reports: list[ServerReport]) -> dict[str, Constant]:

@@ -90,6 +90,14 @@ class ComputingElementPort(Protocol):
 
 
 @runtime_checkable
+class Forwarding(Protocol):
+    """An ability of adapters that hand whole jobs to another broker, which chooses for itself (M1)."""
+
+    def explained(self, attempt: str) -> Sequence[str]:
+        """Tell in lines what that broker decided of an attempt, by its name there. Raises OSError."""
+
+
+@runtime_checkable
 class ListMatching(Protocol):
     """An ability of adapters whose batch system can tell whether it has a resource for a pilot (P8)."""
 

@@ -284,6 +284,7 @@ def _task_row(task: NewTask) -> dict[str, Any]:
         "priority": spec.priority,
         "spec": to_json(spec).decode(),
         "submission": task.submission or None,
+        "lease_end": task.lease_end,
         "planned_jobs": spec.planned_jobs,
         "input_files": len(spec.inputs),
         **_owner(task.owner),

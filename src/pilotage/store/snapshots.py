@@ -190,8 +190,12 @@ class Snapshots:
         return self._world(time, seed, read)
 
     def for_sites(self, time: float, seed: int) -> World:
-        """Read what sites tell of themselves, and how full they are."""
-        return self._world(time, seed, lambda reader, _: {"advertisements": reader.advertisements()})
+        """Read what sites tell of themselves and how full they are, and jobs by queue."""
+        return self._world(
+            time,
+            seed,
+            lambda reader, _: {"advertisements": reader.advertisements(), "job_counts": reader.job_counts()},
+        )
 
     def for_reports(
         self,

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Index, Integer, String, Table, Text, select
+from sqlalchemy import Column, Connection, Double, Index, Integer, String, Table, Text, select
 
 from pilotage.model.documents import from_json
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import Measured, Task, TaskSpec
 
-from .columns import id_column, life_columns, metadata, owner_columns, text_column
+from .columns import id_column, life_columns, metadata, owner_columns, partial, text_column
 from .sets import among
 
 tasks = Table(
@@ -31,12 +31,15 @@ tasks = Table(
     Column("planned_jobs", Integer, server_default="0", nullable=False),
     Column("input_files", Integer, server_default="0", nullable=False),
     text_column("history"),
+    Column("lease_end", Double),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),
 )
 
 _t = tasks.c
+
+Index("tasks_by_lease", _t.lease_end, **partial(_t.lease_end.is_not(None)))
 
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),

@@ -9,18 +9,26 @@ from pilotage.model.black_holes import resting_now
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.failures import Failure
 from pilotage.model.rebrokerage import excess
-from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState, PilotState, TransferState
+from pilotage.model.states import (
+    AT_A_PILOT,
+    LIVE_TASKS,
+    UNSTARTED_JOBS,
+    JobState,
+    PilotState,
+    TransferState,
+)
 from pilotage.model.timeouts import JOB_RULES, resting_queues, shortest_heartbeat
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import JobCount, QueueReport, World
 
 from . import failures
-from .columns import is_state
+from .columns import has_state, is_state
 from .counters import counts
 from .jobs import JOB_COLUMNS, is_in, is_urgent, jobs
 from .pilots import pilots
 from .reader import Reader
 from .sets import among
+from .tasks import tasks
 
 _j = jobs.c
 _J = JobState
@@ -77,6 +85,14 @@ _STRANDED = {
 }
 
 
+_LAPSED = (
+    select(tasks.c.id)
+    .where(tasks.c.lease_end <= bindparam("time"), has_state(tasks, *LIVE_TASKS))
+    .order_by(tasks.c.lease_end, tasks.c.id)
+    .limit(_LIMIT)
+)
+
+
 def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     """Jobs that may be due, at most ``limit`` for each reason; pilots that live or hold jobs; deliveries."""
     holders = [pilot for (pilot,) in reader.rows(_WITH_JOBS) if pilot is not None]
@@ -103,6 +119,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
         "queue_reports": reports,
         "job_counts": counts,
         "failures": told,
+        "lapsed": tuple(task for (task,) in reader.rows(_LAPSED, time=world.time, limit=limit)),
     }
 
 

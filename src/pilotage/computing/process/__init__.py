@@ -70,13 +70,6 @@ def _is_variable(item: tuple[object, object]) -> bool:
     return "=" not in name and "\0" not in f"{name}{value}"
 
 
-def _command(order: PilotOrder, place: Path) -> list[str]:
-    told = [*agent_options(order), f"--directory={place}"]
-    # The pilots of this machine share it with the server: no payload sees their directories, or its token.
-    told += [f"--hide={folder}" for folder in (place.parent, Settings().home)]
-    return [sys.executable, "-I", "-m", "pilotage.agent", *told]
-
-
 class Process:
     """The computing element kind ``process``. Linux only.
 
@@ -141,6 +134,13 @@ class Process:
             return Submitted(error=f"pilot {order.name} ended at once; see {place / 'agent.log'}")
         return Submitted(reference=str(reference))
 
+    def command(self, order: PilotOrder, place: Path) -> list[str]:
+        """The command that becomes a pilot in its directory."""
+        told = [*agent_options(order), f"--directory={place}"]
+        # Pilots of this machine share it with the server: no payload sees their directories, or its token.
+        told += [f"--hide={folder}" for folder in (place.parent, Settings().home)]
+        return [sys.executable, "-I", "-m", "pilotage.agent", *told]
+
     def _start(self, order: PilotOrder, place: Path) -> int:
         """Start the agent in a session of its own. It reads its token from a pipe, which leaves no trace."""
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -151,7 +151,7 @@ class Process:
             os.write(pipe, order.token.encode())
             return os.posix_spawn(
                 sys.executable,
-                _command(order, place),
+                self.command(order, place),
                 self._inherited(),
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, token, 0),

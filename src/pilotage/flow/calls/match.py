@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Work
+from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Specification, Work
 from pilotage.flow.runtime import Runtime
+from pilotage.model.documents import to_document
 from pilotage.model.federation import ComputingElement, Federation, Queue, Storage
 from pilotage.model.logs import LogKey
 from pilotage.model.paths import scratch_path
@@ -64,6 +65,21 @@ def lease(federation: Federation) -> float:
     """Seconds that a pilot may run on without a report, well below the time after which it is given up."""
     # What is left of the time-out is for payloads to be killed, and for clocks that run apart (decision 3).
     return shortest_heartbeat(federation.timeouts) * 0.6
+
+
+def specification(runtime: Runtime, job: int, pilot: int) -> Specification | None:
+    """All that the task of a job asks for, if the pilot holds the job."""
+    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), pilot, (), ())
+    held = next((one for one in world.jobs if one.id == job), None)
+    if held is None:
+        return None
+    (task,) = (one for one in world.tasks if one.id == held.task)
+    federation = world.federation
+    return Specification(
+        instance=federation.name,
+        spec=to_document(task.expected(held.kind)),
+        grace=shortest_heartbeat(federation.timeouts) - lease(federation),
+    )
 
 
 def _answer(federation: Federation, works: tuple[Work, ...]) -> MatchAnswer:

@@ -42,14 +42,28 @@ class SubmissionOutcome:
     refused: list[tuple[int, list[Fault]]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The name of a request (see :func:`name_of`), and when the lease of its tasks is over."""
+
+    name: str = ""
+    lease_end: float | None = None
+
+
 def submit(
-    runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity, whole: bool = False, submission: str = ""
+    runtime: Runtime,
+    specs: Sequence[TaskSpec],
+    owner: Identity,
+    whole: bool = False,
+    submission: str = "",
+    lease_end: float | None = None,
 ) -> SubmissionOutcome:
     """Accept each task that can be accepted; one that cannot does not keep the others out.
 
     With ``whole`` all are accepted or none: nothing is recorded where any is refused. ``submission`` names
     the request (see :func:`name_of`): a repeated one answers with the tasks that the first created. Raises
-    :class:`~pilotage.flow.errors.KeyReused` where that had other tasks.
+    :class:`~pilotage.flow.errors.KeyReused` where that had other tasks. They are cancelled at ``lease_end``
+    unless that is renewed.
     """
     if submission and (known := runtime.store.queries.submitted(submission, MOST_TASKS)):
         if any(index >= len(specs) or specs[index].name != name for index, _, name in known):
@@ -57,7 +71,7 @@ def submit(
         return SubmissionOutcome(tasks=[(index, id_) for index, id_, _ in known])
     submitted, accepted = examined(runtime, enumerate(specs), owner)
     if not (whole and submitted.refused):
-        _record(runtime, accepted, owner, submitted, whole, submission)
+        _record(runtime, accepted, owner, submitted, Terms(submission, lease_end), whole)
     return submitted
 
 
@@ -175,8 +189,8 @@ def _record(
     accepted: list[tuple[int, TaskSpec]],
     owner: Identity,
     submitted: SubmissionOutcome,
+    terms: Terms,
     whole: bool = False,
-    submission: str = "",
 ) -> None:
     """Record all in one commit; where a file contradicts what is known, one by one, to refuse who is wrong.
 
@@ -186,19 +200,19 @@ def _record(
     if not accepted:
         return
     try:
-        ids = _commit(runtime, accepted, owner, submission)
+        ids = _commit(runtime, accepted, owner, terms)
     except FileConflict as conflict:
         if whole or len(accepted) == 1:
             naming = [at for at, spec in accepted if any(_is(file, conflict.file) for file in spec.inputs)]
             submitted.refused.extend((at, [("inputs", str(conflict))]) for at in naming)
             return
         for one in accepted:
-            _record(runtime, [one], owner, submitted, submission=submission)
+            _record(runtime, [one], owner, submitted, terms)
         return
     if ids:
         submitted.tasks.extend((index, ids[index]) for index, _ in accepted)
     else:
-        _record_fitting(runtime, accepted, owner, submitted, whole, submission)
+        _record_fitting(runtime, accepted, owner, submitted, terms, whole)
 
 
 def _record_fitting(
@@ -206,8 +220,8 @@ def _record_fitting(
     accepted: list[tuple[int, TaskSpec]],
     owner: Identity,
     submitted: SubmissionOutcome,
+    terms: Terms,
     whole: bool,
-    submission: str,
 ) -> None:
     """Refuse what no longer fits the quotas, and record the rest; with ``whole`` only if that is all."""
     quota = _quota(runtime.store, runtime.store.federation(), owner)
@@ -215,7 +229,7 @@ def _record_fitting(
     submitted.refused.extend((index, found) for index, _, found in faults if found)
     fitting = [(index, spec) for index, spec, found in faults if not found]
     if not whole or len(fitting) == len(accepted):
-        _record(runtime, fitting, owner, submitted, whole, submission)
+        _record(runtime, fitting, owner, submitted, terms, whole)
 
 
 def _is(file: InputFile | InputPattern, identifier: str) -> bool:
@@ -223,14 +237,19 @@ def _is(file: InputFile | InputPattern, identifier: str) -> bool:
 
 
 def _commit(
-    runtime: Runtime, accepted: list[tuple[int, TaskSpec]], owner: Identity, submission: str
+    runtime: Runtime, accepted: list[tuple[int, TaskSpec]], owner: Identity, terms: Terms
 ) -> dict[int, int]:
     """Record tasks; return their ids by index, those of another request of the same name too.
 
     None is recorded where they would pass a quota.
     """
     tasks = tuple(
-        NewTask(spec=spec, owner=owner, submission=f"{submission}:{index}" if submission else "")
+        NewTask(
+            spec=spec,
+            owner=owner,
+            submission=f"{terms.name}:{index}" if terms.name else "",
+            lease_end=terms.lease_end,
+        )
         for index, spec in accepted
     )
     actor = f"user:{owner.name}"
@@ -239,9 +258,9 @@ def _commit(
     create = Create(records=(*tasks, *records), cause="submitted", work_limits=limits)
     ((*created,),) = runtime.store.commit(_decided(runtime, create), actor).created
     ids = {index: id_ for (index, _), id_ in zip(accepted, created, strict=False) if id_}
-    if len(ids) < len(accepted) and submission:
+    if len(ids) < len(accepted) and terms.name:
         # The same request was sent twice, and the other one was a moment faster.
-        ids |= {index: id_ for index, id_, _ in runtime.store.queries.submitted(submission, MOST_TASKS)}
+        ids |= {index: id_ for index, id_, _ in runtime.store.queries.submitted(terms.name, MOST_TASKS)}
     return ids
 
 

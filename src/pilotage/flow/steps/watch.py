@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from pilotage.flow.calls import cancel
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.scratch import clear
@@ -19,8 +20,13 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 
 
 def _act(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
-    """Remove what dead attempts left, and end given up pilots at their sites: they may still start there."""
+    """Remove what dead attempts left, and end given up pilots at their sites: they may still start there.
+
+    Tasks whose lease is over are cancelled, each by the policy that does it for people.
+    """
     clear(runtime, world, decision, committed)
+    for task in world.lapsed:
+        cancel.cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", "watch")
     runtime.log_readers.prune(world.time, world.federation.logs)
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     pilots = {pilot.id: pilot for pilot in world.pilots}

@@ -1,0 +1,227 @@
+"""One attempt at another Pilotage: submitted once, leased, followed, and told of when it is surely over."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pilotage.agent.attempt import Attempt, AttemptFailedError
+from pilotage.agent.payload import Ended
+from pilotage.agent.system import now
+from pilotage.agent.wire import JobInput, Specification
+from pilotage.computing.web_service import AnswerLost
+
+from .peer import Peer, PeerTask, Refused
+
+SCRIPT = "forwarded.sh"
+"""Puts inputs where the payload expects them: over there they lie below a folder of the attempt's own."""
+
+_MOVE = """\
+mv "inputs/$1" forwarded.inputs && rm -rf inputs && mv forwarded.inputs inputs || exit 97
+awk -v begin="inputs/$1/" '{ print "inputs/" substr($0, length(begin) + 1) }' inputs.txt > forwarded.list
+mv forwarded.list inputs.txt
+shift
+exec "$@"
+"""
+
+OURS = frozenset(
+    {
+        *("inputs", "files_per_job", "jobs", "scouts", "merge", "max_attempts", "nucleus", "t1_weight"),
+        *("queues", "brokerage", "stations", "site_requirements", "site_rank", "share"),
+        *("transfer_sub_share", "submit_pools", "private_pilots", "force_generic"),
+    }
+)
+"""Fields of a task that are about the choices of this side, not about what a job needs."""
+
+FIRST_LOOK, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds between two looks at an attempt: few at first, as short jobs end soon, then more."""
+
+UNREACHED = 600.0
+"""Seconds after which an attempt that never reached the other Pilotage is given back."""
+
+ENDED = ("finished", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """An attempt, all that its task asks for, and the storage by which its inputs are handed over."""
+
+    attempt: Attempt
+    asked: Specification
+    storage: str
+
+    @property
+    def key(self) -> str:
+        """Its name at the other Pilotage: whatever is lost or killed, it is submitted once."""
+        return f"{self.asked.instance}:{self.attempt.name}"
+
+    @property
+    def folder(self) -> str:
+        """Where its inputs lie at that storage."""
+        return f"forwarded/{self.asked.instance}/{self.attempt.name}"
+
+    def spec(self) -> dict[str, Any]:
+        """The task to submit: this one job, tried once, as attempts are counted on this side."""
+        document = {name: value for name, value in self.asked.spec.items() if name not in OURS}
+        inputs = self.attempt.order.inputs
+        document |= {"name": f"{self.asked.instance}-{self.attempt.name}", "scouts": 0, "max_attempts": 1}
+        document["environment"] = {**document["environment"], "PILOTAGE_FORWARDED": self.key}
+        if inputs:
+            document |= {"inputs": [self._input(file) for file in inputs], "files_per_job": len(inputs)}
+            document["command"] = ["sh", SCRIPT, self.folder, *document["command"]]
+            document["payload_files"] = {**document["payload_files"], SCRIPT: _MOVE}
+        return document
+
+    def _input(self, file: JobInput) -> dict[str, Any]:
+        name = f"{self.folder}/{file.name}"
+        return {"name": name, "size": file.size, "checksum": file.checksum, "replicas": [self.storage]}
+
+
+class ForwardedAttempt:
+    """An attempt that runs at another Pilotage; :meth:`run` follows it, in a thread of its own.
+
+    The other Pilotage is told by when nothing of it may run any more, and keeps to that. So the attempt is
+    told as over where the other says that it ended by itself, or when that moment has passed; until then a
+    second attempt might run beside it.
+    """
+
+    def __init__(
+        self, peer: Peer, handover: Handover, lease_end: float, running: Callable[[], object]
+    ) -> None:
+        self._peer = peer
+        self._handover = handover
+        self._lease_end = lease_end
+        self._running = running
+        self._over_by = 0.0
+        self._stopping = ""
+        self._woken = threading.Event()
+        self.task: int | None = None
+        self._job = 0
+
+    def renew(self, lease_end: float) -> None:
+        """Let it run until then."""
+        self._lease_end = lease_end
+
+    def stop(self, reason: str) -> None:
+        """Have it cancelled."""
+        self._stopping = self._stopping or reason
+        self._woken.set()
+
+    @property
+    def may_run(self) -> bool:
+        """Tell whether something of it may run over there."""
+        return now() < self._over_by
+
+    def run(self) -> Ended:
+        """Follow it to its end. Raises AttemptFailedError where it is not taken, or its end is not seen."""
+        self.task = self._submitted()
+        begun, told = now(), False
+        while True:
+            seen = self._renewed(self.task)
+            if seen and not told and (told := bool(seen.job and seen.job["started"])):
+                self._running()
+            if seen and seen.state in ENDED:
+                return self._ended(seen)
+            if self._stopping:
+                return self._cancelled(self.task)
+            if not self.may_run:
+                raise AttemptFailedError(f"{self._peer.url} was not heard of until its lease was over")
+            self._woken.wait(min(self._pause(), FIRST_LOOK + (now() - begun) / 20))
+
+    def _lease(self) -> float:
+        """Seconds until our server gives the job to others, if it hears of us no more."""
+        return self._lease_end + self._handover.asked.grace - now()
+
+    def _pause(self) -> float:
+        """Seconds between two looks at most: the lease is renewed several times before it is over."""
+        return max(0.1, min(LONGEST_PAUSE, self._lease() / 6))
+
+    def _submitted(self) -> int:
+        """Submit it, as often as it takes until there is an answer."""
+        spec, key = self._handover.spec(), self._handover.key
+        begun, pause = now(), FIRST_LOOK
+        while True:
+            lease = self._lease()
+            if lease <= 0:
+                raise AttemptFailedError(f"our lease was over before {self._peer.url} answered")
+            try:
+                task = self._peer.submit(spec, lease, key)
+                # Counted from the answer: over there it was counted from some moment before that.
+                self._over_by = now() + lease
+                return task
+            except Refused as refusal:
+                raise AttemptFailedError(f"{self._peer.url} refuses the job: {refusal}") from refusal
+            except AnswerLost:
+                self._over_by = now() + lease
+            except OSError as error:
+                if not self.may_run and (self._stopping or now() > begun + UNREACHED):
+                    raise AttemptFailedError(self._stopping or str(error)) from error
+            self._woken.wait(pause)
+            pause = min(self._pause(), 2 * pause)
+
+    def _renewed(self, task: int) -> PeerTask | None:
+        """Renew its lease, and see how it is; None where there is no answer."""
+        lease = self._lease()
+        try:
+            if lease <= 0 or self._stopping:
+                return self._peer.look(task)
+            try:
+                seen = self._peer.renew(task, lease)
+            except AnswerLost:
+                self._over_by = max(self._over_by, now() + lease)
+                return None
+            except Refused:
+                # It is gone, or the lease that is left is too short to be kept.
+                return self._peer.look(task)
+            self._over_by = max(self._over_by, now() + lease)
+            return seen
+        except (OSError, Refused):
+            return None
+
+    def _cancelled(self, task: int) -> Ended:
+        """Cancel it, as often as it takes; what has ended meanwhile has ended."""
+        while self.may_run:
+            try:
+                return self._ended(self._peer.cancel(task))
+            except (OSError, Refused):
+                self._woken.clear()
+                self._woken.wait(min(1.0, self._pause()))
+        raise AttemptFailedError(self._stopping)
+
+    def _ended(self, seen: PeerTask) -> Ended:
+        """Tell its end as a payload's. What was cancelled may run on until its lease is over."""
+        job: Mapping[str, Any] = seen.job or {}
+        self._job = job.get("id", 0)
+        if seen.state != "cancelled" or job.get("pilot") is None:
+            self._over_by = 0.0
+        return Ended(
+            error=self._error(seen, job),
+            exit_code=job.get("exit_code"),
+            cpu_seconds=job.get("cpu_seconds") or 0.0,
+            wall_seconds=job.get("wall_seconds") or 0.0,
+            max_rss=job.get("max_rss") or 0.0,
+            max_workdir=job.get("max_workdir") or 0.0,
+        )
+
+    def _error(self, seen: PeerTask, job: Mapping[str, Any]) -> str:
+        if seen.state == "finished":
+            return ""
+        if seen.state == "cancelled" and self._stopping:
+            return self._stopping
+        place = f"queue {job['queue']}" if job.get("queue") else "no queue"
+        said = (job.get("error") or seen.error or "no reason was given").strip()
+        return f"{seen.state} at {self._peer.url}, task {self.task}, {place}: {said}"
+
+    def pause(self) -> None:
+        """Wait a little before a call is made again."""
+        self._woken.wait(1.0)
+
+    def bring(self, directory: Path, names: tuple[str, ...]) -> None:
+        """Bring its outputs and what it wrote to its streams. Raises OSError and Refused."""
+        for stream, text in self._peer.streams(self._job).items() if self._job else ():
+            (directory / stream).write_text(text)
+        for file in self._peer.outputs(self.task or 0):
+            name = file["name"].rpartition("/")[2]
+            if name in names:
+                self._peer.fetch(file["file"], file["size"], directory / name)

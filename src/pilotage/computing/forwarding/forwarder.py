@@ -1,0 +1,208 @@
+"""A forwarder: a pilot that hands the job it holds to another Pilotage instead of running it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from pilotage.agent import command
+from pilotage.agent.attempt import AttemptFailedError, legal
+from pilotage.agent.client import GivenUpError, PilotClient, RefusedError, UnreachableError
+from pilotage.agent.jobs import Held, JobRunner, PilotHost, Resources
+from pilotage.agent.logs import OwnLog, stderr_tail
+from pilotage.agent.payload import Ended
+from pilotage.agent.pilot import Pilot
+from pilotage.agent.proof import Containment
+from pilotage.agent.storage import open_storage
+from pilotage.agent.system import now
+from pilotage.agent.wire import Node, Offer, Report
+from pilotage.computing.web_service import Credentials
+
+from .attempt import ForwardedAttempt, Handover
+from .peer import Peer, Refused
+
+log = logging.getLogger(__name__)
+
+BRINGING = 600.0
+"""Seconds in which outputs must be here once the other Pilotage has them."""
+
+
+class ForwardingRunner(JobRunner):
+    """Runs the attempts of a forwarder, each at the other Pilotage."""
+
+    def __init__(
+        self, pilot: PilotHost, resources: Resources, client: PilotClient, peer: Peer, storage: str
+    ) -> None:
+        super().__init__(pilot, resources, client)
+        self._peer = peer
+        self._handover_storage = storage
+        self._attempts: list[ForwardedAttempt] = []
+
+    @property
+    def may_run(self) -> bool:
+        """Tell whether something of ours may run over there."""
+        return any(attempt.may_run for attempt in self._attempts)
+
+    async def _files_of(self, _: Held) -> dict[str, str]:
+        """Nothing: payload files go over there with all that the task asks for."""
+        return {}
+
+    async def _run_payload(self, held: Held) -> Ended:
+        """Run an attempt over there. It is over for us only when it surely is: a second one may follow."""
+        place, loop = self._place(held), asyncio.get_running_loop()
+        handover = await self._handed_over(held)
+        running = Report(*held.attempt.pair, "running")
+        forwarded = ForwardedAttempt(
+            self._peer,
+            handover,
+            self._pilot.lease_end,
+            lambda: loop.call_soon_threadsafe(self._pilot.say, running),
+        )
+        held.payload = forwarded
+        self._attempts = [one for one in self._attempts if one.may_run] + [forwarded]
+        if held.stopping:
+            forwarded.stop(held.stopping)
+        try:
+            ended = await self._in_thread(forwarded.run)
+            if not held.dropped:
+                await self._in_thread(self._bring, held, forwarded, not ended.error)
+        finally:
+            while forwarded.may_run and not held.dropped:
+                await asyncio.sleep(0.2)
+            held.payload = None
+            await self._in_thread(self._clear, held, handover, forwarded)
+        return replace(ended, error=f"{ended.error}\n{stderr_tail(place)}".strip()) if ended.error else ended
+
+    async def _handed_over(self, held: Held) -> Handover:
+        """Ask for all that the job needs, and lay its inputs where the other Pilotage finds them."""
+        try:
+            asked = await self._answered(lambda: self._client.specification(held.attempt.order.job))
+        except (GivenUpError, RefusedError, UnreachableError) as error:
+            raise AttemptFailedError(f"its specification: {error}") from error
+        handover = Handover(held.attempt, asked, self._handover_storage)
+        await self._in_thread(self._lay_inputs, held, handover)
+        return handover
+
+    def _lay_inputs(self, held: Held, handover: Handover) -> None:
+        work, order = held.attempt.work, held.attempt.order
+        if not order.inputs:
+            return
+        storage = open_storage(work.storage_url, work.storage_options)
+        try:
+            for file in order.inputs:
+                with (self._place(held) / "inputs" / legal("input", file.name, deep=True)).open(
+                    "rb"
+                ) as local:
+                    arrived = storage.write(f"{handover.folder}/{file.name}", local)
+                if arrived not in (None, file.size):
+                    raise OSError(f"{arrived} bytes of {file.name} arrived, {file.size} were sent")
+        except OSError as error:
+            raise AttemptFailedError(f"inputs cannot be handed over: {error}") from error
+
+    def _bring(self, held: Held, forwarded: ForwardedAttempt, outputs: bool) -> None:
+        """Bring what it wrote, and its ``outputs`` where it ended well."""
+        names = held.attempt.work.outputs if outputs else ()
+        until = now() + (BRINGING if names else 0)
+        while True:
+            try:
+                forwarded.bring(self._place(held), names)
+                return
+            except (OSError, Refused) as error:
+                if not names:
+                    log.warning("job %s: its streams cannot be fetched: %s", held.attempt.name, error)
+                    return
+                if now() > until or held.stopping:
+                    raise AttemptFailedError(f"outputs cannot be fetched: {error}") from error
+                forwarded.pause()
+
+    def _clear(self, held: Held, handover: Handover, forwarded: ForwardedAttempt) -> None:
+        """Remove the inputs of this attempt, unless they may be read, and of earlier ones."""
+        work, order = held.attempt.work, held.attempt.order
+        last = order.attempt - 1 if forwarded.may_run else order.attempt
+        for number in range(1, last + 1) if order.inputs else ():
+            try:
+                folder = handover.folder.rpartition("/")[0]
+                open_storage(work.storage_url, work.storage_options).remove(f"{folder}/{order.job}.{number}")
+            except OSError as error:
+                log.warning("inputs of job %s.%d are left at the storage: %s", order.job, number, error)
+
+
+class Forwarder(Pilot):
+    """A pilot that holds one job at a time, which runs elsewhere."""
+
+    def __init__(
+        self, resources: Resources, client: PilotClient, own_log: OwnLog, peer: Peer, storage: str
+    ) -> None:
+        self._forwarding: ForwardingRunner
+
+        def runner(pilot: PilotHost, ours: Resources, caller: PilotClient) -> JobRunner:
+            self._forwarding = ForwardingRunner(pilot, ours, caller, peer, storage)
+            return self._forwarding
+
+        super().__init__(resources, client, own_log, runner)
+
+    async def _prove(self) -> Containment:
+        """Tell of no containment: nothing runs here, and what holds over there is not ours to promise."""
+        return Containment()
+
+    async def _try_containers(self) -> None:
+        """Try none: the other Pilotage chooses a place that has them."""
+        self._ask.succeeded()
+        self.wake()
+
+    def _offer(self) -> Offer:
+        return replace(super()._offer(), containers=True)
+
+    async def _say_goodbye(self) -> None:
+        """Take no leave while something of ours may run: its jobs are then given away once that is over."""
+        if self._forwarding.may_run:
+            log.warning("ends without a word: what it forwarded may run on until its lease is over")
+            return
+        await super()._say_goodbye()
+
+
+def _parser() -> argparse.ArgumentParser:
+    options = command.parser()
+    options.description = "A forwarder: hands jobs to another Pilotage."
+    options.add_argument("--peer", required=True, help="URL of the other Pilotage")
+    options.add_argument("--peer-token-file", required=True, help="file with our token there")
+    options.add_argument("--peer-storage", required=True, help="its name of the storage for our inputs")
+    options.add_argument("--peer-ca", default="", help="authorities that are trusted")
+    return options
+
+
+def main() -> None:
+    """Run one forwarder; exit status 0 when it ended in good order, else 1."""
+    options = _parser().parse_args()
+    token = command.take_token(options.token_file, remove=options.remove_token_file)
+    own_log = OwnLog()
+    logging.basicConfig(
+        format="%(asctime)s %(levelname)s %(message)s",
+        level=logging.INFO,
+        handlers=[logging.StreamHandler(), own_log],
+    )
+    place: Path = options.directory.resolve()
+    place.mkdir(parents=True, exist_ok=True)
+    os.chdir(place)
+    resources = command.claim(options, Node(), place)
+    credentials = Credentials(token_file=options.peer_token_file, ca_path=options.peer_ca)
+    client = PilotClient(options.url, token, identity=options.identity)
+    ended_well = False
+    try:
+        forwarder = Forwarder(
+            resources, client, own_log, Peer(options.peer, credentials), options.peer_storage
+        )
+        ended_well = asyncio.run(forwarder.run())
+    except Exception:
+        logging.exception("the forwarder fails")
+    logging.shutdown()
+    # A call that waits for an answer which never comes must not keep a forwarder alive that has ended.
+    os._exit(0 if ended_well else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Reasons of a job's second choice: what the broker decided to which it was forwarded (M1)."""
+
+from pilotage.flow.runtime import Runtime
+from pilotage.ports.adapters import AdapterError
+from pilotage.ports.computing import Forwarding
+from pilotage.store import JobDetails
+
+
+def explained(runtime: Runtime, job: JobDetails) -> list[str]:
+    """What the other broker decided of a job's last attempt; nothing where no other broker chooses.
+
+    Its own words, asked for now: it may have forgotten, or not answer, and that is told too.
+    """
+    federation = runtime.store.federation()
+    queue = next((queue for queue in federation.queues if queue.name == job.queue), None)
+    pilot = runtime.store.queries.pilot(job.pilot) if job.pilot is not None else None
+    if queue is None or pilot is None or queue.computing_element is None:
+        return []
+    try:
+        adapter = runtime.elements.adapter(queue, pilot.broker)
+        if not isinstance(adapter, Forwarding):
+            return []
+        told = adapter.explained(f"{federation.name}:{job.id}.{job.attempt}")
+    except (AdapterError, ValueError, OSError) as error:
+        told = [f"what it decided there cannot be read: {error}"]
+    return [f"forwarded by queue {queue.name}:", *(f"  {line}" for line in told)]
