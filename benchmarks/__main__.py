@@ -29,6 +29,7 @@ MODULES = (
     "lifecycle",
     "memory",
     "slurm",
+    "staging",
 )
 RESULT = Path("build/bench.json")
 RUNS = 3

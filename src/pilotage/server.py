@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -54,7 +55,8 @@ def runtime_of(
     """A runtime with this machine's ports: adapters, clock, threads, and files of ``home``."""
     priorities = FileInbox(home / "transfers.prio") if home else None
     load = SharedLoader(url)
-    return Runtime(store, steps, load=load, movers=InstalledMovers, server_url=url, priorities=priorities)
+    movers = partial(InstalledMovers, processes=True)
+    return Runtime(store, steps, load=load, movers=movers, server_url=url, priorities=priorities)
 
 
 def collect_rarely() -> None:

@@ -69,7 +69,9 @@ def nginx(root: Path, place: Path) -> Iterator[str]:
     )
     location = "autoindex on; dav_methods PUT DELETE MKCOL COPY MOVE; create_full_put_path on;"
     (place / "nginx.conf").write_text(
-        f"daemon off; user {getpass.getuser()}; pid {place}/nginx.pid; error_log {place}/error.log;"
+        # One process, that is killed whole: a master would leave its workers behind.
+        f"daemon off; master_process off; user {getpass.getuser()}; pid {place}/nginx.pid;"
+        f" error_log {place}/error.log;"
         " events { worker_connections 256; }"
         f" http {{ access_log off; client_max_body_size 0; {paths}"
         f" server {{ listen 127.0.0.1:{port}; root {root}; location / {{ {location} }} }} }}"

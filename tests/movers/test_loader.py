@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pilotage.model.federation import Storage
-from pilotage.movers import loader
+from pilotage.movers import loader, worker
+from pilotage.movers.processes import WorkerProcesses
 from pilotage.ports import adapters
 from pilotage.ports.moving import Abilities
 
@@ -59,7 +60,7 @@ class NoMover:
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def install(**classes: str) -> None:
-        entries = [EntryPoint(name, value, loader.GROUP) for name, value in classes.items()]
+        entries = [EntryPoint(name, value, worker.GROUP) for name, value in classes.items()]
         monkeypatch.setattr(adapters, "entry_points", lambda **_: entries)
 
     return install
@@ -76,6 +77,15 @@ def test_third_party_comes_first_and_streams_do_the_rest(installed: Callable[...
     }
     assert chosen == {("x://a", "x://b"): "fts", ("y://a", "x://b"): "copier"}
     assert movers.for_storage(Storage(name="s", site="s", url="x://a")).abilities.name == "copier"
+    movers.close()
+
+
+def test_deliveries_may_run_in_processes(tmp_path: Path) -> None:
+    movers = loader.InstalledMovers(nothing, processes=True)
+    mover = movers.for_delivery("file:///a", "file:///b")
+    assert isinstance(mover, WorkerProcesses)
+    assert mover is movers.for_reading(Storage(name="s", site="s", url=f"file://{tmp_path}"))
+    assert mover.pids == []
     movers.close()
 
 
@@ -112,12 +122,12 @@ def test_a_mover_that_cannot_be_made_is_left_out_and_logged(
 def test_a_name_offered_by_two_packages_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    entries = [EntryPoint("a", f"{HERE}:{name}", loader.GROUP) for name in ("Stranger", "Lister")]
+    entries = [EntryPoint("a", f"{HERE}:{name}", worker.GROUP) for name in ("Stranger", "Lister")]
     monkeypatch.setattr(adapters, "entry_points", lambda **_: entries)
     with pytest.raises(
         adapters.AdapterError, match=r"offered more than once: .*Lister, .*Stranger; uninstall"
     ):
-        adapters.factory(loader.GROUP, "a")
+        adapters.factory(worker.GROUP, "a")
 
 
 def test_the_house_s_own_moves_files(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class Backend(Protocol):
         """
 
     def read(self, path: str) -> AbstractContextManager[Readable]:
-        """Open a file to read it from its beginning."""
+        """Open a file to read it from its beginning. Raises StorageError for what is no plain file."""
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:
         """Write a file of ``size`` bytes, which appears under its path when all chunks are written.

@@ -24,9 +24,6 @@ def copy(source: Backend, target: Backend, delivery: Delivery, progress: Progres
     path, expected = delivery.destination.path, Delivered(size=delivery.size, checksum=delivery.checksum)
     if _is_there(target, path, expected, progress):
         return expected
-    kind = source.entry(delivery.source.path).kind
-    if kind != "file":
-        raise DeliveryFailed(f"{delivery.source} is not a plain file but a {KINDS[kind]}")
     if delivery.scratch and source is target:
         return _renamed(target, delivery, expected, progress)
     # Only now: a delivery that is there already, or is renamed, left no part anywhere.

@@ -35,6 +35,11 @@ class Download:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
+    @property
+    def url(self) -> str:
+        """The address that the file was found at in the end."""
+        return str(self._answer.url)
+
     def read(self, size: int, /) -> bytes:
         """Read up to ``size`` bytes; empty at the end."""
         from urllib3.exceptions import HTTPError

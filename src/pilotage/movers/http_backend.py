@@ -98,6 +98,8 @@ class HttpBackend:
     def read(self, path: str) -> Iterator[Download]:
         """See :class:`~pilotage.movers.backend.Backend`."""
         with Download(lambda headers: self.request("GET", path, headers=headers)) as download:
+            if urlsplit(download.url).path.endswith("/"):
+                raise StorageError(f"{path} is not a plain file but a folder")
             yield download
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:

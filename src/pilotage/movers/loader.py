@@ -10,17 +10,18 @@ from pilotage.ports import adapters
 from pilotage.ports.moving import Mover, Reader
 
 from . import fsspec_backend
+from .processes import WorkerProcesses
 from .streaming import GROUP as STORAGES
+from .worker import GROUP as MOVERS
 
 log = logging.getLogger(__name__)
 
-GROUP = "pilotage.movers"
 METHODS = ("start", "poll", "cancel", "scan", "remove", "close")
 
 
 def installed() -> Mapping[str, EntryPoint]:
     """The movers that are installed on this machine."""
-    return adapters.installed(GROUP)
+    return adapters.installed(MOVERS)
 
 
 def known_schemes() -> frozenset[str]:
@@ -33,11 +34,12 @@ class InstalledMovers:
     """Every mover that this machine has, each made once; ``on_change`` is called when a delivery has ended.
 
     One that cannot be made is logged and left out. Where several could do something, third-party ones come
-    first, then those of few URL schemes, then the alphabet decides.
+    first, then those of few URL schemes, then the alphabet decides. With ``processes``
+    deliveries run in worker processes, otherwise in this one.
     """
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
-        self._movers = sorted(_made(on_change), key=_rank)
+    def __init__(self, on_change: Callable[[], None], *, processes: bool = False) -> None:
+        self._movers = sorted(_made(on_change, processes=processes), key=_rank)
 
     @property
     def schemes(self) -> frozenset[str]:
@@ -76,15 +78,15 @@ class InstalledMovers:
             mover.close()
 
 
-def _made(on_change: Callable[[], None]) -> Iterator[Mover]:
+def _made(on_change: Callable[[], None], *, processes: bool) -> Iterator[Mover]:
     for name in installed():
         try:
-            mover: Mover = adapters.factory(GROUP, name)(on_change)
+            mover: Mover = adapters.factory(MOVERS, name)(on_change)
             adapters.check_methods(mover, f"mover {name!r}", METHODS)
         except Exception as error:  # an adapter may be anybody's
             log.warning("mover %s is left out: %s", name, error)
         else:
-            yield mover
+            yield WorkerProcesses(name, mover, on_change) if processes else mover
 
 
 def _rank(mover: Mover) -> tuple[bool, int, str]:

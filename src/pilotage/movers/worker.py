@@ -1,0 +1,103 @@
+"""The worker process: runs deliveries of one mover for a server, until that lets go of it or is gone.
+
+Run as ``python -m pilotage.movers.worker MOVER DESCRIPTOR``: the name of the mover's entry point, and the
+file descriptor of a connection to the server. Orders, with the options of their storages, come over it alone:
+other users may read command lines.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+
+from pilotage.ports import adapters
+from pilotage.ports.moving import Delivery, DeliveryStatus, Mover
+
+GROUP = "pilotage.movers"
+"""The entry point group of movers."""
+
+BEAT = 1.0
+"""Seconds between two messages to the server at most, also where there is nothing to tell."""
+
+Statuses = dict[str, DeliveryStatus]
+"""News of deliveries by the server's references."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the server asks for: deliveries to begin, by its references, and references to give up."""
+
+    start: Sequence[tuple[str, Delivery]] = ()
+    cancel: Sequence[str] = ()
+
+
+class Worker:
+    """Takes orders from a connection, and tells over it what becomes of them."""
+
+    def __init__(self, mover: str, connection: "Connection[Statuses, Orders]") -> None:
+        self._changed = threading.Event()
+        self._mover: Mover = adapters.factory(GROUP, mover)(self._changed.set)
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._own: dict[str, str] = {}  # the mover's references by the server's
+        self._told: dict[str, int] = {}
+        self._refused: Statuses = {}
+
+    def run(self) -> None:
+        """Work until the connection ends: then the process ends at once, whatever is under way."""
+        threading.Thread(target=self._take, daemon=True).start()
+        while True:
+            self._changed.wait(BEAT)
+            self._changed.clear()
+            self._connection.send(self._news())
+
+    def _take(self) -> None:
+        try:
+            while True:
+                self._obey(self._connection.recv())
+        except (EOFError, OSError):
+            os._exit(0)
+
+    def _obey(self, orders: Orders) -> None:
+        answers = self._mover.start([delivery for _, delivery in orders.start])
+        with self._lock:
+            for (reference, _), answer in zip(orders.start, answers, strict=True):
+                if answer.error:
+                    self._refused[reference] = DeliveryStatus(state="failed", error=answer.error)
+                else:
+                    self._own[reference] = answer.reference
+            given_up = [self._own[reference] for reference in orders.cancel if reference in self._own]
+        self._mover.cancel(given_up)
+        self._changed.set()
+
+    def _news(self) -> Statuses:
+        """Ends, and bytes that moved since the last message."""
+        with self._lock:
+            own, news, self._refused = dict(self._own), self._refused, {}
+        found = self._mover.poll(own.values())
+        for reference, inner in own.items():
+            status = found[inner]
+            if status.state == "unknown":
+                status = replace(status, state="failed", error="the mover forgot this delivery")
+            if status.state != "moving":
+                del self._own[reference]
+                self._told.pop(reference, None)
+            elif self._told.get(reference) == status.bytes:
+                continue
+            else:
+                self._told[reference] = status.bytes
+            news[reference] = status
+        return news
+
+
+def main() -> None:
+    """Work for the server that started this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us when it has ended
+    Worker(sys.argv[1], Connection(int(sys.argv[2]))).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Deliveries in worker processes: what hangs or dies takes nothing with it."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+import pytest
+
+from pilotage.movers import processes, worker_process
+from pilotage.movers.contract import violations
+from pilotage.movers.processes import WorkerProcesses
+from pilotage.movers.streaming import Streaming
+from pilotage.ports.moving import Delivery, DeliveryStatus, Place
+from tests.movers.test_contract import local_rig
+
+T = TypeVar("T")
+PATIENCE = 60.0
+CONTENT = bytes(range(256)) * 8000
+
+
+def until(found: Callable[[], T | None]) -> T:
+    end = time.monotonic() + PATIENCE
+    while not (value := found()):
+        assert time.monotonic() < end, "it does not come about"
+        time.sleep(0.02)
+    return value
+
+
+class Trouble(BaseHTTPRequestHandler):
+    """Files by what happens to who asks for them: ``slow`` ends after the half, ``poison`` kills."""
+
+    def do_GET(self) -> None:
+        house = self.server.house  # type: ignore[attr-defined]
+        kind = self.path.rpartition("/")[2].partition("-")[0]
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+        self.wfile.write(CONTENT[: len(CONTENT) // 2])
+        if kind == "poison":
+            os.kill(house.asker(self.client_address[1]), signal.SIGKILL)
+        if kind == "slow":
+            house.slow.release()
+            house.go_on.wait()
+        with suppress(OSError):
+            self.wfile.write(CONTENT[len(CONTENT) // 2 :])
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+class House:
+    """Worker processes that copy from a server of trouble to a directory."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.slow, self.go_on = place, threading.Semaphore(0), threading.Event()
+        self.changed = threading.Event()
+        self.mover = WorkerProcesses("streaming", Streaming(self.changed.set), self.changed.set)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Trouble)
+        self.server.house = self  # type: ignore[attr-defined]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self.go_on.set()
+        self.mover.close()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def asker(self, port: int) -> int:
+        """The worker process at the other end of a connection."""
+        return next(
+            pid
+            for pid in self.mover.pids
+            for connection in psutil.Process(pid).net_connections("tcp")
+            if connection.laddr.port == port
+        )
+
+    def start(self, *names: str) -> list[str]:
+        orders = [
+            Delivery(
+                transfer=number,
+                attempt=1,
+                file=name,
+                size=len(CONTENT),
+                checksum="",
+                source=Place(url=f"http://127.0.0.1:{self.server.server_port}", path=name),
+                destination=Place(url=f"file://{self.place}", path=name),
+            )
+            for number, name in enumerate(names, 1)
+        ]
+        return [answer.reference for answer in self.mover.start(orders)]
+
+    def ended(self, reference: str) -> DeliveryStatus:
+        return until(lambda: self._ended(reference))
+
+    def _ended(self, reference: str) -> DeliveryStatus | None:
+        status = self.mover.poll([reference])[reference]
+        return None if status.state == "moving" else status
+
+    def names(self) -> set[str]:
+        """Files that have their final names."""
+        return {path.name for path in self.place.iterdir() if not path.name.startswith(".")}
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    monkeypatch.setattr(processes, "MOST_PROCESSES", 1)  # the innocent are in the same process
+    monkeypatch.setattr(processes, "LOOK", 0.05)
+    made = House(tmp_path)
+    yield made
+    made.close()
+
+
+def test_worker_processes_keep_the_contract_and_end_when_they_have_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = local_rig(tmp_path)
+    assert violations(lambda told: WorkerProcesses("streaming", Streaming(told), told), rig) == []
+    monkeypatch.setattr(processes, "IDLE", 0.1)
+    monkeypatch.setattr(processes, "LOOK", 0.05)
+    (tmp_path / "other").mkdir()
+    house = House(tmp_path / "other")
+    assert house.ended(house.start("good")[0]).error == ""
+    until(lambda: not house.mover.pids)
+    house.close()
+
+
+def test_what_a_killed_process_had_is_delivered_all_the_same(house: House) -> None:
+    references = house.start("slow-1", "slow-2", "slow-3")
+    for _ in references:
+        house.slow.acquire()
+    assert house.names() == set()
+    os.kill(house.mover.pids[0], signal.SIGKILL)
+    house.go_on.set()
+    assert [house.ended(reference).state for reference in references] == ["delivered"] * 3
+    assert {path.read_bytes() for path in house.place.iterdir()} == {CONTENT}
+    assert house.names() == {"slow-1", "slow-2", "slow-3"}
+
+
+def test_a_delivery_that_kills_its_process_fails_and_takes_no_other_with_it(house: House) -> None:
+    references = house.start("slow-1", "poison", "slow-2")
+    house.go_on.set()
+    ends = [house.ended(reference) for reference in references]
+    assert [end.state for end in ends] == ["delivered", "failed", "delivered"]
+    assert ends[1].error == "the worker process ended by SIGKILL"
+    assert house.names() == {"slow-1", "slow-2"}
+
+
+def test_a_process_that_hangs_as_a_whole_is_ended(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    (reference,) = house.start("slow")
+    house.slow.acquire()
+    monkeypatch.setattr(worker_process, "SILENCE", 2.0)
+    os.kill(house.mover.pids[0], signal.SIGSTOP)
+    assert house.ended(reference).error == "the worker process gave no sign of life for 2 s"
+    assert house.names() == set()
+
+
+def test_a_cancelled_delivery_that_does_not_give_up_loses_its_process_when_others_are_done(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_process, "CANCEL_GRACE", 0.1)
+    hanging, other = house.start("slow", "good")
+    house.slow.acquire()
+    (process,) = house.mover.pids
+    house.mover.cancel([hanging])
+    assert house.ended(other).state == "delivered"
+    assert "did not give up" in house.ended(hanging).error
+    until(lambda: process not in house.mover.pids)
+    (again,) = house.start("good-2")
+    assert house.ended(again).state == "delivered"
+
+
+def test_a_process_that_its_server_lets_go_ends_at_once(house: House) -> None:
+    house.start("slow")
+    house.slow.acquire()
+    process = psutil.Process(house.mover.pids[0])
+    house.mover._processes[0].let_go()
+    until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+    assert house.names() == set()
