@@ -3,19 +3,22 @@
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from pilotage.ports.moving import StorageError
+from pilotage.ports.moving import Delivered, Progress, StorageError
 
-from .backend import PathEntry, StorageOptionError
+from .backend import Backend, PathEntry, StorageOptionError
+from .digests import DIGESTS, digest
 from .downloads import Download
 from .failures import nothing_left
+from .http_copies import FORWARDED, HttpCopies
 from .listings import PROPFIND, from_index, from_multistatus
+from .third_party import CannotFetch
 
 if TYPE_CHECKING:
     import requests
@@ -71,6 +74,12 @@ class HttpBackend:
         self._session: requests.Session | None = None
         self._folders: set[str] = set()
         self._plain = False
+        self._copies = HttpCopies(self)
+
+    @property
+    def origin(self) -> str:
+        """The server: scheme, host and port."""
+        return "://".join(urlsplit(self._root)[:2])
 
     def entry(self, path: str) -> PathEntry:
         """See :class:`~pilotage.movers.backend.Backend`."""
@@ -112,6 +121,23 @@ class HttpBackend:
                 pass
             self._move(draft, path)
 
+    def fetch(self, source: Backend, path: str, draft: str, progress: Progress) -> None:
+        """See :class:`~pilotage.movers.third_party.FetchingBackend`."""
+        if not isinstance(source, HttpBackend):
+            raise CannotFetch
+        self._make(draft.rpartition("/")[0])
+        with self._remembered():
+            self._copies.fetch(source, path, draft, progress)
+
+    def describe(self, path: str, kind: str) -> Delivered | None:
+        """See :class:`~pilotage.movers.third_party.FetchingBackend`; not every server computes checksums."""
+        with self.request("HEAD", path, headers={"Want-Digest": DIGESTS[kind]}) as answer:
+            checksum, size = (
+                digest(answer.headers.get("Digest", ""), kind),
+                answer.headers.get("Content-Length", ""),
+            )
+            return Delivered(size=int(size), checksum=checksum) if checksum and size.isdecimal() else None
+
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
         self._make(target.rpartition("/")[0])
@@ -128,11 +154,21 @@ class HttpBackend:
 
         WebDAV cannot delete a folder only if it is empty: that one is kept.
         """
-        if recursive:
-            with self._lock:
-                self._folders.clear()
-            with self.request("DELETE", f"{path}/"):
-                pass
+        if not recursive:
+            return
+        with self._lock:
+            self._folders.clear()
+        try:
+            self.delete(f"{path}/")
+        except StorageError:
+            # XRootD's, for one, delete no folder that has something in it.
+            for name, entry in list(self.entries(path)):
+                with suppress(FileNotFoundError):
+                    if entry.kind == "folder":
+                        self.delete_folder(f"{path}/{name}", recursive=True)
+                    else:
+                        self.delete(f"{path}/{name}")
+            self.delete(f"{path}/")
 
     @contextmanager
     def request(
@@ -148,15 +184,18 @@ class HttpBackend:
 
         Raises FileNotFoundError, and StorageError for any other failure that is not ``allowed``.
         """
-        url = origin = self._url(path)
+        url = origin = self.url(path)
         for _ in range(MOST_REDIRECTS):
-            # Scheme and host: other servers are not given our token.
-            own = self._own_headers() if urlsplit(url)[:2] == urlsplit(origin)[:2] else {}
+            # Scheme and host: other servers are not given our tokens.
+            home = urlsplit(url)[:2] == urlsplit(origin)[:2]
+            given = {**(self.own_headers() if home else {}), **(headers or {})}
+            if not home:
+                given = {name: value for name, value in given.items() if not name.startswith(FORWARDED)}
             with self._open().request(
                 method,
                 url,
                 # A body that is compressed on the way would have another size than the file.
-                headers={**own, "Accept-Encoding": "identity", **(headers or {})},
+                headers={"Accept-Encoding": "identity", **given},
                 data=body,
                 stream=True,
                 allow_redirects=False,
@@ -199,21 +238,22 @@ class HttpBackend:
                     raise
 
     def _move(self, source: str, target: str) -> None:
-        headers = {"Destination": self._url(target), "Overwrite": "T"}
+        headers = {"Destination": self.url(target), "Overwrite": "T"}
         with self.request("MOVE", source, headers=headers):
             pass
 
     def _make(self, folder: str) -> None:
         """Make a folder with those above it; those that were made once are taken to be there."""
         parts = folder.split("/") if folder else []
-        for path in ("/".join(parts[: depth + 1]) for depth in range(len(parts))):
+        root = [""] if urlsplit(self._root).path else []
+        for path in (*root, *("/".join(parts[: depth + 1]) for depth in range(len(parts)))):
             with self._lock:
                 if path in self._folders:
                     continue
                 if len(self._folders) >= KNOWN_FOLDERS:
                     self._folders.clear()
             # A server answers 405 where the folder is there, and one that makes folders by itself may refuse.
-            with self.request("MKCOL", f"{path}/", allowed=(*NO_WEBDAV, HTTPStatus.CONFLICT)):
+            with self.request("MKCOL", f"{path}/".lstrip("/"), allowed=(*NO_WEBDAV, HTTPStatus.CONFLICT)):
                 pass
             with self._lock:
                 self._folders.add(path)
@@ -228,13 +268,15 @@ class HttpBackend:
                 self._folders.clear()
             raise
 
-    def _own_headers(self) -> dict[str, str]:
+    def own_headers(self) -> dict[str, str]:
+        """The headers of the options that go with every request, the token among them."""
         if self._token_file is None:
             return self._headers
         token = Path(self._token_file).expanduser().read_text().strip()
         return {**self._headers, "Authorization": f"Bearer {token}"}
 
-    def _url(self, path: str) -> str:
+    def url(self, path: str) -> str:
+        """The address of a path."""
         return f"{self._root}/{quote(path, safe='/:@+=~')}"
 
     def _open(self) -> "requests.Session":

@@ -13,7 +13,7 @@ from pilotage.model.work import InputFile
 from pilotage.ports.moving import ScanLimits, StorageError, is_below
 
 from .backend import Backend, LinkError, PathEntry
-from .copying import adler32
+from .checksums import adler32
 
 NAMES = (
     "names are of letters, digits and _.:@+=~-, up to 500 in all, folders set apart by /, and no part begins "

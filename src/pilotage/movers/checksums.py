@@ -1,0 +1,82 @@
+"""Checksums of files: computed on the way, compared with what must be there."""
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+
+from pilotage.ports.moving import Delivered, DeliveryFailed, Progress, Readable
+
+CHUNK = 1 << 20
+DIGITS = {"adler32": 8, "md5": 32, "sha256": 64}
+"""Kinds of checksums, each with its number of hexadecimal digits."""
+
+
+def adler32(stream: Readable, most: int) -> tuple[int, str]:
+    """Bytes and checksum of a stream that has up to ``most`` bytes; of a longer one, no checksum."""
+    checksum, size = Checksum(""), 0
+    while chunk := stream.read(CHUNK):
+        checksum.add(chunk)
+        size += len(chunk)
+        if size > most:
+            return size, ""
+    return size, str(checksum)
+
+
+class Checksum:
+    """A checksum under way, of the same kind as a given one; adler32 where none is given."""
+
+    def __init__(self, like: str) -> None:
+        self._name = like.partition(":")[0]
+        known = self._name in ("md5", "sha256")
+        self._digest = hashlib.new(self._name, usedforsecurity=False) if known else None
+        self._adler32 = 1
+
+    def add(self, chunk: bytes) -> None:
+        """Take in the next bytes."""
+        if self._digest:
+            self._digest.update(chunk)
+        else:
+            self._adler32 = zlib.adler32(chunk, self._adler32)
+
+    def __str__(self) -> str:
+        return f"{self._name}:{self._digest.hexdigest()}" if self._digest else f"adler32:{self._adler32:08x}"
+
+
+class CheckedChunks:
+    """The bytes of a file in chunks, which end with DeliveryFailed unless size and checksum are right.
+
+    Never more bytes are given than there must be. ``found`` is what was read, once that is all.
+    """
+
+    def __init__(self, stream: Readable, where: str, expected: Delivered, progress: Progress) -> None:
+        self._stream, self._where, self._expected, self._progress = stream, where, expected, progress
+        self.found = Delivered(size=0, checksum="")
+
+    def __iter__(self) -> Iterator[bytes]:
+        checksum, size = Checksum(self._expected.checksum), 0
+        while chunk := self._stream.read(CHUNK):
+            size += len(chunk)
+            if size > self._expected.size:
+                break
+            checksum.add(chunk)
+            self._progress(size)
+            yield chunk
+        found = Delivered(size=size, checksum=str(checksum))
+        check(self._where, found, self._expected)
+        self._progress(size)
+        self.found = found
+
+    def all(self) -> Delivered:
+        """Read to the end."""
+        for _ in self:
+            pass
+        return self.found
+
+
+def check(where: str, found: Delivered, expected: Delivered) -> None:
+    """Raise DeliveryFailed unless a file is as it must be; an empty checksum is not known."""
+    if found.size != expected.size:
+        more = "at least " if found.size > expected.size else ""
+        raise DeliveryFailed(f"{where} has {more}{found.size} bytes, must have {expected.size}")
+    if expected.checksum not in ("", found.checksum):
+        raise DeliveryFailed(f"{where} has checksum {found.checksum}, must have {expected.checksum}")

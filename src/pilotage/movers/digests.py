@@ -1,0 +1,32 @@
+"""Checksums that web servers tell in the header ``Digest`` (RFC 3230)."""
+
+import base64
+import binascii
+
+from .checksums import DIGITS
+
+DIGESTS = {"adler32": "adler32", "md5": "md5", "sha256": "sha-256"}
+"""Kinds of checksums by the names that HTTP gives them."""
+
+
+def digest(header: str, kind: str) -> str:
+    """Read a checksum, as ``md5:...``; empty where the header has none of this kind.
+
+    adler32 is told in hexadecimal, the others in base64; some servers tell all in hexadecimal.
+    """
+    for part in header.split(","):
+        name, _, value = part.strip().partition("=")
+        if name.lower() != DIGESTS[kind]:
+            continue
+        digits = value.lower() if kind == "adler32" or len(value) == DIGITS[kind] else _hexadecimal(value)
+        digits = digits.zfill(DIGITS["adler32"]) if kind == "adler32" else digits
+        if len(digits) == DIGITS[kind] and set(digits) <= set("0123456789abcdef"):
+            return f"{kind}:{digits}"
+    return ""
+
+
+def _hexadecimal(value: str) -> str:
+    try:
+        return base64.b64decode(value, validate=True).hex()
+    except binascii.Error:
+        return ""

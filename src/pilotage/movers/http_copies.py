@@ -1,0 +1,113 @@
+"""Third-party copies by HTTP: a web server takes a file from another, or gives it to another.
+
+The requests are WebDAV's COPY with the further headers of WLCG's HTTP-TPC; within one server they are plain
+WebDAV. The servers speak to each other with the headers of the storages' own options, the token among them.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from pilotage.ports.moving import Progress, StorageError
+
+from .third_party import CannotFetch
+
+if TYPE_CHECKING:
+    import requests
+
+    from .http_backend import HttpBackend
+
+REFUSED_FOR = 600.0
+"""Seconds for which a server that refused a way of copying is not asked for it again."""
+
+FORWARDED = "TransferHeader"
+"""How headers begin that a server is to send on to the other, without this beginning."""
+
+CANNOT = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.NOT_IMPLEMENTED,
+        HTTPStatus.BAD_GATEWAY,
+    }
+)
+"""Answers of servers that lack COPY, or do not copy from or to others."""
+
+LONGEST_REPORT = 64 << 20
+"""Bytes that a server may say about the progress of one copy."""
+
+
+class HttpCopies:
+    """Copies to one web server from others, and the memory of those that cannot."""
+
+    def __init__(self, target: "HttpBackend") -> None:
+        self._target = target
+        self._refused: dict[tuple[str, str], float] = {}
+
+    def fetch(self, source: "HttpBackend", path: str, draft: str, progress: Progress) -> None:
+        """Bring a file of another web server, or of the same one, to this one.
+
+        The target takes it where it can, else the source gives it. Raises CannotFetch where neither can.
+        """
+        for way in ("give",) if source.origin == self._target.origin else ("take", "give"):
+            if self._refused.get((source.origin, way), 0.0) > time.monotonic():
+                continue
+            asked, at = (source, path) if way == "give" else (self._target, draft)
+            with asked.request(
+                "COPY", at, headers=self._headers(way, source, path, draft), allowed=CANNOT
+            ) as answer:
+                if answer.status_code not in CANNOT:
+                    _follow(answer, progress)
+                    return
+            self._refused[source.origin, way] = time.monotonic() + REFUSED_FOR
+        raise CannotFetch
+
+    def _headers(self, way: str, source: "HttpBackend", path: str, draft: str) -> Mapping[str, str]:
+        target = self._target
+        told = {"Destination": target.url(draft)} if way == "give" else {"Source": source.url(path)}
+        if source.origin == target.origin:
+            return {**told, "Overwrite": "T"}
+        other = target if way == "give" else source
+        forwarded = {f"{FORWARDED}{name}": value for name, value in other.own_headers().items()}
+        return {
+            **told,
+            **forwarded,
+            "Overwrite": "T",
+            "Credential": "none",
+            "RequireChecksumVerification": "false",
+        }
+
+
+def _follow(answer: "requests.Response", progress: Progress) -> None:
+    """Read what the server says of its copy until that is done. Raises StorageError where it failed.
+
+    Each stripe of a copy counts its own bytes. A server that answers at once that it is done says nothing.
+    """
+    stripe, moved = "", {}
+    for line in _lines(answer):
+        name, _, value = line.partition(":")
+        match name.strip().lower():
+            case "stripe index":
+                stripe = value.strip()
+            case "stripe bytes transferred" if value.strip().isdecimal():
+                moved[stripe] = int(value)
+                progress(sum(moved.values()))
+            case "success":
+                return
+            case "failure" | "aborted":
+                raise StorageError(f"{answer.url}: the copy failed: {value.strip()[:500]}")
+    if answer.status_code == HTTPStatus.ACCEPTED:
+        raise StorageError(f"{answer.url}: the copy ended without a word of success")
+
+
+def _lines(answer: "requests.Response") -> Iterator[str]:
+    said, rest = 0, ""
+    for chunk in answer.iter_content(None):
+        said += len(chunk)
+        if said > LONGEST_REPORT:
+            raise StorageError(f"{answer.url}: says more than {LONGEST_REPORT >> 20} MiB about one copy")
+        *lines, rest = (rest + chunk.decode(errors="replace")).split("\n")
+        yield from lines
+    yield rest

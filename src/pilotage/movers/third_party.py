@@ -1,0 +1,73 @@
+"""Copies that storages make among themselves, checked as any other; no bytes pass through this machine."""
+
+import logging
+from contextlib import suppress
+from typing import Protocol, runtime_checkable
+
+from pilotage.ports.moving import Delivered, Delivery, Progress, StorageError
+
+from .backend import Backend
+from .checksums import CheckedChunks, check
+from .failures import nothing_left, reason
+
+log = logging.getLogger(__name__)
+
+
+class CannotFetch(Exception):
+    """Two storages do not copy from one to the other; nothing was written."""
+
+
+@runtime_checkable
+class FetchingBackend(Backend, Protocol):
+    """A backend whose storage can take files from some others by itself."""
+
+    def fetch(self, source: Backend, path: str, draft: str, progress: Progress) -> None:
+        """Have the storage bring a file of another one under the path ``draft``. Missing folders are made.
+
+        Raises CannotFetch where these two cannot do that, and any other exception where it went wrong.
+        """
+
+    def describe(self, path: str, kind: str) -> Delivered | None:
+        """Bytes of a file and its checksum of a kind such as ``md5``, as far as the storage tells both."""
+
+
+def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Progress) -> Delivered | None:
+    """Have the target take the file from the source; None where its bytes must be streamed instead.
+
+    That is also where the storages try and fail: they may not reach each other, and where the file itself is
+    to blame streaming tells. Raises DeliveryFailed where what came is not what must come.
+    """
+    if not isinstance(target, FetchingBackend):
+        return None
+    folder = delivery.destination.path.rpartition("/")[0]
+    draft = f"{folder}/{delivery.part}".lstrip("/")
+    with nothing_left(draft, lambda: target.delete(draft)):
+        try:
+            target.fetch(source, delivery.source.path, draft, progress)
+        except CannotFetch:
+            return None
+        except (StorageError, OSError) as error:
+            log.warning("transfer %d is streamed: %s", delivery.transfer, reason(error))
+            with suppress(FileNotFoundError):
+                target.delete(draft)
+            return None
+        found = _checked(source, target, draft, delivery, progress)
+        target.rename(draft, delivery.destination.path)
+    return found
+
+
+def _checked(
+    source: Backend, target: FetchingBackend, draft: str, delivery: Delivery, progress: Progress
+) -> Delivered:
+    """Compare the copy with what must be there, or with its source; read it if its storage tells nothing."""
+    kind = delivery.checksum.partition(":")[0] or "adler32"
+    found = target.describe(draft, kind)
+    expected = Delivered(size=delivery.size, checksum=delivery.checksum)
+    if not expected.checksum and isinstance(source, FetchingBackend):
+        expected = source.describe(delivery.source.path, kind) or expected
+    if found is None:
+        with target.read(draft) as stream:
+            return CheckedChunks(stream, draft, expected, progress).all()
+    check(str(delivery.source), found, expected)
+    progress(found.size)
+    return found
