@@ -1,6 +1,7 @@
 """Real servers on loopback, for movers to be tried on; a test is skipped where a server is not installed."""
 
 import getpass
+import os
 import shutil
 import socket
 import subprocess
@@ -18,7 +19,10 @@ from pilotage.movers.contract import Rig
 
 def program(name: str, package: str) -> str:
     """The path of a program, from this environment or the machine. Skips the test where there is none."""
-    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    own = str(Path(sys.executable).parent)
+    found = shutil.which(
+        name, path=f"{own}:{os.environ['PATH']}:/usr/sbin:/sbin"
+    )  # daemons are in the last two
     if found is None:
         pytest.skip(f"{name} is not installed: {package}")
     return found
@@ -32,14 +36,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: list[str], port: int, log: Path) -> Iterator[None]:
+def running(command: list[str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server until the end of the context. Waits until it listens."""
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as server:
         try:
             while not listens(port):
                 assert server.poll() is None, log.read_text()
                 time.sleep(0.02)
-            yield
+            yield server
         finally:
             # Not terminate(): rclone can spin for ever while it removes a folder, deaf to every signal.
             server.kill()

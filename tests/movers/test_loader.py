@@ -135,5 +135,5 @@ def test_the_house_s_own_moves_files(tmp_path: Path) -> None:
     mover = movers.for_storage(Storage(name="s", site="s", url=f"file://{tmp_path}"))
     assert "file" in mover.abilities.writes
     assert "https" in mover.abilities.reads & mover.abilities.writes
-    assert not mover.abilities.reads & {"zip", "simplecache", "reference", "sftp"}
+    assert not mover.abilities.reads & {"zip", "simplecache", "reference", "ftp"}
     movers.close()

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pilotage.ports.loop_thread import LoopThread
+
 from .commands import Command, CommandRunner, LocalRunner, Outcome
 from .options import BatchOptions
 from .spool import SpoolPaths
-from .ssh import SshLoop, SshRunner
+from .ssh import SshRunner
 
 FRESH = 1.0
 """Seconds for which a listing serves other queues, too."""
@@ -72,7 +74,7 @@ class Hosts:
     def __init__(self, server_url: str = "") -> None:
         self._server_url = server_url
         self._lock = threading.Lock()
-        self._loop = SshLoop()
+        self._loop = LoopThread("ssh")
         self._hosts: dict[object, Host] = {}
 
     def host(self, options: BatchOptions) -> Host:

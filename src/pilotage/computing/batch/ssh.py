@@ -3,13 +3,13 @@
 import asyncio
 import logging
 import shlex
-import threading
 import time
-from collections.abc import Coroutine
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+
+from pilotage.ports.loop_thread import LoopThread
 
 from .commands import LONGEST_OUTPUT, Command, Outcome, outcome
 from .options import BatchOptions, ssh_address
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from asyncssh import SSHClientConnection, SSHClientProcess
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 MOST_CHANNELS = 6
 """Channels at a time: servers refuse more than ten sessions of one connection."""
@@ -38,26 +37,6 @@ ENDED_BY_TIMEOUT = (124, 137)
 REFUSALS = 50
 
 
-class SshLoop:
-    """An event loop on a thread of its own, started with the first call."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def call(self, coroutine: Coroutine[Any, Any, T], time_limit: float) -> T:
-        """Run a coroutine there. Raises TimeoutError, and what the coroutine raises."""
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="ssh", daemon=True).start()
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result(time_limit)
-        finally:
-            future.cancel()
-
-
 class SshRunner:
     """Runs commands on a login node, and keeps the tunnel open that its pilots need.
 
@@ -65,7 +44,7 @@ class SshRunner:
     refused.
     """
 
-    def __init__(self, options: BatchOptions, loop: SshLoop, server_url: str) -> None:
+    def __init__(self, options: BatchOptions, loop: LoopThread, server_url: str) -> None:
         self.name = options.ssh
         self._config = Path(options.ssh_config).expanduser()
         self._loop = loop

@@ -1,0 +1,309 @@
+"""Directories behind SSH as storages, by SFTP."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from pilotage.ports.loop_thread import LoopThread
+from pilotage.ports.moving import Readable, StorageError
+
+from .backend import LinkError, PathEntry, StorageOptionError
+from .failures import nothing_left
+
+if find_spec("asyncssh") is None:
+    raise ImportError("asyncssh is not installed: pip install pilotage[sftp]")
+if TYPE_CHECKING:
+    from asyncssh import SFTPAttrs, SFTPClient, SFTPClientFile, SSHClientConnection
+
+T = TypeVar("T")
+
+OPTIONS = {"key_file", "known_hosts", "ssh_config"}
+CONNECT_LIMIT, CALL_LIMIT = 30.0, 300.0
+"""Seconds to connect, and for one call, before a server is given up."""
+
+KEEPALIVE = 15
+"""Seconds between questions whether the other end is alive; three without an answer end the connection."""
+
+AHEAD = 4 << 20
+"""Bytes that are asked for in one go, while those before are worked on."""
+
+MOST_RESUMES = 5
+"""Times that reading one file goes on after its connection broke."""
+
+CIPHERS = "^aes128-gcm@openssh.com"
+"""Tried first: processors have instructions for it, and it is several times as fast as the usual one."""
+
+
+class SftpBackend:
+    """A directory of an SSH server, ``sftp://USER@HOST:PORT/PATH``, over one connection.
+
+    Options: ``key_file``, a private key; ``known_hosts``, a file of host keys; ``ssh_config``, where hosts,
+    keys and jump hosts are described, ``~/.ssh/config`` unless told. SFTP cannot open a file inside a
+    directory that is open: links are looked for before each use, and one that takes a folder's place in that
+    moment is followed.
+    """
+
+    writable = True
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        if unknown := sorted(set(options) - OPTIONS):
+            raise StorageOptionError(f"sftp: unknown options {unknown}; known are {sorted(OPTIONS)}")
+        parts = urlsplit(url)
+        if not parts.hostname or not parts.path.startswith("/"):
+            raise ValueError(f"{url!r} has no host or path; give both, as in sftp://me@host/path")
+        if parts.password:
+            raise ValueError(
+                "sftp: no password in a URL, which everybody sees; give a key_file, or an agent's key"
+            )
+        self._host, self._port, self._user = parts.hostname, parts.port, parts.username
+        self._asked, self._options = unquote(parts.path).rstrip("/"), dict(options)
+        self._loop = LoopThread("sftp")
+        self._connecting: asyncio.Lock | None = None
+        self._connection: SSHClientConnection | None = None
+        self._client: SFTPClient | None = None
+        self._root = ""
+
+    def entry(self, path: str) -> PathEntry:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        return self._call(self._entry(path))
+
+    def entries(self, folder: str) -> Iterator[tuple[str, PathEntry]]:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        yield from self._call(self._entries(folder))
+
+    @contextmanager
+    def read(self, path: str) -> Iterator[Readable]:
+        """See :class:`~pilotage.movers.backend.Backend`. It goes on where the connection broke."""
+        stream = _Stream(self, path)
+        try:
+            yield stream
+        finally:
+            stream.close()
+
+    def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        folder = path.rpartition("/")[0]
+        draft = f"{folder}/{part}".lstrip("/")
+        with suppress(FileNotFoundError):
+            self.delete(draft)
+        file = self._call(self._create(draft))
+        with nothing_left(draft, lambda: self.delete(draft)):
+            try:
+                self._write(file, chunks)
+            finally:
+                self._call(file.close())
+            self.rename(draft, path)
+
+    def rename(self, source: str, target: str) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        self._call(self._rename(source, target))
+
+    def delete(self, path: str) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        self._call(self._delete(path))
+
+    def delete_folder(self, path: str, *, recursive: bool) -> None:
+        """See :class:`~pilotage.movers.backend.Backend`."""
+        if recursive:
+            for name, entry in self._call(self._entries(path)):
+                if entry.kind == "folder":
+                    self.delete_folder(f"{path}/{name}", recursive=True)
+                else:
+                    self.delete(f"{path}/{name}")
+        self._call(self._delete_folder(path))
+
+    def opened(self, path: str) -> "tuple[SFTPClientFile, tuple[int, float]]":
+        """Open a file to read it, and tell its version: bytes and time of its last change."""
+        return self._call(self._open(path))
+
+    def begin_read(self, file: "SFTPClientFile", offset: int) -> "Future[bytes]":
+        """Ask for the next bytes of a file."""
+        return self._loop.submit(file.read(AHEAD, offset))
+
+    def close_file(self, file: "SFTPClientFile") -> None:
+        """Close a file, if it can be: with its connection it is gone anyway."""
+        with suppress(Exception):
+            self._loop.call(file.close(), CALL_LIMIT)
+
+    def _write(self, file: "SFTPClientFile", chunks: Iterable[bytes]) -> None:
+        """Write chunks, of which one is on its way while the next is read."""
+        import asyncssh
+
+        offset, before = 0, None
+        for chunk in chunks:
+            if before is not None:
+                before.result(CALL_LIMIT)
+            before = self._loop.submit(file.write(chunk, offset))
+            offset += len(chunk)
+        if before is not None:
+            before.result(CALL_LIMIT)
+        with suppress(asyncssh.SFTPOpUnsupported):
+            self._call(file.fsync())
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        import asyncssh
+
+        try:
+            return self._loop.call(coroutine, CALL_LIMIT)
+        except (asyncssh.SFTPNoSuchFile, asyncssh.SFTPNoSuchPath) as error:
+            raise FileNotFoundError(str(error)) from error
+        except TimeoutError as error:
+            raise StorageError(f"no answer within {CALL_LIMIT:g} s") from error
+
+    async def _entry(self, path: str) -> PathEntry:
+        sftp = await self._opened()
+        return _entry(await sftp.lstat(await self._at(sftp, path)))
+
+    async def _entries(self, folder: str) -> list[tuple[str, PathEntry]]:
+        sftp = await self._opened()
+        at = await self._folder(sftp, folder)
+        return [
+            (str(found.filename), _entry(found.attrs))
+            async for found in sftp.scandir(at)
+            if found.filename not in (".", "..")
+        ]
+
+    async def _open(self, path: str) -> "tuple[SFTPClientFile, tuple[int, float]]":
+        sftp = await self._opened()
+        at = await self._at(sftp, path)
+        attributes = await sftp.lstat(at)
+        if (kind := _entry(attributes).kind) != "file":
+            raise StorageError(f"{path} is not a plain file but a {kind}")
+        return await sftp.open(at, "rb", encoding=None), (attributes.size or 0, attributes.mtime or 0)
+
+    async def _create(self, path: str) -> "SFTPClientFile":
+        sftp = await self._opened()
+        return await sftp.open(await self._at(sftp, path, make=True), "xb", encoding=None)
+
+    async def _rename(self, source: str, target: str) -> None:
+        sftp = await self._opened()
+        await sftp.posix_rename(await self._at(sftp, source), await self._at(sftp, target, make=True))
+
+    async def _delete(self, path: str) -> None:
+        sftp = await self._opened()
+        await sftp.remove(await self._at(sftp, path))
+
+    async def _delete_folder(self, path: str) -> None:
+        sftp = await self._opened()
+        await sftp.rmdir(await self._folder(sftp, path))
+
+    async def _at(self, sftp: "SFTPClient", path: str, *, make: bool = False) -> str:
+        folder, _, name = path.rpartition("/")
+        if make:
+            await self._make(sftp, folder)
+        return f"{await self._folder(sftp, folder)}/{name}"
+
+    async def _folder(self, sftp: "SFTPClient", folder: str) -> str:
+        """The path of a folder. Raises LinkError where it leads through a link."""
+        path = f"{self._root}/{folder}".rstrip("/")
+        if await sftp.realpath(path) != path:
+            raise LinkError(f"{folder} leads through a symbolic link, which is never followed")
+        return path
+
+    async def _make(self, sftp: "SFTPClient", folder: str) -> None:
+        import asyncssh
+
+        path = f"{self._root}/{folder}".rstrip("/")
+        try:
+            await sftp.lstat(path)
+        except asyncssh.SFTPNoSuchFile:
+            if not folder:
+                await sftp.makedirs(path, exist_ok=True)
+                return
+            above = folder.rpartition("/")[0]
+            await self._make(sftp, above)
+            await self._folder(sftp, above)
+            with suppress(asyncssh.SFTPFailure):  # another delivery made it
+                await sftp.mkdir(path)
+
+    async def _opened(self) -> "SFTPClient":
+        """The client, connected anew where the connection is lost."""
+        if self._connecting is None:
+            self._connecting = asyncio.Lock()
+        async with self._connecting:
+            if self._connection is None or self._connection.is_closed() or self._client is None:
+                self._connection = await asyncio.wait_for(self._connect(), CONNECT_LIMIT)
+                self._client = await self._connection.start_sftp_client()
+                self._root = str(await self._client.realpath(self._asked or "/")).rstrip("/")
+            return self._client
+
+    async def _connect(self) -> "SSHClientConnection":
+        import asyncssh
+
+        given: dict[str, Any] = {"encryption_algs": CIPHERS, "keepalive_interval": KEEPALIVE}
+        config = Path(self._options.get("ssh_config", "~/.ssh/config")).expanduser()
+        given["config"] = [str(config)] if config.exists() else ()
+        given |= {name: value for name, value in (("username", self._user), ("port", self._port)) if value}
+        for option, name in (("key_file", "client_keys"), ("known_hosts", "known_hosts")):
+            if option in self._options:
+                given[name] = str(Path(self._options[option]).expanduser())
+        try:
+            return await asyncssh.connect(self._host, **given)
+        except asyncssh.HostKeyNotVerifiable as error:
+            raise StorageError(
+                f"the host key of {self._host} is not in known_hosts: add it, once checked"
+            ) from error
+        except asyncssh.PermissionDenied as error:
+            raise StorageError(f"{self._host} accepts none of the keys") from error
+
+
+class _Stream:
+    """A file that is read from its beginning, with the next bytes on their way."""
+
+    def __init__(self, backend: SftpBackend, path: str) -> None:
+        self._backend, self._path = backend, path
+        self._file, self._version = backend.opened(path)
+        self._offset = self._resumes = 0
+        self._rest = memoryview(b"")
+        self._next = backend.begin_read(self._file, 0)
+
+    def read(self, size: int, /) -> bytes:
+        """Up to ``size`` bytes; empty at the end."""
+        if not self._rest:
+            self._rest = memoryview(self._chunk())
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return bytes(data)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._next.cancel()
+        self._backend.close_file(self._file)
+
+    def _chunk(self) -> bytes:
+        import asyncssh
+
+        while True:
+            try:
+                data = self._next.result(CALL_LIMIT)
+            except (OSError, asyncssh.ConnectionLost, asyncssh.SFTPConnectionLost) as error:
+                self._resume(error)
+                continue
+            self._offset += len(data)
+            if data:
+                self._next = self._backend.begin_read(self._file, self._offset)
+            return data
+
+    def _resume(self, fault: Exception) -> None:
+        """Go on over another connection. Raises the fault where the file has changed meanwhile."""
+        self._resumes += 1
+        if self._resumes > MOST_RESUMES:
+            raise fault
+        self._file, version = self._backend.opened(self._path)
+        if version != self._version:
+            raise StorageError(f"{self._path} changed while it was read") from fault
+        self._next = self._backend.begin_read(self._file, self._offset)
+
+
+def _entry(attributes: "SFTPAttrs") -> PathEntry:
+    import asyncssh
+
+    if attributes.type == asyncssh.FILEXFER_TYPE_REGULAR:
+        return PathEntry("file", attributes.size)
+    if attributes.type == asyncssh.FILEXFER_TYPE_DIRECTORY:
+        return PathEntry("folder")
+    return PathEntry("link" if attributes.type == asyncssh.FILEXFER_TYPE_SYMLINK else "other")

@@ -1,0 +1,134 @@
+"""SFTP through asyncssh, on a real OpenSSH server."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pilotage.model.federation import Storage
+from pilotage.movers.backend import LinkError, PathEntry, StorageOptionError
+from pilotage.movers.contract import violations
+from pilotage.movers.streaming import Streaming
+from pilotage.ports.moving import StorageError
+from tests.movers.servers import directory_rig
+from tests.movers.sftp import Sftp, sftp
+
+backends = pytest.importorskip("pilotage.movers.sftp_backend", exc_type=ImportError)
+LARGE = bytes(range(256)) * 80_000
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Sftp]:
+    with sftp(tmp_path / "ssh") as made:
+        yield made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("local", [(), ("north",), ("south",)])
+def test_sftp_keeps_the_contract(server: Sftp, tmp_path: Path, local: tuple[str, ...]) -> None:
+    roots = {name: tmp_path / name for name in ("north", "south")}
+    urls = {
+        name: f"file://{root}" if name in local else f"{server.url}{root}" for name, root in roots.items()
+    }
+    assert violations(Streaming, directory_rig(roots, urls, **server.options)) == []
+
+
+def test_reading_goes_on_where_a_connection_was_cut(server: Sftp, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(LARGE)
+    backend = backends.SftpBackend(f"{server.url}{tmp_path}", server.options)
+    with backend.read("file") as stream:
+        read = [stream.read(1 << 20)]
+        server.cut()
+        read += iter(lambda: stream.read(1 << 20), b"")
+    assert b"".join(read) == LARGE
+
+
+def test_a_file_that_changed_meanwhile_is_not_mixed(server: Sftp, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(LARGE)
+    backend = backends.SftpBackend(f"{server.url}{tmp_path}", server.options)
+    with backend.read("file") as stream:
+        stream.read(1 << 20)
+        server.cut()
+        (tmp_path / "file").write_bytes(LARGE[:-1])
+        with pytest.raises(StorageError, match="file changed while it was read"):
+            list(iter(lambda: stream.read(1 << 20), b""))
+
+
+def test_a_connection_that_is_cut_while_writing_leaves_no_file_of_that_name(
+    server: Sftp, tmp_path: Path
+) -> None:
+    backend = backends.SftpBackend(f"{server.url}{tmp_path}/made", server.options)
+
+    def chunks() -> Iterator[bytes]:
+        yield LARGE
+        server.cut()
+        yield LARGE
+
+    with pytest.raises(Exception, match=r"(?i)connection|pipe"):
+        backend.store("file", ".part", chunks(), 2 * len(LARGE))
+    assert list((tmp_path / "made").iterdir()) == []
+    backend.store("file", ".part", iter([LARGE]), len(LARGE))
+    assert (tmp_path / "made/file").read_bytes() == LARGE
+
+
+def test_links_are_not_followed(server: Sftp, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/file").write_bytes(b"secret")
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/folder").symlink_to(tmp_path / "outside")
+    (tmp_path / "root/link").symlink_to(tmp_path / "outside/file")
+    os.mkfifo(tmp_path / "root/pipe")
+    (tmp_path / "to-root").symlink_to(tmp_path / "root")
+    backend = backends.SftpBackend(f"{server.url}{tmp_path}/to-root", server.options)
+    assert dict(backend.entries("")) == {
+        "folder": PathEntry("link"),
+        "link": PathEntry("link"),
+        "pipe": PathEntry("other"),
+    }
+    for name in ("link", "pipe"):
+        with pytest.raises(StorageError, match="is not a plain file"), backend.read(name):
+            pass
+    with pytest.raises(LinkError), backend.read("folder/file"):
+        pass
+    with pytest.raises(LinkError):
+        list(backend.entries("folder"))
+    for path in ("folder/new", "folder/below/new"):
+        with pytest.raises(LinkError):
+            backend.store(path, ".part", iter([b"x"]), 1)
+    with pytest.raises(LinkError):
+        backend.delete("folder/file")
+    assert [path.name for path in (tmp_path / "outside").iterdir()] == ["file"]
+
+
+def test_a_stranger_s_host_key_and_a_key_that_is_not_accepted_are_said(server: Sftp, tmp_path: Path) -> None:
+    stranger = backends.SftpBackend(f"{server.url}{tmp_path}", {**server.options, "known_hosts": "/dev/null"})
+    with pytest.raises(StorageError, match=r"the host key of 127\.0\.0\.1 is not in known_hosts"):
+        stranger.entry("file")
+    refused = backends.SftpBackend(
+        f"{server.url}{tmp_path}", {**server.options, "key_file": server.options["key_file"] + "/../host"}
+    )
+    with pytest.raises((StorageError, OSError)):
+        refused.entry("file")
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "said"),
+    [
+        ("sftp://host/path", {"password": "x"}, r"unknown options \['password'\]"),
+        ("sftp://host", {}, "no host or path"),
+        ("sftp:///path", {}, "no host or path"),
+        ("sftp://me:secret@host/path", {}, "no password in a URL"),
+    ],
+)
+def test_what_an_sftp_storage_does_not_take_is_refused(url: str, options: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said) as refused:
+        backends.SftpBackend(url, options)
+    assert "secret" not in str(refused.value)
+    assert isinstance(refused.value, StorageOptionError) == bool(options)
+
+
+def test_a_storage_that_cannot_be_reached_is_an_error(tmp_path: Path) -> None:
+    storage = Storage(name="s", site="s", url="sftp://127.0.0.1:1/data", options={"ssh_config": "/dev/null"})
+    with pytest.raises(StorageError, match="Connect call failed"):
+        Streaming(lambda: None).scan(storage, "*")
