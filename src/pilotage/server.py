@@ -46,6 +46,7 @@ LOOPS = tuple(step.name for step in STEPS if step.has_loop)
 def listen(host: str, port: int) -> socket.socket:
     """Open the socket at which the API will answer. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Thousands of pilots may call in the same second.
     return socket.create_server((host, port), family=family, backlog=2048)
 
 
@@ -197,6 +198,7 @@ def _first_token(store: Store, path: Path) -> None:
     draft.touch(mode=0o600)
     draft.write_text(token)
     try:
+        # A link and not a rename: where another server was faster its token stays.
         os.link(draft, path)
     except FileExistsError:
         return

@@ -22,7 +22,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
 from pilotage.flow.steps import STEPS, step
 from pilotage.model.decision import Create, Decision, Move
-from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
+from pilotage.model.federation import ComputingElement, Federation, Queue, Server, Site, Storage
 from pilotage.model.identity import Credential, Identity, Role
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewPilot
@@ -48,7 +48,10 @@ def federation(directory: Path) -> Federation:
                 name="north-queue",
                 site="north",
                 storage="north-disk",
-                computing_element=ComputingElement(options={"environment": {"PASSWORD": "secret"}}),
+                computing_element=ComputingElement(
+                    options={"environment": {"PASSWORD": "secret"}},
+                    servers=(Server(name="door", options={"environment": {"TOKEN": "secret"}}),),
+                ),
             ),
             Queue(name="south-queue", site="south", storage="south-disk"),
         ),

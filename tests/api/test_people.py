@@ -108,7 +108,7 @@ def test_a_federation_of_another_name_is_refused(house: House, operator: TestCli
 
 
 def test_options_are_shown_to_operators_alone(house: House, alice: TestClient, operator: TestClient) -> None:
-    assert operator.get("/federation").text.count("secret") == 2
+    assert operator.get("/federation").text.count("secret") == 3
     shown = alice.get("/federation")
     assert "secret" not in shown.text
     assert [queue["name"] for queue in shown.json()["queues"]] == ["north-queue", "south-queue"]

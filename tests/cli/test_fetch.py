@@ -89,6 +89,16 @@ class Breaking:
         yield chunks()
 
 
+def test_a_folder_that_takes_no_files_is_told_in_a_sentence(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "1").write_text("no folder")
+    told = pilotage("fetch", 12, "--to", tmp_path)
+    assert told.exit_code == 1
+    assert f"user.a:tasks/f/12/1/out.txt: {tmp_path / '1'}: File exists" in told.stderr.replace("\n", " ")
+    assert (tmp_path / "2" / "out.txt").read_bytes() == CONTENT
+
+
 def test_an_answer_that_breaks_off_is_gone_on_with(tmp_path: Path) -> None:
     client, seen = Breaking(4000), list[int]()
     wanted = Wanted.of(output(1), tmp_path / "out")

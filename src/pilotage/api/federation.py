@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from pilotage.federation.faults import BadDocument, Fault
 from pilotage.flow.calls import acceptance
-from pilotage.model.federation import Federation
+from pilotage.model.federation import ComputingElement, Federation
 from pilotage.model.world import World
 from pilotage.store import FederationRenamed
 
@@ -55,12 +55,16 @@ def get_world(runtime: TheRuntime) -> Response:
 
 
 def without_options(federation: Federation) -> Federation:
-    """The same without the options of storages, computing elements and plugins."""
+    """The same without the options of storages, computing elements, their servers and plugins."""
     queues = tuple(
-        replace(
-            queue, computing_element=queue.computing_element and replace(queue.computing_element, options={})
-        )
+        replace(queue, computing_element=queue.computing_element and _bare(queue.computing_element))
         for queue in federation.queues
     )
     storages = tuple(replace(storage, options={}) for storage in federation.storages)
     return replace(federation, queues=queues, storages=storages, plugin_options={})
+
+
+def _bare(element: ComputingElement) -> ComputingElement:
+    # A server's options are added to those of its element, so they hold credentials as well.
+    servers = tuple(replace(server, options={}) for server in element.servers)
+    return replace(element, options={}, servers=servers)

@@ -86,6 +86,8 @@ def _fetch(client: "Client", wanted: "list[Wanted]", quiet: bool) -> list[str]:
                 download(client, one, partial(progress.advance, shown))
             except CommandFailure as failure:
                 failed.append(f"{one.file}: {failure}")
+            except OSError as error:
+                failed.append(f"{one.file}: {error.filename or one.path}: {error.strerror}")
     return failed
 
 

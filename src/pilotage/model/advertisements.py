@@ -98,6 +98,8 @@ class Advertisement:
         told = self.attributes.get(name)
         if not isinstance(told, int):
             return seen
+        # A site that counts itself counts our pilots too; a batch system may not list yet what was just
+        # submitted.
         return told if self.source == "pushed" else max(told, seen)
 
 
@@ -169,6 +171,7 @@ class _Ad:
             raise self._unexpected("the name of an attribute")
         self._at += 1
         self._needs("=")
+        # Attributes have no case: counts are kept under the name by which the house looks for them.
         name = {known.lower(): known for known in COUNTS}.get(token.text.lower(), token.text)
         if name.lower() in {known.lower() for known in self.places} or name.lower() in KEPT:
             raise ClassAdError(token.start + 1, f"{name} is given twice, or is not the site's to give")

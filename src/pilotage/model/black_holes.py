@@ -89,6 +89,7 @@ def _of_everybody(found: list[Rest]) -> list[Rest]:
         by_place[rest.queue, rest.node].append(rest)
     closed = []
     for (queue, node), several in by_place.items():
+        # The two that end last; None where there is one alone.
         *_, second, first = [None, *sorted(several, key=lambda rest: rest.until)]
         if second is not None and first is not None and first.since < second.until:
             closed.append(

@@ -325,6 +325,7 @@ class _Reader:
             return _Span(token.start, token.end)
         if token.text == "(":
             inner = self._condition()
+            # Brackets around a conjunction do not hide its parts.
             return _Span(token.start, self._needs(")"), inner.joined, inner.compared)
         if token.text == "{":
             return _Span(token.start, self._list("}"))
@@ -356,6 +357,7 @@ class _Reader:
         if name in ("requirements", "rank", "self", "parent", "toplevel", "root", "currenttime", *_WORDS):
             remedy = "call time()" if name == "currenttime" else "read single attributes"
             raise ClassAdError(token.start + 1, f"{name!r} may not be read here; {remedy}")
+        # With its place, so that each part of the expression finds its own references.
         self._references.append((token.start, Reference(other, name)))
         return _Span(token.start, end)
 

@@ -121,7 +121,7 @@ class SubmitPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenericIdentity:
-    """Return the owner of generic pilots for the work of a VO (P7)."""
+    """The owner of generic pilots for the work of a VO (P7)."""
 
     __pydantic_config__ = CLOSED
 
@@ -179,6 +179,7 @@ class DirectorConstants:
 
 def longer_each_time(pause: float, times: int) -> float:
     """Seconds of rest: the pause doubles with each time, up to an hour (P6)."""
+    # The exponent is cut: thousands of failures would overflow a float.
     return min(pause * 2.0 ** min(times - 1, 10), LONGEST_REST)
 
 

@@ -302,6 +302,7 @@ class DatedChoice(Choice):
 
 
 def _as_tuple(choices: Sequence[Choice], write: SerializerFunctionWrapHandler) -> Any:
+    # The brokerages' choices are made when they are read: as a tuple they are written like any others.
     return write(tuple(choices))
 
 

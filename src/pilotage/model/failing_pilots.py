@@ -23,6 +23,7 @@ def after_failures(pilots: Iterable[Pilot], director: DirectorConstants) -> Left
     """The rest of a server whose pilots failed before they called home, since one did call (P6)."""
     pilots = list(pilots)
     well = max((pilot.created for pilot in pilots if pilot.heartbeat is not None), default=-inf)
+    # Times and not pilots: those that failed in one pass of the loop are one failure of the place.
     failures = {
         pilot.since
         for pilot in pilots

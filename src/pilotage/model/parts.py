@@ -21,6 +21,8 @@ def parts(decision: Decision, most: int = PART) -> Iterator[Decision]:
     part: list[Change] = []
     room = most
     for change in decision.changes:
+        # Claims count against what is there when the part is committed: cut in two they would mean another
+        # bound.
         if not isinstance(change, Move) or change.claims or change.kind == "task":
             part.append(change)
             continue

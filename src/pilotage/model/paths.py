@@ -59,6 +59,7 @@ def maker(instance: str, file: str) -> int | None:
     folder, _, rest = file.partition("/")
     name, _, rest = rest.partition("/")
     number = rest.partition("/")[0]
+    # So many digits fit 64 bits: a longer number is no task of any store.
     if (folder, name) != (OUTPUTS, instance) or not number.isdecimal() or len(number) > 18:
         return None
     return int(number)

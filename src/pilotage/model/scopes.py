@@ -55,4 +55,5 @@ def _of_vo(vo: str) -> str:
 
 
 def _legal(scope: str) -> str:
+    # The first colon of an identifier ends the scope.
     return scope.replace(":", "=")

@@ -86,6 +86,7 @@ class Sources:
         link = self._links.get((storage.site, target.site))
         throughput = throughput_of(link) if link else None
         away = storage.site != target.site
+        # The name last, so that the order is the same in every process.
         return (storage.tape, away, -(throughput or 0.0), closeness_of(link), name)
 
 

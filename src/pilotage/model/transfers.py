@@ -36,6 +36,7 @@ def share_of(
             parts = (identity.vo, identity.vo_role) if identity.vo_role else ()
     stem = ":".join(part for part in parts if part)
     suffix = f"-{sub_share or direction}" if sub_share or constants.sub_shares else ""
+    # Only declared shares are shares: else everybody who submits would bring one more.
     known = {stem, stem + suffix} & set(constants.base_priorities)
     return (stem if stem and known else DEFAULT_SHARE) + suffix
 

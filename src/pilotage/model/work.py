@@ -115,6 +115,7 @@ class Measured:
         found = {name: value for name in names if (value := getattr(self, name)) is not None}
         if self.memory is not None:
             base = 0.0 if spec.ram_unit == "MB" else min(spec.base_ram, self.memory)
+            # The measured memory is that of the whole job: it is given back in the unit that was asked in.
             found |= {"base_ram": base, "ram": (self.memory - base) / spec.ram_units}
         return replace(spec, **found)
 
@@ -226,6 +227,7 @@ class Requirements:
         values: list[object] = [self.vo, self.group, self.owner, self.cores, self.memory, self.cpu_time]
         values += [self.private, self.walltime]
         special = {name: value for name in _SPECIAL if (value := getattr(self, name))}
+        # Left out where there is none, so that texts in older stores mean the same task queues.
         values += [special] if special else []
         return json.dumps(values, separators=(",", ":"))
 

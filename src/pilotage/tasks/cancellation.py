@@ -40,6 +40,7 @@ def cancel(world: World, task_id: int, reason: str) -> Decision:
         is_mine = maker(world.federation.name, name_of(transfer.file)) == task_id
         if is_mine and transfer.state in UNFINISHED_TRANSFERS:
             live["transfer", transfer.state].append(transfer.id)
+    # Last: its claim sees the jobs that the moves before it have ended.
     for task in world.tasks:
         if task.id == task_id and task.state in LIVE_TASKS:
             live["task", task.state].append(task.id)

@@ -39,6 +39,7 @@ class Quota:
             )
             if have > most
         ]
+        # One that is refused takes nothing: the next of the submission may still fit.
         if not faults:
             self.user, self.vo = user, vo
         return faults

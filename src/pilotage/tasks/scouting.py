@@ -147,6 +147,7 @@ def measure(task: Task, finished: Sequence[Job], failed: int, evidence: Evidence
         cpu_time=cpu_time or None,
         base_time=unexplained,
         walltime=most(usage.wall_seconds for _, usage in ran),
+        # In steps: memory is part of the name of a task queue, and like tasks should share theirs.
         memory=max(1, ceil(memory / step)) * float(step) if memory else None,
         work_disk=most(max(0.0, usage.max_workdir - output[job.id]) for job, usage in ran),
         out_disk=most(output[job.id] / job.events for job in finished),

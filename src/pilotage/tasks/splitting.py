@@ -39,6 +39,7 @@ def split(world: World) -> Decision:
         if fault := _fault(task):
             failed.append(_cannot(task, fault))
             continue
+        # Every task gets a turn, so that a small one does not wait for all of a large one.
         part = _part(task, made[task.id], min(left, max(TURN, SLICE // len(tasks))))
         left -= len(part.jobs)
         parts.append(part)
@@ -160,6 +161,7 @@ def _jobs(task: Task, kind: JobKind, chunks: Sequence[tuple[str, ...]]) -> tuple
             inputs=inputs,
             events=spec.events_per_job,
         )
+        # Jobs without inputs are all alike: one frozen record stands for thousands of them.
         for inputs in set(chunks)
     }
     return tuple(jobs[inputs] for inputs in chunks)

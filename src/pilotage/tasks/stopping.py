@@ -47,6 +47,7 @@ def _is_hopeless(
         return False
     least = constants.same
     if task.state is TaskState.SCOUTING:
+        # A task with few scouts never comes to as many failures as others do.
         least = min(least, max(constants.fewest, sum(counts.values())))
     same = {(failure.exit_code, failure.ending) for failure in failures}
     return len(failures) >= least and len(same) == 1 and not any(failure.proven for failure in failures)

@@ -37,6 +37,7 @@ class _Watchdog:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        # One that took its leave said so itself: it runs nothing, and need not be waited for.
         self._pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state != PilotState.FINISHED}
         self._tasks = {task.id: task for task in world.tasks}
         self._last_start = {report.queue: report.last_start for report in world.queue_reports}
@@ -134,6 +135,7 @@ class _Watchdog:
         if rule.clock == "silence":
             silent = self._world.time - pilot.last_heard >= longest_heartbeat(self._constants)
             return silent and pilot.queue not in self._resting
+        # It was submitted after all: only the commit that says so was lost, and it may call yet.
         if rule.outcome == "fail" and pilot.reference:
             return False
         return self._world.time - pilot.since >= rule.seconds(self._federation)
