@@ -49,6 +49,7 @@ class KnownTokens:
         credential, until = self._found.get(key, (None, 0.0))
         now = self._clock()
         if credential is None or now >= until:
+            # Popped, not overwritten: put in again it stands last, and the oldest is forgotten first.
             self._found.pop(key, None)
             async with self._searches:
                 credential = await run_in_threadpool(self._store.tokens.find, token)
@@ -141,6 +142,7 @@ def owner_seen(credential: Credential) -> Identity | None:
 
 def may_see(credential: Credential, owner: str, vo: str) -> bool:
     """Tell whether something of this owner's is shown to the caller: name and VO are both the same."""
+    # Names are a VO's own: two VOs may each have an alice.
     seen = owner_seen(credential)
     return seen is None or (seen.name, seen.vo) == (owner, vo)
 

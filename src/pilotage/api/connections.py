@@ -39,9 +39,11 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Admit a connection; at the limit, close the one that has been idle longest."""
         idle: dict[LimitedProtocol, None] = self.app_state.setdefault("idle_connections", {})
+        # With none idle the new one is admitted all the same: busy ones are requests under way, which end.
         if len(self.connections) >= self.limit and idle:
             oldest = next(iter(idle))
             del idle[oldest]
+            # Aborted, not closed: a client that reads nothing would keep a closing socket open for ever.
             oldest.transport.abort()
         super().connection_made(transport)
         self._wait_for_head()
@@ -54,6 +56,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse what arrived; refuse a head that is still not complete and too large already."""
         super().data_received(data)
+        # Only while a head is awaited: bytes of a body have their limit in the guard.
         if self._timer is not None and not self.transport.is_closing():
             self._head += len(data)
             if self._head > self.largest_head:
@@ -68,12 +71,15 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the request, unless its head is too large."""
         self._head_is_here()
+        # A head that came in one piece was never counted on its way. Four bytes: the colon, the blank, the
+        # line's end.
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self.largest_head:
             self._refuse(b"431 Request Header Fields Too Large")
         elif not self.transport.is_closing():
             super().on_headers_complete()
 
+    # httptools goes on parsing what it was given, also after a handler has refused the request.
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body; drop that of a request that was refused."""
         if not self.transport.is_closing():

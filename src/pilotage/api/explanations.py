@@ -115,6 +115,7 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
     waiting = _waiting(runtime, transfer, queue) if queue is not None else None
     events = store.queries.events("transfer", transfer.id)
     told = transfers.of_transfer(transfer, events, store.federation().staging, now, waiting)
+    # Not validated: made here a moment ago, and large ones would take longer to check than to make.
     return TransferExplanation.model_construct(transfer=transfer, lines=folded(told, width))
 
 

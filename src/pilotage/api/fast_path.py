@@ -68,6 +68,7 @@ class FastPath:
         tokens: KnownTokens = request.app.state.tokens
         token = bearer_of(request.headers.get("authorization", ""))
         credential = await tokens.find(token) if token else None
+        # Any other spelling of the type is legal too: the framework knows them all.
         typed = request.headers.get("content-type") == "application/json"
         if credential is None or credential.role != "pilot" or not typed:
             return None
@@ -83,6 +84,7 @@ def _call(call: FastCall, body: bytes, credential: Credential, runtime: Runtime)
         return None
     try:
         parsed = call.body.model_validate_json(body)
+    # Parsed once more by the framework, in whose words a fault is told: faults are rare.
     except ValidationError:
         return None
     return call.answer(parsed, credential, credential.pilot, runtime)

@@ -69,6 +69,7 @@ class Guard:
         self._app = app
         self._prefix = prefix
         self._tokens = tokens
+        # Pilots' calls are short and many; a person's may hold a thread for seconds.
         self._people = asyncio.Semaphore(PEOPLE_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,6 +91,7 @@ class Guard:
         if self._path(scope).startswith("/pilot/"):
             await self._serve(scope, body, receive, send, lambda: None)
         else:
+            # Only now that the body is here: a client that sends slowly takes no place from others.
             await self._people.acquire()
             await self._serve(scope, body, receive, send, _once(self._people.release))
 
@@ -128,8 +130,10 @@ class Guard:
         try:
             await self._app(scope, replayed(body, receive), sent)
         except Exception:
+            # Half an answer is out: only a broken connection can tell the client now.
             if started:
                 raise
+            # The answer shows a number and no more: the error may hold what the caller must not see.
             fault = secrets.token_hex(6)
             log.exception("fault %s: %s %s", fault, scope["method"], scope["path"])
             detail = f"unexpected fault {fault}; the server's log says more"
@@ -152,6 +156,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
         part: bytes = message.get("body", b"")
         parts.append(part)
         size += len(part)
+        # Commas within text are counted as well: too many is safe, and no parser is needed.
         values += part.count(b",")
         if size > limit:
             raise _too_large(limit)

@@ -57,6 +57,7 @@ def _inflated(data: bytes) -> int:
     """Count the bytes that were compressed. Raises ValueError where they are too many, or none."""
     inflate = zlib.decompressobj()
     try:
+        # Inflated no further than one byte too many: a small stream may stand for gigabytes.
         found = len(inflate.decompress(data, LONGEST_LOG + 1))
     except zlib.error as error:
         raise ValueError(f"data is not compressed by zlib: {error}") from error
@@ -132,6 +133,7 @@ def shown(store: Store, key: LogKey, seen: dict[str, int], runs: bool) -> Logs:
 
 
 def _view(log: StoredLog, seen: int) -> LogView:
+    # What is left out lies between head and tail: the tail ends where the stream ends.
     tail = log.size - (len(log.data) - log.head)
     pieces = ((0, log.data[: log.head]), (tail, log.data[log.head :]))
     return LogView(

@@ -101,6 +101,7 @@ def post_tasks(
     specs, misread = body.read()
     end = lease.lease_end(runtime, body.lease) if body.lease else None
     good = [spec for _, spec in specs]
+    # Nothing will be taken, but the rest is examined: all faults are told in one round.
     if body.whole and misread:
         submitted = submit.examine(runtime, good, caller.identity)
     else:

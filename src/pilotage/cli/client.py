@@ -30,6 +30,7 @@ class Client:
             base_url=self._settings.url + PREFIX,
             headers=headers,
             timeout=httpx.Timeout(PATIENCE, connect=10),
+            # A proxy of the environment cannot reach this machine's own addresses.
             trust_env=not self._settings.url.split("//")[1].startswith(("127.", "localhost", "[::1]")),
         )
 
@@ -60,6 +61,7 @@ class Client:
         """
         headers = {"Idempotency-Key": key} if key else {}
         try:
+            # Without a key a second request might do its work a second time.
             for left in reversed(range(TRIES if key else 1)):
                 try:
                     response = self._http.request(method, path, json=body, params=parameters, headers=headers)
@@ -82,6 +84,7 @@ class Client:
         try:
             with self._http.stream("GET", path, params=parameters, headers=headers) as response:
                 if not response.is_success:
+                    # The body of a stream is not read by itself, and holds what is wrong.
                     response.read()
                     raise self._failure(response)
                 yield response.iter_bytes(1 << 20)
@@ -102,6 +105,8 @@ class Client:
         try:
             detail = response.json()["detail"]
         except (ValueError, KeyError, TypeError):
+            # Without our form it is no answer of ours; from 500 on it may be a proxy's, before a server that
+            # is down.
             return self._stranger() if response.status_code < 500 else CommandFailure(self._broken(response))
         if isinstance(detail, list):
             detail = "; ".join(f"{fault['field']}: {fault['message']}" for fault in detail)

@@ -24,6 +24,7 @@ def settings() -> "Settings":
         faults = (
             f"PILOTAGE_{str(fault['loc'][0]).upper()}: {messages.of_setting(fault).text}"
             for fault in error.errors()
+            # A default made of a setting that is wrong itself: that one is told.
             if fault["type"] != "default_factory_not_called"
         )
         raise BadInput("; ".join(faults)) from error
@@ -39,6 +40,7 @@ def store_name(url: str) -> str:
     with suppress(ArgumentError):
         address = make_url(url)
         if address.get_backend_name() in ("sqlite", "postgresql"):
+            # Without the password: this goes to terminals and logs.
             return address.render_as_string(hide_password=True)
     remedy = "give sqlite:///PATH or postgresql+psycopg://USER:PASSWORD@HOST/NAME"
     raise BadInput(f"PILOTAGE_STORE is not the address of a store; {remedy}")

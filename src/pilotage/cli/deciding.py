@@ -104,6 +104,7 @@ def _world(path: Path) -> "World":
     from pilotage.model.world import World
 
     source = Source.of(path)
+    # What does not parse is read below as a world, which tells its faults.
     with suppress(ValueError):
         document = text.parse(source.content)
         if isinstance(document, dict) and "sites" in document and "federation" not in document:

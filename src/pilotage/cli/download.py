@@ -46,6 +46,7 @@ class Digest:
         self._name = like.partition(":")[0] or "adler32"
         if self._name not in ("adler32", "md5", "sha256"):
             raise CommandFailure(f"the checksum {like!r} is of a kind that is not known here")
+        # adler32 of nothing is 1.
         self._value = 1
         self._hash = None if self._name == "adler32" else hashlib.new(self._name, usedforsecurity=False)
 
@@ -74,6 +75,7 @@ def download(client: "Client", wanted: Wanted, advanced: Callable[[int], object]
     try:
         _complete(client, wanted, advanced)
     except WrongChecksum:
+        # Without an older part nothing can be better the second time: the file itself is wrong.
         if not began:
             raise
         _complete(client, wanted, lambda _: None)
@@ -95,6 +97,7 @@ def _is_right(wanted: Wanted) -> bool:
 
 def _complete(client: "Client", wanted: Wanted, advanced: Callable[[int], object]) -> None:
     digest = Digest(wanted.checksum)
+    # "ab+" keeps what is there, which "wb+" would cut, and makes what is not.
     with wanted.part.open("ab+") as part:
         part.seek(0)
         size = _add_all(digest, part)
@@ -109,8 +112,11 @@ def _complete(client: "Client", wanted: Wanted, advanced: Callable[[int], object
             except Unreachable:
                 if not left:
                     raise
+                # The bytes that came before the break are written and counted: the next try goes on after
+                # them.
                 size = part.tell()
         part.flush()
+        # A file under its own name is believed whole the next time, also after a power cut.
         os.fsync(part.fileno())
     if size != wanted.size or wanted.checksum not in ("", str(digest)):
         wanted.part.unlink()

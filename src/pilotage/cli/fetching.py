@@ -66,6 +66,7 @@ def _place(file: Any) -> Path:
 
 def _base(file: Any) -> str:
     name: str = file["name"].rpartition("/")[2]
+    # Such a name would lead out of the folder.
     if name in ("", ".", ".."):
         raise BadInput(f"the output {file['name']!r} has no name that a file can have here")
     return name

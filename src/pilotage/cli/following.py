@@ -42,6 +42,7 @@ def follow(client: "Client", tasks: list[int], shown: bool) -> list[dict[str, An
         while True:
             for task in tasks:
                 if not seen.ended(task):
+                    # Patient only once it has answered: a wrong address is told at once.
                     seen.update((look if seen.views else client.get)(f"/tasks/{task}"))
             if all(map(seen.ended, tasks)):
                 return [seen.views[task] for task in tasks]
@@ -83,6 +84,7 @@ class _Seen:
             before is None or (before["state"], before["jobs"]) != (view["state"], view["jobs"])
         ):
             echo(f"task {task} {view['name']} is {view['state']}: {jobs or 'no jobs yet'}{hint}")
+        # A bar without a total pulses: how many jobs there will be is not known yet.
         if task not in self._bars:
             self._bars[task] = self._progress.add_task("", total=None, jobs="")
         self._progress.update(
@@ -125,6 +127,7 @@ def keep_showing(
     if not out.is_terminal:
         seen = _Seen(Progress(console=out, disable=True), in_lines=True)
         while True:
+            # The server tells the newest first; lines go on downwards.
             for view in reversed(look()["tasks"]):
                 seen.update(view)
             time.sleep(PERIOD)

@@ -41,6 +41,7 @@ def archive(
             for found in archiving.archive(store, now - older_than * 86400, file.write):
                 moved[found.what] += len(found.ids)
         except OSError as error:
+            # Each batch is deleted from the store when it is in the file, so those before stay archived.
             done = f"; {archiving.counted(moved)} were archived before" if moved else ""
             raise CommandFailure(f"{error.filename or file.path or to}: {error.strerror}{done}") from error
     if json_output:

@@ -93,6 +93,7 @@ def _widths(
     widths = {at: _natural(columns, cells, at) for at in shown}
     excess = sum(widths.values()) + GAP * (len(shown) - 1) - width
     if width and excess > 0:
+        # A number that breaks over two lines is read as two numbers: text gives way first.
         widest = max(shown, key=lambda at: (not columns[at].number, widths[at]))
         widths[widest] = max(len(columns[widest].title), 12, widths[widest] - excess)
     return widths

@@ -24,6 +24,7 @@ def console(stderr: bool = False) -> "Console":
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
+    # Markup off: a name with brackets would be taken for a style.
     return Console(file=stream, stderr=stderr, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -54,6 +55,7 @@ def echo(text: str, err: bool = False) -> None:
 def width(stderr: bool = False) -> int:
     """Return the columns of the terminal; 0 where the output is none."""
     stream = sys.stderr if stderr else sys.stdout
+    # A program that reads a pipe wants lines as they are, whatever COLUMNS says.
     return console(stderr).width if stream.isatty() else 0
 
 

@@ -55,6 +55,7 @@ def up(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     name = store_name(known.store)
     with ExitStack() as held:
+        # Listened first: a port in use is told before the store is touched.
         listener = None if no_api else held.enter_context(_listener(known))
         where = "without the API" if no_api else f"at {known.url}"
         echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)

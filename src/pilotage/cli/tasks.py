@@ -79,6 +79,8 @@ def _submit(client: "Client", specs: Any) -> dict[str, list[Any]]:
     if len(specs) > MOST_TASKS:
         raise BadInput(f"{len(specs)} tasks are more than the {MOST_TASKS} of one submission; split the file")
     body = {"tasks": [to_document(spec) for spec in specs], "whole": True}
+    # A key of its own for each submission: an answer that was lost is asked for again, and nothing runs
+    # twice.
     answer: dict[str, list[Any]] = client.send("POST", "/tasks", body, also=(422,), key=uuid4().hex)
     if "tasks" not in answer:
         raise CommandFailure(f"the server did not understand the tasks: {answer.get('detail')}")
@@ -219,6 +221,7 @@ def cancel(
             try:
                 views.append(client.send("POST", f"/tasks/{task}/cancel"))
             except CommandFailure as failure:
+                # An unknown task leaves the others to cancel; a server that is away fails them all.
                 if failure.code != CommandFailure.code:
                     raise
                 failures.append(str(failure))

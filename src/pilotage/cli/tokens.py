@@ -87,6 +87,7 @@ def list_(json_output: Json = False) -> None:
 
 
 def _left(expires: float | None) -> str:
+    # ago() tells how long something lies back: this point lies as far back as the end lies ahead.
     return "never" if expires is None else ago(2 * time.time() - expires)
 
 

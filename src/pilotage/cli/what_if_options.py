@@ -43,6 +43,7 @@ def _value(name: str, field: str, text: str, of_queue: bool) -> Any:
     from pilotage.model.work import TaskSpec
 
     fields = json_schema(Queue if of_queue else TaskSpec)["properties"]
+    # YAML would make a number of 1e3 and a truth of true, where a name is meant.
     if fields.get(field, {}).get("type") == "string":
         return text
     try:

@@ -58,6 +58,7 @@ def _value(asked: Asked, need: float, have: float) -> int | float | None:
     factor = max(asked.factor, 1.0) if less else asked.factor
     each, limit = asked.each, have
     if each is None:
+        # Need per unit asked, backwards from the one need that is known.
         each = (need / asked.factor - asked.fixed) / asked.value if asked.value else 0.0
         limit = have * (1 - MARGIN) if less else have * (1 + MARGIN)
     room = limit / factor - asked.fixed
@@ -75,6 +76,7 @@ def _rounded(value: float, *, whole: bool, down: bool) -> Iterator[int | float]:
     digits = 0 if whole or value >= 100 else 2 - floor(log10(value))
     scaled = value * 10.0**digits
     nearest = floor(scaled + MARGIN) if down else ceil(scaled - MARGIN)
+    # Rounding and the check's own arithmetic may each be off by one: the values beyond are tried too.
     for step in range(3):
         number = nearest - step if down else nearest + step
         yield number if digits == 0 else number / 10.0**digits

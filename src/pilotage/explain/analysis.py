@@ -14,6 +14,7 @@ from .words import number
 FULL = "full after earlier jobs of this pass (B36)"
 """Why a candidate without room got nothing: those that were full before are no candidates."""
 
+# From what costs least: what one can do oneself, what comes by waiting, what others must do.
 _EASIEST: tuple[Mend, ...] = ("user", "wait", "operator")
 
 
@@ -239,6 +240,7 @@ def _measured(refusals: Sequence[Refusal]) -> list[_Measured]:
     for refusal in refusals:
         by_check.setdefault(_key(refusal), set()).update(refusal.queues)
     once, several = set[str](), set[str]()
+    # Who was seen once and comes again stands in several: two unions, and no count for each queue.
     for queues in by_check.values():
         several |= once & queues
         once |= queues
@@ -249,6 +251,7 @@ def _measured(refusals: Sequence[Refusal]) -> list[_Measured]:
 
 
 def _gap(need: Value, have: Value) -> float:
+    # By type, not isinstance: a truth is an int to Python, and this runs for each queue.
     if type(need) not in _NUMBERS or type(have) not in _NUMBERS:
         return inf
     number, other = cast(float, need), cast(float, have)
@@ -288,6 +291,7 @@ def _remedy(found: _Measured) -> tuple[tuple[int, float, int, str], Remedy] | No
     nearest = found.nearest(alone)
     gap = 1.0 if nearest is None else found.gaps[nearest]
     by_amount = nearest is not None and not _lifts_everywhere(refusal)
+    # A value that suffices for the nearest suffices for those that are as near.
     opened = [place for place in alone if not by_amount or found.gaps[place] <= gap]
     change = Remedy(
         rule=refusal.rule,

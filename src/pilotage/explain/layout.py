@@ -29,6 +29,7 @@ def folded(lines: Iterable[str], width: int) -> list[str]:
 
 def _folded(line: str, width: int) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()) + HANGING)
+    # Long words stay whole: an address or a name cut in two cannot be copied.
     fold = TextWrapper(width=width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return fold.wrap(line) or [""]
 

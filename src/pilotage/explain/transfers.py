@@ -63,6 +63,7 @@ def _priority(transfer: Transfer, constants: StagingConstants) -> str:
     share = f"share {transfer.share}, of base priority {base}"
     if transfer.priority > base:
         return f"{share}; priority {transfer.priority}, given by hand or by a better share (D2, D9)"
+    # The least priority of a job that gives this one when rounded down.
     job = -(-transfer.priority * 100 // base)
     return f"{share}; priority {transfer.priority} = {base} x {job} / 100, rounded down (D2)"
 

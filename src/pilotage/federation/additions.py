@@ -21,6 +21,7 @@ def added(text: str, records: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
 
 def _with(text: str, part: str, new: Sequence[Mapping[str, Any]]) -> str:
     lines = text.splitlines()
+    # Composed for the lines of its nodes alone: written anew, the file would lose its comments.
     root = yaml.compose(text, Loader=yaml.SafeLoader) if text.strip() else None
     if root is not None and not (isinstance(root, yaml.MappingNode) and not root.flow_style):
         raise BadDocument([Fault((), "is not a YAML mapping of a line for each key", "write it as one")])
@@ -47,4 +48,5 @@ def _end(node: yaml.Node) -> int:
     mark = node.end_mark
     assert mark is not None
     at: int = mark.line
+    # A block of text ends where the next line begins.
     return at - 1 if mark.column == 0 and at > node.start_mark.line else at

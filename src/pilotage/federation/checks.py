@@ -127,6 +127,7 @@ class _Known(NamedTuple):
 
     def lacks(self, path: Path, name: str) -> Iterator[Fault]:
         if name not in self.names:
+            # It compares with every name: above some thousands that takes seconds for each fault.
             near = difflib.get_close_matches(name, self.names, n=1) if len(self.names) <= 1000 else []
             known = ", ".join(sorted(self.names)[:10]) + (", ..." if len(self.names) > 10 else "")
             remedy = f"did you mean {near[0]}?" if near else f"known: {known}" if known else ""
@@ -152,6 +153,7 @@ def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Faul
             yield Fault(path, f"{loop} is a circle", "give no parent to the topmost")
         elif name and name not in parents:
             yield from known.lacks((kind, places[next(reversed(above))], "parent"), name)
+        # Each name is walked once, so that a circle is told once and a long chain costs no square.
         settled.update(above)
 
 

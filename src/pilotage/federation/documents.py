@@ -33,6 +33,7 @@ def checked(kind: type[T], document: object) -> T:
     federation or a world are checked too.
     """
     try:
+        # Through JSON: there, strict takes lists for tuples and words for enums, and still no "5" for 5.
         value = from_json(kind, json.dumps(document, allow_nan=False), strict=True)
     except ValidationError as error:
         found = list(islice(messages.faults(kind, error, document), MOST_FAULTS))
@@ -66,6 +67,7 @@ def _beside(kind: type[Any], document: object, found: Sequence[Fault]) -> list[F
 def _without(kind: type[T], document: object, faults: Iterable[Fault]) -> T | None:
     """The record without the fields that have faults; none where it must have one of them."""
     try:
+        # A deep copy, of which fields are taken away.
         rest = json.loads(json.dumps(document, allow_nan=False))
         for fault in faults:
             _leave_out(rest, fault.path)
@@ -243,6 +245,7 @@ def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
 
     try:
         with FilePath(path).open("rb") as file:
+            # One byte more tells a file that is too large, also one of which stat knows no size.
             data = file.read(most + 1)
     except FileNotFoundError:
         raise bad("there is no such file", "check the path") from None

@@ -64,6 +64,7 @@ def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
     seen: set[tuple[Path, str]] = set()
     for details in error.errors(include_url=False, include_context=True):
         path, tags = _place(details["loc"], document)
+        # pydantic tells the faults against every member of a union: those against the other one only confuse.
         if any(tag != _meant(document, path) for tag in tags) or _only_bad_items(details):
             continue
         fault = _fault(kind, details, path, document)
@@ -90,6 +91,7 @@ def of_setting(details: Any) -> Fault:
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     """A field that a record does not have, with the nearest that it has."""
     names = sorted(known)
+    # Cut: comparing takes time by the square of the length, and strangers choose it.
     near = difflib.get_close_matches(str(path[-1])[:100], names, n=1)
     if near:
         remedy = f"did you mean {near[0]}?"

@@ -211,5 +211,6 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
+# PyYAML's own patterns are of YAML 1.1, in which 1e9 is text: unquoted, it would come back as a number.
 for _tag, _pattern in (("float", _FLOAT), ("int", _INTEGER)):
     _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list("-+.0123456789"))

@@ -74,6 +74,7 @@ def _references(world: World) -> Iterator[Fault]:
 
 
 def _requirements(world: World) -> Iterator[Fault]:
+    # A million jobs have few different requirements: each text is parsed once.
     sound: dict[str, bool] = {"": False}
     for kind in ("jobs", "task_queues", "pilots"):
         for at, record in enumerate(getattr(world, kind)):

@@ -66,6 +66,7 @@ class Draft:
 
     def _settled(self, name: str) -> Federation | None:
         """Refuse every record that contradicts the others, with its whole entry; return what remains."""
+        # Removing one record may leave others without what they refer to: until nothing contradicts.
         while self.queues:
             house = Federation(
                 name=name,

@@ -109,6 +109,7 @@ def _parsed(text: str) -> Any:
 
 
 def _is_deep(content: Any) -> bool:
+    # Level by level: recursion would end at Python's own limit.
     level = [content]
     for _ in range(MAX_DEPTH):
         level = [
@@ -141,6 +142,7 @@ def _clean(value: Any) -> Any:
 
 
 def _integer(text: str) -> int | str:
+    # int() of a very long number takes time by its square, and Python refuses beyond 4300 digits.
     return int(text) if len(text) <= 20 else text
 
 

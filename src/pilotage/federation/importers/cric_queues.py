@@ -92,6 +92,7 @@ def read_queues(found: Sequence[Document], draft: Draft, storages: Mapping[str, 
 def _add(made: Queue, queue: Record, draft: Draft, unified: bool) -> None:
     draft.need_site(made.site, queue.entry)
     if made.storage == "":
+        # Only now that the queue is sound: a refused one should leave no guessed storage behind.
         made = replace(made, storage=draft.need_storage(made.site, queue.entry))
     draft.queues[made.name] = (made, queue.entry)
     if unified:
@@ -115,6 +116,7 @@ def _child(parent: Queue, kind: ResourceType) -> Queue | None:
     least = max(parent.min_memory * share, (kind.min_memory or 0) * cores)
     limits = [limit for limit in (parent.max_memory * share, (kind.max_memory or 0) * cores) if limit]
     most = min(limits, default=0.0)
+    # High-memory types begin above the others' end: at exactly that end nothing is left for them.
     if most and (least > most or (kind.min_memory and least == most)):
         return None
     return replace(

@@ -155,6 +155,7 @@ def _take(element: xml.Element, draft: Draft, first: dict[str, str], file: str) 
         fields.drop_the_rest()
         document["name"] = draft.queue_names.take(name, entry, "name", "queue")
         document["site"] = site
+        # Checked with a stand-in first: a refused entry must leave no site and no storage behind.
         checked = record(Queue, {**document, "storage": "unknown"})
     except Refused as refused:
         entry.refuse(refused, fields.line(refused.field))
@@ -210,6 +211,7 @@ def _status(fields: Fields) -> str:
     enabled = truth("enabled", fields.text("enabled"))
     if enabled is None:
         fields.note("guessed", "enabled", "says nothing: offline")
+    # max_pilots has no 0 in the model.
     if fields.text(f"{_LIMITS}glideins") == "0":
         fields.note("converted", f"{_LIMITS}glideins", "no glideins are allowed: offline, max_pilots is 1")
         return "offline"

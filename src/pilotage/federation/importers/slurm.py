@@ -123,6 +123,7 @@ def _asked_of_all(
         text = f"one of {', '.join(accounts)}" if len(accounts) > 1 else "the only one of this user"
         entry.note("guessed", "account", accounts[0], text)
     largest = configured.get("MaxArraySize", "")
+    # 200 is the adapter's default: the cluster's own end counts where it is below.
     if largest.isdecimal() and 1 <= int(largest) - 1 < 200:
         options["array"] = max(1, int(largest) - 1)
         entry.note("clipped", "array", largest, "Slurm's MaxArraySize is the end of an array's indexes")

@@ -110,6 +110,7 @@ class Names:
     def _free(self, name: str, fallback: str) -> str:
         plain = name
         if not _legal(name):
+            # Ten characters are kept for a number that tells two cut names apart.
             plain = re.sub("--+", "-", _ILLEGAL.sub("-", name)).lstrip("_.:@+-")[: _LONGEST_NAME - 10]
         plain = plain or fallback
         found, number = plain, 2

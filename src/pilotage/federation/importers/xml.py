@@ -41,6 +41,7 @@ def parse(text: str) -> Element:
     """The root element. Raises :class:`BadXml` with the line of the first fault."""
     builder = _Builder()
     try:
+        # Halves of characters go through, so that expat refuses them with their line.
         builder.parser.Parse(text.encode("utf-8", "surrogatepass"), True)
     except expat.ExpatError as error:
         what = expat.errors.messages.get(error.code, str(error))
