@@ -20,8 +20,8 @@ REST = 10.0
 class Headway:
     """Memory of how tasks fared in the passes of a step. Only a help: nothing is lost with it.
 
-    Most passes read of each share, by priority, then age, twice as many jobs as found room in the passes
-    before; so what waits behind them costs nothing, and what finds room again doubles with each pass. A task
+    Most passes read of each share, by priority, then age, a quarter more jobs than found room in the passes
+    before, twice as many where all did; so what waits behind them costs nothing. A task
     that was overtaken, because others of its share found room behind it, is read in parts: twice as many as
     went; where none went it rests. Now and then a pass looks at some jobs of every task: a thousand tasks
     cost more than the thousand jobs that go, so the rest between two such passes grows with their cost.
@@ -32,7 +32,8 @@ class Headway:
         self._listed: dict[int, Waiting] = {}
         self._list_again = self._look_again = 0.0
         self._most: dict[int, int] = {}
-        self._room: dict[str, int] = {}
+        self._wanted: dict[str, int] = {}
+        self._read: Counter[str] = Counter()
         self._gone: Counter[str] = Counter()
         self._begun = 0.0
         self._passes = WHOLE_AFTER
@@ -58,8 +59,12 @@ class Headway:
     def _begin(self, time: float) -> None:
         self._begun = time
         self._passes += 1
-        shares = self._room.keys() | self._gone.keys()
-        self._room = {share: max(self._gone[share], self._room.get(share, 0) // 2) for share in shares}
+        for share, read in self._read.items():
+            gone = self._gone[share]
+            following = 2 * gone if gone == read else gone * 5 // 4
+            # Room comes in lumps, between which passes find little: they are not forgotten at once.
+            self._wanted[share] = max(LEAST, following, self._wanted.get(share, 0) * 7 // 8)
+        self._read.clear()
         self._gone.clear()
         self._looks_at_all = self._passes >= WHOLE_AFTER and self._clock() >= self._look_again
         if self._looks_at_all:
@@ -73,7 +78,7 @@ class Headway:
     def _first(self, limit: int) -> Mapping[int, int]:
         """The first jobs of each share, as many as may find room."""
         waiting = self._listed.values()
-        wanted = {one.share: max(LEAST, 2 * self._room.get(one.share, 0)) for one in waiting}
+        wanted = {one.share: self._wanted.get(one.share, LEAST) for one in waiting}
         scale = min(1.0, limit / max(1, sum(wanted.values())))
         left = {share: max(1, int(jobs * scale)) for share, jobs in wanted.items()}
         found: dict[int, int] = {}
@@ -107,6 +112,7 @@ class Headway:
         for job in read:
             tasks[job.share][job.task] = None
             were[job.task] += 1
+            self._read[job.share] += 1
             if job.id in gone:
                 went[job.task] += 1
                 self._gone[job.share] += 1

@@ -54,7 +54,8 @@ class Loops:
     def _pass(self, step: Step) -> tuple[int, float]:
         """Take one pass. A fault is logged; the next pass starts from the store, for nothing is kept."""
         try:
-            loops = self._runtime.store.federation().loops
+            # The pass reads the federation anyway: what it finds anew holds from the next one on.
+            loops = self._runtime.store.last_federation().loops
             return take(step, self._runtime, self._runtime.begin(loops.batch)), loops.period
         except NoFederation:
             return 0, PAUSE_AFTER_FAULT

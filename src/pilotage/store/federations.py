@@ -69,3 +69,8 @@ class Federations:
     def read(self) -> Federation:
         """The federation as of now. Raises :class:`NoFederation`."""
         return self._database.read(self.current)
+
+    def last(self) -> Federation:
+        """The federation as this process read it last. Raises :class:`NoFederation`."""
+        known = self._known
+        return self.read() if known is None else known[1]

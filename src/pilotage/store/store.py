@@ -129,3 +129,7 @@ class Store:
     def federation(self) -> Federation:
         """Read the federation as of now. Raises :class:`NoFederation`."""
         return self._federations.read()
+
+    def last_federation(self) -> Federation:
+        """Return the federation as this process read it last. Raises :class:`NoFederation`."""
+        return self._federations.last()
