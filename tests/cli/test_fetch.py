@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.cli.download import Wanted, download
+from pilotage.cli.download import WantedFile, download
 from pilotage.cli.errors import Unreachable
 
 from .conftest import FakeServer, Pilotage
@@ -101,14 +101,14 @@ def test_a_folder_that_takes_no_files_is_told_in_a_sentence(
 
 def test_an_answer_that_breaks_off_is_gone_on_with(tmp_path: Path) -> None:
     client, seen = Breaking(4000), list[int]()
-    wanted = Wanted.of(output(1), tmp_path / "out")
+    wanted = WantedFile.of(output(1), tmp_path / "out")
     download(client, wanted, seen.append)  # type: ignore[arg-type]
     assert (client.offsets, sum(seen)) == ([0, 4000, 8000], len(CONTENT))
     assert wanted.path.read_bytes() == CONTENT
 
 
 def test_a_part_that_a_former_try_left_is_gone_on_with_or_read_anew(tmp_path: Path) -> None:
-    wanted = Wanted.of(output(1), tmp_path / "out")
+    wanted = WantedFile.of(output(1), tmp_path / "out")
     for part, offsets in ((CONTENT[:7000], [7000]), (b"of another file", [15, 0]), (b"x" * 20_000, [0])):
         wanted.path.unlink(missing_ok=True)
         wanted.part.write_bytes(part)

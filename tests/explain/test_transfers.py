@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from pilotage.explain.transfers import Waiting, of_transfer
+from pilotage.explain.transfers import PlaceInQueue, of_transfer
 from pilotage.model.federation import StagingConstants
 from pilotage.model.states import TransferState as X
 from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING
@@ -34,10 +34,10 @@ ACCOUNTS: dict[str, dict[str, Any]] = {
     "delivering": {"slots": 3, "held": 3, "shares": SHARES},
     "finishing": {"slots": 20, "held": 0, "shares": NOTHING},
 }
-WAITING = Waiting(queue=DELIVERING, ahead=3, prepared=0, full="", accounts=ACCOUNTS, lasting=60.0)
+WAITING = PlaceInQueue(queue=DELIVERING, ahead=3, prepared=0, full="", accounts=ACCOUNTS, lasting=60.0)
 
 
-def told(waiting: Waiting | None = WAITING, state: X = X.PREPARED, **values: object) -> list[str]:
+def told(waiting: PlaceInQueue | None = WAITING, state: X = X.PREPARED, **values: object) -> list[str]:
     one = transfer(17, state, share="atlas-download", priority=40, **values)
     return [line.strip() for line in of_transfer(one, (), CONSTANTS, NOW, waiting)]
 
@@ -57,7 +57,9 @@ def test_a_waiting_transfer_tells_its_priority_place_and_who_holds_the_slots() -
 
 def test_one_that_is_not_prepared_waits_behind_the_bound_and_what_its_share_has_prepared() -> None:
     full = {**ACCOUNTS, "preparing": {**ACCOUNTS["preparing"], "prepared": 200}}
-    lines = told(Waiting(queue=PREPARING, ahead=3, prepared=6, full="", accounts=full, lasting=60), X.QUEUED)
+    lines = told(
+        PlaceInQueue(queue=PREPARING, ahead=3, prepared=6, full="", accounts=full, lasting=60), X.QUEUED
+    )
     assert lines[3] == "number 4 of its share's queue for preparing, by priority and age"
     assert lines[4] == "200 are prepared and wait for their delivery, the most that may (D11)"
     assert lines[5] == "0 of 20 slots of preparing are held:"

@@ -119,13 +119,13 @@ def explained_transfer(runtime: Runtime, transfer: Transfer, width: int) -> Tran
     return TransferExplanation.model_construct(transfer=transfer, lines=folded(told, width))
 
 
-def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.Waiting:
+def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> transfers.PlaceInQueue:
     """Read what a transfer waits behind in its queue; the accounts are those of the next pass."""
     begun = runtime.begin(runtime.store.federation().loops.batch)
     world = runtime.store.snapshots.for_staging(begun.time, begun.seed, begun.batch)
     decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
     mine = [one for one in world.transfers if one.share == transfer.share]
-    return transfers.Waiting(
+    return transfers.PlaceInQueue(
         queue=queue,
         ahead=runtime.store.transfer_queries.ahead_of(transfer),
         prepared=sum(one.state in slots.AHEAD for one in mine) if queue is PREPARING else 0,

@@ -20,7 +20,7 @@ CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedFile:
     """A file of the catalogue, and where it is to lie here."""
 
     file: str
@@ -29,7 +29,7 @@ class Wanted:
     path: Path
 
     @classmethod
-    def of(cls, view: Any, path: Path) -> "Wanted":
+    def of(cls, view: Any, path: Path) -> "WantedFile":
         """Take a file as the server describes it."""
         return cls(file=view["file"], size=view["size"], checksum=view["checksum"], path=path)
 
@@ -61,7 +61,7 @@ class Digest:
         return f"{self._name}:{self._hash.hexdigest() if self._hash else f'{self._value:08x}'}"
 
 
-def download(client: "Client", wanted: Wanted, advanced: Callable[[int], object]) -> None:
+def download(client: "Client", wanted: WantedFile, advanced: Callable[[int], object]) -> None:
     """Bring one file here; ``advanced`` is told of bytes that are here. Raises CommandFailure.
 
     A file that is here and right is left as it is. A part of it that is here is gone on with; where the whole
@@ -86,7 +86,7 @@ class WrongChecksum(CommandFailure):
     """A file came whole, and is not what it should be; its part is deleted."""
 
 
-def _is_right(wanted: Wanted) -> bool:
+def _is_right(wanted: WantedFile) -> bool:
     if not wanted.path.is_file() or wanted.path.stat().st_size != wanted.size or not wanted.checksum:
         return False
     digest = Digest(wanted.checksum)
@@ -95,7 +95,7 @@ def _is_right(wanted: Wanted) -> bool:
     return str(digest) == wanted.checksum
 
 
-def _complete(client: "Client", wanted: Wanted, advanced: Callable[[int], object]) -> None:
+def _complete(client: "Client", wanted: WantedFile, advanced: Callable[[int], object]) -> None:
     digest = Digest(wanted.checksum)
     # "ab+" keeps what is there, which "wb+" would cut, and makes what is not.
     with wanted.part.open("ab+") as part:
@@ -126,7 +126,7 @@ def _complete(client: "Client", wanted: Wanted, advanced: Callable[[int], object
 
 def _read(
     client: "Client",
-    wanted: Wanted,
+    wanted: WantedFile,
     offset: int,
     part: BinaryIO,
     digest: Digest,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from .client import Client
-    from .download import Wanted
+    from .download import WantedFile
 
 app = typer.Typer()
 
@@ -45,10 +45,10 @@ def fetch(
         raise CommandFailure("; ".join(failed))
 
 
-def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> "list[Wanted]":
+def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> "list[WantedFile]":
     from fnmatch import fnmatchcase
 
-    from .download import Wanted
+    from .download import WantedFile
 
     outputs = client.get(f"/tasks/{task}/outputs")["files"]
     kinds = [file for file in outputs if not merged or file["kind"] == "merge"]
@@ -56,7 +56,7 @@ def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> 
     if not found:
         what = "merged outputs" if merged else "outputs"
         raise CommandFailure(f"task {task} has no {what}" + (f" that match {match!r}" if kinds else " yet"))
-    return [Wanted.of(file, to / _place(file)) for file in found]
+    return [WantedFile.of(file, to / _place(file)) for file in found]
 
 
 def _place(file: Any) -> Path:
@@ -72,7 +72,7 @@ def _base(file: Any) -> str:
     return name
 
 
-def _fetch(client: "Client", wanted: "list[Wanted]", quiet: bool) -> list[str]:
+def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> list[str]:
     """Fetch files one after the other; returns what failed."""
     from functools import partial
 

@@ -14,7 +14,7 @@ from .words import ago, moment, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PlaceInQueue:
     """The place of a transfer in the queue where it waits, and what it waits behind.
 
     ``ahead`` counts those of its share there with a higher priority, or the same and older, and ``prepared``
@@ -41,7 +41,7 @@ def of_transfer(
     events: Sequence[Event],
     constants: StagingConstants,
     time: float,
-    waiting: Waiting | None,
+    waiting: PlaceInQueue | None,
 ) -> Iterator[str]:
     """Tell all of a transfer; ``waiting`` of one that waits in a queue. The time is in s since 1970."""
     yield f"transfer {transfer.id} of {transfer.file}: {transfer.state}, attempt {transfer.attempt}"
@@ -68,7 +68,9 @@ def _priority(transfer: Transfer, constants: StagingConstants) -> str:
     return f"{share}; priority {transfer.priority} = {base} x {job} / 100, rounded down (D2)"
 
 
-def _place(transfer: Transfer, constants: StagingConstants, time: float, waiting: Waiting) -> Iterator[str]:
+def _place(
+    transfer: Transfer, constants: StagingConstants, time: float, waiting: PlaceInQueue
+) -> Iterator[str]:
     aged = (time - transfer.since - constants.ageing_timeout) // constants.ageing_period
     if aged > 0:
         yield f"  having waited for {ago(time - transfer.since)}, it goes as if it had {aged:.0f} more (D7)"
@@ -90,7 +92,7 @@ def _place(transfer: Transfer, constants: StagingConstants, time: float, waiting
     yield f"  {_likely(transfer, waiting)}"
 
 
-def _likely(transfer: Transfer, waiting: Waiting) -> str:
+def _likely(transfer: Transfer, waiting: PlaceInQueue) -> str:
     """Estimate the start: those ahead pass through its share's slots, each as long as the last took."""
     share = waiting.account["shares"].get(transfer.share)
     if share is None or waiting.full:

@@ -76,11 +76,13 @@ class Matching:
         parts: list[Given] = []
         kept: list[Draw] = []
         for number in range(TRIES):
-            room = self._resting.room(pilot, time)
+            admission = self._resting.admission(pilot, time)
             left = _left(request, parts)
-            left = left if room.jobs is None else replace(left, max_jobs=min(left.max_jobs, room.jobs))
+            left = (
+                left if admission.jobs is None else replace(left, max_jobs=min(left.max_jobs, admission.jobs))
+            )
             with self._lock:
-                draws = kept or policy.draw(known.lines, left, pilot, seed + number, room)
+                draws = kept or policy.draw(known.lines, left, pilot, seed + number, admission)
             tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
             given = self._give(known, pilot, draws, time, seed)
             if tries and not given.jobs:

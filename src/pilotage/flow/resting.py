@@ -7,7 +7,7 @@ from pilotage.model.black_holes import Rest, rests
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.failures import Failure
 from pilotage.model.work import Pilot, Requirements
-from pilotage.pilots.tries import OPEN, Key, Room, Tries
+from pilotage.pilots.tries import OPEN, Admission, Key, Tries
 from pilotage.store import Store
 
 KNOWN_FOR = 5.0
@@ -28,8 +28,8 @@ class Resting:
         self._tries = Tries(fast=0.0)
         store.listeners.append(self._heard)
 
-    def room(self, pilot: Pilot, time: float) -> Room:
-        """Return the room of a pilot: all, one job that tries, or nothing."""
+    def admission(self, pilot: Pilot, time: float) -> Admission:
+        """Return the admission of a pilot: all, one job that tries, or nothing."""
         with self._lock:
             if self._read_at is None or not 0 <= time - self._read_at <= KNOWN_FOR:
                 # Set before reading: a failure that is committed meanwhile makes it None again.
@@ -39,7 +39,7 @@ class Resting:
                 self._tries.fast = guard.fast
             if not self._rests:
                 return OPEN
-            return self._tries.room(self._rests, pilot.queue, pilot.place, time)
+            return self._tries.admission(self._rests, pilot.queue, pilot.place, time)
 
     def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[Key]:
         """Note that a pilot is about to be given jobs of task queues; returns the tries that these are."""

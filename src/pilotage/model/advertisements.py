@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .classad import ClassAdError, Token, constant, read, tokens
+from .classad import ClassAdError, Lexeme, constant, read, tokens
 from .types import DESCRIBED
 
 Constant = Any
@@ -220,7 +220,7 @@ class _Ad:
         return tuple(values)
 
     @property
-    def _now(self) -> Token:
+    def _now(self) -> Lexeme:
         return self._tokens[self._at]
 
     def _takes(self, sign: str) -> bool:

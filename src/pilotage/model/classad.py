@@ -113,7 +113,7 @@ class ClassAdError(ValueError):
         super().__init__(f"character {place}: {problem}")
 
 
-class Reference(NamedTuple):
+class AttributeReference(NamedTuple):
     """An attribute that an expression reads: of its own ad, or of the other's; in lower case."""
 
     other: bool
@@ -139,7 +139,7 @@ class Part:
 
     text: str
     evaluated: str
-    references: frozenset[Reference]
+    references: frozenset[AttributeReference]
     comparison: Comparison | None
 
 
@@ -151,7 +151,7 @@ class Expression:
     parts: tuple[Part, ...]
 
 
-class Token(NamedTuple):
+class Lexeme(NamedTuple):
     """A word or sign of a text, and where it stands."""
 
     kind: str
@@ -194,7 +194,7 @@ def _flat(span: _Span) -> Iterator[_Span]:
         yield from _flat(side)
 
 
-def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -> list[Token]:
+def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -> list[Lexeme]:
     """The words and signs of a text, an ``end`` last. Raises :class:`ClassAdError`."""
     if len(text) > longest:
         raise ClassAdError(longest + 1, f"is longer than {longest} characters")
@@ -204,11 +204,11 @@ def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -
         if match is None:
             raise ClassAdError(at + 1, f"{text[at : at + 20]!r} is not part of an expression")
         if match.lastgroup:
-            found.append(Token(match.lastgroup, match.group(), at, match.end()))
+            found.append(Lexeme(match.lastgroup, match.group(), at, match.end()))
         at = match.end()
         if len(found) > most:
             raise ClassAdError(at, f"has more than {most} words and signs")
-    return [*found, Token("end", "", len(text), len(text))]
+    return [*found, Lexeme("end", "", len(text), len(text))]
 
 
 class _Reader:
@@ -220,7 +220,7 @@ class _Reader:
         self._tokens = tokens(text)
         self._at = 0
         self._depth = 0
-        self._references: list[tuple[int, Reference]] = []
+        self._references: list[tuple[int, AttributeReference]] = []
         self._bound: list[tuple[int, int, str]] = []
 
     def all(self) -> _Span:
@@ -253,10 +253,10 @@ class _Reader:
         return "".join([*pieces, self._text[at : span.end]])
 
     @property
-    def _now(self) -> Token:
+    def _now(self) -> Lexeme:
         return self._tokens[self._at]
 
-    def _next(self) -> Token:
+    def _next(self) -> Lexeme:
         token = self._now
         self._at += 1
         return token
@@ -340,7 +340,7 @@ class _Reader:
             self._condition()
         return self._needs(closing)
 
-    def _named(self, token: Token) -> _Span:
+    def _named(self, token: Lexeme) -> _Span:
         name = token.text.lower()
         if self._now.text == "(" and self._now.kind == "sign":
             return self._call(token)
@@ -358,10 +358,10 @@ class _Reader:
             remedy = "call time()" if name == "currenttime" else "read single attributes"
             raise ClassAdError(token.start + 1, f"{name!r} may not be read here; {remedy}")
         # With its place, so that each part of the expression finds its own references.
-        self._references.append((token.start, Reference(other, name)))
+        self._references.append((token.start, AttributeReference(other, name)))
         return _Span(token.start, end)
 
-    def _call(self, token: Token) -> _Span:
+    def _call(self, token: Lexeme) -> _Span:
         name = token.text.lower()
         self._needs("(")
         if name in ("time", "random"):
@@ -378,11 +378,11 @@ class _Reader:
             raise ClassAdError(token.start + 1, f"{token.text}() may not be called; known: {known}")
         return _Span(token.start, self._list(")"))
 
-    def _world(self, token: Token, name: str) -> _Span:
+    def _world(self, token: Lexeme, name: str) -> _Span:
         """``time()`` and ``random()`` are attributes of the site's ad, whoever reads them."""
         end = self._tokens[self._at - 1].end
         attribute = WORLD_TIME if name == "time" else WORLD_CHANCE
         scope = "MY" if self._of_site else "TARGET"
         self._bound.append((token.start, end, f"{scope}.{attribute}"))
-        self._references.append((token.start, Reference(not self._of_site, attribute.lower())))
+        self._references.append((token.start, AttributeReference(not self._of_site, attribute.lower())))
         return _Span(token.start, end)

@@ -16,7 +16,7 @@ from pilotage.model.world import MatchRequest
 
 from .draws import Turns
 from .task_queues import is_open, walltime_left, walltime_needed
-from .tries import OPEN, Room
+from .tries import OPEN, Admission
 
 
 class Level(NamedTuple):
@@ -96,14 +96,16 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> QueueLines:
     )
 
 
-def draw(lines: QueueLines, request: MatchRequest, pilot: Pilot, seed: int, room: Room = OPEN) -> list[Draw]:
+def draw(
+    lines: QueueLines, request: MatchRequest, pilot: Pilot, seed: int, admission: Admission = OPEN
+) -> list[Draw]:
     """The jobs that one pilot takes, by the task queue and priority of each, in the order of their turns.
 
-    ``room`` keeps task queues of some owners from it, because their jobs failed fast where it runs (F2).
+    ``admission`` keeps task queues of some owners from it, because their jobs failed fast where it runs (F2).
     """
     fits = _fitting(lines, request, pilot)
-    if room is not OPEN:
-        fits &= np.array([room.takes(key[0], key[2]) for key in lines.owner_numbers], dtype=bool)[
+    if admission is not OPEN:
+        fits &= np.array([admission.takes(key[0], key[2]) for key in lines.owner_numbers], dtype=bool)[
             lines.owners
         ]
     places = np.flatnonzero(fits)

@@ -17,7 +17,7 @@ from pilotage.model.world import MatchRequest, World
 from .draws import Turns
 from .reports import called_home
 from .task_queues import is_open, may_run, walltime_left, walltime_needed
-from .tries import Room, Tries
+from .tries import Admission, Tries
 
 
 @dataclass(slots=True)
@@ -57,8 +57,8 @@ def match(world: World) -> Decision:
         if pilot is None:
             continue
         queue = queues.get(request.queue)
-        room = tries.room(found, request.queue, pilot.place, world.time)
-        jobs = _take(world, request, pilot, queue, lines[request.queue], room) if queue else []
+        admission = tries.admission(found, request.queue, pilot.place, world.time)
+        jobs = _take(world, request, pilot, queue, lines[request.queue], admission) if queue else []
         for job in jobs:
             tries.begin(found, request.queue, pilot.place, _whose(job), world.time)
         changes.extend(called_home(world.time, pilot, len(jobs)))
@@ -81,16 +81,21 @@ def _lines(world: World) -> dict[str, list[_Line]]:
 
 
 def _take(
-    world: World, request: MatchRequest, pilot: Pilot, queue: Queue, lines: Sequence[_Line], room: Room
+    world: World,
+    request: MatchRequest,
+    pilot: Pilot,
+    queue: Queue,
+    lines: Sequence[_Line],
+    admission: Admission,
 ) -> list[Job]:
     """The jobs that one pilot takes, until it has its number, or none of what is left fits."""
     fitting = [
         line
         for line in lines
-        if _fits(line.wanted, request, pilot, queue) and room.takes(line.wanted.vo, line.wanted.owner)
+        if _fits(line.wanted, request, pilot, queue) and admission.takes(line.wanted.vo, line.wanted.owner)
     ]
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
-    most = request.max_jobs if room.jobs is None else min(request.max_jobs, room.jobs)
+    most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
     taken: list[Job] = []
     turns = _turns(world.seed, request.pilot, fitting)
     while len(taken) < most and cores >= 1 and (index := turns.draw()) is not None:

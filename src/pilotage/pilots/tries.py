@@ -13,7 +13,7 @@ Key = tuple[str, str, Whose]
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Admission:
     """Owners whose jobs are kept from a pilot, and those of whom it takes one job as a try."""
 
     closed: frozenset[Whose] = frozenset()
@@ -29,7 +29,7 @@ class Room:
         return 1 if self.trying else None
 
 
-OPEN = Room()
+OPEN = Admission()
 """Nothing rests."""
 
 
@@ -40,8 +40,8 @@ class Tries:
     fast: float
     given: dict[Key, tuple[float, float]] = field(default_factory=dict)
 
-    def room(self, rests: Iterable[Rest], queue: str, node: str, time: float) -> Room:
-        """Return the room that a pilot at a node of a queue has now."""
+    def admission(self, rests: Iterable[Rest], queue: str, node: str, time: float) -> Admission:
+        """Return the admission of a pilot at a node of a queue now."""
         closed: set[Whose] = set()
         trying: set[Whose] = set()
         for rest in _at(rests, queue, node):
@@ -50,7 +50,7 @@ class Tries:
                 closed.add(rest.whose)
             elif since != rest.since:
                 trying.add(rest.whose)
-        return Room(frozenset(closed), frozenset(trying - closed)) if closed or trying else OPEN
+        return Admission(frozenset(closed), frozenset(trying - closed)) if closed or trying else OPEN
 
     def begin(self, rests: Iterable[Rest], queue: str, node: str, whose: Whose, time: float) -> list[Key]:
         """Note that a job of an owner is given to a pilot there: the try of every place in the answer."""

@@ -28,7 +28,7 @@ ASK_AGAIN = 60.0
 """Seconds after which a pilot asks again whose answer was lost."""
 
 
-class AnswerLost(Exception):
+class SimulatedLoss(Exception):
     """A call took effect, but its answer never arrived."""
 
 
@@ -86,7 +86,7 @@ class VirtualPilot:
             return
         try:
             answer = self._call(self._match, free)
-        except AnswerLost:
+        except SimulatedLoss:
             self.site.scene.clock.after(ASK_AGAIN, self.work)
             return
         except PilotGone:
@@ -158,7 +158,7 @@ class VirtualPilot:
         holding = sorted(key for key, running in self._running.items() if running.report is None)
         try:
             stops = self._call(report, self.site.scene.runtime, self.order.pilot, holding, [*more, *ended])
-        except AnswerLost:
+        except SimulatedLoss:
             return
         except PilotGone:
             self.vanish()
@@ -181,7 +181,7 @@ class VirtualPilot:
             self.site.scene.runtime.wakeups.wake("rebind")
             clock.after(idle + 1, self.work)
         elif clock() - self._idle_since > idle:
-            with suppress(AnswerLost, PilotGone):
+            with suppress(SimulatedLoss, PilotGone):
                 self._call(end, self.site.scene.runtime, self.order.pilot, "idle")
             self.vanish()
 
@@ -189,5 +189,5 @@ class VirtualPilot:
         """Call the server; sometimes the answer is lost."""
         answer = function(*args, **kwargs)
         if self.site.dice.random() < self.site.behaviour.answer_lost:
-            raise AnswerLost
+            raise SimulatedLoss
         return answer

@@ -25,7 +25,7 @@ from pilotage.model.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, is_a
 from . import advertisements
 from .counters import KEY_COLUMNS, Deltas, LightDeltas
 from .creation import Creator
-from .decisions import Documents, Reasons
+from .decisions import CommitChoices, Documents
 from .errors import IllegalColumn, IllegalTransition
 from .history import Entries, Meaning
 from .iterations import begin
@@ -148,7 +148,7 @@ class Commit:
         self._entries = entries
         self._numbers = Numbers(connection)
         first = self._numbers.take("decision", len(documents.rows)).start
-        self._reasons = Reasons(connection, documents, first)
+        self._reasons = CommitChoices(connection, documents, first)
         self._creator = Creator(connection, decision.time, self._deltas, entries, self._numbers)
         self._last_seen = LastSeen(connection, decision.time)
         self._handed_back = 0

@@ -88,7 +88,7 @@ def documents(decision: Decision) -> Documents:
     return Documents(shared, rows)
 
 
-class Reasons:
+class CommitChoices:
     """The choices of one commit, numbered from ``first`` on, and which of them moved something."""
 
     def __init__(self, connection: Connection, documents: Documents, first: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pilotage.brokerage.engine.job_groups import MEGABYTE, Group
 from pilotage.model.advertisements import Constant
-from pilotage.model.classad import ClassAdError, Part, Reference, read
+from pilotage.model.classad import AttributeReference, ClassAdError, Part, read
 from pilotage.model.spec import TaskSpec
 
 from .site_ads import written
@@ -57,7 +57,7 @@ def _parts(spec: TaskSpec) -> tuple[Part, ...]:
 
 def _stations(names: tuple[str, ...]) -> Part:
     text = " || ".join(f"member({written(name)}, TARGET.StationNames)" for name in names)
-    return Part(text, text, frozenset([Reference(True, "stationnames")]), None)
+    return Part(text, text, frozenset([AttributeReference(True, "stationnames")]), None)
 
 
 def _rank(text: str) -> Part | None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask
-from pilotage.model.classad import Part, Reference
+from pilotage.model.classad import AttributeReference, Part
 from pilotage.model.decision import Value
 
 from . import library
@@ -20,7 +20,7 @@ NOBODY = library.ad({})
 """The other ad of expressions that read none."""
 
 
-def names_of(references: Iterable[Reference], other: bool) -> frozenset[str]:
+def names_of(references: Iterable[AttributeReference], other: bool) -> frozenset[str]:
     """The attributes of one side that expressions read, in lower case."""
     return frozenset(found.name for found in references if found.other is other)
 

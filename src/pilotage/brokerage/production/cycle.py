@@ -20,7 +20,7 @@ from .candidates import Pairs, pairs_of
 from .checks import CHECKS, Check
 from .extensions import CandidateOrder, Extensions, Factor
 from .placement import Contest, Ledgers, Limit, Placed, Ties, place
-from .reasoned import GroupReasons, Reasoned
+from .reasoned import GroupReasons, ReasonedGroup
 from .waivers import waive
 
 BLOCK = 1 << 22
@@ -118,7 +118,7 @@ class _Cycle:
                 standing.set_keys(group, self._queues, self._extensions.order)
             placed = place(group, standing, ledger, self._ties)
             moved = self._place(group, placed, limit)
-        self._draft.explain(Reasoned(reasons, row, standing, crowd, limit, moved, placed))
+        self._draft.explain(ReasonedGroup(reasons, row, standing, crowd, limit, moved, placed))
 
     def _place(self, group: Group, placed: Sequence[Placed], limit: Limit) -> tuple[int, ...]:
         """Send the oldest jobs to the best queue, and so on; returns those that went anywhere."""

@@ -47,7 +47,7 @@ class GroupReasons:
         return mask
 
 
-class Reasoned:
+class ReasonedGroup:
     """The choice of the group in a ``row``: how the queues stood, who was crowded, and what was placed."""
 
     __slots__ = ("_crowd", "_limit", "_moved", "_placed", "_reasons", "_row", "_standing")

@@ -8,7 +8,7 @@ from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, Fault, field_name
 from pilotage.model.federation import Federation, Link, Queue, Site, Storage
 
-from .report import Entry, Imported, Refused, notes_of
+from .report import Entry, Imported, RefusedEntry, notes_of
 from .values import Names
 
 Record = TypeVar("Record", Site, Storage, Queue, Link)
@@ -60,7 +60,7 @@ class Draft:
         legal = Names().take(name, named, "name", "imported")
         house = self._settled(legal)
         if house is None and not any(entry.refused for entry in self.entries):
-            named.refuse(Refused("", "", "the documents hold no queue", "give a document of queues too"))
+            named.refuse(RefusedEntry("", "", "the documents hold no queue", "give a document of queues too"))
         notes = notes_of([*self.entries, *self.guesses, named])
         return Imported(federation=house, entries=len(self.entries), notes=notes)
 
@@ -99,14 +99,14 @@ _PARTS = ("sites", "storages", "queues", "links")
 
 
 def record(kind: type[Record], document: dict[str, Any]) -> Record:
-    """A record of checked fields. Raises :class:`Refused` at the first field that does not fit the model."""
+    """A record of checked fields. Raises :class:`RefusedEntry` at the first field that does not fit."""
     try:
         return checked(kind, document)
     except BadDocument as bad:
         raise _refused(bad.faults[0], document) from bad
 
 
-def _refused(fault: Fault, holder: object) -> Refused:
+def _refused(fault: Fault, holder: object) -> RefusedEntry:
     name = str(fault.path[0]) if fault.path else ""
     value = holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
-    return Refused(field_name(fault.path), value, fault.message, fault.remedy or "correct it")
+    return RefusedEntry(field_name(fault.path), value, fault.message, fault.remedy or "correct it")

@@ -13,7 +13,7 @@ from .assembly import Draft, record
 from .cric_documents import Document, Mapped, Unreadable, documents, records
 from .cric_queues import read_queues
 from .cric_storages import read_storages
-from .report import Entry, Imported, ImportSource, Refused
+from .report import Entry, Imported, ImportSource, RefusedEntry
 from .values import truth
 
 _NUCLEUS = ("Nucleus", "TaskNucleus", "nucleus")
@@ -51,7 +51,7 @@ def _read_sites(found: Sequence[Document], draft: Draft) -> None:
             try:
                 legal = draft.site_names.take(name, site.entry, "name", "site")
                 if legal in draft.sites:
-                    raise Refused("", name, "is a site already", "keep one of them")
+                    raise RefusedEntry("", name, "is a site already", "keep one of them")
                 policies = site.texts("datapolicies")
                 role = site.text("role").lower()
                 if site.text("state").upper() not in ("", "ACTIVE"):
@@ -61,7 +61,7 @@ def _read_sites(found: Sequence[Document], draft: Draft) -> None:
                 made = record(Site, {"name": legal, "nucleus": central if nucleus is None else nucleus})
                 site.drop_the_rest(_WHY)
                 draft.sites[legal] = (made, site.entry)
-            except Refused as refused:
+            except RefusedEntry as refused:
                 site.refuse(refused)
 
 
@@ -72,7 +72,7 @@ def _read_links(document: Document, draft: Draft) -> None:
             made = _link(source, destination, closeness, entry, draft)
             if made is not None:
                 draft.links[f"{made.source} {made.destination}"] = (made, entry)
-        except Refused as refused:
+        except RefusedEntry as refused:
             entry.refuse(refused)
 
 
@@ -96,11 +96,13 @@ def _cells(content: Any) -> Iterator[tuple[tuple[str, ...], tuple[Any, Any, Any]
 def _link(source: Any, destination: Any, closeness: Any, entry: Entry, draft: Draft) -> Link | None:
     for field, value in (("src", source), ("dst", destination)):
         if not isinstance(value, str) or not value:
-            raise Refused(field, value, "names no site", "give src, dst and closeness")
+            raise RefusedEntry(field, value, "names no site", "give src, dst and closeness")
     if isinstance(closeness, dict):
         closeness = closeness.get("latest")
     if isinstance(closeness, bool) or not isinstance(closeness, int | float) or not closeness >= -1:
-        raise Refused("closeness", closeness, "is no closeness", "give 0 (best) to 11, or -1 for blocked")
+        raise RefusedEntry(
+            "closeness", closeness, "is no closeness", "give 0 (best) to 11, or -1 for blocked"
+        )
     ends = [draft.site_names.take(name, entry, "site", "site") for name in (source, destination)]
     if ends[0] == ends[1]:
         entry.note("dropped", "closeness", closeness, "a site needs no link to itself")
@@ -110,11 +112,13 @@ def _link(source: Any, destination: Any, closeness: Any, entry: Entry, draft: Dr
         entry.note("dropped", "closeness", closeness, f"no queue or storage is at {' or '.join(unknown)}")
         return None
     if f"{ends[0]} {ends[1]}" in draft.links:
-        raise Refused("", "", "is given already", "keep one of them")
+        raise RefusedEntry("", "", "is given already", "keep one of them")
     if closeness > _FARTHEST:
         entry.note("clipped", "closeness", closeness, f"{_FARTHEST}, the farthest there is")
     if -1 < closeness < 0:
-        raise Refused("closeness", closeness, "is no closeness", "give 0 (best) to 11, or -1 for blocked")
+        raise RefusedEntry(
+            "closeness", closeness, "is no closeness", "give 0 (best) to 11, or -1 for blocked"
+        )
     return Link(source=ends[0], destination=ends[1], closeness=float(min(closeness, _FARTHEST)))
 
 

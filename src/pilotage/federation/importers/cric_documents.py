@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from .report import Action, Entry, ImportSource, Refused
+from .report import Action, Entry, ImportSource, RefusedEntry
 
 Kind = Literal["queues", "sites", "storages", "blacklist", "usage", "software", "closeness"]
 
@@ -71,7 +71,7 @@ class Document(NamedTuple):
     line: Callable[..., int | None]
 
 
-class Unreadable(Refused):
+class Unreadable(RefusedEntry):
     """A file, or a part of it, that no records can be taken from."""
 
     def __init__(self, line: int | None, field: str, message: str, remedy: str) -> None:
@@ -219,30 +219,30 @@ class Record:
         return next((name for name in names if not _empty(self._fields.get(name))), names[0])
 
     def text(self, *names: str) -> str:
-        """The same for what should be text. Raises :class:`Refused`."""
+        """The same for what should be text. Raises :class:`RefusedEntry`."""
         value = self.get(*names)
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise Refused(self.name_of(*names), value, "is not text", "give text")
+            raise RefusedEntry(self.name_of(*names), value, "is not text", "give text")
         return value.strip()
 
     def texts(self, *names: str) -> list[str]:
-        """The same for a list of texts, which may be written as one with commas. Raises :class:`Refused`."""
+        """A list of texts, which may be one text with commas. Raises :class:`RefusedEntry`."""
         value = self.get(*names)
         if isinstance(value, str):
             return [part.strip() for part in value.split(",") if part.strip()]
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise Refused(self.name_of(*names), value, "is not a list of texts", "give a list of texts")
+            raise RefusedEntry(self.name_of(*names), value, "is not a list of texts", "give a list of texts")
         return value
 
     def note(self, action: Action, name: str, text: str) -> None:
         """Say what became of a field."""
         self.entry.note(action, name, self._fields.get(name), text, self._line(name))
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: RefusedEntry) -> None:
         """Do not take the record."""
         self.entry.refuse(refused, self._line(refused.field))
 
@@ -265,13 +265,13 @@ def records(
     content, file = document.content, document.source.name
     for name in getattr(content, "again", ()):
         made = entry(file, document.line(name), name)
-        made.refuse(Refused("", "", "is given already above", "keep one of them"))
+        made.refuse(RefusedEntry("", "", "is given already above", "keep one of them"))
     for name, fields in _named(content):
         made = entry(file, document.line(name), name)
         if not name.strip():
-            made.refuse(Refused("name", name, "has no name", "name it"))
+            made.refuse(RefusedEntry("name", name, "has no name", "name it"))
         elif not isinstance(fields, Mapped):
-            made.refuse(Refused("", fields, "is no record", "give its fields as name: value"))
+            made.refuse(RefusedEntry("", fields, "is no record", "give its fields as name: value"))
         else:
             yield name, Record(fields, made, lambda field, name=name: document.line(name, field))  # type: ignore[misc]
 

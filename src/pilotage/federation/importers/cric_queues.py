@@ -10,7 +10,7 @@ from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
 from . import elements
 from .assembly import Draft, record
 from .cric_documents import Document, Record, records
-from .report import Refused, shown
+from .report import RefusedEntry, shown
 from .values import CORE_POWER, CORES, COUNT, DISK, MEMORY, RATE, SECONDS, Measure, number, truth, whole
 
 STATUSES = ("online", "standby", "offline", "brokeroff", "paused", "test")
@@ -76,14 +76,14 @@ def read_queues(found: Sequence[Document], draft: Draft, storages: Mapping[str, 
     for name, queue in given:
         try:
             if name in seen:
-                raise Refused("", name, "is a queue already", "keep one of them")
+                raise RefusedEntry("", name, "is a queue already", "keep one of them")
             made = _queue(name, queue, draft, around)
             if made is not None:
                 queue.get("capability")
                 queue.drop_the_rest(_WHY)
                 _add(made, queue, draft, name in around.unified - parents)
             seen.add(name)
-        except Refused as refused:
+        except RefusedEntry as refused:
             queue.refuse(refused)
     for name in sorted(software.keys() - {"ALL", *(name for name, _ in given)}):
         software[name].entry.note("dropped", "", "", "no document describes this queue")
@@ -160,7 +160,7 @@ def _status(queue: Record) -> str:
     if not status:
         queue.note("guessed", "status", "says nothing: offline")
     elif status not in STATUSES:
-        raise Refused("status", status, "is no status", f"give one of {', '.join(STATUSES)}")
+        raise RefusedEntry("status", status, "is no status", f"give one of {', '.join(STATUSES)}")
     if state and state.upper() != "ACTIVE":
         queue.note("converted", "state", "the queue is not active: offline")
         return "offline"
@@ -258,7 +258,7 @@ def _connectivity(queue: Record) -> str:
         queue.note("guessed", "wnconnectivity", "says nothing: none is promised")
         return "none"
     if match is None:
-        raise Refused(
+        raise RefusedEntry(
             "wnconnectivity", said, "is no connectivity", "give full, http or none, then #IPv4 or #IPv6"
         )
     if (match[2] or "") not in ("", "#", "#IPv4", "#IPv6"):
@@ -302,7 +302,7 @@ def _parts(queue: Record, field: str, value: Any) -> list[dict[str, Any]]:
     parts = []
     for item in items:
         if not isinstance(item, dict):
-            raise Refused(field, item, "is no record", "give its fields as name: value")
+            raise RefusedEntry(field, item, "is no record", "give its fields as name: value")
         unknown = sorted(key for key in item if key not in known)
         if unknown:
             queue.entry.note("dropped", f"{field}[]", ", ".join(unknown), "has no place in the model")

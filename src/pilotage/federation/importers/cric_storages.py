@@ -8,7 +8,7 @@ from pilotage.model.federation import Storage
 
 from .assembly import PLACEHOLDER, Draft, record
 from .cric_documents import Document, Record, records
-from .report import Refused
+from .report import RefusedEntry
 from .values import Measure, number, truth
 
 BYTES = Measure("bytes", 0, 1e21)
@@ -37,12 +37,12 @@ def read_storages(found: list[Document], draft: Draft) -> dict[str, str]:
         for name, endpoint in records(document, draft.entry):
             try:
                 if name in names:
-                    raise Refused("", name, "is a storage already", "keep one of them")
+                    raise RefusedEntry("", name, "is a storage already", "keep one of them")
                 made = _storage(name, endpoint, draft, status.pop(name, None), usage.pop(name, None))
                 if made is not None:
                     draft.storages[made.name] = (made, endpoint.entry)
                     names[name] = made.name
-            except Refused as refused:
+            except RefusedEntry as refused:
                 endpoint.refuse(refused)
     for rest in (*status.values(), *usage.values()):
         rest.entry.note("dropped", "", "", "no document describes this storage")
@@ -63,7 +63,7 @@ def _storage(
         return None
     site = endpoint.text("site", "atlas_site", "rc_site")
     if not site:
-        raise Refused("site", "", "says nothing", "name the site of the storage")
+        raise RefusedEntry("site", "", "says nothing", "name the site of the storage")
     legal = draft.storage_names.take(name, endpoint.entry, "name", "storage")
     place = draft.site_names.take(site, endpoint.entry, "site", "site")
     document: dict[str, Any] = {

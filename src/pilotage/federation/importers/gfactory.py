@@ -12,7 +12,7 @@ from pilotage.model.federation import ComputingElement, Queue
 
 from . import elements, xml
 from .assembly import Draft, record
-from .report import Entry, Imported, ImportSource, Refused
+from .report import Entry, Imported, ImportSource, RefusedEntry
 from .values import CORES, COUNT, MEMORY, SECONDS, number, truth, whole
 
 _KINDS = {"condor": "htcondor", "nordugrid": "arc"}
@@ -145,9 +145,9 @@ def _take(element: xml.Element, draft: Draft, first: dict[str, str], file: str) 
     fields = Fields(element, entry)
     try:
         if not name:
-            raise Refused("name", "", "has no name", "name the entry")
+            raise RefusedEntry("name", "", "has no name", "name the entry")
         if name in first:
-            raise Refused(
+            raise RefusedEntry(
                 "name", name, f"is the name of the entry at {first[name]} already", "keep one of them"
             )
         document = _queue(fields)
@@ -157,7 +157,7 @@ def _take(element: xml.Element, draft: Draft, first: dict[str, str], file: str) 
         document["site"] = site
         # Checked with a stand-in first: a refused entry must leave no site and no storage behind.
         checked = record(Queue, {**document, "storage": "unknown"})
-    except Refused as refused:
+    except RefusedEntry as refused:
         entry.refuse(refused, fields.line(refused.field))
         return
     first[name] = f"{file}:{element.line}"
@@ -278,7 +278,7 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
     gridtype = fields.text("gridtype")
     if not gridtype or not fields.text("gatekeeper"):
         missing = "gatekeeper" if gridtype else "gridtype"
-        raise Refused(missing, "", "says nothing", "say how glideins are submitted, and where to")
+        raise RefusedEntry(missing, "", "says nothing", "say how glideins are submitted, and where to")
     kind = _KINDS.get(gridtype, re.sub(r"[^A-Za-z0-9]+", "-", gridtype).strip("-") or "unknown")
     if kind != gridtype:
         fields.note("converted", "gridtype", f"a computing element of kind {kind}")

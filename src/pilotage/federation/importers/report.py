@@ -85,7 +85,7 @@ class Imported:
 _ORDER: Sequence[Action] = ("dropped", "clipped", "guessed", "converted", "refused")
 
 
-class Refused(Exception):
+class RefusedEntry(Exception):
     """An entry cannot be taken: which field of it is at fault, what stands there, and what would be right."""
 
     def __init__(self, field: str, value: object, message: str, remedy: str) -> None:
@@ -122,7 +122,7 @@ class Entry:
         """Tell whether the entry was refused."""
         return any(note.action == "refused" for note in self.notes)
 
-    def refuse(self, refused: Refused, line: int | None = None) -> None:
+    def refuse(self, refused: RefusedEntry, line: int | None = None) -> None:
         """Forget what became of its fields: the entry is not taken."""
         self.notes = [self._note("refused", refused.field, refused.value, refused.text, line)]
 

@@ -4,7 +4,7 @@ import math
 import re
 from typing import NamedTuple
 
-from .report import Action, Entry, Refused
+from .report import Action, Entry, RefusedEntry
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
@@ -41,18 +41,18 @@ CORE_POWER = Measure("HS23 per core", 0.1, 1000)
 
 
 def number(field: str, value: object, measure: Measure) -> float | None:
-    """A number of this measure, None where nothing is said. Raises :class:`Refused`."""
+    """A number of this measure, None where nothing is said. Raises :class:`RefusedEntry`."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     found = _parsed(value, measure)
     if found is None:
         kind = "a whole number" if measure.whole else "a number"
-        raise Refused(field, value, f"is not {kind}", f"give {measure.unit} in digits")
+        raise RefusedEntry(field, value, f"is not {kind}", f"give {measure.unit} in digits")
     if found < 0:
-        raise Refused(field, value, "is negative", f"give {measure.unit}, or 0 for no limit")
+        raise RefusedEntry(field, value, "is negative", f"give {measure.unit}, or 0 for no limit")
     if found and not measure.least <= found <= measure.most:
         between = f"{measure.least:.12g} to {measure.most:.12g}"
-        raise Refused(
+        raise RefusedEntry(
             field, value, f"is beyond reason as {measure.unit}", f"give {between}: is it in another unit?"
         )
     return found
@@ -78,14 +78,14 @@ def _parsed(value: object, measure: Measure) -> float | None:
 
 
 def truth(field: str, value: object) -> bool | None:
-    """True or false, None where nothing is said. Raises :class:`Refused`."""
+    """True or false, None where nothing is said. Raises :class:`RefusedEntry`."""
     if value is None or isinstance(value, bool):
         return value
     text = str(value).strip().lower() if isinstance(value, str | int) else "?"
     if text == "":
         return None
     if text not in _TRUTHS:
-        raise Refused(field, value, "is neither true nor false", "give True or False")
+        raise RefusedEntry(field, value, "is neither true nor false", "give True or False")
     return _TRUTHS[text]
 
 

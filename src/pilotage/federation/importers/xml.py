@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
-from .report import Refused
+from .report import RefusedEntry
 
 MAX_DEPTH = 50
 
@@ -29,7 +29,7 @@ class Element:
             yield from child.walk()
 
 
-class BadXml(Refused):
+class BadXml(RefusedEntry):
     """Text that is no XML, or is none that is read here."""
 
     def __init__(self, line: int, message: str, remedy: str) -> None:
