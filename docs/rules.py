@@ -590,8 +590,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M8",
         "The same throttle bounds what any brokerage or the director hands to a site.",
-        ("pilots.rooms", f"{MATCHMAKING}.cycle"),
-        settled="Pilots claim the site's limits, jobs the matches since its advertisement.",
+        ("pilots.rooms", f"{MATCHMAKING}.cycle", f"{CHECKS}.forwarding"),
+        settled="Pilots claim the site's limits, jobs the matches since its advertisement; so do those that "
+        "the production brokerage sends to a forwarding site.",
     ),
 )
 """All rules of the production brokerage, time-outs, data staging, pilots and matchmaking, in order."""

@@ -10,7 +10,7 @@ from pilotage.flow.calls import what_if
 from pilotage.flow.calls.match import site_variables
 from pilotage.model.advertisements import Advertisement, NewAdvertisement
 from pilotage.model.decision import Create, Decision
-from pilotage.model.federation import Federation
+from pilotage.model.federation import ComputingElement, Federation
 from pilotage.model.states import JobState
 from pilotage.ports.computing import Capacity
 
@@ -125,3 +125,47 @@ def test_m4_explain_names_the_sole_obstacle_and_what_if_lifts_it(house: House) -
     assert choice.refusals[0].have == ("Arch = arm",)
     changed = what_if.run(house.runtime, what_if.Changes(task={"site_requirements": ""}), task)
     assert changed.opened == ("north-queue",)
+
+
+def test_m5_m8_what_the_production_brokerage_forwards_counts_as_matched_and_is_bounded(house: House) -> None:
+    """Both brokerages hand jobs to one forwarding site, which never gets more than its throttle takes."""
+    options = {"url": "http://127.0.0.1:9", "token_file": "/nowhere", "storage": "hand"}
+    house.element = FakeElement()
+    house.federate(computing_element=ComputingElement(kind="pilotage", max_pilots=9, options=options))
+    before = house.store.federation()
+    sites = tuple(replace(one, max_jobs=5) for one in before.sites)
+    house.store.save_federation(replace(before, sites=sites), "t")
+    house.take("advertise")
+    first = house.task(jobs=3, brokerage="production")
+    house.take("broker")
+    assert (told(house).matched, told(house).handed) == (3, 3)
+    matched = house.task(jobs=1, brokerage="matchmaking")
+    house.take("broker")
+    assert states(house, matched) == [JobState.ACTIVATED]
+    last = house.task(jobs=4, brokerage="production")
+    house.take("broker")
+    house.take("broker")
+    assert states(house, first) == [JobState.ACTIVATED] * 3
+    assert sorted(map(str, states(house, last))) == ["activated", "pending", "pending", "pending"]
+    assert told(house).matched == 5
+    (choice, *_) = house.store.queries.task_choices(last)
+    (refusal,) = choice.refusals
+    assert (refusal.rule, refusal.name, refusal.need, refusal.have) == ("M8", "site's throttle", 5, (5,))
+    for _ in range(3):
+        house.take("provision")
+    assert len(house.element.orders) <= 5
+
+
+def test_m5_jobs_at_another_pilotage_are_what_its_site_has(house: House) -> None:
+    options = {"url": "http://127.0.0.1:9", "token_file": "/nowhere", "storage": "hand"}
+    house.element = FakeElement()
+    house.federate(computing_element=ComputingElement(kind="pilotage", max_pilots=9, options=options))
+    house.task(jobs=5)
+    house.take("broker")
+    pilots = [house.pilot(site="north") for _ in range(3)]
+    held = [(order.job, order.attempt) for one in pilots for order in house.match(one, 1).works[0].jobs]
+    house.report(pilots[0], "running", held[:1])
+    house.take("advertise")
+    found = told(house).attributes
+    assert (found["RunningJobs"], found["PendingJobs"]) == (1, 2)
+    assert (found["CurrentJobs"], found["CurrentSubmittingJobs"]) == (3, 2)

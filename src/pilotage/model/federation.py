@@ -156,11 +156,6 @@ class ComputingElement:
     )
     """Kinds of pilots that the site takes (P7)."""
 
-    @property
-    def forwards(self) -> bool:
-        """Tell whether whole jobs are handed to another Pilotage, which chooses for itself (M1)."""
-        return self.kind == "pilotage"
-
     def at(self, server: str) -> "ComputingElement":
         """The same as one of its servers has it; unchanged where there is none of this name."""
         for one in self.servers:
@@ -262,6 +257,11 @@ class Queue:
     element may have count: ``max_pilots`` × ``pilot_slots``."""
     vos: tuple[Name, ...] = ()
     """VOs whose tasks may use it; none named: all (F1)."""
+
+    @property
+    def forwards(self) -> bool:
+        """Tell whether whole jobs are handed to another Pilotage, which chooses for itself (M1)."""
+        return self.computing_element is not None and self.computing_element.kind == "pilotage"
 
     @property
     def declared_slots(self) -> int:

@@ -47,11 +47,7 @@ def advertise(world: World) -> Decision:
 
 def forwarded_jobs(world: World) -> dict[str, list[ServerReport]]:
     """Report the jobs at other brokers by site: those that run there, and those that wait there (M5)."""
-    sites = {
-        queue.name: queue.site
-        for queue in world.federation.queues
-        if queue.computing_element and queue.computing_element.forwards
-    }
+    sites = {queue.name: queue.site for queue in world.federation.queues if queue.forwards}
     found: dict[str, list[ServerReport]] = defaultdict(list)
     for queue, site in sites.items():
         jobs = Counter[JobState]()

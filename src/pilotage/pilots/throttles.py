@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pilotage.model.advertisements import Advertisement, current
-from pilotage.model.counters import MATCHES_BY_SITE
 from pilotage.model.decision import Claim
 from pilotage.model.federation import Site
+from pilotage.model.site_limits import MAX_JOBS, MAX_SUBMITTING, limits, match_claim
 from pilotage.model.world import World
-
-ANY_NUMBER = 10**9
-"""A limit that bounds nothing: what is claimed is that the advertisement stands."""
 
 
 def throttled(world: World) -> Mapping[str, Site]:
@@ -22,7 +19,7 @@ def throttled(world: World) -> Mapping[str, Site]:
 def fences(world: World) -> Mapping[str, tuple[Claim, ...]]:
     """The claims by site that hand new pilots back where the site told other counts meanwhile."""
     return {
-        site: (Claim(counter=MATCHES_BY_SITE, key=(site, told.number), states=(), limit=ANY_NUMBER),)
+        site: (match_claim(site, told.number),)
         for site, told in _standing(world).items()
         if told.source == "pushed"
     }
@@ -38,16 +35,15 @@ def _throttled(site: Site, told: Advertisement | None) -> Site:
         return site
     others = told.current_jobs - told.pilots
     waiting = told.current_submitting_jobs - told.submitting
-    said = told.attributes.get
+    most = limits(site, told)
     return replace(
         site,
-        max_jobs=_left(site.max_jobs, said("MaxJobs"), others),
-        max_submitting_jobs=_left(site.max_submitting_jobs, said("MaxSubmittingJobs"), waiting),
+        max_jobs=_left(most.get(MAX_JOBS), others),
+        max_submitting_jobs=_left(most.get(MAX_SUBMITTING), waiting),
     )
 
 
-def _left(declared: int | None, said: object, others: int) -> int | None:
+def _left(most: int | None, others: int) -> int | None:
     """The pilots that a limit leaves for us, beside jobs there that are not ours; None without a limit."""
-    known = [limit for limit in (declared, said) if isinstance(limit, int)]
     # A site may count late: fewer jobs than our pilots are no room for more of ours.
-    return max(0, min(known) - max(0, others)) if known else None
+    return None if most is None else max(0, most - max(0, others))

@@ -230,6 +230,10 @@ class Reader:
         """Read when the last iteration of a step began."""
         return iterations.last(self._connection, step)
 
+    def of_sites(self) -> dict[str, Any]:
+        """What sites tell of themselves, and jobs by queue, as parts of a world."""
+        return {"advertisements": self.advertisements(), "job_counts": self.job_counts()}
+
     def advertisements(self) -> tuple[Advertisement, ...]:
         """Advertisements of sites, with what was handed to them since."""
         return advertisements.read(self._connection)

@@ -191,11 +191,7 @@ class Snapshots:
 
     def for_sites(self, time: float, seed: int) -> World:
         """Read what sites tell of themselves and how full they are, and jobs by queue."""
-        return self._world(
-            time,
-            seed,
-            lambda reader, _: {"advertisements": reader.advertisements(), "job_counts": reader.job_counts()},
-        )
+        return self._world(time, seed, lambda reader, _: reader.of_sites())
 
     def for_reports(
         self,
@@ -343,8 +339,9 @@ def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
 def _to_broker(reader: Reader, world: World, found: Sequence[Job]) -> dict[str, Any]:
     """Jobs with all that a brokerage reads."""
     inputs, asking = reader.inputs_of(found), reader.tasks_of(found)
-    # The production brokerage reads no advertisements, and most passes are its own alone.
+    # The production brokerage reads those of forwarding sites alone, and most passes are its own.
     others = world.federation.plugins or any(task.spec.brokerage for task in asking)
+    others = others or any(queue.forwards for queue in world.federation.queues)
     return {
         "jobs": broker_facts.with_first_skips(reader, found),
         "tasks": asking,

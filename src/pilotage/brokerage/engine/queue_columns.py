@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pilotage.model.advertisements import current
 from pilotage.model.black_holes import Rest, resting_now
 from pilotage.model.fairshare import FairsharePolicy, FairshareWork, PolicyError, parse
 from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
+from pilotage.model.site_limits import matches_left
 from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
 from pilotage.model.world import JobCount, LinkCount, QueueReport, World
@@ -34,6 +36,15 @@ _COUNTED = (
 )
 
 
+class Handed(NamedTuple):
+    """The jobs handed to a site since its advertisement of this number, and how many its throttle takes."""
+
+    site: str
+    number: int
+    jobs: int
+    most: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveColumns:
     """Columns that change from cycle to cycle: jobs by state, reports, files under way between sites.
@@ -42,6 +53,7 @@ class LiveColumns:
     ``disk_io``. ``link_files`` counts live transfers by destination site, then source site, both as codes;
     ``arriving`` those of outputs that come from other sites. ``no_pilots`` marks queues where this system
     knows that it can start none, with ``pilots_problem``. ``rests`` are those of whole queues (F2).
+    ``forwarded`` tells what was handed to the sites of queues that forward whole jobs, by queue (M8).
     """
 
     time: float
@@ -57,6 +69,7 @@ class LiveColumns:
     link_files: Mapping[int, Mapping[int, int]]
     arriving: Mapping[int, int]
     rests: tuple[Rest, ...]
+    forwarded: Mapping[int, Handed]
 
     def of_share(self, share: str) -> Mapping[JobState, Column]:
         """Jobs of one global share at each queue, by state (B30 to B36)."""
@@ -196,8 +209,22 @@ class QueueColumns:
             link_files=self._files_by_link(world.link_counts),
             arriving=self._arriving(world.link_counts),
             rests=self._rests(world),
+            forwarded=self._forwarded(world),
         )
         return replace(self, live=live)
+
+    def _forwarded(self, world: World) -> dict[int, Handed]:
+        """Collect what was handed to forwarding sites since they advertised, where they lately did (M5)."""
+        told = {one.site: one for one in world.advertisements}
+        sites = {site.name: site for site in self.federation.sites}
+        period = self.federation.brokerage.advertise_period
+        found = {}
+        for queue in self.federation.queues if told else ():
+            ad = told.get(queue.site)
+            if queue.forwards and ad is not None and current(ad, world.time, period):
+                most = matches_left(sites[queue.site], ad)
+                found[self.index[queue.name]] = Handed(ad.site, ad.number, ad.handed, most)
+        return found
 
     def _rests(self, world: World) -> tuple[Rest, ...]:
         found = resting_now(world.failures, world.federation.guard, world.time)
@@ -251,6 +278,7 @@ def _nothing_lives(queues: int) -> LiveColumns:
         link_files={},
         arriving={},
         rests=(),
+        forwarded={},
     )
 
 

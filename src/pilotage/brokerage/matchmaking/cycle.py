@@ -14,9 +14,9 @@ from pilotage.brokerage.engine.options import OptionError
 from pilotage.brokerage.engine.queue_columns import Codes, DeclaredColumns, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
-from pilotage.model.counters import MATCHES_BY_SITE
 from pilotage.model.decision import Claim, Decision
 from pilotage.model.reasons import Facts
+from pilotage.model.site_limits import match_claim
 from pilotage.model.world import World
 
 from .fitness import CHECKS
@@ -175,7 +175,7 @@ class _Cycle:
         ad = self._sites.ads[site]
         number = ad.advertisement.number if ad.advertisement else 0
         limit = self._sites.limit(site, by_job)
-        return Claim(counter=MATCHES_BY_SITE, key=(ad.name, number), states=(), limit=limit)
+        return match_claim(ad.name, number, limit)
 
     def _counted(self, placed: Sequence[int]) -> dict[str, int]:
         return {str(self._queues.names[queue]): jobs for queue, jobs in Counter(placed).items()}

@@ -9,6 +9,7 @@ from pilotage.model.advertisements import PERIODS, Advertisement, Constant, curr
 from pilotage.model.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Part, read
 from pilotage.model.decision import Label
 from pilotage.model.federation import Federation, Queue, Site
+from pilotage.model.site_limits import counts, limits
 from pilotage.model.stations import stations_of
 from pilotage.model.world import World
 
@@ -104,7 +105,7 @@ def _site_ad(
 ) -> SiteAd:
     attributes = _declared(site, queues, own["StationNames"]) | dict(site.attributes)
     attributes |= dict(told.attributes) if told else {}
-    attributes |= _limits(site, told) | _counted(told) | own | {"Name": site.name, "MyType": "Site"}
+    attributes |= limits(site, told) | _counted(told) | own | {"Name": site.name, "MyType": "Site"}
     demands = tuple(_demands(site, told, attributes))
     return SiteAd(
         name=site.name,
@@ -146,31 +147,8 @@ def _most(limits: list[float]) -> float:
     return 0.0 if 0 in limits else float(max(limits))
 
 
-def _limits(site: Site, told: Advertisement | None) -> dict[str, Constant]:
-    """The limits of a site: the lower of what operators declare and what its ad says (M5)."""
-    found: dict[str, Constant] = {}
-    for name, declared in (
-        ("MaxJobs", site.max_jobs),
-        ("MaxSubmittingJobs", site.max_submitting_jobs),
-        ("MaxPendingJobs", site.max_pending_jobs),
-    ):
-        said = told.attributes.get(name) if told else None
-        known = [limit for limit in (declared, said) if isinstance(limit, int)]
-        if known:
-            found[name] = min(known)
-    return found
-
-
 def _counted(told: Advertisement | None) -> dict[str, Constant]:
-    if told is None:
-        return {}
-    waiting = told.attributes.get("PendingJobs", told.current_submitting_jobs)
-    return {
-        "CurrentJobs": told.current_jobs,
-        "CurrentSubmittingJobs": told.current_submitting_jobs,
-        "PendingJobs": waiting,
-        "AdvertisedAt": int(told.time),
-    }
+    return {**counts(told), "AdvertisedAt": int(told.time)} if told else {}
 
 
 def _demands(site: Site, told: Advertisement | None, attributes: Mapping[str, Constant]) -> Iterator[Demand]:

@@ -13,6 +13,7 @@ from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import AT_ONCE, FactsDraft, examine, mask_of
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.decision import Claim, Decision
+from pilotage.model.site_limits import match_claim
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.world import World
 
@@ -131,8 +132,10 @@ class _Cycle:
         return group.jobs[:moved]
 
     def _claim(self, share: str, queue: int, local: bool, limit: int) -> tuple[Claim, ...]:
+        """What placing jobs there takes: room in the share (B36), and at a forwarding site a match (M8)."""
         key = (share, queue, local, limit)
         if key not in self._claims:
+            handed = self._queues.live.forwarded.get(queue)
             self._claims[key] = (
                 Claim(
                     counter=JOBS_BY_QUEUE,
@@ -140,6 +143,7 @@ class _Cycle:
                     states=_NEAR_STATES if local else QUEUED_JOBS,
                     limit=limit,
                 ),
+                *((match_claim(handed.site, handed.number, handed.most),) if handed else ()),
             )
         return self._claims[key]
 

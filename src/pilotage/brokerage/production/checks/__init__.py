@@ -6,7 +6,7 @@ B36, which changes with every job that is placed, stands in ``placement.py``. Li
 
 from pilotage.brokerage.engine.check import Check, Verdict
 
-from . import admission, data, network, nucleus, size, status, vo, walltime
+from . import admission, data, forwarding, network, nucleus, size, status, vo, walltime
 
 CHECKS: tuple[Check, ...] = tuple(
     sorted(
@@ -17,10 +17,12 @@ CHECKS: tuple[Check, ...] = tuple(
         + size.CHECKS
         + walltime.CHECKS
         + admission.CHECKS
-        + vo.CHECKS,
+        + vo.CHECKS
+        + forwarding.CHECKS,
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )
 )
-"""In the order of the rules, the house's own (F) last; a check's place is its bit in the refusal matrix."""
+"""In the order of the rules, the house's own (F) and the sites' (M) last; a check's place is its bit in the
+refusal matrix."""
 
 __all__ = ["CHECKS", "Check", "Verdict"]
