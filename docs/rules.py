@@ -163,14 +163,16 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B11",
         "I/O-intensive work moves fewer bytes and fewer files to the queue than the cut-offs.",
-        (f"{CHECKS}.data", f"{ENGINE}.job_groups", f"{PRODUCTION}.waivers"),
+        (f"{CHECKS}.data", f"{ENGINE}.job_groups", f"{PRODUCTION}.waivers", f"{PRODUCTION}.input_moves"),
         (
             "brokerage.io_intensity_cutoff",
             "brokerage.size_cutoff_to_move_input",
             "brokerage.num_cutoff_to_move_input",
+            "brokerage.input_moves",
         ),
         "Over all jobs brokered together, each file once; merge jobs are exempt. Waived where no queue is "
-        "left.",
+        "left; with `input_moves: sooner` also where the queues that are left are full (B36), and for queues "
+        "to which all input moves, at the links' measured throughput, before the last job would start.",
     ),
     Rule(
         "B12",

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pilotage.brokerage.engine.verdicts import Ruling, Told, bits_of, mask_of
 from pilotage.brokerage.production import Production
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
-from pilotage.model.decision import Choice
+from pilotage.model.decision import Choice, Label
 from pilotage.model.federation import Federation, Link, Storage
 from pilotage.model.work import File, JobKind, MergeSpec, Replica
 from pilotage.model.world import LinkCount, World
@@ -143,6 +145,60 @@ def test_b11_is_waived_where_it_would_leave_no_queue_and_says_so() -> None:
     assert any("B11 input to move would have refused 1 queue" in line for line in lines(explain(choice)))
 
 
+def _bounded(
+    rate: float | None = None, count: int = 20, input_moves: str = "sooner", **at_far: int
+) -> Choice:
+    """Jobs of ten hours with a GB each at FAR, which has ten slots, over a link of ``rate`` MB/s to NEAR."""
+    link = [Link(source="AWAY", destination="HOME", throughput_1h=rate)]
+    house = federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")], links=link, constants={"input_moves": input_moves}
+    )
+    state = _reading(house, count, {"each": 10**9}, walltime=36_000)
+    return only_choice(replace(state, job_counts=jobs_at("FAR", **at_far)))
+
+
+def test_b11_is_waived_where_the_queues_that_hold_the_input_are_full() -> None:
+    choice = _bounded(activated=20)
+    assert {(item.rule, item.queues, item.lifted_by) for item in choice.waived} == {
+        ("B11", ("NEAR",), "the queues that hold the input are full")
+    }
+    assert refusal(_bounded(activated=20, input_moves="bounded"), "B11").queues == ("NEAR",)
+
+
+@pytest.mark.parametrize(
+    ("rate", "count", "running", "moves"),
+    [
+        (10, 20, 10, True),  # 20 GB take 2000 s, the last of 20 jobs starts after 20 h
+        (0.25, 20, 10, False),  # 80,000 s are more than 20 h
+        (0.3, 20, 10, True),
+        (10, 10, 0, False),  # ten slots are free for ten jobs
+        (None, 20, 10, False),  # nobody knows how long it takes
+        (0, 20, 10, False),
+    ],
+)
+def test_b11_is_waived_where_the_input_moves_sooner_than_jobs_start_where_it_lies(
+    rate: float | None, count: int, running: int, moves: bool
+) -> None:
+    choice = _bounded(rate, count, running=running)
+    waived = [(item.rule, item.queues, item.lifted_by) for item in choice.waived]
+    sooner = [("B11", ("NEAR",), "the input moves before the last job would start where it lies")]
+    assert waived == (sooner if moves else [])
+    assert ("NEAR" in choice.candidates.queues) is moves
+
+
+def test_b11_is_waived_for_near_queues_alone_and_tells_what_each_lacks() -> None:
+    links = [
+        Link(source="AWAY", destination="HOME", throughput_1h=10),
+        Link(source="AWAY", destination="THIRD", throughput_1h=0.1),
+    ]
+    names = [queue("NEAR"), queue("FAR", site="AWAY"), queue("SLOW", site="THIRD")]
+    state = _reading(federation(names, links=links), 20, {"each": 10**9}, walltime=36_000)
+    choice = only_choice(replace(state, job_counts=jobs_at("FAR", running=10)))
+    kept, (waived,) = refusal(choice, "B11"), choice.waived
+    assert (kept.queues, waived.queues) == (("SLOW",), ("NEAR",))
+    assert (kept.have, waived.have) == ((20.0,), (20.0,))
+
+
 def test_b11_merge_jobs_are_exempt() -> None:
     state = _reading(TWO_SITES, 20, {"each": 10**9}, merge=MERGE)
     merging = tuple(replace(job, kind="merge") for job in state.jobs)
@@ -252,3 +308,18 @@ def test_b34_can_be_switched_off_by_itself(kind: JobKind) -> None:
     assert "B34" not in choice.candidates.factors
     weights = dict(zip(choice.candidates.queues, choice.candidates.weights, strict=True))
     assert set(weights.values()) == {1.1}, "of 10 slots of our own (B30)"
+
+
+def test_b11_what_is_told_of_single_pairs_is_kept_for_those_that_remain() -> None:
+    label = Label(rule="B11", name="n", mend="wait", unit="GB", lifted_by="l")
+    bits = bits_of(np.array([[True, True, False], [False, True, True], [False] * 3]))
+    have = Told("pair", np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 2, 4]))
+    ruling = Ruling(label=label, number=0, bits=bits, rows=np.array([0, 1]), need=Told("one", 9), have=have)
+    second = ruling.only(np.array([1]), bits_of(np.array([[True, False, True]])))
+    assert second.refusing.tolist() == [False, True]
+    told = second.refusal(1)
+    assert (mask_of(np.frombuffer(told.queues, dtype=np.uint8), 3).tolist(), told.need) == (
+        [False, False, True],
+        9,
+    )
+    assert list(told.have) == [4.0]  # type: ignore[arg-type]

@@ -26,6 +26,9 @@ class BrokerageConstants:
     """GB of missing input that such a task may have at a queue, at most (B11)."""
     num_cutoff_to_move_input: Positive = 100
     """Missing input files that such a task may have at a queue, at most (B11)."""
+    input_moves: Literal["bounded", "sooner"] = "sooner"
+    """``bounded`` holds B11 as long as any queue is left; ``sooner`` waives it where the queues that hold the
+    input are full, and for those to which it moves before the last job would start there (B11)."""
     max_diskio_default: NonNegative | None = None
     """kB/s of disk I/O per core that a queue without ``max_disk_io`` bears; none: no limit (B12)."""
     storage_min_free: NonNegative = 200

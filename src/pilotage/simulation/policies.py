@@ -34,9 +34,14 @@ class Policy:
 KNOWN: Mapping[str, Policy] = {
     "pilotage": Policy(summary="as the federation says"),
     "early": Policy(
-        summary="as published: bound once; no declared slots in R (B30)",
+        summary="as published: bound once; no declared slots in R (B30); B11 not waived",
         without=("rebind",),
         queues={"num_slots": 0},
+        constants={"brokerage": {"input_moves": "bounded"}},
+    ),
+    "bounded": Policy(
+        summary="input moves only where no queue is left (B11)",
+        constants={"brokerage": {"input_moves": "bounded"}},
     ),
     "bound": Policy(summary="jobs stay where they were bound", without=("rebind",)),
     "undeclared": Policy(summary="declared slots do not count in R (B30)", queues={"num_slots": 0}),

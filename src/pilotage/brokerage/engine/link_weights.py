@@ -17,11 +17,15 @@ _WEIGHTS = (1.0, 1.1, 1.2, 1.3, 1.5, 1.6, 1.8, 1.9, 2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingLinks:
-    """The links to one site: codes of the sources, whether blocked, and the throughput weight of each."""
+    """The links to one site: codes of the sources, whether blocked, and the throughput weight of each.
+
+    ``rates`` are in MB/s, 0 where a link is blocked or was not measured.
+    """
 
     sources: NDArray[np.intp]
     blocked: NDArray[np.bool_]
     throughput: NDArray[np.float64]
+    rates: NDArray[np.float64]
 
 
 def incoming_links(links: Iterable[Link], sites: Mapping[str, int]) -> dict[int, IncomingLinks]:
@@ -34,6 +38,7 @@ def incoming_links(links: Iterable[Link], sites: Mapping[str, int]) -> dict[int,
             sources=np.array([sites[link.source] for link in group], dtype=np.intp),
             blocked=np.array([is_blocked(link) for link in group], dtype=bool),
             throughput=np.array([throughput_weight(link) for link in group]),
+            rates=np.array([0.0 if is_blocked(link) else throughput_of(link) or 0.0 for link in group]),
         )
         for destination, group in grouped.items()
     }

@@ -117,6 +117,22 @@ class Told:
         counts = [mask.sum(axis=1) for mask in masks]
         return cls("pair", np.concatenate(chosen), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
+    def of_rows(self, rows: Codes, bits: Bits, kept: Bits) -> "Told":
+        """The same for these rows, of whose refused ``bits`` some are ``kept``."""
+        if self.kind in ("one", "queue"):
+            return self
+        if self.starts is None:
+            return Told("table", [self.values[row] for row in rows.tolist()])
+        size = 8 * bits.shape[1]
+        parts = [
+            self.values[self.starts[row] : self.starts[row + 1]][
+                mask_of(left, size)[mask_of(bits[row], size)]
+            ]
+            for row, left in zip(rows.tolist(), kept, strict=True)
+        ]
+        starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+        return Told("pair", np.concatenate(parts), starts)
+
     def at(self, row: int) -> Given:
         """Return the value that the refusal of a row tells."""
         if self.starts is not None:
@@ -166,6 +182,20 @@ class Ruling:
     need: Told
     have: Told
     _made: dict[int, PackedRefusal] = field(default_factory=dict, init=False)
+
+    def only(self, tasks: Codes, bits: Bits) -> "Ruling":
+        """The same for some tasks alone, and of what it refuses to each of them only these bits."""
+        old = self.rows[tasks]
+        rows = np.full_like(self.rows, -1)
+        rows[tasks] = np.arange(len(tasks))
+        kept = self.bits[old] & bits
+        return replace(
+            self,
+            bits=np.vstack([kept, np.zeros_like(self.bits[:1])]),
+            rows=rows,
+            need=self.need.of_rows(old, self.bits, kept),
+            have=self.have.of_rows(old, self.bits, kept),
+        )
 
     @property
     def refusing(self) -> Mask:

@@ -93,7 +93,7 @@ class _Cycle:
         """Examine the groups together, then place one after another, as each changes the counts."""
         tasks = TaskColumns.of(groups, self._queues)
         found = examine(self._checks, tasks, self._queues, self._facts)
-        preferring = waive(found, groups, tasks, self._queues, self._facts)
+        preferring = waive(found, groups, tasks, self._queues, self._facts, self._ledgers)
         further = self._extensions.weigh(tasks, self._queues)
         reasons = GroupReasons(groups, tasks, found, self._queues, self._ties, self._extensions.order)
         step = max(1, AT_ONCE // len(self._queues))

@@ -184,6 +184,12 @@ class Ledger:
         self.waiting = np.tile(near, 2) + self.assigned
         self.weight = initial_weight(np.tile(self.slots, 2), self.waiting, self.assigned, self.activated)
 
+    @property
+    def near(self) -> Column:
+        """Jobs that wait at each queue (Q,) with their input there."""
+        near: Column = self.waiting[len(self.slots) :]
+        return near
+
     def limit(self, group: Group) -> Limit:
         """The limit on waiting jobs at each queue, for jobs like these (B36)."""
         constants = group.policy.constants

@@ -1,4 +1,4 @@
-"""Rules that yield where they would leave a task no queue at all, and the choice says so: B8, B11."""
+"""Rules that yield where they would leave no queue, or a worse one, and the choice says so: B8, B11."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,15 +15,20 @@ from pilotage.brokerage.engine.verdicts import (
     Ruling,
     Told,
     bits_of,
+    mask_of,
     rulings,
 )
 from pilotage.model.decision import Label
 
 from .checks.nucleus import PLEDGED
 from .checks.status import waived_status
+from .input_moves import is_full, quicker
+from .placement import Ledgers
 
 NEVER_THERE = "no queue of the nucleus could ever take the jobs"
 NONE_LEFT = "no queue would be left"
+FULL = "the queues that hold the input are full"
+SOONER = "the input moves before the last job would start where it lies"
 
 
 def waive(
@@ -32,6 +37,7 @@ def waive(
     tasks: TaskColumns,
     queues: QueueColumns,
     facts: FactsDraft,
+    ledgers: Ledgers,
 ) -> Mask:
     """Set refusals aside where rules yield; returns the tasks (T,) that only prefer their nucleus (B8).
 
@@ -45,11 +51,56 @@ def waive(
     if len(yielding):
         _prefer(found, yielding, queues, facts)
         preferring[yielding] = True
-    moving = _moving_too_much(found, groups, len(queues))
-    if len(moving):
-        for ruling in [item for item in found.rulings if item.label.rule == "B11"]:
-            _set_aside(found, ruling, ruling.bits, moving, NONE_LEFT, facts)
+    _let_input_move(found, groups, tasks, queues, facts, ledgers)
     return preferring
+
+
+def _let_input_move(
+    found: Examination,
+    groups: Sequence[Group],
+    tasks: TaskColumns,
+    queues: QueueColumns,
+    facts: FactsDraft,
+    ledgers: Ledgers,
+) -> None:
+    """Waive B11 where no queue would be left, or waiting at those that are left takes longer than moving."""
+    moving = _moving_too_much(found, groups, len(queues))
+    for ruling in _bounding(found) if len(moving) else []:
+        _set_aside(found, ruling, ruling.bits, moving, NONE_LEFT, facts)
+    bounded = _still_bounded(found, groups)
+    if not len(bounded):
+        return
+    willing = ~mask_of(found.refused(bounded), len(queues))
+    refused = mask_of(found.refused(bounded, lambda item: item.label.rule == "B11"), len(queues))
+    full = [is_full(groups[row], may, ledgers) for row, may in zip(bounded.tolist(), willing, strict=True)]
+    sooner = np.zeros_like(refused)
+    for place, row in enumerate(bounded.tolist()):
+        if not full[place]:
+            one = tasks.part(slice(row, row + 1))
+            sooner[place] = quicker(groups[row], one, willing[place], refused[place], queues, ledgers)
+    everywhere = np.broadcast_to(np.array(full)[:, None], refused.shape)
+    for reason, mask in ((FULL, everywhere), (SOONER, sooner)):
+        chosen = np.flatnonzero(mask.any(axis=1))
+        for ruling in _bounding(found) if len(chosen) else []:
+            _set_partly_aside(found, ruling, bounded[chosen], bits_of(mask[chosen]), reason, facts)
+
+
+def _bounding(found: Examination) -> list[Ruling]:
+    return [item for item in found.rulings if item.label.rule == "B11"]
+
+
+def _still_bounded(found: Examination, groups: Sequence[Group]) -> Codes:
+    """Tasks that B11 keeps from any queue, though their policy lets input move where that is sooner."""
+    candidates = [
+        place
+        for place, group in enumerate(groups)
+        if group.together and group.policy.constants.input_moves == "sooner"
+    ]
+    chosen = np.array(candidates, dtype=np.intp)
+    if not _bounding(found) or not len(chosen):
+        return chosen[:0]
+    bounded: Codes = chosen[found.refused(chosen, lambda item: item.label.rule == "B11").any(axis=1)]
+    return bounded
 
 
 def _bound_to_nucleus(tasks: TaskColumns) -> Mask:
@@ -97,11 +148,25 @@ def _set_aside(
     found: Examination, ruling: Ruling, shown: Bits, tasks: Codes, reason: str, facts: FactsDraft
 ) -> None:
     """Let a ruling not apply to some tasks; what is ``shown`` of its bits is told as waived."""
+    rows = _only(ruling.rows, tasks)
+    found.waived.append(_told_as_waived(replace(ruling, bits=shown, rows=rows), reason, facts))
+    found.rulings[found.rulings.index(ruling)] = replace(ruling, rows=_but(ruling.rows, tasks))
+
+
+def _set_partly_aside(
+    found: Examination, ruling: Ruling, tasks: Codes, bits: Bits, reason: str, facts: FactsDraft
+) -> None:
+    """Let a ruling not apply to some tasks at these queues of each (len(tasks), Q / 8)."""
+    found.waived.append(_told_as_waived(ruling.only(tasks, bits), reason, facts))
+    place = found.rulings.index(ruling)
+    found.rulings[place] = replace(ruling, rows=_but(ruling.rows, tasks))
+    found.rulings.insert(place + 1, ruling.only(tasks, ~bits))
+
+
+def _told_as_waived(ruling: Ruling, reason: str, facts: FactsDraft) -> Ruling:
     words = ruling.label
     label = Label(rule=words.rule, name=words.name, mend=words.mend, unit=words.unit, lifted_by=reason)
-    rows = _only(ruling.rows, tasks)
-    found.waived.append(replace(ruling, label=label, number=facts.label(label), bits=shown, rows=rows))
-    found.rulings[found.rulings.index(ruling)] = replace(ruling, rows=_but(ruling.rows, tasks))
+    return replace(ruling, label=label, number=facts.label(label))
 
 
 def _only(rows: Codes, tasks: Codes) -> Codes:

@@ -92,16 +92,16 @@ def least_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """The expected walltime, where it is known, of the most events is no less than ``min_walltime``."""
     if not queues.min_walltime.any():
         return NEVER
-    need = _expected(tasks.most_cpu_work, tasks, queues)
+    need = expected_walltime(tasks.most_cpu_work, tasks, queues)
     return Verdict(tasks.walltime_known & (need < queues.min_walltime), need, queues.min_walltime)
 
 
 def _too_long(tasks: TaskColumns, queues: QueueColumns) -> tuple[Mask, Column]:
-    need = _expected(tasks.cpu_work, tasks, queues)
+    need = expected_walltime(tasks.cpu_work, tasks, queues)
     return (queues.max_walltime > 0) & (need >= queues.max_walltime), need
 
 
-def _expected(work: Column, tasks: TaskColumns, queues: QueueColumns) -> Column:
+def expected_walltime(work: Column, tasks: TaskColumns, queues: QueueColumns) -> Column:
     """Seconds that this work (HS23 seconds) takes with the cores that the job uses at each queue."""
     power = np.where(np.isnan(queues.core_power), UNKNOWN_CORE_POWER, queues.core_power)
     need: Column = work / (power * tasks.cores_at(queues)) + (tasks.base_time + tasks.walltime)
