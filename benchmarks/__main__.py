@@ -28,6 +28,7 @@ MODULES = (
     "cycle",
     "lifecycle",
     "memory",
+    "catalogue",
     "slurm",
     "staging",
 )

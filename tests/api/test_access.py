@@ -27,6 +27,7 @@ OPERATORS = {
     ("GET", "/pilots/{pilot}/explain"),
     ("GET", "/pilots/{pilot}/logs"),
     ("GET", "/transfers"),
+    ("GET", "/transfers/progress"),
     ("POST", "/tokens"),
     ("GET", "/tokens"),
     ("DELETE", "/tokens/{token}"),

@@ -10,8 +10,10 @@ from pilotage.federation.documents import checked
 from pilotage.model.decision import Create
 from pilotage.model.documents import from_document, to_document
 from pilotage.model.federation import Federation
-from pilotage.model.work import NewTransfer
+from pilotage.model.states import TransferState
+from pilotage.model.work import File, NewTransfer
 from pilotage.model.world import World
+from pilotage.testing.stores import moved, passage
 
 from .conftest import ALICE, NOW, OTHER_ALICE, House, Submit, federation
 
@@ -181,3 +183,15 @@ def test_a_transfer_is_explained_to_operators_and_to_those_of_its_scope(
     assert alice.get(path).status_code == 200
     assert house.as_("user", OTHER_ALICE).get(path).status_code == 404
     assert operator.get("/transfers/999/explain").status_code == 404
+
+
+def test_progress_tells_what_is_delivered_and_the_counts_of_all(house: House, operator: TestClient) -> None:
+    house.commit(Create(records=(File(name="one.txt", size=12, checksum=""),), cause="needed"))
+    transfer(house, "one.txt")
+    transfer(house, "two.txt")
+    (_, first) = operator.get("/transfers").json()["transfers"]
+    moved(house.store, *passage([first["id"]], TransferState.QUEUED, TransferState.DELIVERING))
+    told = operator.get("/transfers/progress").json()
+    assert told["counts"]["queued"] == told["counts"]["delivering"] == 1
+    (delivering,) = told["delivering"]
+    assert (delivering["file"], delivering["size"], delivering["moved"]) == ("one.txt", 12, None)

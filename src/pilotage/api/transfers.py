@@ -37,10 +37,58 @@ class Changed(BaseModel):
     changed: list[int]
 
 
+class MovingTransfer(BaseModel):
+    """A transfer that is delivered now: bytes of its file, and those that were moved so far.
+
+    ``moved`` is null where another server's mover brings it.
+    """
+
+    id: int
+    attempt: int
+    file: str
+    source: str
+    destination: Annotated[str, Field(description="The storage that it is brought to.")]
+    share: str
+    since: float
+    size: int
+    moved: Annotated[int | None, Field(description="Bytes moved so far; null: by another server.")]
+
+
+class TransferProgress(BaseModel):
+    """All transfers by state, and those that are delivered now, as of a time (s since 1970 UTC)."""
+
+    time: float
+    counts: Annotated[dict[str, int], Field(description="Transfers by state.")]
+    delivering: Annotated[list[MovingTransfer], Field(description="What is delivered now, by number.")]
+
+
 @router.get("", dependencies=[FOR_OPERATORS], responses=documented(Transfers))
 def get_transfers(store: TheStore, state: TransferState | None = None, limit: Limit = 100) -> Response:
     """Transfers, newest first."""
     return answer({"transfers": store.queries.transfers(state, limit)})
+
+
+@router.get("/progress", dependencies=[FOR_OPERATORS], responses=documented(TransferProgress))
+def get_progress(runtime: TheRuntime) -> Response:
+    """Transfers by state, and how far those are that are delivered now: two looks tell a rate."""
+    moved = runtime.deliveries.moved()
+    queries = runtime.store.transfer_queries
+    delivering = [
+        MovingTransfer(
+            id=one.id,
+            attempt=one.attempt,
+            file=one.file,
+            source=one.source,
+            destination=one.destination,
+            share=one.share,
+            since=one.since,
+            size=size,
+            moved=moved.get(one.id),
+        )
+        for one, size in queries.delivering()
+    ]
+    progress = TransferProgress(time=runtime.clock(), counts=queries.counts(), delivering=delivering)
+    return answer(progress)
 
 
 @router.get("/{transfer}/explain", responses=documented(TransferExplanation, 404, 409))

@@ -35,6 +35,9 @@ def transfers(
             metavar="ID=PRIORITY", help="Give a live transfer another priority, 1 to 100; repeatable."
         ),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep showing what is delivered, with rate and time left.")
+    ] = False,
     json_output: Json = False,
 ) -> None:
     """Show transfers, newest first, or give some another priority."""
@@ -45,6 +48,10 @@ def transfers(
         if wanted:
             _prioritise(client, wanted, json_output)
             return
+        if watch:
+            from .transfer_rates import keep_showing
+
+            keep_showing(client)
         document = client.get("/transfers", state=state, limit=limit)
     if json_output:
         show_json(document)

@@ -62,6 +62,11 @@ class DemoServer:
         """The server's process."""
         return self._process.pid
 
+    @property
+    def token(self) -> str:
+        """The token of its operator."""
+        return self._token.read_text().strip()
+
     def answers(self) -> bool:
         """Tell whether it answers yet. Raises :class:`ServerError` where it never will."""
         self.check()
@@ -71,7 +76,7 @@ class DemoServer:
             self._client.get("/health", timeout=2).raise_for_status()
         except httpx.TransportError:
             return False
-        self._client.headers["Authorization"] = f"Bearer {self._token.read_text().strip()}"
+        self._client.headers["Authorization"] = f"Bearer {self.token}"
         return True
 
     def close(self) -> None:

@@ -85,6 +85,13 @@ class Deliveries:
         with self._lock:
             return tuple(self._news[key] for key in sorted(self._news))
 
+    def moved(self) -> dict[int, int]:
+        """Return the bytes that each delivery of this process has moved, as last told; asks for more."""
+        copied = self._copied()
+        for mover in {id(moving.mover): moving.mover for moving in copied.values()}.values():
+            self._poll(mover)
+        return {transfer: max(0, moving.told) for (transfer, _), moving in copied.items()}
+
     def forget(self, news: Collection[DeliverySighting]) -> None:
         """Drop news that a commit has taken account of."""
         with self._lock:

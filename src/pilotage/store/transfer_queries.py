@@ -2,12 +2,15 @@
 
 from sqlalchemy import Connection, func, or_, select
 
+from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.states import TransferState
 from pilotage.model.work import Transfer
 
 from . import transfers as transfer_rows
 from .columns import is_state
+from .counters import counts
 from .engine import Database
+from .files import files
 from .transfers import TRANSFER_COLUMNS, transfers
 
 
@@ -34,6 +37,25 @@ class TransferQueries:
         waiting = is_state(transfers, transfer.state)
         query = select(func.count()).where(x.share == transfer.share, waiting, first)
         return self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+    def delivering(self) -> list[tuple[Transfer, int]]:
+        """Read the transfers that are delivered now, by number, with the sizes of their files in bytes."""
+        query = (
+            select(*TRANSFER_COLUMNS, files.c.size)
+            .join(files, files.c.name == transfers.c.file)
+            .where(is_state(transfers, TransferState.DELIVERING))
+            .order_by(transfers.c.id)
+        )
+        return self._database.read(
+            lambda connection: [(transfer_rows.transfer(row), row[-1]) for row in connection.execute(query)]
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Count all transfers by state."""
+        c = counts.c
+        query = select(c.state, func.sum(c.count)).where(c.counter == TRANSFERS_BY_SHARE).group_by(c.state)
+        found = self._database.read(lambda connection: connection.execute(query).all())
+        return {state: int(count) for state, count in found}
 
     def delivery_time(self, last: int = 100) -> float | None:
         """Average how long the last deliveries took, in s; None where there were none."""
