@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, HTTPException, Path, Response
 from pydantic import BaseModel, Field
 
 from pilotage.brokerage import PluginError
+from pilotage.flow.calls.site_views import QueueMatch, SiteState
 from pilotage.model.advertisements import MOST_BYTES
 from pilotage.model.classad import ClassAdError
 from pilotage.model.identity import Credential
@@ -19,20 +20,6 @@ router = APIRouter(prefix=PREFIX, tags=["sites"])
 SiteName = Annotated[str, Path(max_length=200)]
 
 
-class SiteState(BaseModel):
-    """A site: when it advertised (s since 1970), its counts and limits, and why it matches nothing."""
-
-    site: str
-    source: str
-    advertised: float | None
-    current_jobs: int | None
-    current_submitting_jobs: int | None
-    matched: int | None
-    max_jobs: int | None
-    max_submitting_jobs: int | None
-    problem: str
-
-
 class Sites(BaseModel):
     """Sites by name."""
 
@@ -43,24 +30,6 @@ class Ad(BaseModel, extra="forbid"):
     """The ClassAd of a site as text: ``[ Name = value; ... ]``."""
 
     ad: Annotated[str, Field(max_length=MOST_BYTES)]
-
-
-class NotTrue(BaseModel):
-    """A part of either side's Requirements that is not true."""
-
-    rule: str
-    name: str
-    need: str | float | bool | None
-    have: str | float | bool | None
-
-
-class QueueMatch(BaseModel):
-    """A queue: the Rank where the task's jobs match, else what is not true."""
-
-    site: str
-    queue: str
-    rank: float | None
-    refusals: list[NotTrue]
 
 
 class Matches(BaseModel):

@@ -7,7 +7,7 @@ from pilotage.model.states import PilotState, State
 from pilotage.model.work import Pilot, Requirements
 
 from .history import Event
-from .words import moment
+from .words import moment, plural
 
 SHOWN = 10
 """Jobs, and waiting pilots, that are named one by one."""
@@ -17,7 +17,7 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
     """Tell why a pilot was made, what it ran, and why it ended; it is the last pilot of ``jobs``."""
     wanted = Requirements.from_text(pilot.requirements) if pilot.requirements else None
     yield f"pilot {pilot.id} at {pilot.queue}: {pilot.state}"
-    size = f"{_counted(pilot.cores, 'core')}, {pilot.memory:g} MB, {pilot.walltime:g} s"
+    size = f"{plural(pilot.cores, 'core')}, {pilot.memory:g} MB, {pilot.walltime:g} s"
     yield f"  {pilot.kind}, of {pilot.owner.name}: {size}"
     if wanted is not None:
         yield f"  made for work of {wanted.owner}" + (f": {pilot.reason}" if pilot.reason else "")
@@ -25,13 +25,13 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
     for event in events:
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
-    yield f"  was given {_counted(pilot.matched, 'job')}"
+    yield f"  was given {plural(pilot.matched, 'job')}"
     if jobs:
         named = ", ".join(f"{job} {state}" for job, state in jobs[:SHOWN])
         more = f" and {len(jobs) - SHOWN} more" if len(jobs) > SHOWN else ""
         yield f"  its jobs: {named}{more}"
     if pilot.matched > len(jobs):
-        yield f"  {_counted(pilot.matched - len(jobs), 'job')} of these went on to other pilots, or have gone"
+        yield f"  {plural(pilot.matched - len(jobs), 'job')} of these went on to other pilots, or have gone"
     if pilot.state is PilotState.FINISHED and not pilot.matched:
         yield "  it ended without ever having had a job"
     if pilot.error:
@@ -68,7 +68,3 @@ def _way(pilot: Pilot) -> str:
         f"as {pilot.reference}" if pilot.reference else "",
     ]
     return " ".join(part for part in parts if part) or "by somebody else"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,51 +1,18 @@
 """Sites and their advertisements, for people and for the sites' administrators (M2, M4, M5)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pilotage.brokerage.matchmaking.site_ads import SiteAd, site_ads
 from pilotage.flow.runtime import Runtime
 from pilotage.model.advertisements import NewAdvertisement, parsed
-from pilotage.model.decision import Choice, Create, Decision, Value
+from pilotage.model.decision import Choice, Create, Decision
 from pilotage.model.world import World
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SiteView:
-    """A site: when it advertised (s since 1970), its counts and limits, and why it matches nothing."""
-
-    site: str
-    source: str
-    advertised: float | None
-    current_jobs: int | None
-    current_submitting_jobs: int | None
-    matched: int | None
-    max_jobs: int | None
-    max_submitting_jobs: int | None
-    problem: str
+from .site_views import NotTrue, QueueMatch, SiteState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotTrue:
-    """A part of either side's Requirements that is not true: whose, what it needs and what there is."""
-
-    rule: str
-    name: str
-    need: Value
-    have: Value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueMatch:
-    """A queue and a task's jobs: the Rank where they match, else the parts that are not true."""
-
-    site: str
-    queue: str
-    rank: float | None
-    refusals: tuple[NotTrue, ...]
-
-
-def views(runtime: Runtime) -> list[SiteView]:
+def views(runtime: Runtime) -> list[SiteState]:
     """Every site that has a queue, by name."""
     world = _world(runtime)
     return [_view(ad) for ad in site_ads(world)]
@@ -90,9 +57,9 @@ def _advertise(runtime: Runtime, record: NewAdvertisement, actor: str) -> None:
     runtime.store.commit(Decision(step="advertise", time=now, seed=seed, changes=(change,)), actor)
 
 
-def _view(ad: SiteAd) -> SiteView:
+def _view(ad: SiteAd) -> SiteState:
     told = ad.advertisement
-    return SiteView(
+    return SiteState(
         site=ad.name,
         source=told.source if told else "",
         advertised=told.time if told else None,
