@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     ColumnElement,
     Double,
@@ -19,6 +18,10 @@ from sqlalchemy import (
     func,
     literal_column,
 )
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import NullType, TypeEngine
 
 from pilotage.model.states import State
 
@@ -54,15 +57,38 @@ def life_columns() -> list[Column[Any]]:
     ]
 
 
+class one_of(FunctionElement[Any]):  # noqa: N801 -- reads as a function in a query
+    """``one_of(column, *words)``: the column's value is one of some words.
+
+    SQLite gets comparisons: of a list it makes a table, for every statement and every index with this
+    condition, which took half the time of an update of a job.
+    """
+
+    name = "one_of"
+    # A Boolean would be compared with 1 on SQLite, which then uses no index.
+    type: TypeEngine[Any] = NullType()
+    inherit_cache = True
+
+
+@compiles(one_of, "sqlite")
+def _compared(element: one_of, compiler: SQLCompiler, **options: Any) -> str:
+    column, *words = [compiler.process(clause, **options) for clause in element.clauses]
+    return f"({' OR '.join([f'{column} = {word}' for word in words])})"
+
+
+@compiles(one_of, "postgresql")
+def _listed(element: one_of, compiler: SQLCompiler, **options: Any) -> str:
+    column, *words = [compiler.process(clause, **options) for clause in element.clauses]
+    return f"{column} IN ({', '.join(words)})"
+
+
 def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     """The condition that a row is in one of these states, with the states written out.
 
     A partial index is used only where the query repeats the index's condition word for word.
     """
-    words = ", ".join(f"'{state}'" for state in states)
-    if len(states) == 1:
-        return table.c.state == literal_column(words)
-    return table.c.state.op("IN", return_type=Boolean())(literal_column(f"({words})"))
+    words: list[ColumnElement[Any]] = [literal_column(f"'{state}'") for state in states]
+    return table.c.state == words[0] if len(words) == 1 else one_of(table.c.state, *words)
 
 
 def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
