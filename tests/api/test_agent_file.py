@@ -3,7 +3,8 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,24 +39,58 @@ def test_a_pilot_started_from_the_file_does_a_job(house: House, submit: Submit, 
     fetched = pilot.get("/pilot/agent.pyz")
     assert fetched.status_code == 200
     (tmp_path / "agent.pyz").write_bytes(fetched.content)
-    token = tmp_path / "token"
-    token.write_text(pilot.headers["Authorization"].removeprefix("Bearer "))
-    options = ["--directory", "jobs", "--walltime", "4000", "--token-file", "token", "--remove-token-file"]
+    token = pilot.headers["Authorization"].removeprefix("Bearer ")
     with serving(house) as url:
-        agent = subprocess.Popen(
-            [sys.executable, "-I", "agent.pyz", "--url", url, *options],
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        while house.job(job).state not in (JobState.HOLDING, JobState.FAILED) and agent.poll() is None:
-            threading.Event().wait(0.05)
+        agent = _agent(tmp_path, url, token, "node")
+        _until(lambda: house.job(job).state in (JobState.HOLDING, JobState.FAILED), agent)
         agent.terminate()
         _, said = agent.communicate()
     assert (house.job(job).state, house.job(job).error) == (JobState.HOLDING, ""), said.decode()
     assert agent.returncode == 0
-    assert not token.exists()
+    assert not (tmp_path / "node/token").exists()
     assert [one.state for one in house.store.queries.pilots(None, None, 10)] == ["finished"]
+
+
+def test_a_second_agent_with_the_same_token_gives_up_and_the_first_goes_on(
+    house: House, submit: Submit, tmp_path: Path
+) -> None:
+    (job,) = house.activate(submit(command=["sleep", "2"]))
+    number, _ = house.pilot()
+    pilot = house.as_("enrolment", ALICE, number)
+    (tmp_path / "agent.pyz").write_bytes(pilot.get("/pilot/agent.pyz").content)
+    token = pilot.headers["Authorization"].removeprefix("Bearer ")
+    with serving(house) as url:
+        first = _agent(tmp_path, url, token, "first")
+        _until(lambda: house.job(job).state is JobState.RUNNING, first)
+        second = _agent(tmp_path, url, token, "second")
+        _, said = second.communicate(timeout=60)
+        assert second.returncode == 1
+        assert "has enrolled already" in said.decode()
+        _until(lambda: house.job(job).state in (JobState.HOLDING, JobState.FINISHED), first)
+        assert house.job(job).attempt == 1
+        first.terminate()
+        first.communicate()
+
+
+def _agent(place: Path, url: str, token: str, name: str) -> "subprocess.Popen[bytes]":
+    (place / name).mkdir()
+    (place / name / "token").write_text(token)
+    options = ["--directory", "jobs", "--walltime", "4000", "--token-file", "token", "--remove-token-file"]
+    return subprocess.Popen(
+        [sys.executable, "-I", str(place / "agent.pyz"), "--url", url, *options],
+        cwd=place / name,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _until(holds: Callable[[], bool], agent: "subprocess.Popen[bytes]") -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        if time.monotonic() > end:
+            agent.kill()
+        assert agent.poll() is None, agent.communicate()
+        threading.Event().wait(0.05)
 
 
 def test_any_token_fetches_it_and_none_does_not(house: House) -> None:

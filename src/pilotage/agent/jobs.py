@@ -21,7 +21,7 @@ from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
 from .system import now
 from .view import UNCONTAINED, SitePaths, View, view
-from .wire import AttemptLogs, Node, Output, Pair, Report
+from .wire import AttemptLogs, Node, Output, Pair, Point, Report
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -60,6 +60,9 @@ class RunningPayload(Protocol):
 
     def stop(self, reason: str) -> None:
         """Have it end."""
+
+    def points_so_far(self) -> tuple[Point, ...]:
+        """Return its time line as of the last time that this was asked; empty where nobody tells it."""
 
 
 class PilotHost(Protocol):
@@ -139,12 +142,13 @@ class JobRunner:
                 held.payload.renew(lease_end)
 
     async def logs(self, pairs: Iterable[Pair]) -> list[AttemptLogs]:
-        """The output so far of the attempts that run."""
-        running = [self.held[pair] for pair in pairs if pair in self.held and self.held[pair].payload]
-        return [
-            AttemptLogs(*held.attempt.pair, await self._in_thread(read_streams, self._place(held)))
-            for held in running
-        ]
+        """The output so far of the attempts that run, and their time lines as of the call before."""
+        running = [(held, held.payload) for pair in pairs if (held := self.held.get(pair)) and held.payload]
+        found = []
+        for held, payload in running:
+            streams = await self._in_thread(read_streams, self._place(held))
+            found.append(AttemptLogs(*held.attempt.pair, streams, payload.points_so_far()))
+        return found
 
     def stop(self, pair: Pair) -> None:
         """Kill an attempt that is not this pilot's any more; nothing more of it is reported."""

@@ -25,6 +25,8 @@ from .wire import Point
 log = logging.getLogger(__name__)
 MOST_PROCESSES = 10_000
 """Processes of one payload: more of them are a payload out of control."""
+LONGEST_ANSWER = 1 << 20
+"""Bytes of a line that a supervisor tells."""
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before it is killed itself."""
 _MODULES = ("system", "network", "timeline", "landlock", "namespaces", "containment", "supervisor")
@@ -143,6 +145,7 @@ class Payload:
     def __init__(self, order: Order, lease_end: float) -> None:
         self.order = order
         self.lost = False
+        self._points: tuple[Point, ...] = ()
         self._lease_end = lease_end
         self._started = now()
         self._stop_reason = ""
@@ -171,6 +174,11 @@ class Payload:
             self._lease_end = lease_end
             self._tell(b"%f\n" % lease_end)
 
+    def points_so_far(self) -> tuple[Point, ...]:
+        """Return the time line as of the last time that this was asked, and have it told anew."""
+        self._tell(b"points\n")
+        return self._points
+
     def stop(self, reason: str) -> None:
         """Kill the payload; :meth:`ended` then tells ``reason``."""
         if not self._stop_reason:
@@ -191,9 +199,9 @@ class Payload:
         if self._process.stdin:
             self._process.stdin.close()
         self._process.wait()
-        text = answer.result()
-        if text:
-            return self._as_ended(ast.literal_eval(text.decode()))
+        result = answer.result()
+        if result is not None:
+            return self._as_ended(result)
         self.lost = True
         error = self._stop_reason or "supervisor killed; its payload was killed with it"
         return Ended(error=error, wall_seconds=round(now() - self._started, 3))
@@ -211,18 +219,26 @@ class Payload:
         except (BrokenPipeError, BlockingIOError):
             log.warning("supervisor %d does not listen", self.pid)
 
-    async def _read(self) -> bytes:
+    async def _read(self) -> dict[str, Any] | None:
+        """Take in what the supervisor tells until it has ended; None where that was not the result."""
         pipe = self._process.stdout
         if pipe is None:
-            return b""
-        reader = asyncio.StreamReader()
+            return None
+        reader = asyncio.StreamReader(limit=LONGEST_ANSWER)
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), pipe
         )
+        result: dict[str, Any] | None = None
         try:
-            return await reader.read()
+            while (line := await reader.readline()).endswith(b"\n"):
+                told = ast.literal_eval(line.decode())
+                if isinstance(told, dict):
+                    result = told
+                else:
+                    self._points = tuple(told)
         finally:
             transport.close()
+        return result
 
     def _as_ended(self, result: dict[str, Any]) -> Ended:
         status = result["status"]

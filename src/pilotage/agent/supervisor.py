@@ -5,9 +5,10 @@ pathlib, typing nor json. It adopts all processes that its payload leaves behind
 kills everything when the agent says so, dies, or does not renew the lease. So no attempt outlives its pilot,
 however the pilot ends, and an agent that hangs is fenced all the same.
 
-Standard input: the order (its length in 8 digits, then ``marshal`` of a dictionary), then lines: ``stop``, or
-the lease's new end in s of the clock :func:`now`; its end without ``stop`` means that the agent is gone.
-Standard output: :meth:`Supervisor.result` as a Python literal.
+Standard input: the order (its length in 8 digits, then ``marshal`` of a dictionary), then lines: ``stop``,
+``points``, or the lease's new end in s of the clock :func:`now`; its end without ``stop`` means that the
+agent is gone. Standard output: lines of Python literals: a list with the time line so far for each
+``points``, and :meth:`Supervisor.result` in the end.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ FENCE_DELAY = 1.0
 
 
 class Control:
-    """Messages of the agent: the end of the lease, and when to stop; ``orphaned`` when it is gone."""
+    """Messages of the agent: the lease's end, ``stopped``, and ``asked``; ``orphaned`` when it is gone."""
 
     def __init__(self, descriptor: int) -> None:
-        self.stopped = self.orphaned = False
+        self.stopped = self.orphaned = self.asked = False
         self._descriptor = descriptor
         self._rest = b""
         self._wake, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -80,6 +81,8 @@ class Control:
         for line in lines:
             if line == b"stop":
                 self.stopped = True
+            elif line == b"points":
+                self.asked = True
             else:
                 self.lease_end = float(line)
 
@@ -184,6 +187,7 @@ class Supervisor:
             self._deadline.set(self.control.lease_end + FENCE_DELAY)
             self._wait(min(LOOK_EVERY, self.control.lease_end - now()))
             self._reap()
+            self._answer()
             reason = next(self._reasons_to_kill(), None)
             if self.status is None and reason:
                 return reason
@@ -193,6 +197,12 @@ class Supervisor:
             self._wait(until - now())
         left = len(self._processes())
         return ("processes", left) if left else ("ended", 0.0)
+
+    def _answer(self) -> None:
+        """Tell the time line so far, if the agent has asked for it."""
+        if self.control.asked:
+            self.control.asked = False
+            tell(self._timeline.points)
 
     def _wait(self, seconds: float) -> None:
         if self._heard in self.control.wait(seconds, self._heard):
@@ -273,16 +283,22 @@ class Supervisor:
             pause = min(0.1, pause * 1.1)
 
 
+def tell(value: object) -> bool:
+    """Write a literal for the agent. False where the agent is gone."""
+    try:
+        os.write(1, f"{value!r}\n".encode())
+    except BrokenPipeError:
+        return False
+    return True
+
+
 def main(descriptor: int, _name: str) -> None:
     """Take an order, run the payload, tell how it ended; clean up for an agent that is gone."""
     # Batch systems send it to all processes of a slot: what becomes of payloads is the agent's to say.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     guard()
     control = Control(descriptor)
-    result = repr(Supervisor(control).run())
-    try:
-        os.write(1, result.encode())
-    except BrokenPipeError:
+    if not tell(Supervisor(control).run()):
         control.orphaned = True
     if control.orphaned and not control.order["keep"]:
         # Slow to import, and needed only where the agent is gone.

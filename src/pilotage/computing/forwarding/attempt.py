@@ -9,7 +9,7 @@ from typing import Any
 from pilotage.agent.attempt import Attempt, AttemptFailedError
 from pilotage.agent.payload import Ended
 from pilotage.agent.system import now
-from pilotage.agent.wire import JobInput, Specification
+from pilotage.agent.wire import JobInput, Point, Specification
 from pilotage.computing.web_service import AnswerLost
 
 from .peer import Peer, PeerTask, Refused
@@ -107,6 +107,10 @@ class ForwardedAttempt:
         """Have it cancelled."""
         self._stopping = self._stopping or reason
         self._woken.set()
+
+    def points_so_far(self) -> tuple[Point, ...]:
+        """Return no time line: the other server keeps it."""
+        return ()
 
     @property
     def may_run(self) -> bool:
