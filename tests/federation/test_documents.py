@@ -127,7 +127,6 @@ def test_a_fault_of_a_federation_is_told_with_line_field_and_remedy(
         ("size: 3, ", "", "6: task.inputs[0].size: is missing; add size:"),
         ("size: 3, ", "size: 3, checksum: abc, ", "6: task.inputs[0].checksum: 'abc' is not allowed here; give adler32: and 8, md5: and 32, or sha256: and 64 lower-case hexadecimal digits"),
         ("name: a.txt", "name: ../a", "6: task.inputs[0].name: '../a' is not allowed here; give a relative name like data/part-1.txt of letters, digits and _.:@+=~-"),
-        ("[oslo-disk], glob", "[], glob", "7: task.inputs[1].storages: is empty; give at least 1"),
         ("[oslo-disk], glob", "[oslo-disk], blob: 1, glob", "7: task.inputs[1].blob: there is no such field; did you mean glob?"),
         ("{count.sh: count.sh}", "{a/b: count.sh}", "4: task.payload_files.a/b: 'a/b' is not allowed here; give a plain file name of letters, digits and _.+-, without a slash"),
         ("command: [sh, count.sh]", "command: sh count.sh", "3: task.command: 'sh count.sh' is not a list; give a list, [one, two] or one a line after a dash"),

@@ -2,10 +2,12 @@
 
 import time
 
+from pilotage.flow.calls.catalogue import register
 from pilotage.flow.calls.submit import SubmissionOutcome
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
-from pilotage.model.work import InputFile, InputPattern
+from pilotage.model.work import File, InputFile, InputPattern, Replica
+from pilotage.testing.stores import create
 
 from .house import ALICE, House
 
@@ -69,3 +71,39 @@ def test_a_name_in_another_s_scope_is_refused_with_one_s_own_scopes(house: House
     assert faults == [
         ("inputs[1].scope", "'atlas' is not yours; give one of ligo, user.alice~ligo, or leave it out")
     ]
+
+
+def test_a_pattern_without_storages_finds_what_is_registered_and_reads_nothing(house: House) -> None:
+    """The files need not even be there: what a manifest says of them is believed until they are moved."""
+    names = ("runs/1/a.dat", "runs/1/b.txt", "runs/2/c.dat")
+    files = [
+        InputFile(name=name, size=10**12, checksum="md5:" + "0" * 32, replicas=("south-disk",), scope="ligo")
+        for name in names
+    ]
+    other = InputFile(name="runs/9/d.dat", size=1, replicas=("south-disk",), scope="atlas")
+    register(house.runtime, [*files, other], "test")
+    ((_, task),) = house.submit({"inputs": (InputPattern(glob="runs/**/*.dat"),)}).tasks
+    view = house.store.queries.task(task)
+    assert view is not None
+    assert view.spec.inputs == (files[0], files[2])
+
+
+def test_a_pattern_of_the_catalogue_finds_no_copies_no_outputs_and_nothing_of_others(house: House) -> None:
+    copied = File(name="ligo:f", size=1, checksum="")
+    made = File(name="user.alice~ligo:tasks/flow/1/1/out", size=1, checksum="", task=1, job=1)
+    replicas = [Replica(file="ligo:f", storage="north-disk", path=".copies/flow/ligo/f")]
+    replicas += [Replica(file=file.name, storage="south-disk") for file in (copied, made)]
+    create(house.store, copied, made, *replicas)
+
+    def told(glob: str, scope: str = "") -> list[str] | str:
+        outcome = house.submit({"inputs": (InputPattern(glob=glob, scope=scope),)})
+        if outcome.refused:
+            ((_, ((_, message), *_)),) = outcome.refused
+            return message
+        view = house.store.queries.task(outcome.tasks[0][1])
+        assert view is not None
+        return [f"{one.name} {one.replicas}" for one in view.spec.inputs if isinstance(one, InputFile)]
+
+    assert told("**") == ["f ('south-disk',)"]
+    assert told("**", "user.alice~ligo") == "no file matches '**' in the scope user.alice~ligo"
+    assert "the scope 'atlas' is not yours" in told("**", "atlas")

@@ -53,12 +53,15 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputPattern:
-    """All files that match ``glob`` on the named storages; sizes and checksums are read when submitted."""
+    """All files that match ``glob``, on the named storages, or in the catalogue where none is named.
+
+    Storages are listed when the task is submitted, and sizes and checksums read; the catalogue knows them.
+    """
 
     __pydantic_config__ = CLOSED
 
-    storages: Annotated[tuple[Name, ...], Field(min_length=1)]
-    """Storages to look on."""
+    storages: tuple[Name, ...] = ()
+    """Storages to look on; none: the catalogue is asked for files that were registered or named before."""
     glob: Annotated[str, Field(min_length=1)]
     """Pattern of paths below their URLs. Copies that Pilotage made are not found."""
     scope: Scope = ""

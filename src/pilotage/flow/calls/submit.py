@@ -22,8 +22,11 @@ from pilotage.ports.moving import StorageError
 from pilotage.store import FileConflict, Store
 from pilotage.tasks.quotas import Quota
 
+from . import catalogue
+
 Fault = tuple[str, str]
 Scan = Callable[[Storage, str], list[InputFile]]
+Known = Callable[[InputPattern], list[InputFile]]
 
 FILES_AT_ONCE = 3000
 """Input files that one commit records: it holds the only writer for well under 100 ms."""
@@ -101,6 +104,7 @@ def examined(
             or _foreign(runtime.store, spec, federation, owner)
             or quota.take(spec)
         ),
+        known=lambda pattern: catalogue.matching(runtime, pattern, owner),
     )
 
 
@@ -129,12 +133,16 @@ def examined_offline(
     federation: Federation,
     scan: Scan,
     faults_of: Callable[[TaskSpec, Federation], list[Fault]] | None = None,
+    known: Known | None = None,
 ) -> tuple[SubmissionOutcome, list[tuple[int, TaskSpec]]]:
-    """The same without a store, where tasks may be of any VO. ``scan`` finds the files of a pattern."""
+    """The same without a store, where tasks may be of any VO.
+
+    ``scan`` finds the files of a pattern on a storage, ``known`` those of the catalogue, where there is one.
+    """
     submitted = SubmissionOutcome()
     accepted: list[tuple[int, TaskSpec]] = []
     for index, spec in specs:
-        resolved, faults = _resolve(spec, federation, scan)
+        resolved, faults = _resolve(spec, federation, scan, known)
         faults = faults or (faults_of or _faults)(resolved, federation)
         if faults:
             submitted.refused.append((index, faults))
@@ -295,7 +303,9 @@ def _decided(runtime: Runtime, change: Create) -> Decision:
     return Decision(step="submit", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
 
 
-def _resolve(spec: TaskSpec, federation: Federation, scan: Scan) -> tuple[TaskSpec, list[Fault]]:
+def _resolve(
+    spec: TaskSpec, federation: Federation, scan: Scan, known: Known | None
+) -> tuple[TaskSpec, list[Fault]]:
     """The same with every pattern replaced by the files it finds, each with all storages that hold it."""
     if not any(isinstance(item, InputPattern) for item in spec.inputs):
         return spec, []
@@ -304,7 +314,7 @@ def _resolve(spec: TaskSpec, federation: Federation, scan: Scan) -> tuple[TaskSp
     faults: list[Fault] = []
     for index, item in enumerate(spec.inputs):
         try:
-            files = [item] if isinstance(item, InputFile) else _found(item, storages, scan)
+            files = [item] if isinstance(item, InputFile) else _found(item, storages, scan, known)
         except (LookupError, StorageError, OSError) as error:
             faults.append((f"inputs[{index}]", str(error)))
             continue
@@ -312,9 +322,13 @@ def _resolve(spec: TaskSpec, federation: Federation, scan: Scan) -> tuple[TaskSp
     return replace(spec, inputs=tuple(found[name] for name in sorted(found))), faults
 
 
-def _found(pattern: InputPattern, storages: Mapping[str, Storage], scan: Scan) -> list[InputFile]:
+def _found(
+    pattern: InputPattern, storages: Mapping[str, Storage], scan: Scan, known: Known | None
+) -> list[InputFile]:
     """The files of a pattern. Raises LookupError for an unknown storage, and where it finds nothing."""
-    files: list[InputFile] = []
+    if not pattern.storages and known is None:
+        raise LookupError("there is no catalogue here to look in; name the storages")
+    files: list[InputFile] = [] if pattern.storages or known is None else known(pattern)
     for name in pattern.storages:
         if name not in storages:
             raise LookupError(f"there is no storage {name!r}; known are {', '.join(sorted(storages))}")
@@ -327,7 +341,8 @@ def _found(pattern: InputPattern, storages: Mapping[str, Storage], scan: Scan) -
                 "the files with their sizes"
             ) from error
     if not files:
-        raise LookupError(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
+        where = f"on {', '.join(pattern.storages)}" if pattern.storages else f"in the scope {pattern.scope}"
+        raise LookupError(f"no file matches {pattern.glob!r} {where}")
     return files
 
 
