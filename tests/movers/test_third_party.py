@@ -167,7 +167,7 @@ def test_a_copy_that_fails_says_why(troubled: ThreadingHTTPServer, said: bytes, 
     target = HttpBackend(f"http://127.0.0.1:{troubled.server_port}", {})
     seen: list[int] = []
     with pytest.raises(StorageError, match=error):
-        target.fetch(source, "file", "draft", seen.append)
+        target.fetch(source, "file", "draft", 7, seen.append)
     assert seen == ([7] if said else [])
 
 

@@ -31,7 +31,10 @@ ofs.tpc ttl 60 120 xfr 20 autorm pgm {xrdcp} --server
 
 @dataclass(frozen=True)
 class XRootD:
-    """Its addresses, and the directory that it serves."""
+    """Its addresses, and the directory that it serves.
+
+    The addresses are numbers: third-party copies by root:// between two servers at ``localhost`` never end.
+    """
 
     root: Path
     port: int
@@ -39,11 +42,11 @@ class XRootD:
 
     @property
     def url(self) -> str:
-        return f"root://localhost:{self.port}/"
+        return f"root://127.0.0.1:{self.port}/"
 
     @property
     def http(self) -> str:
-        return f"http://localhost:{self.http_port}"
+        return f"http://127.0.0.1:{self.http_port}"
 
 
 @contextmanager

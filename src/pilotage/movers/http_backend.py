@@ -121,7 +121,7 @@ class HttpBackend:
                 pass
             self._move(draft, path)
 
-    def fetch(self, source: Backend, path: str, draft: str, progress: Progress) -> None:
+    def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.third_party.FetchingBackend`."""
         if not isinstance(source, HttpBackend):
             raise CannotFetch

@@ -1,6 +1,7 @@
 """Directories of this machine as storages: every part of a path is opened inside the one before."""
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,16 +9,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from pilotage.ports.moving import StorageError
+from pilotage.ports.moving import Delivered, Progress, StorageError
 
-from .backend import Kind, LinkError, PathEntry, StorageOptionError
+from .backend import Backend, Kind, LinkError, PathEntry, StorageOptionError
 from .failures import nothing_left
+from .third_party import CannotFetch
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """Not blocking, for a pipe in the place of a file would wait for a writer."""
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+FICLONE = 0x40049409
+"""Linux's request that a file shares the blocks of another until one of them is changed."""
+
 MOST_PARTS = 300
 """Folders below each other; a longer path can be no file's name, and opening it takes ever longer."""
 
@@ -40,6 +45,7 @@ class LocalBackend:
         if not path.startswith("/"):
             raise ValueError(f"{url!r} has no path; give an absolute one, as in {scheme}:///data")
         self._root = Path(path)
+        self._not_shared: set[Path] = set()
 
     def entry(self, path: str) -> PathEntry:
         """See :class:`~pilotage.movers.backend.Backend`."""
@@ -82,6 +88,29 @@ class LocalBackend:
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
             # The name is in the folder, which has to be on the disk as well.
             os.fsync(folder)
+
+    def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
+        """See :class:`~pilotage.movers.third_party.FetchingBackend`: the two files share their blocks."""
+        if not isinstance(source, LocalBackend) or source._root in self._not_shared:
+            raise CannotFetch
+        with source.read(path) as stream, self._parent(draft, make=True) as (folder, name):
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+            opened = os.open(name, WRITE, 0o666, dir_fd=folder)
+            try:
+                fcntl.ioctl(opened, FICLONE, stream.fileno())
+                os.fsync(opened)
+            except OSError:
+                # Few file systems can, and only within one. The next files are not tried.
+                self._not_shared.add(source._root)
+                os.unlink(name, dir_fd=folder)
+                raise CannotFetch from None
+            finally:
+                os.close(opened)
+
+    def describe(self, path: str, kind: str) -> Delivered | None:  # noqa: ARG002
+        """See :class:`~pilotage.movers.third_party.FetchingBackend`: a directory tells no checksums."""
+        return None
 
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""

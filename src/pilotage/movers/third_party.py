@@ -21,8 +21,8 @@ class CannotFetch(Exception):
 class FetchingBackend(Backend, Protocol):
     """A backend whose storage can take files from some others by itself."""
 
-    def fetch(self, source: Backend, path: str, draft: str, progress: Progress) -> None:
-        """Have the storage bring a file of another one under the path ``draft``. Missing folders are made.
+    def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:
+        """Have the storage bring a file of another one under the path ``draft``; missing folders are made.
 
         Raises CannotFetch where these two cannot do that, and any other exception where it went wrong.
         """
@@ -43,7 +43,7 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
     draft = f"{folder}/{delivery.part}".lstrip("/")
     with nothing_left(draft, lambda: target.delete(draft)):
         try:
-            target.fetch(source, delivery.source.path, draft, progress)
+            target.fetch(source, delivery.source.path, draft, delivery.size, progress)
         except CannotFetch:
             return None
         except (StorageError, OSError) as error:

@@ -1,0 +1,123 @@
+"""XRootD by root://, between real servers."""
+
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pilotage.movers.backend import StorageOptionError
+from pilotage.movers.contract import violations
+from pilotage.movers.streaming import Streaming
+from pilotage.movers.third_party import CannotFetch
+from pilotage.ports.moving import Delivery, Place, StorageError
+from tests.movers.servers import directory_rig
+from tests.movers.xrootd import XRootD, xrootd
+
+backends = pytest.importorskip("pilotage.movers.xrootd_backend", exc_type=ImportError)
+LARGE = bytes(range(256)) * 80_000
+TOKEN = "a-secret/token=="
+
+
+@pytest.fixture
+def roots(tmp_path: Path) -> Iterator[dict[str, Path]]:
+    """Two directories that servers of other users may write."""
+    before = os.umask(0)
+    made = {name: tmp_path / name for name in ("north", "south")}
+    for root in made.values():
+        root.mkdir()
+    yield made
+    os.umask(before)
+
+
+@pytest.fixture
+def north(roots: dict[str, Path], tmp_path: Path) -> Iterator[XRootD]:
+    with xrootd(roots["north"], tmp_path / "a") as made:
+        yield made
+
+
+@pytest.fixture
+def south(roots: dict[str, Path], tmp_path: Path) -> Iterator[XRootD]:
+    with xrootd(roots["south"], tmp_path / "b") as made:
+        yield made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("local", [(), ("north",), ("south",)])
+def test_xrootd_keeps_the_contract(
+    roots: dict[str, Path], north: XRootD, south: XRootD, local: tuple[str, ...]
+) -> None:
+    served = {"north": north.url, "south": south.url}
+    urls = {name: f"file://{root}" if name in local else served[name] for name, root in roots.items()}
+    assert violations(Streaming, directory_rig(roots, urls)) == []
+
+
+def streamed(*_: object) -> None:
+    raise AssertionError("the bytes pass through this machine")
+
+
+@pytest.mark.slow
+def test_large_files_are_copied_by_the_servers_and_small_ones_by_us(
+    roots: dict[str, Path], north: XRootD, south: XRootD, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (roots["north"] / "file").write_bytes(LARGE)
+    source, target = (backends.XRootDBackend(server.url, {}) for server in (north, south))
+    with pytest.raises(CannotFetch):
+        target.fetch(source, "file", "draft", len(LARGE), lambda _: None)
+    monkeypatch.setattr(backends, "THIRD_PARTY_FROM", len(LARGE))
+    monkeypatch.setattr(backends.XRootDBackend, "store", streamed)
+    seen: list[int] = []
+    order = Delivery(
+        transfer=1,
+        attempt=1,
+        file="file",
+        size=len(LARGE),
+        checksum=f"adler32:{zlib.adler32(LARGE):08x}",
+        source=Place(url=north.url, path="file"),
+        destination=Place(url=south.url, path="made/file"),
+    )
+    assert Streaming(lambda: None).deliver(order, seen.append).checksum == order.checksum
+    assert (roots["south"] / "made/file").read_bytes() == LARGE
+    assert [path.name for path in (roots["south"] / "made").iterdir()] == ["file"]
+    assert seen[-1] == len(LARGE)
+
+
+@pytest.mark.slow
+def test_a_third_party_copy_that_nobody_wants_any_more_ends(
+    roots: dict[str, Path], north: XRootD, south: XRootD, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (roots["north"] / "file").open("wb") as file:
+        file.truncate(3 << 30)
+    source, target = (backends.XRootDBackend(server.url, {}) for server in (north, south))
+
+    def unwanted(_: int) -> None:
+        raise KeyError("unwanted")
+
+    with pytest.raises(KeyError, match="unwanted"):
+        target.fetch(source, "file", "draft", 3 << 30, unwanted)
+
+
+def test_a_token_is_in_no_error(north: XRootD, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    backend = backends.XRootDBackend(north.url, {"token_file": str(tmp_path / "token")})
+    assert "token" in backend.url("file")
+    errors = []
+    for call in (
+        lambda: backend.entry("none"),
+        lambda: backend.delete("none"),
+        lambda: list(backend.entries("none")),
+        lambda: backend.rename("none", "other"),
+        lambda: backend.read("none").__enter__(),
+    ):
+        with pytest.raises((StorageError, FileNotFoundError)) as failed:
+            call()
+        errors.append(f"{failed.value!r}")
+    assert not [error for error in errors if "a-secret" in error or "authz" in error], errors
+
+
+def test_what_an_xrootd_storage_does_not_take_is_refused() -> None:
+    with pytest.raises(StorageOptionError, match=r"unknown options \['token'\]; known are \['token_file'\]"):
+        backends.XRootDBackend("root://host//data", {"token": "x"})
+    with pytest.raises(ValueError, match="has no host"):
+        backends.XRootDBackend("root:///data", {})
