@@ -31,6 +31,7 @@ MODULES = (
     "catalogue",
     "slurm",
     "staging",
+    "transfers",
 )
 RESULT = Path("build/bench.json")
 RUNS = 3

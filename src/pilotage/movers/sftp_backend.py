@@ -1,6 +1,7 @@
 """Directories behind SSH as storages, by SFTP."""
 
 import asyncio
+import time
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -33,7 +34,10 @@ AHEAD = 4 << 20
 """Bytes that are asked for in one go, while those before are worked on."""
 
 MOST_RESUMES = 5
-"""Times that reading one file goes on after its connection broke."""
+"""Broken connections in a row, without a byte between them, before reading a file fails."""
+
+PAUSE = 0.1
+"""Seconds before a broken connection is taken up; twice as long each time."""
 
 CIPHERS = "^aes128-gcm@openssh.com"
 """Tried first: processors have instructions for it, and it is several times as fast as the usual one."""
@@ -258,7 +262,7 @@ class _Stream:
     def __init__(self, backend: SftpBackend, path: str) -> None:
         self._backend, self._path = backend, path
         self._file, self._version = backend.opened(path)
-        self._offset = self._resumes = 0
+        self._offset = self._broken = 0
         self._rest = memoryview(b"")
         self._next = backend.begin_read(self._file, 0)
 
@@ -277,25 +281,31 @@ class _Stream:
     def _chunk(self) -> bytes:
         import asyncssh
 
+        lost = (OSError, asyncssh.ConnectionLost, asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection)
         while True:
             try:
+                if self._broken:
+                    self._go_on()
                 data = self._next.result(CALL_LIMIT)
-            except (OSError, asyncssh.ConnectionLost, asyncssh.SFTPConnectionLost) as error:
-                self._resume(error)
+            except FileNotFoundError:
+                raise
+            except lost:
+                self._broken += 1
+                if self._broken > MOST_RESUMES:
+                    raise
+                time.sleep(PAUSE * 2**self._broken)
                 continue
+            self._broken = 0
             self._offset += len(data)
             if data:
                 self._next = self._backend.begin_read(self._file, self._offset)
             return data
 
-    def _resume(self, fault: Exception) -> None:
-        """Go on over another connection. Raises the fault where the file has changed meanwhile."""
-        self._resumes += 1
-        if self._resumes > MOST_RESUMES:
-            raise fault
+    def _go_on(self) -> None:
+        """Ask for the rest over another connection. Raises StorageError where the file has changed."""
         self._file, version = self._backend.opened(self._path)
         if version != self._version:
-            raise StorageError(f"{self._path} changed while it was read") from fault
+            raise StorageError(f"{self._path} changed while it was read")
         self._next = self._backend.begin_read(self._file, self._offset)
 
 
