@@ -1,8 +1,9 @@
 """Checksums of files: computed on the way, compared with what must be there."""
 
 import hashlib
-import zlib
 from collections.abc import Iterator
+
+from zlib_ng import zlib_ng  # its adler32 uses the processor's vectors: 12 GB/s, zlib's 0.6
 
 from pilotage.ports.moving import Delivered, DeliveryFailed, Progress, Readable
 
@@ -36,7 +37,7 @@ class Checksum:
         if self._digest:
             self._digest.update(chunk)
         else:
-            self._adler32 = zlib.adler32(chunk, self._adler32)
+            self._adler32 = zlib_ng.adler32(chunk, self._adler32)
 
     def __str__(self) -> str:
         return f"{self._name}:{self._digest.hexdigest()}" if self._digest else f"adler32:{self._adler32:08x}"
