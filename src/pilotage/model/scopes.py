@@ -28,6 +28,11 @@ def scopes_of(owner: Identity) -> tuple[str, ...]:
     return (_of_vo(owner.vo), own) if owner.vo else (own,)
 
 
+def is_of_vo(scope: str, vo: str) -> bool:
+    """Check that a scope is a VO's own, or that of one of its people."""
+    return scope == _of_vo(vo) or (scope.startswith(PERSONAL) and scope.endswith(f"~{_legal(vo)}"))
+
+
 def default_scope(owner: Identity, name: str) -> str:
     """Return the scope of a name that was given without one: outputs are personal, inputs the VO's."""
     return personal_scope(owner) if is_output(name) else scopes_of(owner)[0]

@@ -11,6 +11,7 @@ from pilotage.model.paths import COPIES, SCRATCH, is_copy, is_scratch
 from pilotage.model.work import InputFile
 from pilotage.ports import adapters
 from pilotage.ports.moving import (
+    PER_VO,
     SCAN_LIMITS,
     Abilities,
     Delivered,
@@ -22,10 +23,11 @@ from pilotage.ports.moving import (
     ScanLimits,
     StorageError,
     is_below,
+    options_for,
 )
 
 from . import copying, fsspec_backend, scanning
-from .backend import Backend
+from .backend import Backend, StorageOptionError
 from .failures import explained
 from .threads import CopyThreads
 
@@ -45,8 +47,13 @@ def check(storage: Storage) -> None:
     Only backends are asked: a filesystem of fsspec may connect when it is made.
     """
     scheme = storage.url.partition("://")[0]
+    per_vo = storage.options.get(PER_VO, {})
+    if not isinstance(per_vo, Mapping) or not all(isinstance(one, Mapping) for one in per_vo.values()):
+        raise StorageOptionError(f"{PER_VO}: must be options by the names of VOs")
     if factory := dict(_own()).get(scheme):
-        factory(storage.url, storage.options)
+        own = options_for(storage)
+        for more in ({}, *per_vo.values()):
+            factory(storage.url, {**own, **more})
 
 
 def _own() -> Iterator[tuple[str, _BackendFactory]]:
@@ -82,7 +89,7 @@ class Streaming(CopyThreads):
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
         """See :func:`pilotage.movers.scanning.scan`."""
         with explained(StorageError, f"scanning {storage.url} for {glob!r}"):
-            return scanning.scan(self._backend(storage.url, storage.options), storage, glob, limits)
+            return scanning.scan(self._backend(storage.url, options_for(storage)), storage, glob, limits)
 
     def remove(self, storage: Storage, prefix: str) -> None:
         """Delete a folder below ``.scratch``, or one file below ``.copies``; what is gone is no error."""
@@ -91,7 +98,7 @@ class Streaming(CopyThreads):
                 raise StorageError(
                     f"{prefix!r} is neither below {SCRATCH} nor below {COPIES} of storage {storage.name}"
                 )
-            backend = self._backend(storage.url, storage.options)
+            backend = self._backend(storage.url, options_for(storage))
             with suppress(FileNotFoundError):
                 if is_copy(prefix):
                     backend.delete(prefix)
@@ -101,7 +108,7 @@ class Streaming(CopyThreads):
     @contextmanager
     def open(self, storage: Storage, path: str) -> Iterator[Readable]:
         """See :meth:`~pilotage.ports.moving.Reader.open`; reading fails with StorageError too."""
-        place = Place(url=storage.url, path=path, options=storage.options)
+        place = Place(url=storage.url, path=path, options=options_for(storage))
         with explained(StorageError, f"reading {place}"), self._at(place).read(path) as stream:
             yield stream
 

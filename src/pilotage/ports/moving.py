@@ -7,8 +7,11 @@ from typing import Any, Literal, Protocol
 
 from pilotage.model.federation import Storage
 from pilotage.model.paths import copy_path
-from pilotage.model.scopes import name_of
+from pilotage.model.scopes import is_of_vo, split_identifier
 from pilotage.model.work import File, InputFile, Transfer
+
+PER_VO = "vos"
+"""The option of a storage with further options, credentials above all, by VO."""
 
 Progress = Callable[[int], None]
 """Told how many bytes of a file were read so far. What it raises gives the delivery up."""
@@ -216,24 +219,36 @@ def order(
         if name not in storages:
             raise DeliveryFailed(f"storage {name} is not in the federation any more")
     source, destination = storages[transfer.source], storages[transfer.destination]
-    name, copied = name_of(file.name), transfer.direction == "download"
+    (scope, name), copied = split_identifier(file.name), transfer.direction == "download"
     return Delivery(
         transfer=transfer.id,
         attempt=transfer.attempt,
         file=file.name,
         size=file.size,
         checksum=file.checksum,
-        source=_place(source, transfer.source_path or path or name),
-        destination=_place(destination, copy_path(instance, file.name) if copied else name),
+        source=_place(source, transfer.source_path or path or name, scope),
+        destination=_place(destination, copy_path(instance, file.name) if copied else name, scope),
         scratch=bool(transfer.source_path),
         instance=instance,
     )
 
 
-def _place(storage: Storage, path: str) -> Place:
+def options_for(storage: Storage, scope: str = "") -> dict[str, Any]:
+    """The options with which files of a scope are moved: those under ``vos`` for its VO come over the others.
+
+    Without a scope it is Pilotage itself that lists, clears and reads.
+    """
+    own = {name: value for name, value in storage.options.items() if name != PER_VO}
+    for vo, more in storage.options.get(PER_VO, {}).items():
+        if is_of_vo(scope, vo):
+            own |= more
+    return own
+
+
+def _place(storage: Storage, path: str, scope: str) -> Place:
     if not is_below(path):
         raise DeliveryFailed(f"{path!r} is not a path below storage {storage.name}")
-    return Place(url=storage.url, path=path, options=storage.options)
+    return Place(url=storage.url, path=path, options=options_for(storage, scope))
 
 
 def is_below(path: str) -> bool:

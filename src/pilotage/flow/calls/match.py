@@ -15,6 +15,7 @@ from pilotage.model.stations import station_of
 from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import File, Job, JobKind, Task, TaskSpec
 from pilotage.model.world import MatchRequest
+from pilotage.ports.moving import options_for
 from pilotage.store.logs import node_log
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         workdir=queue.max_workdir,
         outputs=spec.outputs,
         storage_url=storage.url,
-        storage_options=dict(storage.options),
+        storage_options=options_for(storage),
         contained=element.containment != "off",
         readable=element.readable_paths,
         writable=element.writable_paths,
