@@ -1,12 +1,13 @@
 #!/bin/sh
-# Installs the real batch systems of tests/sites from Debian's packages; their daemons are not started here.
+# Installs the real batch systems of tests/sites, and servers of tests/movers, from Debian's packages; their daemons are not started here.
 # Where that cannot be done it says why: tests of what is not there are skipped.
 set -u
 packages="munge slurmctld slurmd slurm-client slurmrestd slurm-wlm-jwt-plugin
 openssh-server openssh-sftp-server openssh-client
 gridengine-master gridengine-exec gridengine-client
 nordugrid-arc-arex nordugrid-arc-arcctl nordugrid-arc-client nordugrid-arc-plugins-needed
-nordugrid-arc-plugins-arcrest libxml-simple-perl"
+nordugrid-arc-plugins-arcrest libxml-simple-perl
+nginx-core xrootd-server xrootd-client xrootd-plugins xrootd-server-plugins"
 skipped() {
   echo "test-sites: $1; tests of what is missing are skipped" >&2
   exit 0
