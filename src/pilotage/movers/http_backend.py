@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
@@ -16,6 +16,7 @@ from .backend import Backend, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
 from .downloads import Download
 from .failures import nothing_left
+from .folders import beside, empty
 from .http_copies import FORWARDED, HttpCopies
 from .listings import PROPFIND, from_index, from_multistatus
 from .third_party import CannotFetch
@@ -113,9 +114,8 @@ class HttpBackend:
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
-        folder = path.rpartition("/")[0]
-        draft = f"{folder}/{part}".lstrip("/")
-        self._make(folder)
+        draft = beside(path, part)
+        self._make(path.rpartition("/")[0])
         with nothing_left(draft, lambda: self._discard(draft)), self._remembered():
             with self.request("PUT", draft, body=_body(chunks, size)):
                 pass
@@ -162,12 +162,7 @@ class HttpBackend:
             self.delete(f"{path}/")
         except StorageError:
             # XRootD's, for one, delete no folder that has something in it.
-            for name, entry in list(self.entries(path)):
-                with suppress(FileNotFoundError):
-                    if entry.kind == "folder":
-                        self.delete_folder(f"{path}/{name}", recursive=True)
-                    else:
-                        self.delete(f"{path}/{name}")
+            empty(self, path)
             self.delete(f"{path}/")
 
     @contextmanager

@@ -15,6 +15,7 @@ from pilotage.ports.moving import Readable, StorageError
 
 from .backend import LinkError, PathEntry, StorageOptionError
 from .failures import nothing_left
+from .folders import beside, empty
 
 if find_spec("asyncssh") is None:
     raise ImportError("asyncssh is not installed: pip install pilotage[sftp]")
@@ -91,8 +92,7 @@ class SftpBackend:
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`."""
-        folder = path.rpartition("/")[0]
-        draft = f"{folder}/{part}".lstrip("/")
+        draft = beside(path, part)
         with suppress(FileNotFoundError):
             self.delete(draft)
         file = self._call(self._create(draft))
@@ -114,11 +114,7 @@ class SftpBackend:
     def delete_folder(self, path: str, *, recursive: bool) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
         if recursive:
-            for name, entry in self._call(self._entries(path)):
-                if entry.kind == "folder":
-                    self.delete_folder(f"{path}/{name}", recursive=True)
-                else:
-                    self.delete(f"{path}/{name}")
+            empty(self, path)
         self._call(self._delete_folder(path))
 
     def opened(self, path: str) -> "tuple[SFTPClientFile, tuple[int, float]]":

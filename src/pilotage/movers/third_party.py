@@ -9,6 +9,7 @@ from pilotage.ports.moving import Delivered, Delivery, Progress, StorageError
 from .backend import Backend
 from .checksums import CheckedChunks, check
 from .failures import nothing_left, reason
+from .folders import beside
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +40,7 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
     """
     if not isinstance(target, FetchingBackend):
         return None
-    folder = delivery.destination.path.rpartition("/")[0]
-    draft = f"{folder}/{delivery.part}".lstrip("/")
+    draft = beside(delivery.destination.path, delivery.part)
     with nothing_left(draft, lambda: target.delete(draft)):
         try:
             target.fetch(source, delivery.source.path, draft, delivery.size, progress)

@@ -13,6 +13,7 @@ from pilotage.ports.moving import Delivered, Progress, Readable, StorageError
 from .backend import Backend, PathEntry, StorageOptionError
 from .checksums import DIGITS
 from .failures import nothing_left
+from .folders import beside, empty
 from .third_party import CannotFetch
 
 if find_spec("XRootD") is None:
@@ -77,7 +78,7 @@ class XRootDBackend:
         """See :class:`~pilotage.movers.backend.Backend`."""
         from XRootD.client.flags import OpenFlags
 
-        draft, offset = f"{path.rpartition('/')[0]}/{part}".lstrip("/"), 0
+        draft, offset = beside(path, part), 0
         with nothing_left(draft, lambda: self.delete(draft)):
             with self._opened(draft, OpenFlags.DELETE | OpenFlags.UPDATE | OpenFlags.MAKEPATH) as file:
                 for chunk in chunks:
@@ -128,11 +129,8 @@ class XRootDBackend:
 
     def delete_folder(self, path: str, *, recursive: bool) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
-        for name, entry in list(self.entries(path)) if recursive else ():
-            if entry.kind == "folder":
-                self.delete_folder(f"{path}/{name}", recursive=True)
-            else:
-                self.delete(f"{path}/{name}")
+        if recursive:
+            empty(self, path)
         self._done(path, self._filesystem().rmdir(self._path(path)))
 
     def url(self, path: str) -> str:
