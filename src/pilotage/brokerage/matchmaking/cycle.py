@@ -24,7 +24,7 @@ from .job_ads import job_ad
 from .matching import JobMatch, Matchmaker
 from .reasons import Closed, Reasoned, Reasons, Turn
 from .site_ads import site_ads
-from .sites import Sites
+from .sites import AdvertisedSites
 
 BLOCK = 1 << 20
 """Pairs of group and queue examined together: bounds the memory that a cycle takes at a time."""
@@ -64,7 +64,7 @@ class _Cycle:
         # At whole periods since 1970, so that all passes, and all servers, wait for the same moment.
         self._next = float((floor(world.time / period) + 1) * period)
         self._queues = queues
-        self._sites = Sites(site_ads(world))
+        self._sites = AdvertisedSites(site_ads(world))
         places = {one.name: place for place, one in enumerate(self._sites.ads)}
         self._at: Codes = np.array([places[name] for name in queues.site_names], dtype=np.intp)
         self._queues_of: list[list[int]] = [[] for _ in self._sites.ads]

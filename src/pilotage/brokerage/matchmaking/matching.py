@@ -12,7 +12,7 @@ from pilotage.model.decision import Label
 from . import library
 from .job_ads import JobAd
 from .site_ads import MOVING
-from .sites import Sites, names_of
+from .sites import AdvertisedSites, names_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class Moving:
         self._seen = np.full(len(sites), -1, dtype=np.int64)
         self._refused: Mask = np.zeros(len(sites), dtype=bool)
 
-    def now(self, sites: Sites) -> Term:
+    def now(self, sites: AdvertisedSites) -> Term:
         """Return the standing of this term."""
         for site in np.flatnonzero(self._sites & (self._seen != sites.versions)).tolist():
             ad = sites.library_ad(site)
@@ -55,7 +55,7 @@ class JobMatch:
     """The matches of one job ad with all sites: what stands still, and what moves as jobs are matched."""
 
     def __init__(
-        self, job: JobAd, ad: library.Ad, terms: list[Term], moving: list[Moving], sites: Sites
+        self, job: JobAd, ad: library.Ad, terms: list[Term], moving: list[Moving], sites: AdvertisedSites
     ) -> None:
         self.terms = terms
         self.moving = moving
@@ -70,22 +70,22 @@ class JobMatch:
         """Tell whether it reads how many jobs were matched, so that each match is looked at again."""
         return bool(self.moving) or self._rank is None
 
-    def now(self, sites: Sites) -> list[Term]:
+    def now(self, sites: AdvertisedSites) -> list[Term]:
         """The parts that move, as they stand."""
         return [moving.now(sites) for moving in self.moving]
 
-    def candidates(self, sites: Sites) -> Mask:
+    def candidates(self, sites: AdvertisedSites) -> Mask:
         """Sites where both Requirements are true now (S,)."""
         mask: Mask = self._willing & sites.open
         for term in self.now(sites):
             mask &= ~term.refused
         return mask
 
-    def ranks(self, sites: Sites) -> Column:
+    def ranks(self, sites: AdvertisedSites) -> Column:
         """The job's Rank of each site (S,); 0 where it has none."""
         return self._ranks(sites) if self._rank is None else self._rank
 
-    def _ranks(self, sites: Sites) -> Column:
+    def _ranks(self, sites: AdvertisedSites) -> Column:
         rank = self._job.rank
         if rank is None:
             return np.zeros(len(sites))
@@ -103,7 +103,7 @@ def _moves(part: Part | None) -> bool:
 class Matchmaker:
     """Makes the matches of job ads; what was evaluated for one serves all that say the same."""
 
-    def __init__(self, sites: Sites) -> None:
+    def __init__(self, sites: AdvertisedSites) -> None:
         self._sites = sites
         self._terms: dict[object, Term] = {}
         self._known: dict[object, JobMatch] = {}

@@ -16,8 +16,8 @@ from pilotage.model.reasons import Given, PackedCandidates, PackedChoice, Packed
 
 from . import library
 from .matching import Term
-from .site_ads import Demand
-from .sites import NOBODY, Sites
+from .site_ads import SiteDemand
+from .sites import NOBODY, AdvertisedSites
 
 NO_AD = Label(
     rule="M2", name="advertisement", mend="operator", lifted_by="the site advertises what it has and runs"
@@ -51,14 +51,14 @@ class Turn:
 class Reasons:
     """Refusals that the choices of a cycle share: each is made once for all that it concerns."""
 
-    def __init__(self, sites: Sites, at: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
+    def __init__(self, sites: AdvertisedSites, at: Codes, queues: QueueColumns, facts: FactsDraft) -> None:
         self._sites = sites
         self._at = at
         self.queues = queues
         self._facts = facts
         self._made: dict[object, PackedRefusal | None] = {}
         self._kept: list[object] = []
-        self._columns: dict[Demand, tuple[Column, Column]] = {}
+        self._columns: dict[SiteDemand, tuple[Column, Column]] = {}
 
     def refusals(self, turn: Turn) -> tuple[PackedRefusal, ...]:
         """The parts that were not true."""
@@ -85,7 +85,7 @@ class Reasons:
 
     def _values_of(self, one: Closed) -> tuple[Column, Column]:
         """Need and have of a throttle at all queues, as the cycle ends."""
-        demand = Demand(one.part, one.label)
+        demand = SiteDemand(one.part, one.label)
         if demand not in self._columns:
             (last,) = [item.closed for item in self._sites.throttles if item.demand == demand]
             self._columns[demand] = self._told(one.part, last, NOBODY, True)

@@ -24,7 +24,7 @@ _PENDING = f"PendingJobs + {MATCHED} < MaxPendingJobs"
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class SiteDemand:
     """A part of what a site requires, as a refusal tells it."""
 
     part: Part
@@ -41,7 +41,7 @@ class SiteAd:
 
     name: str
     attributes: Mapping[str, Constant]
-    demands: tuple[Demand, ...]
+    demands: tuple[SiteDemand, ...]
     advertisement: Advertisement | None
     stale: str
     limit: int | None
@@ -151,7 +151,9 @@ def _counted(told: Advertisement | None) -> dict[str, Constant]:
     return {**counts(told), "AdvertisedAt": int(told.time)} if told else {}
 
 
-def _demands(site: Site, told: Advertisement | None, attributes: Mapping[str, Constant]) -> Iterator[Demand]:
+def _demands(
+    site: Site, told: Advertisement | None, attributes: Mapping[str, Constant]
+) -> Iterator[SiteDemand]:
     if "MaxJobs" in attributes:
         yield _throttle(_SIMPLE if site.throttle == "current" else _JOBS)
     if "MaxSubmittingJobs" in attributes and site.throttle == "matches":
@@ -163,20 +165,20 @@ def _demands(site: Site, told: Advertisement | None, attributes: Mapping[str, Co
         yield from required(told.requirements)
 
 
-def _throttle(text: str) -> Demand:
+def _throttle(text: str) -> SiteDemand:
     label = Label(rule="M6", name=text, mend="wait", lifted_by="jobs there end, and the site advertises anew")
-    return Demand(read(text, of_site=True).whole, label)
+    return SiteDemand(read(text, of_site=True).whole, label)
 
 
-def required(text: str) -> Iterator[Demand]:
+def required(text: str) -> Iterator[SiteDemand]:
     """The parts of a site's own Requirements (M4). What cannot be read is never true."""
     try:
         parts = read(text, of_site=True).parts if text else ()
     except ClassAdError as error:
-        yield Demand(read("false", of_site=True).whole, _of_site(f"unreadable Requirements: {error}"))
+        yield SiteDemand(read("false", of_site=True).whole, _of_site(f"unreadable Requirements: {error}"))
         return
     for part in parts:
-        yield Demand(part, _of_site(part.text))
+        yield SiteDemand(part, _of_site(part.text))
 
 
 def _of_site(text: str) -> Label:
@@ -188,7 +190,7 @@ def _of_site(text: str) -> Label:
     )
 
 
-def _limit(demands: tuple[Demand, ...], attributes: Mapping[str, Constant]) -> int | None:
+def _limit(demands: tuple[SiteDemand, ...], attributes: Mapping[str, Constant]) -> int | None:
     """The number of matches since the advertisement that the published throttle bounds."""
     rooms = {
         _JOBS: ("MaxJobs", "CurrentJobs"),

@@ -12,7 +12,7 @@ from pilotage.model.classad import AttributeReference, Part
 from pilotage.model.decision import Value
 
 from . import library
-from .site_ads import MOVING, Demand, SiteAd
+from .site_ads import MOVING, SiteAd, SiteDemand
 
 T = TypeVar("T")
 
@@ -32,13 +32,13 @@ class Throttle:
     jobs is matched no more and stays so for the cycle.
     """
 
-    def __init__(self, demand: Demand, sites: Mask) -> None:
+    def __init__(self, demand: SiteDemand, sites: Mask) -> None:
         self.demand = demand
         self.sites = sites
         self.closed: Mask = np.zeros(len(sites), dtype=bool)
 
 
-class Sites:
+class AdvertisedSites:
     """The ads of all sites (S), and what was matched in this cycle.
 
     A value is computed once for all sites whose ads say the same in what an expression reads.
@@ -62,9 +62,9 @@ class Sites:
     def __len__(self) -> int:
         return len(self.ads)
 
-    def _sorted(self) -> tuple[list[tuple[Demand, Mask]], list[Throttle]]:
+    def _sorted(self) -> tuple[list[tuple[SiteDemand, Mask]], list[Throttle]]:
         """The distinct demands with the sites that have them, and those of them that are throttles."""
-        found: dict[Demand, Mask] = {}
+        found: dict[SiteDemand, Mask] = {}
         for place, one in enumerate(self.ads):
             for demand in one.demands:
                 found.setdefault(demand, np.zeros(len(self.ads), dtype=bool))[place] = True
@@ -72,7 +72,7 @@ class Sites:
         others = [(demand, sites) for demand, sites in found.items() if not _is_throttle(demand.part)]
         return others, throttles
 
-    def holds(self, demand: Demand, site: int, job: library.Ad = NOBODY) -> bool:
+    def holds(self, demand: SiteDemand, site: int, job: library.Ad = NOBODY) -> bool:
         """Tell whether a demand of a site is true as the site stands."""
         return library.is_true(demand.part.evaluated, self._library[site], job)
 
