@@ -1,7 +1,9 @@
 """Movers are found by entry points and chosen by their abilities."""
 
+import importlib.util
+import sys
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,27 @@ def test_what_nobody_can_do_is_said(installed: Callable[..., None]) -> None:
         movers.for_delivery("x://a", "y://b")
     with pytest.raises(LookupError, match="storage s: no mover installed here lists s3://"):
         movers.for_storage(Storage(name="s", site="s", url="s3://a"))
+
+
+@pytest.mark.parametrize(
+    ("package", "scheme", "said"),
+    [
+        ("boto3", "s3", "boto3 is not installed: pip install pilotage[s3]"),
+        ("asyncssh", "sftp", "asyncssh is not installed: pip install pilotage[sftp]"),
+        ("XRootD", "root", "the client of XRootD is not installed: pip install pilotage[xrootd]"),
+    ],
+)
+def test_what_to_install_is_said(
+    package: str, scheme: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = entry_points(group="pilotage.storages")[scheme].module
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else find(name))
+    movers = loader.InstalledMovers(nothing)
+    with pytest.raises(LookupError) as failed:
+        movers.for_delivery(f"{scheme}://a", "file:///b")
+    assert str(failed.value) == f"no mover installed here reads {scheme}://; {said}"
 
 
 def test_a_mover_that_cannot_be_made_is_left_out_and_logged(

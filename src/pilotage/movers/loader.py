@@ -12,6 +12,7 @@ from pilotage.ports.moving import Mover, Reader
 from . import fsspec_backend
 from .processes import WorkerProcesses
 from .streaming import GROUP as STORAGES
+from .streaming import hint
 from .worker import GROUP as MOVERS
 
 log = logging.getLogger(__name__)
@@ -53,8 +54,8 @@ class InstalledMovers:
             if here in mover.abilities.reads and there in mover.abilities.writes:
                 return mover
         if not any(here in mover.abilities.reads for mover in self._movers):
-            raise LookupError(f"no mover installed here reads {here}://")
-        raise LookupError(f"no mover installed here writes {there}:// from {here}://")
+            raise LookupError(f"no mover installed here reads {here}://{hint(here)}")
+        raise LookupError(f"no mover installed here writes {there}:// from {here}://{hint(there)}")
 
     def for_storage(self, storage: Storage) -> Mover:
         """The mover that scans and clears a storage. Raises LookupError where there is none."""
@@ -62,7 +63,7 @@ class InstalledMovers:
         able = [mover for mover in self._movers if scheme in mover.abilities.reads and mover.abilities.scan]
         for mover in sorted(able, key=lambda mover: not _removes(mover, scheme)):
             return mover
-        raise LookupError(f"storage {storage.name}: no mover installed here lists {scheme}://")
+        raise LookupError(f"storage {storage.name}: no mover installed here lists {scheme}://{hint(scheme)}")
 
     def for_reading(self, storage: Storage) -> Reader:
         """The mover that hands out the bytes of a storage's files. Raises LookupError where there is none."""
@@ -70,7 +71,8 @@ class InstalledMovers:
         for mover in self._movers:
             if mover.abilities.open and scheme in mover.abilities.reads:
                 return cast(Reader, mover)
-        raise LookupError(f"storage {storage.name}: no mover installed here hands out files of {scheme}://")
+        lacking = f"no mover installed here hands out files of {scheme}://{hint(scheme)}"
+        raise LookupError(f"storage {storage.name}: {lacking}")
 
     def close(self) -> None:
         """Close every mover."""

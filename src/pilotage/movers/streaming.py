@@ -56,6 +56,16 @@ def check(storage: Storage) -> None:
             factory(storage.url, {**own, **more})
 
 
+def hint(scheme: str) -> str:
+    """Tell what to install for storages of a scheme, after a semicolon; empty where nothing helps."""
+    if scheme in adapters.installed(GROUP):
+        try:
+            adapters.factory(GROUP, scheme)
+        except adapters.AdapterError as error:
+            return f"; {error.__cause__ or error}"
+    return ""
+
+
 def _own() -> Iterator[tuple[str, _BackendFactory]]:
     """The backends that can be imported here, by scheme; others lack a package."""
     for scheme in adapters.installed(GROUP):

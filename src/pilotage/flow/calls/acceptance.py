@@ -16,7 +16,7 @@ from pilotage.federation.faults import MOST_FAULTS, Fault, Path
 from pilotage.model.federation import ComputingElement, Federation, Queue, Storage
 from pilotage.movers.backend import StorageOptionError
 from pilotage.movers.loader import InstalledMovers, known_schemes
-from pilotage.movers.streaming import check
+from pilotage.movers.streaming import check, hint
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ListMatching
 
@@ -39,6 +39,7 @@ def lacking(federation: Federation) -> list[Fault]:
         if scheme not in there:
             message = (
                 f"no mover that is installed here reads {scheme}://, so its files would stay where they are"
+                f"{hint(scheme)}"
             )
             first.setdefault(scheme, Fault(("storages", at, "url"), message))
     for at, queue in enumerate(federation.queues):
