@@ -69,6 +69,7 @@ def _sources(place: Path) -> Iterator[tuple[str, Source]]:
 
 def _seconds(place: Path, copy: Callable[[], object]) -> float:
     (place / "there").unlink(missing_ok=True)
+    os.sync()  # what was written before would be written meanwhile
     begun = time.perf_counter()
     copy()
     subprocess.run(["sync", place / "there"], check=True)
