@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from pilotage.brokerage import OptionError
 from pilotage.brokerage.contract import violations
 from pilotage.brokerage.matchmaking.cycle import Matchmaking
 from pilotage.brokerage.matchmaking.site_ads import site_ads
+from pilotage.explain.analysis import explain
+from pilotage.explain.rendering import lines
 from pilotage.model.advertisements import Advertisement
 from pilotage.model.counters import MATCHES_BY_SITE
 from pilotage.model.decision import Choice, Decision
+from pilotage.model.failures import Failure
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.states import JobState
 from pilotage.model.world import World
@@ -138,7 +142,9 @@ def test_m5_m6_no_more_than_max_jobs_counting_what_is_there() -> None:
     state = asked(house(max_jobs=5), told("HOME", pilots=3), told("AWAY", pilots=5), many=10)
     assert placed(state) == {"NEAR": 2}
     assert refusals(state) == {
-        ("M6", "CurMatches < MaxJobs"): {"NEAR": (5, 5), "FAR": (5, 5)},
+        ("M6", "CurMatches < MaxJobs"): dict.fromkeys(
+            ("NEAR", "FAR"), ("CurMatches < MaxJobs", "CurMatches = 5, MaxJobs = 5")
+        ),
     }
 
 
@@ -147,7 +153,10 @@ def test_m5_m6_no_more_than_max_submitting_jobs_counting_what_was_matched() -> N
     state = asked(of, told("HOME", submitting=1, matched=2), told("AWAY", matched=4), many=10)
     assert placed(state) == {"NEAR": 1}
     name = "JobsMatchedSinceLastAdvertisement + CurrentSubmittingJobs < MaxSubmittingJobs"
-    assert refusals(state)["M6", name] == {"NEAR": (4, 4), "FAR": (4, 4)}
+    needs, has = refusals(state)["M6", name]["NEAR"]
+    assert needs == name
+    assert "JobsMatchedSinceLastAdvertisement = 3" in str(has)
+    assert "MaxSubmittingJobs = 4" in str(has)
 
 
 def test_m5_a_match_and_the_pilot_for_it_count_once() -> None:
@@ -172,10 +181,42 @@ def test_m5_other_expressions_of_matches_are_claimed_exactly() -> None:
 def test_m6_the_simple_variant_and_a_limit_on_pending_jobs() -> None:
     simple = house(queue("NEAR"), max_jobs=3, throttle="current")
     assert placed(asked(simple, told("HOME", pilots=2), many=9)) == {"NEAR": 9}
-    assert refusals(asked(simple, told("HOME", pilots=3)))["M6", "CurrentJobs < MaxJobs"] == {"NEAR": (3, 3)}
+    has = refusals(asked(simple, told("HOME", pilots=3)))["M6", "CurrentJobs < MaxJobs"]["NEAR"]
+    assert has == ("CurrentJobs < MaxJobs", "CurrentJobs = 3, MaxJobs = 3")
+    assert refusals(asked(simple, told("HOME", pilots=9)))["M6", "CurrentJobs < MaxJobs"]["NEAR"] == (3, 9)
     pending = house(queue("NEAR"), max_pending_jobs=10)
     state = asked(pending, told("HOME", attributes={"PendingJobs": 8}), many=9)
     assert placed(state) == {"NEAR": 2}
+
+
+EXAMPLES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "`max_jobs: 200`": ({"max_jobs": 200}, {"pilots": 200}),
+    "`max_submitting_jobs: 20`": ({"max_submitting_jobs": 20}, {"submitting": 15, "matched": 5}),
+    "`max_pending_jobs: 10`": ({"max_pending_jobs": 10}, {"attributes": {"PendingJobs": 10}}),
+    "`max_jobs: 200`, `throttle: current`": ({"max_jobs": 200, "throttle": "current"}, {"pilots": 200}),
+    '`requirements: TARGET.ProcessingType != "evgen"`': (
+        {"requirements": 'TARGET.ProcessingType != "evgen"'},
+        {},
+    ),
+    "`max_jobs: 0`": ({"max_jobs": 0}, {}),
+    "`requirements: time() % 86400 > 21600`": ({"requirements": "time() % 86400 > 21600"}, {}),
+}
+"""Examples of the guide that keep jobs away: what is declared, and an ad with which they do."""
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_m6_each_example_of_the_guide_keeps_jobs_away_and_only_then(example: str) -> None:
+    """Avoid, suppress, delay: the limits and expressions of the guide, as they stand there."""
+    declared, ad = EXAMPLES[example]
+    assert example in Path("docs/how-to/matchmaking.md").read_text()
+    night = NOW - NOW % 86400 + 3600
+    state = asked(house(queue("NEAR"), **declared), told("HOME", **ad), processing_type="evgen")
+    closed = replace(state, time=night, advertisements=(told("HOME", age=NOW - night, **ad),))
+    assert placed(closed) == {}
+    lifted = {"max_jobs": 1} if declared.get("max_jobs") == 0 else declared
+    noon = replace(asked(house(queue("NEAR"), **lifted), told("HOME"), processing_type="simul"), time=night)
+    noon = replace(noon, time=night + 39600, advertisements=(told("HOME", age=NOW - night - 39600),))
+    assert placed(noon) == {"NEAR": 1}
 
 
 def test_m6_time_and_chance_are_the_worlds() -> None:
@@ -183,6 +224,35 @@ def test_m6_time_and_chance_are_the_worlds() -> None:
     assert placed(asked(of)).total() == 1
     drawn = asked(house(), many=50, site_rank="random()")
     assert len(placed(drawn)) == 1
+
+
+def test_m4_the_rank_is_told_by_its_name() -> None:
+    (choice, *_) = decided(asked(house(), site_rank="0 - TARGET.CurMatches", many=2)).choices
+    told_ = "\n".join(lines(explain(choice)))
+    assert "Rank 0 (M4)" in told_
+    assert "weight" not in told_
+
+
+def test_f1_f2_vos_and_rests_are_those_of_every_brokerage() -> None:
+    of = house(queue("NEAR", vos=("belle",)), queue("FAR", site="AWAY"))
+    one = Failure(
+        job=1,
+        attempt=1,
+        task=9,
+        owner="ann",
+        vo="",
+        queue="FAR",
+        node="n",
+        pilot=1,
+        pilots=1,
+        time=NOW - 1,
+        lasted=1,
+        proven=True,
+    )
+    failures = [replace(one, job=job, owner=owner) for owner in ("ann", "bob") for job in range(1, 10)]
+    state = replace(asked(of), failures=tuple(failures))
+    found = {(rule, name): where.keys() for (rule, name), where in refusals(state).items()}
+    assert found == {("F1", "VO"): {"NEAR"}, ("F2", "black hole"): {"FAR"}}
 
 
 def test_m7_what_matches_nothing_waits_for_the_next_cycle() -> None:

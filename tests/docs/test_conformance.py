@@ -3,8 +3,8 @@
 import pytest
 
 import rules
+from pilotage.brokerage.engine.house_checks import CHECKS as OWN
 from pilotage.brokerage.production.checks import CHECKS
-from pilotage.brokerage.production.checks.vo import CHECKS as OWN
 from rules import RULES, Rule
 
 BUILT = [rule for rule in RULES if rule.where]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.explain import queues
 from pilotage.explain.analysis import explain
 from pilotage.flow.calls import what_if
 from pilotage.flow.calls.match import site_variables
@@ -169,3 +170,34 @@ def test_m5_jobs_at_another_pilotage_are_what_its_site_has(house: House) -> None
     found = told(house).attributes
     assert (found["RunningJobs"], found["PendingJobs"]) == (1, 2)
     assert (found["CurrentJobs"], found["CurrentSubmittingJobs"]) == (3, 2)
+
+
+def test_m4_m6_a_queue_tells_all_that_stands_in_the_way_of_a_match(house: House) -> None:
+    """``explain --queue`` and the sole obstacle name the part, whose it is, and its values."""
+    federate(house, max_jobs=3, requirements='TARGET.Owner != "alice"')
+    house.take("advertise")
+    pushed = NewAdvertisement(site="north", source="pushed", attributes={"CurrentJobs": 7})
+    change = Create(records=(pushed,), cause="sent")
+    house.store.commit(Decision(step="advertise", time=house.now, seed=1, changes=(change,)), "site:north")
+    task = house.task(site_requirements='TARGET.Arch == "arm"')
+    house.take("broker")
+    choices = house.store.queries.task_choices(task)
+    told_ = "\n".join(queues.of_task("north-queue", choices))
+    for part in (
+        "refused by 3 checks:",
+        'the job\'s TARGET.Arch == "arm"',
+        'the site\'s TARGET.Owner != "alice"',
+        "M6 CurMatches < MaxJobs",
+    ):
+        assert part in told_, told_
+    assert [obstacle.only for obstacle in explain(choices[0]).obstacles] == [0, 0, 0]
+    freed = house.task()
+    federate(house, max_jobs=3, requirements="")
+    house.take("broker")
+    (obstacle,) = explain(house.store.queries.task_choices(freed)[0]).obstacles
+    assert (obstacle.rule, obstacle.name, obstacle.mend, obstacle.only) == (
+        "M6",
+        "CurMatches < MaxJobs",
+        "wait",
+        1,
+    )

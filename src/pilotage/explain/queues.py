@@ -11,7 +11,7 @@ from pilotage.model.states import LIVE_JOBS, LIVE_PILOTS, PilotState
 
 from .advice import need_at
 from .analysis import explain, obstacles
-from .rendering import factors_of, measure
+from .rendering import measure, weight_of
 from .words import ago, few, moment, number, plural
 
 MOST_OF_A_REASON = 160
@@ -82,7 +82,7 @@ def _verdict(name: str, choice: Choice) -> Iterator[str]:
         if rank.queue == name:
             why = f"; {rank.why}" if rank.why else ""
             yield f"fits, {place} of {len(found.ranks)}: got {plural(rank.jobs, 'job')}{why}"
-            yield f"weight {rank.weight:.4g} = {factors_of(rank.factors)}"
+            yield weight_of(rank)
             return
     own = [_alone(refusal, name) for refusal in choice.refusals if name in refusal.queues]
     if not own:

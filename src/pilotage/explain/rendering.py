@@ -9,7 +9,7 @@ from .analysis import Explanation, Obstacle, Rank, Remedy, alike, explain
 from .words import few, moment, number, plural, shortened
 
 _CALLED = {"normal": "job", "scout": "scout", "merge": "merge job"}
-FACTORS = {"B8": "nucleus", "B32": "load", "B33": "data", "B34": "network"}
+FACTORS = {"B8": "nucleus", "B32": "load", "B33": "data", "B34": "network", "M4": "Rank"}
 """Words for the factors of a weight."""
 
 MOST_CANDIDATES = 10
@@ -149,7 +149,7 @@ def _placement_lines(explanation: Explanation) -> list[str]:
     width = max(len(rank.queue) for rank in shown)
     text = [
         f"  {rank.queue:<{width}}   {plural(rank.jobs, 'job'):>10}   {_ordered_by(explanation, rank)}"
-        f"weight {rank.weight:.4g} = " + factors_of(rank.factors) + (f"; {rank.why}" if rank.why else "")
+        f"{weight_of(rank)}" + (f"; {rank.why}" if rank.why else "")
         for rank in shown
     ]
     if len(shown) < len(explanation.ranks):
@@ -161,6 +161,12 @@ def _placement_lines(explanation: Explanation) -> list[str]:
     elif explanation.ordering and explanation.runner_up:
         text.append(f"  runner-up {explanation.runner_up}, by {explanation.ordering}")
     return text
+
+
+def weight_of(rank: Rank) -> str:
+    """The weight with its factors; a Rank alone, which is no weight (M4)."""
+    told = factors_of(rank.factors)
+    return told if [*rank.factors] == ["M4"] else f"weight {rank.weight:.4g} = {told}"
 
 
 def factors_of(factors: Mapping[str, float]) -> str:

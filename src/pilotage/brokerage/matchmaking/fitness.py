@@ -1,4 +1,4 @@
-"""Queues of a site that cannot run a job whatever the ads say: part of what the site requires (M4).
+"""Queues of a site that cannot run a job whatever the ads say: part of what the site requires (M4, F1, F2).
 
 A site's ad holds for all its queues, and tells the most that any of them has; which of them take the job is
 seen here.
@@ -6,7 +6,9 @@ seen here.
 
 import numpy as np
 
+from pilotage.brokerage.engine import house_checks
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.needs import memory_at, walltime_at, without_source
 from pilotage.brokerage.engine.offered import offered
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
@@ -28,13 +30,6 @@ def _named(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict((tasks.preassignment > 0) & ~named, "a queue that the task names", queues.names)
 
 
-@check("M4", "queue's VOs", "operator", reads=("vo",), lifted_by="the queue is opened to the VO")
-def _vos(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Open to all VOs, or to the task's."""
-    closed = np.array([[bool(vos) and vo not in vos for vos in queues.vo_kinds] for vo in tasks.vo[:, 0]])
-    return Verdict(closed[:, queues.vo_code], tasks.vo, queues.vos)
-
-
 @check("M4", "queue's cores", "user", reads=("cores",), unit="cores", lifted_by="ask for fewer cores")
 def _cores(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """No fewer than a job asks for; 0 is any."""
@@ -50,15 +45,14 @@ def _gpus(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("M4", "queue's memory", "user", reads=_MEMORY, unit="MB", lifted_by="ask for less memory")
 def _memory(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """``max_memory`` is no less than a job may use; 0 is no limit."""
-    need = tasks.base_memory + tasks.core_memory * tasks.cores_at(queues)
+    need = memory_at(tasks, queues)
     return Verdict((queues.max_memory > 0) & (need > queues.max_memory), need, queues.max_memory)
 
 
 @check("M4", "queue's walltime", "user", reads=_WALLTIME, unit="s", lifted_by="give each job less to do")
 def _walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """``max_walltime`` is no less than a job takes there; work at unknown power is not judged."""
-    power = np.where(np.isnan(queues.core_power), np.inf, queues.core_power)
-    need = tasks.cpu_work / (power * tasks.cores_at(queues)) + tasks.base_time + tasks.walltime
+    need = walltime_at(tasks.cpu_work, tasks, queues, np.inf)
     return Verdict((queues.max_walltime > 0) & (need > queues.max_walltime), need, queues.max_walltime)
 
 
@@ -77,14 +71,13 @@ def _containers(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 @check("M4", "queue's input", "wait", reads=("inputs",), lifted_by="a storage with the input is opened")
 def _inputs(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Every input file is at its storage, or can be brought there."""
-    table = tasks.input_table.unreadable[tasks.inputs[:, 0]]
-    return Verdict(table.take(queues.storage, axis=1), "a readable copy", "none") if table.any() else NEVER
+    refused = without_source(tasks, queues)
+    return NEVER if refused is None else Verdict(refused, "a readable copy", "none")
 
 
 CHECKS: tuple[Check, ...] = (
     _status,
     _named,
-    _vos,
     _cores,
     _gpus,
     _memory,
@@ -92,4 +85,5 @@ CHECKS: tuple[Check, ...] = (
     _software,
     _containers,
     _inputs,
+    *house_checks.CHECKS,
 )

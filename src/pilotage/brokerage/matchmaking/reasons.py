@@ -106,11 +106,14 @@ class Reasons:
         return self._made[key]
 
     def _values(self, part: Part, ad: library.Ad, of_site: bool, site: int) -> tuple[Value, Value]:
-        """Need and have of a part at a site: two numbers of a comparison, else its text and what it reads."""
+        """Need and have of a part at a site: two numbers of a comparison, else its text and what it reads.
+
+        Equal numbers say nothing: what fails with them asks for more, or less, than the other.
+        """
         if part.comparison is not None:
             sides = part.comparison.left, part.comparison.right
             left, right = (self._sites.told(text, ad, of_site, site) for text in sides)
-            if _is_number(left) and _is_number(right):
+            if _is_number(left) and _is_number(right) and left != right:
                 # What the site has is one side: the other side is what was needed.
                 return (left, right) if part.comparison.reads_other is of_site else (right, left)
         return part.text, self._sites.described(part, of_site, site)

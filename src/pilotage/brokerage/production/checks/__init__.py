@@ -4,9 +4,10 @@ B36, which changes with every job that is placed, stands in ``placement.py``. Li
 (B6, B7, B24) are the snapshot's: a job that is only now placed has nothing to transfer to its nucleus yet.
 """
 
+from pilotage.brokerage.engine import house_checks
 from pilotage.brokerage.engine.check import Check, Verdict
 
-from . import admission, data, forwarding, network, nucleus, size, status, vo, walltime
+from . import admission, data, forwarding, network, nucleus, size, status, walltime
 
 CHECKS: tuple[Check, ...] = tuple(
     sorted(
@@ -17,7 +18,7 @@ CHECKS: tuple[Check, ...] = tuple(
         + size.CHECKS
         + walltime.CHECKS
         + admission.CHECKS
-        + vo.CHECKS
+        + house_checks.CHECKS
         + forwarding.CHECKS,
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )

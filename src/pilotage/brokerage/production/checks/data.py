@@ -3,6 +3,7 @@
 import numpy as np
 
 from pilotage.brokerage.engine.check import NEVER, Check, Rows, Verdict, check
+from pilotage.brokerage.engine.needs import without_source
 from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.states import JobState
@@ -117,13 +118,8 @@ def nucleus_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 )
 def readable_source(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """Every missing input file can be brought from a storage that holds it; staging could not otherwise."""
-    if not tasks.input_table.unreadable.any():
-        return NEVER
-    return Verdict(
-        tasks.input_table.unreadable[tasks.inputs[:, 0]].take(queues.storage, axis=1),
-        "read_wan at a source",
-        "none",
-    )
+    refused = without_source(tasks, queues)
+    return NEVER if refused is None else Verdict(refused, "read_wan at a source", "none")
 
 
 @check("B24", "transferring", "wait", unit="jobs", lifted_by="transferring jobs finish")

@@ -3,6 +3,7 @@
 import numpy as np
 
 from pilotage.brokerage.engine.check import MEGABYTE, NEVER, Check, Rows, Verdict, check
+from pilotage.brokerage.engine.needs import memory_at
 from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
@@ -98,8 +99,7 @@ def _reads_directly(tasks: TaskColumns, queues: QueueColumns) -> Mask:
 
 def _memory(tasks: TaskColumns, queues: QueueColumns) -> Column:
     """MB that a job is expected to use with the cores that it has at each queue."""
-    asked = tasks.base_memory + tasks.core_memory * tasks.cores_at(queues)
-    need: Column = asked * tasks.constant("memory_compensation")
+    need: Column = memory_at(tasks, queues) * tasks.constant("memory_compensation")
     return need
 
 

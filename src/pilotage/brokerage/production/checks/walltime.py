@@ -3,6 +3,7 @@
 import numpy as np
 
 from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
+from pilotage.brokerage.engine.needs import walltime_at
 from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.federation import UNKNOWN_CORE_POWER
@@ -103,9 +104,7 @@ def _too_long(tasks: TaskColumns, queues: QueueColumns) -> tuple[Mask, Column]:
 
 def expected_walltime(work: Column, tasks: TaskColumns, queues: QueueColumns) -> Column:
     """Seconds that this work (HS23 seconds) takes with the cores that the job uses at each queue."""
-    power = np.where(np.isnan(queues.core_power), UNKNOWN_CORE_POWER, queues.core_power)
-    need: Column = work / (power * tasks.cores_at(queues)) + (tasks.base_time + tasks.walltime)
-    return need
+    return walltime_at(work, tasks, queues, UNKNOWN_CORE_POWER)
 
 
 def _short(queues: QueueColumns) -> Mask:

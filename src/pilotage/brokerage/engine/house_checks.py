@@ -1,10 +1,10 @@
-"""Rules of this project that no published text has: VOs that a queue is open to (F1), rests (F2)."""
+"""Checks of any brokerage that no published text has: VOs that a queue is open to (F1), rests (F2)."""
 
 import numpy as np
 
-from pilotage.brokerage.engine.check import NEVER, Check, Verdict, check
-from pilotage.brokerage.engine.queue_columns import QueueColumns
-from pilotage.brokerage.engine.task_columns import TaskColumns
+from .check import NEVER, Check, Verdict, check
+from .queue_columns import QueueColumns
+from .task_columns import TaskColumns
 
 
 @check("F1", "VO", "operator", reads=("vo",), lifted_by="the queue is opened to the VO")
