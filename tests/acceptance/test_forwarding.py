@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pilotage.computing.contract import violations
-from pilotage.computing.forwarding import ForwardingElement
+from pilotage.computing.forwarding.element import ForwardingElement
 from pilotage.ports.computing import PilotOrder
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.conftest import locked_port
@@ -185,6 +185,8 @@ def test_m1_a_job_runs_at_a_site_of_the_other_and_explain_shows_both_decisions(p
     first, mark, second = told.partition("forwarded by queue beyond-queue:")
     assert mark, told
     assert "beyond-queue" in first, told
+    hint = f"pilotage explain job:{pair.job(task)['id']} tells what that decided"
+    assert hint in "\n".join(pair.near.call("GET", f"/tasks/{task}/explain")["lines"])
     assert "alpha-queue" in second or "beta-queue" in second, told
     logs = pair.near.call("GET", f"/jobs/{pair.job(task)['id']}/logs")["logs"]
     assert [log["parts"][0]["text"] for log in logs if log["stream"] == "stdout"] == ["begins\n"]

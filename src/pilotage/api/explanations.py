@@ -141,7 +141,7 @@ def explained_task(
     """A task's failures, what stands in the way of its start, and the decisions about it."""
     told = _failures(runtime, task)
     told += [f"nothing starts: {trouble}" for trouble in troubles(runtime, task)]
-    told += rendering.of_choices(choices)
+    told += rendering.of_choices(choices) + forwarded.hints(runtime, choices)
     if not choices:
         told.append(f"task {task.id} is {task.state}: no brokerage has decided about it yet")
     return TaskExplanation.model_construct(

@@ -8,6 +8,4 @@ A pilot of this kind is a process on the server's machine which holds one job at
 - ``peer`` are the calls of the other Pilotage.
 """
 
-from .element import ForwardingElement
-
-__all__ = ["ForwardingElement"]
+# Nothing is imported here: a forwarder is to load no more than it needs, as there is one for each job.

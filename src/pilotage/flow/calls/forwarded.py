@@ -1,6 +1,9 @@
 """Reasons of a job's second choice: what the broker decided to which it was forwarded (M1)."""
 
+from collections.abc import Iterable
+
 from pilotage.flow.runtime import Runtime
+from pilotage.model.decision import Choice
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import Forwarding
 from pilotage.store import JobDetails
@@ -24,3 +27,13 @@ def explained(runtime: Runtime, job: JobDetails) -> list[str]:
     except (AdapterError, ValueError, OSError) as error:
         told = [f"what it decided there cannot be read: {error}"]
     return [f"forwarded by queue {queue.name}:", *(f"  {line}" for line in told)]
+
+
+def hints(runtime: Runtime, choices: Iterable[Choice]) -> list[str]:
+    """Tell where the second choice is told, for each queue of these choices that forwards."""
+    forwarding = {queue.name for queue in runtime.store.federation().queues if queue.forwards}
+    jobs = {queue: choice.jobs[0] for choice in choices for queue in forwarding & choice.placed.keys()}
+    return [
+        f"{queue} forwards to another broker: pilotage explain job:{job} tells what that decided"
+        for queue, job in sorted(jobs.items())
+    ]
