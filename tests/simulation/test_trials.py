@@ -107,6 +107,11 @@ def test_the_command_prints_a_table_or_a_document(tmp_path: Path) -> None:
     assert document["compared"]["pilotage"]["wait"]["ratio"] is None
 
 
+def test_either_a_scenario_or_a_world_is_given() -> None:
+    found = CliRunner().invoke(app, ["simulate"])
+    assert (found.exit_code, "either a scenario, or a saved world" in found.output) == (2, True)
+
+
 def test_an_unknown_policy_is_bad_input(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["simulate", str(small(tmp_path)), "--policy", "late"])
     assert found.exit_code == 2

@@ -18,31 +18,50 @@ app = typer.Typer()
 
 
 @app.command(
-    epilog="Example: pilotage simulate scenario.yaml --policy pilotage --policy early --seeds 3. The policy "
-    "`reference` is the same federation without waits in batch systems, without faults, and with free data."
+    epilog="Example: pilotage simulate scenario.yaml --policy pilotage --policy early --seeds 3 | "
+    "pilotage simulate --replay world.yaml --policy pilotage --policy bounded. The policy `reference` is the "
+    "same federation without waits in batch systems, without faults, and with free data."
 )
 def simulate(
-    scenario: Annotated[Path, typer.Argument(help="The scenario: federation, behaviour of sites, work.")],
+    scenario: Annotated[
+        Path | None, typer.Argument(help="The scenario: federation, behaviour of sites, work.")
+    ] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(help="A policy, may be given again; others are compared with the first."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds, from 1 on.")] = 1,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            help="A saved world in place of a scenario: where its waiting jobs would go under each policy."
+        ),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Simulate work over a federation: the real steps in virtual time, nothing of the outside is touched.
 
     The same scenario, policy and seed give the same run.
     """
+    policies = list(dict.fromkeys(policy or ["pilotage"]))
+    if scenario is not None and replay is None:
+        _run(scenario, policies, seeds, json_output)
+    elif replay is not None and scenario is None:
+        _replay(replay, policies, json_output)
+    else:
+        raise BadInput("give either a scenario, or a saved world with --replay")
+
+
+def _run(scenario: Path, policies: Sequence[str], seeds: int, json_output: bool) -> None:
+    from pilotage.simulation.policies import UnknownPolicy, policy_of
     from pilotage.simulation.reading import read
-    from pilotage.simulation.trials import UnknownPolicy, policy_of, trials
+    from pilotage.simulation.trials import REFERENCE, trials
 
     case = read(scenario)
-    policies = list(dict.fromkeys(policy or ["pilotage"]))
     found: list[Trial] = []
     try:
         for name in policies:
-            policy_of(case.scenario, name)
+            policy_of(name, case.scenario.policies, REFERENCE)
     except UnknownPolicy as error:
         raise BadInput(str(error)) from error
     with _quiet(), console(stderr=True).status("simulating") as status:
@@ -50,6 +69,31 @@ def simulate(
             found.append(trial)
             status.update(f"simulating: {len(found)} of {plural(len(policies) * seeds, 'run')} done")
     _show(found, json_output)
+
+
+def _replay(path: Path, policies: Sequence[str], json_output: bool) -> None:
+    from pilotage.federation.documents import read
+    from pilotage.model.documents import to_document
+    from pilotage.model.world import World
+    from pilotage.simulation.policies import UnknownPolicy, policy_of
+    from pilotage.simulation.replay import replay
+
+    world = read(World, path)
+    try:
+        found = {name: replay(world, policy_of(name)) for name in policies}
+    except UnknownPolicy as error:
+        raise BadInput(str(error)) from error
+    if json_output:
+        show_json({name: to_document(one) for name, one in found.items()})
+        return
+    queues = sorted({queue for one in found.values() for queue in one.queues})
+    rows: list[tuple[object, ...]] = [
+        (queue, *(one.queues.get(queue, 0) for one in found.values())) for queue in queues
+    ]
+    rows.append(("no queue", *(one.left for one in found.values())))
+    rows.append(("elsewhere than now", *(one.elsewhere for one in found.values())))
+    rows.append(("GB to move", *(f"{one.to_move:.4g}" for one in found.values())))
+    show((Column("jobs at"), *(Column(name, number=True) for name in found)), rows, "No job waits")
 
 
 @contextmanager

@@ -52,6 +52,21 @@ KNOWN: Mapping[str, Policy] = {
 """Policies that every scenario has, by name."""
 
 
+class UnknownPolicy(ValueError):
+    """There is no policy of this name."""
+
+
+def policy_of(name: str, own: Mapping[str, Policy] | None = None, reference: str = "") -> Policy:
+    """The policy of a name, known or one's ``own``; ``reference`` names the federation as it is once more.
+
+    Raises :class:`UnknownPolicy`.
+    """
+    known = {**KNOWN, **(own or {}), **({reference: KNOWN["pilotage"]} if reference else {})}
+    if name not in known:
+        raise UnknownPolicy(f"there is no policy {name!r}; there are {', '.join(known)}")
+    return known[name]
+
+
 def changed(federation: Federation, policy: Policy) -> Federation:
     """The federation under a policy. Raises ValueError for what a federation does not have."""
     if unknown := set(policy.without) - LEAVABLE:

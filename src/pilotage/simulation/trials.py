@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 
 from .metrics import Metrics, metrics
 from .payloads import Submission
-from .policies import KNOWN, Policy, changed, steps_of
+from .policies import changed, policy_of, steps_of
 from .reading import Case
 from .scenario import LinkBehaviour, Scenario, SiteBehaviour
 from .simulation import Simulation
@@ -29,18 +29,6 @@ class Trial:
     seconds: float
 
 
-class UnknownPolicy(ValueError):
-    """Neither the scenario nor Pilotage has a policy of this name."""
-
-
-def policy_of(scenario: Scenario, name: str) -> Policy:
-    """The policy of a name. Raises :class:`UnknownPolicy`."""
-    known = {REFERENCE: KNOWN["pilotage"], **KNOWN, **scenario.policies}
-    if name not in known:
-        raise UnknownPolicy(f"there is no policy {name!r}; there are {', '.join(known)}")
-    return known[name]
-
-
 def trials(case: Case, policies: Sequence[str], seeds: Sequence[int]) -> Iterator[Trial]:
     """Run each policy with each seed, all of a seed one after another."""
     for seed in seeds:
@@ -52,7 +40,7 @@ def trials(case: Case, policies: Sequence[str], seeds: Sequence[int]) -> Iterato
 def run(case: Case, name: str, seed: int, work: Sequence[Submission]) -> Trial:
     """Simulate one policy with one seed until all work has ended, or the scenario's limit."""
     began = time.perf_counter()
-    policy = policy_of(case.scenario, name)
+    policy = policy_of(name, case.scenario.policies, REFERENCE)
     scenario = _ideal(case.scenario) if name == REFERENCE else case.scenario
     federation = changed(case.federation, policy)
     simulation = Simulation(federation, scenario, seed, steps_of(policy))

@@ -1,0 +1,83 @@
+"""Replay a saved world: where its waiting jobs would go under other policies, all else as it was."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pilotage.flow.planning import plan
+from pilotage.model.states import JobState
+from pilotage.model.types import DESCRIBED
+from pilotage.model.work import Job
+from pilotage.model.world import JobCount, World
+
+from .policies import Policy, changed
+
+WAITING = (JobState.PENDING, JobState.DEFINED, JobState.ASSIGNED, JobState.ACTIVATED)
+_PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """What one policy makes of a world's waiting jobs."""
+
+    __pydantic_config__ = DESCRIBED
+
+    queues: Mapping[str, int]
+    """Jobs by the queue that they are given."""
+    left: int
+    """Jobs that are given none."""
+    elsewhere: int
+    """Jobs that are given another queue than they have in the world, of those that have one."""
+    to_move: float
+    """GB of input that is not at the storage of the queue, each file once for each storage."""
+
+
+def replay(world: World, policy: Policy) -> Replay:
+    """Broker the jobs of a world that have not started as if none of them had a queue yet.
+
+    Raises ValueError for a policy that the world's federation cannot follow.
+    """
+    waiting = {job.id: job for job in world.jobs if job.state in WAITING}
+    decision = plan("broker", _unbound(world, waiting, policy))
+    queues = {
+        id_: str(move.changes["queue"])
+        for move in decision.moves
+        if move.kind == "job" and move.target in _PLACED
+        for id_ in move.ids
+    }
+    return Replay(
+        queues=dict(sorted(Counter(queues.values()).items())),
+        left=len(waiting) - len(queues),
+        elsewhere=sum(bool(waiting[id_].queue) and waiting[id_].queue != to for id_, to in queues.items()),
+        to_move=_to_move(world, waiting, queues),
+    )
+
+
+def _unbound(world: World, waiting: Mapping[int, Job], policy: Policy) -> World:
+    """The world under a policy, its waiting jobs defined, and counted at no queue."""
+    jobs = (
+        replace(job, state=JobState.DEFINED, queue="", wake_at=None) if job.id in waiting else job
+        for job in world.jobs
+    )
+    gone = Counter((job.queue, job.share, job.state) for job in waiting.values())
+    return replace(
+        world,
+        federation=changed(world.federation, policy),
+        jobs=tuple(jobs),
+        job_counts=tuple(_less(world.job_counts, gone)),
+    )
+
+
+def _less(counts: Iterable[JobCount], gone: Mapping[tuple[str, str, JobState], int]) -> Iterable[JobCount]:
+    for count in counts:
+        left = count.jobs - gone.get((count.queue, count.share, count.state), 0)
+        if left > 0:
+            yield replace(count, jobs=left)
+
+
+def _to_move(world: World, waiting: Mapping[int, Job], queues: Mapping[int, str]) -> float:
+    storages = {queue.name: queue.storage for queue in world.federation.queues}
+    held = {(replica.file, replica.storage) for replica in world.replicas}
+    sizes = {file.name: file.size for file in world.files}
+    wanted = {(name, storages[to]) for id_, to in queues.items() for name in waiting[id_].inputs}
+    return sum(sizes.get(name, 0) for name, _ in wanted - held) / 1e9

@@ -1,0 +1,70 @@
+"""Replays: waiting jobs of a saved world are brokered anew under other policies."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from pilotage.cli.app import app
+from pilotage.federation.documents import write
+from pilotage.model.federation import Link
+from pilotage.model.states import JobState
+from pilotage.model.work import File, Replica
+from pilotage.model.world import World
+from pilotage.simulation.policies import KNOWN
+from pilotage.simulation.replay import replay
+from pilotage.testing import federation, jobs, jobs_at, queue, task, world
+
+GIGABYTE = 10**9
+
+
+def crowded() -> World:
+    """Twenty jobs at FAR, which holds their input and is full with them and ten more that run."""
+    house = federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")],
+        links=[Link(source="AWAY", destination="HOME", throughput_1h=10)],
+    )
+    asked = task(io_intensity=500, walltime=36_000)
+    waiting = [
+        replace(job, state=JobState.ACTIVATED, queue="FAR", inputs=(f"f{at}",))
+        for at, job in enumerate(jobs(asked, 20))
+    ]
+    return world(
+        house,
+        asked,
+        jobs=waiting,
+        files=[File(name=f"f{at}", size=GIGABYTE, checksum="") for at in range(20)],
+        replicas=[Replica(file=f"f{at}", storage="AWAY-DISK") for at in range(20)],
+        job_counts=jobs_at("FAR", activated=20, running=10),
+    )
+
+
+def test_what_waits_is_brokered_as_if_it_had_no_queue() -> None:
+    found = replay(crowded(), KNOWN["bounded"])
+    assert (found.queues, found.left, found.elsewhere, found.to_move) == ({"FAR": 20}, 0, 0, 0)
+
+
+def test_another_policy_sends_some_elsewhere_and_says_what_moves() -> None:
+    found = replay(crowded(), KNOWN["pilotage"])
+    assert found.queues["NEAR"] == found.elsewhere > 0
+    assert sum(found.queues.values()) == 20
+    assert found.to_move == found.elsewhere
+
+
+def test_what_has_started_stays_where_it_is() -> None:
+    state = crowded()
+    running = tuple(replace(job, state=JobState.RUNNING) for job in state.jobs)
+    found = replay(replace(state, jobs=running), KNOWN["pilotage"])
+    assert (found.queues, found.left) == ({}, 0)
+
+
+def test_the_command_replays_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "world.yaml"
+    path.write_text(write(crowded()))
+    words = ["simulate", "--replay", str(path), "--policy", "pilotage", "--policy", "bounded"]
+    document = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+    assert document["bounded"]["queues"] == {"FAR": 20}
+    table = CliRunner().invoke(app, words)
+    assert "elsewhere than now" in table.stdout
+    assert CliRunner().invoke(app, ["simulate", "--replay", str(path), "--policy", "x"]).exit_code == 2
