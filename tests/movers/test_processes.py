@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from pilotage.movers import processes, worker_process
 from pilotage.movers.contract import violations
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming
+from pilotage.movers.worker import Orders, Statuses, Worker
 from pilotage.ports.moving import Delivery, DeliveryStatus, Place
 from tests.movers.test_contract import local_rig
 
@@ -86,19 +88,19 @@ class House:
             if connection.laddr.port == port
         )
 
+    def delivery(self, name: str, number: int) -> Delivery:
+        return Delivery(
+            transfer=number,
+            attempt=1,
+            file=name,
+            size=len(CONTENT),
+            checksum="",
+            source=Place(url=f"http://127.0.0.1:{self.server.server_port}", path=name),
+            destination=Place(url=f"file://{self.place}", path=name),
+        )
+
     def start(self, *names: str) -> list[str]:
-        orders = [
-            Delivery(
-                transfer=number,
-                attempt=1,
-                file=name,
-                size=len(CONTENT),
-                checksum="",
-                source=Place(url=f"http://127.0.0.1:{self.server.server_port}", path=name),
-                destination=Place(url=f"file://{self.place}", path=name),
-            )
-            for number, name in enumerate(names, 1)
-        ]
+        orders = [self.delivery(name, number) for number, name in enumerate(names, 1)]
         return [answer.reference for answer in self.mover.start(orders)]
 
     def ended(self, reference: str) -> DeliveryStatus:
@@ -188,3 +190,36 @@ def test_a_process_that_its_server_lets_go_ends_at_once(house: House) -> None:
     house.mover._processes[0].let_go()
     until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
     assert house.names() == set()
+
+
+def test_a_process_that_is_let_go_is_given_no_suspect(house: House) -> None:
+    mover = house.mover
+    with mover._lock:
+        going = mover._new(alone=True)
+        going.let_go()
+        mover._suspects.append(("1.1.1", house.delivery("good", 1)))
+        mover._try_suspects()
+        assert not going.deliveries
+        assert not mover._suspects
+
+
+def test_a_worker_that_cannot_obey_an_order_ends_instead_of_living_on_deaf(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Deaf:
+        def recv(self) -> Orders:
+            return Orders()
+
+    def unexpected(_: Orders) -> None:
+        raise RuntimeError("no such order")
+
+    def ended(code: int) -> None:
+        raise SystemExit(code)
+
+    made = Worker.__new__(Worker)
+    made._connection = cast("Connection[Statuses, Orders]", Deaf())
+    monkeypatch.setattr(made, "_obey", unexpected)
+    monkeypatch.setattr(os, "_exit", ended)
+    with pytest.raises(SystemExit) as end:
+        made._take()
+    assert end.value.code == 1

@@ -194,7 +194,7 @@ class WorkerProcesses:
     def _try_suspects(self) -> None:
         """Give each process for suspects its next one."""
         while self._suspects and not self._closed:
-            able = [one for one in self._processes if one.alone]
+            able = [one for one in self._processes if one.alone and not one.retired]
             free = next((one for one in able if not one.deliveries), None)
             if free is None and len(able) >= MOST_PROCESSES:
                 return

@@ -5,6 +5,7 @@ file descriptor of a connection to the server. Orders, with the options of their
 other users may read command lines.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -15,6 +16,8 @@ from multiprocessing.connection import Connection
 
 from pilotage.ports import adapters
 from pilotage.ports.moving import Delivery, DeliveryStatus, Mover
+
+log = logging.getLogger(__name__)
 
 GROUP = "pilotage.movers"
 """The entry point group of movers."""
@@ -60,6 +63,10 @@ class Worker:
                 self._obey(self._connection.recv())
         except (EOFError, OSError):
             os._exit(0)
+        except Exception:
+            # Without this thread no order would be heard again, while news still tell the server of life.
+            log.exception("an order cannot be obeyed")
+            os._exit(1)
 
     def _obey(self, orders: Orders) -> None:
         answers = self._mover.start([delivery for _, delivery in orders.start])

@@ -44,11 +44,16 @@ class WorkerProcess:
         alone: bool,
     ) -> None:
         ours, theirs = socket.socketpair()
+        # By the kernel: a Connection has no time limit of its own, and the sender holds the owner's lock.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", SEND_LIMIT, 0))
         with theirs:
             command = [sys.executable, "-m", "pilotage.movers.worker", mover, str(theirs.fileno())]
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True
+                # A session of its own, so that Ctrl-C at the terminal reaches the server alone.
+                command,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
             )
         self._connection: Connection[Orders, Statuses] = Connection(ours.detach())
         self._on_news, self._on_end = on_news, on_end
@@ -96,6 +101,7 @@ class WorkerProcess:
     def let_go(self) -> None:
         """Have the process end by itself, and give it nothing more."""
         self.retired = True
+        # A copy, since a socket closes what it is made of; shut down, both are.
         with socket.socket(fileno=os.dup(self._connection.fileno())) as copy:
             copy.shutdown(socket.SHUT_WR)
 

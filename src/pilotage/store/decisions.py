@@ -62,7 +62,9 @@ _SAID_LATELY = select(_d.task).where(*_UNMOVED, _d.time > bindparam("time"))
 _FORGET_UNMOVED = delete(decisions).where(*_UNMOVED).returning(_d.facts)
 _FORGET = delete(decisions).where(among(_d.id, "ids")).returning(_d.facts)
 _FORGET_FACTS = delete(decision_facts).where(
-    among(_f.id, "facts"), ~exists().where(_d.id.between(_f.id, _f.last), _d.facts == _f.id)
+    # Between first and last by the primary key: facts alone has no index.
+    among(_f.id, "facts"),
+    ~exists().where(_d.id.between(_f.id, _f.last), _d.facts == _f.id),
 )
 _FACTS = select(_f.id, _f.document).where(among(_f.id, "facts"))
 

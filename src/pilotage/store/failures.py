@@ -60,6 +60,7 @@ _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 
 _COLUMNS = [column.name for column in _f]
 _SAVE = {
+    # An attempt fails once; only what it speaks against is judged again later.
     name: upsert.on_conflict_do_update(
         index_elements=[_f.job, _f.attempt], set_={"against": upsert.excluded.against}
     )
@@ -67,6 +68,7 @@ _SAVE = {
 }
 _OLD = delete(failures).where(_f.time < bindparam("before"))
 _other = failures.alias()
+# Null where a place has fewer: no time is below null, and nothing is deleted.
 _NEWEST = (
     select(_other.c.time)
     .where(*(_other.c[name] == bindparam(f"its_{name}") for name in ("queue", "vo", "owner", "node")))
@@ -98,6 +100,7 @@ _ALIKE = (
     .group_by(_f.task)
     .having(
         func.count() >= bindparam("least"),
+        # count() of a column leaves nulls out: every attempt must have told an exit code.
         func.count(_f.exit_code) == func.count(),
         func.min(_f.exit_code) == func.max(_f.exit_code),
         func.min(_f.ending) == func.max(_f.ending),

@@ -118,6 +118,7 @@ class StoredFacts:
 
 def documents_of(facts: Facts, choices: Sequence[PackedChoice]) -> tuple[bytes, list[bytes]]:
     """The document of what the choices share, and that of each of them."""
+    # By identity: what is shared is one object, and comparing all the others would cost much more.
     seen = Counter(id(item) for choice in choices for item in (*choice.refusals, *choice.waived))
     known = {id(item): item for choice in choices for item in (*choice.refusals, *choice.waived)}
     shared = {key: number for number, key in enumerate(key for key, times in seen.items() if times > 1)}

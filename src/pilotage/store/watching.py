@@ -95,6 +95,7 @@ _LAPSED = (
 
 def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     """Jobs that may be due, at most ``limit`` for each reason; pilots that live or hold jobs; deliveries."""
+    # Also pilots that have ended: jobs that they still hold are lost.
     holders = [pilot for (pilot,) in reader.rows(_WITH_JOBS) if pilot is not None]
     held = reader.pilots(among(pilots.c.id, "holders"), holders=holders)
     by_id = {pilot.id: pilot for pilot in (*reader.live_pilots(), *held)}

@@ -162,6 +162,8 @@ class ForwardedAttempt:
                 if not self.may_run and (self._stopping or now() > begun + UNREACHED):
                     raise AttemptFailedError(self._stopping or str(error)) from error
             self._woken.wait(pause)
+            # Whoever has it stopped is heard: without this, no later wait would wait.
+            self._woken.clear()
             pause = min(self._pause(), 2 * pause)
 
     def _renewed(self, task: int) -> PeerTask | None:
@@ -197,6 +199,7 @@ class ForwardedAttempt:
         """Tell its end as a payload's. What was cancelled may run on until its lease is over."""
         job: Mapping[str, Any] = seen.job or {}
         self._job = job.get("id", 0)
+        # What ended by itself runs no more; what was cancelled at a pilot may, until that hears of it.
         if seen.state != "cancelled" or job.get("pilot") is None:
             self._over_by = 0.0
         return Ended(

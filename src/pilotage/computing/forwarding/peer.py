@@ -110,6 +110,7 @@ class Peer:
         """Raise where it is no answer to what was asked: Refused for good, OSError for now."""
         if answer.status < 400:
             return
+        # Too late or too much for now: the same may be taken when it is asked again.
         if answer.status >= 500 or answer.status in (408, 429):
             raise OSError(f"{self.url}: {answer.status} {answer.reason} {_detail(answer)}")
         if answer.status == 422 and (document := answer.json()) and document.get("refused"):

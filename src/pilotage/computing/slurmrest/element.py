@@ -79,6 +79,7 @@ class SlurmRest:
         """
         if not orders:
             return []
+        # Orders come again after an answer was lost: what was taken then is there under its name.
         there = {job.name: number for number, job in self._service.jobs(fresh=True).items()}
         return [self._submitted(order, there.get(order.name, "")) for order in orders]
 
@@ -94,6 +95,7 @@ class SlurmRest:
         jobs = self._service.jobs(fresh=True) if known else {}
         for found in known:
             job = jobs.get(found.job)
+            # Slurm counts its jobs anew one day: the number alone may be another's.
             if job is not None and job.name == found.name and job.state != "ended":
                 self._service.cancel(found.job)
 
@@ -140,6 +142,7 @@ class SlurmRest:
     def _document(self, order: PilotOrder) -> bytes:
         """The job as the service takes it. Its script, with the token, is shown to its owner alone."""
         given = self._options
+        # Slurm reads % as the begin of a pattern of its own.
         log = f"{given.logs}/{order.name}.log".replace("%", "%%") if given.logs else "/dev/null"
         job = {
             "name": order.name,
@@ -159,6 +162,7 @@ class SlurmRest:
             "gres": given.gres,
             "reservation": given.reservation,
         }
+        # Left out, so that Slurm's own default holds.
         asked = {name: value for name, value in job.items() if value}
         return json.dumps({"job": asked, "script": _script(order, given)}).encode()
 

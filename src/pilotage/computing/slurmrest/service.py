@@ -61,6 +61,7 @@ class SlurmService:
         wanted = time.monotonic() - (0 if fresh else FRESH)
         with self._lock:
             if self._listed is None or self._listed[0] < wanted:
+                # As of the question: what changes while it is answered may be missing.
                 asked, entries = time.monotonic(), self._call("GET", "jobs").get("jobs")
                 self._listed = asked, self._own(entries if isinstance(entries, list) else [])
             return self._listed[1]

@@ -48,6 +48,9 @@ def _fetch(url: str, token: str, path: Path) -> None:
         try:
             with urllib.request.urlopen(request, timeout=TIME_LIMIT) as answer, path.open("wb") as file:
                 shutil.copyfileobj(answer, file)
+                if answer.length:
+                    # Read in pieces, an answer that breaks off looks like its end.
+                    raise OSError(f"{answer.length} bytes of it did not arrive")
             return
         except OSError as failure:
             error = failure

@@ -1,0 +1,47 @@
+"""An attempt at another Pilotage that does not answer is asked for again, with pauses."""
+
+import threading
+from typing import Any, cast
+
+import pytest
+
+from pilotage.agent.attempt import AttemptFailedError
+from pilotage.agent.system import now
+from pilotage.computing.forwarding.attempt import ForwardedAttempt, Handover
+from pilotage.computing.forwarding.peer import Peer
+from pilotage.computing.web_service import AnswerLost
+
+
+class SilentPeer:
+    """Takes a task, tells nobody, and is gone."""
+
+    url = "http://other"
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.called = threading.Event()
+
+    def submit(self, *_: Any) -> int:
+        self.calls += 1
+        self.called.set()
+        raise AnswerLost("no answer") if self.calls == 1 else ConnectionRefusedError("nobody listens")
+
+
+class OneHandover:
+    key = "here:1.1"
+
+    class asked:  # noqa: N801 -- stands for a field
+        grace = 0.0
+
+    def spec(self) -> dict[str, Any]:
+        return {}
+
+
+def test_an_attempt_that_is_stopped_before_it_is_answered_does_not_ask_without_a_pause() -> None:
+    peer = SilentPeer()
+    handover = cast(Handover, OneHandover())
+    attempt = ForwardedAttempt(cast(Peer, peer), handover, now() + 2.0, lambda: None)
+    threading.Timer(0.2, attempt.stop, ["cancelled"]).start()
+    with pytest.raises(AttemptFailedError):
+        attempt.run()
+    assert peer.calls < 20
