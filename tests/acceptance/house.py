@@ -90,6 +90,7 @@ class House:
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
         for agent in self.agents():
             for left in [*agent.children(recursive=True), agent]:
                 with contextlib.suppress(psutil.NoSuchProcess):
