@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from pilotage.flow.headway import LEAST, REST, WHOLE_AFTER, Headway
+from pilotage.flow.step import Pass
 from pilotage.store import Store, Waiting
 from pilotage.testing import NOW, job
 from pilotage.testing.stores import FEDERATION, new_jobs, new_task
@@ -42,7 +43,7 @@ class Passes:
     def take(self, room: int) -> dict[int, int]:
         """Take a pass, with room for so many of each share; returns how many jobs it read of each task."""
         self.time += 1
-        parts = self.headway.parts(self._waiting, LIMIT, self.time)
+        parts = self.headway.parts(self._waiting, Pass(self.time, 1, LIMIT))
         read = {
             task: ids[: parts[task]] for task, ids in sorted(self.jobs.items()) if ids and parts.get(task)
         }
@@ -92,6 +93,16 @@ def test_what_was_overtaken_is_read_in_parts_or_rests_until_all_is_looked_at() -
     for _ in range(WHOLE_AFTER - 2):
         assert 1 not in passes.take(room=1)
     assert passes.take(room=1)[1] == 400
+
+
+def test_what_one_plugin_leaves_keeps_no_task_of_another_waiting() -> None:
+    headway = Headway(lambda: NOW)
+    waiting = [Waiting(1, "default", 500, 400), Waiting(2, "default", 500, 400)]
+    first, second = ([job(of * 1000 + number, of=of) for number in range(100)] for of in (1, 2))
+    headway.parts(lambda: waiting, Pass(NOW, 1, LIMIT))
+    headway.note(first, ())
+    headway.note(second, [one.id for one in second])
+    assert headway.parts(lambda: waiting, Pass(NOW, 1, LIMIT)) == {2: 125}
 
 
 def test_where_nothing_goes_all_is_looked_at_at_once_and_then_no_more() -> None:

@@ -7,6 +7,8 @@ from pilotage.model.work import Job
 from pilotage.ports import Clock
 from pilotage.store import Waiting
 
+from .step import Pass
+
 LEAST = 100
 """Jobs of a share that a pass reads at least, as far as there are so many."""
 
@@ -29,26 +31,25 @@ class Headway:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._pass: Pass | None = None
+        self._passes = WHOLE_AFTER
         self._listed: dict[int, Waiting] = {}
         self._list_again = self._look_again = 0.0
-        self._most: dict[int, int] = {}
+        self._is_listed = self._looks_at_all = self._leaves_out = False
         self._wanted: dict[str, int] = {}
-        self._read: Counter[str] = Counter()
-        self._gone: Counter[str] = Counter()
-        self._begun = 0.0
-        self._passes = WHOLE_AFTER
-        self._looks_at_all = self._leaves_out = False
+        self._most: dict[int, int] = {}
+        self._were, self._went = Counter[int](), Counter[int]()
 
-    def parts(self, waiting: Callable[[], Sequence[Waiting]], limit: int, begun: float) -> Mapping[int, int]:
-        """Return the most jobs to read of each task, about ``limit`` in all, in the pass that began then.
+    def parts(self, waiting: Callable[[], Sequence[Waiting]], now: Pass) -> Mapping[int, int]:
+        """Return the most jobs of each task that a pass is to read, about as many as its batch in all.
 
         ``waiting`` lists all tasks that wait, by priority, then age.
         """
-        if begun != self._begun:  # a pass reads once for each plugin
-            self._begin(begun)
+        if now is not self._pass:  # it reads once for each plugin
+            self._begin(now)
+        limit = now.batch
         if self._looks_at_all:
             self._list(waiting)
-            self._most.clear()
             self._leaves_out = False
             return dict.fromkeys(self._listed, max(1, limit // max(1, len(self._listed))))
         if self._clock() < self._list_again and (found := self._first(limit)) and self._leaves_out:
@@ -56,24 +57,22 @@ class Headway:
         self._list(waiting)
         return self._first(limit)
 
-    def _begin(self, time: float) -> None:
-        self._begun = time
+    def _begin(self, now: Pass) -> None:
+        self._learn()
+        self._pass = now
         self._passes += 1
-        for share, read in self._read.items():
-            gone = self._gone[share]
-            following = 2 * gone if gone == read else gone * 5 // 4
-            # Room comes in lumps, between which passes find little: they are not forgotten at once.
-            self._wanted[share] = max(LEAST, following, self._wanted.get(share, 0) * 7 // 8)
-        self._read.clear()
-        self._gone.clear()
+        self._is_listed = False
         self._looks_at_all = self._passes >= WHOLE_AFTER and self._clock() >= self._look_again
         if self._looks_at_all:
             self._passes = 0
+            self._most.clear()
 
     def _list(self, waiting: Callable[[], Sequence[Waiting]]) -> None:
-        begun = self._clock()
-        self._listed = {one.task: one for one in waiting()}
-        self._list_again = self._clock() + REST * (self._clock() - begun)
+        if not self._is_listed:
+            begun = self._clock()
+            self._listed = {one.task: one for one in waiting()}
+            self._list_again = self._clock() + REST * (self._clock() - begun)
+            self._is_listed = True
 
     def _first(self, limit: int) -> Mapping[int, int]:
         """The first jobs of each share, as many as may find room."""
@@ -92,38 +91,40 @@ class Headway:
             self._leaves_out |= jobs < one.jobs
         return found
 
-    def note(self, read: Sequence[Job], moved: Iterable[int]) -> bool:
+    def note(self, read: Iterable[Job], moved: Iterable[int]) -> bool:
         """Note the jobs of a plugin that a pass read, and the ids of those that went on.
 
         Returns False where none went while tasks were left out: then all are to be looked at, at once.
         """
         gone, now = set(moved), self._clock()
-        self._remember(read, gone)
-        if self._looks_at_all:
-            self._look_again = now + REST * (now - self._begun)
+        for job in read:
+            self._were[job.task] += 1
+            self._went[job.task] += job.id in gone
+        if self._looks_at_all and self._pass is not None:
+            self._look_again = now + REST * (now - self._pass.time)
         if gone or not self._leaves_out or now < self._look_again:
             return True
         self._passes = WHOLE_AFTER
         return False
 
-    def _remember(self, read: Sequence[Job], gone: set[int]) -> None:
-        were, went = Counter[int](), Counter[int]()
-        tasks: defaultdict[str, dict[int, None]] = defaultdict(dict)
-        for job in read:
-            tasks[job.share][job.task] = None
-            were[job.task] += 1
-            self._read[job.share] += 1
-            if job.id in gone:
-                went[job.task] += 1
-                self._gone[job.share] += 1
-        for task, jobs in went.items():
-            if one := self._listed.get(task):
-                self._listed[task] = one._replace(jobs=max(0, one.jobs - jobs))
-        for ordered in map(list, tasks.values()):
-            last = max((place for place, task in enumerate(ordered) if went[task]), default=0)
-            for place, task in enumerate(ordered):
-                if place < last and went[task] < were[task]:
+    def _learn(self) -> None:
+        """Draw conclusions from the last pass, of all its plugins together."""
+        shares: defaultdict[str, list[int]] = defaultdict(list)
+        for task, one in self._listed.items():
+            if self._were[task]:
+                shares[one.share].append(task)
+                self._listed[task] = one._replace(jobs=max(0, one.jobs - self._went[task]))
+        for share, tasks in shares.items():
+            read, gone = (sum(counted[task] for task in tasks) for counted in (self._were, self._went))
+            following = 2 * gone if gone == read else gone * 5 // 4
+            # Room comes in lumps, between which passes find little: they are not forgotten at once.
+            self._wanted[share] = max(LEAST, following, self._wanted.get(share, 0) * 7 // 8)
+            last = max((place for place, task in enumerate(tasks) if self._went[task]), default=0)
+            for place, task in enumerate(tasks):
+                self._most.pop(task, None)
+                if place < last and self._went[task] < self._were[task]:
                     # Powers of two, too, so that more are read together.
-                    self._most[task] = 1 << (2 * went[task] - 1).bit_length() if went[task] else 0
-                else:
-                    self._most.pop(task, None)
+                    went = self._went[task]
+                    self._most[task] = 1 << (2 * went - 1).bit_length() if went else 0
+        self._were.clear()
+        self._went.clear()
