@@ -9,7 +9,7 @@ from pilotage.store import Waiting
 
 from .step import Pass
 
-LEAST = 100
+LEAST = 200
 """Jobs of a share that a pass reads at least, as far as there are so many."""
 
 WHOLE_AFTER = 8
