@@ -256,11 +256,11 @@ class Contest:
         """The pair of the highest weight among those with room; -1 where there is none."""
         # Weights are positive: -1 stands for no room.
         weights = np.where(self.room >= 1, self.weights, -1.0)
-        if not len(weights) or (most := weights.max()) < 0:
+        if not len(weights) or weights[first := int(weights.argmax())] < 0:
             return -1
-        equal = (weights == most).nonzero()[0]
-        if len(equal) == 1:
-            return int(equal[0])
+        if first + int(weights[::-1].argmax()) == len(weights) - 1:
+            return first
+        equal = (weights == weights[first]).nonzero()[0]
         return int(equal[ties.of(self.queues[equal], self.drawn).argmin()])
 
     def order(self, chosen: Codes, ties: Ties) -> Codes:
