@@ -192,7 +192,7 @@ def hang(_):
     threading.Event().wait()
 
 
-Store.federation = hang
+Store.federation = Store.last_federation = hang
 listener = server.listen("127.0.0.1", 0)
 print(listener.getsockname()[1], flush=True)
 settings = Settings(home=home, store=f"sqlite:///{home}/store.db")
@@ -233,4 +233,4 @@ def test_a_signal_ends_a_server_whose_requests_and_steps_hang(
         assert "ending now" in said
     finally:
         process.kill()
-        process.wait()
+        process.communicate()  # its pipes are closed, too

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.computing.batch import BatchElement, Job
+from pilotage.computing.batch import BatchElement, BatchJob
 from pilotage.computing.batch.profile import CommandFault, Request
 from pilotage.computing.contract import violations
 from pilotage.computing.lsf import Lsf, LsfOptions, LsfProfile
@@ -63,18 +63,18 @@ def test_numbers_are_read() -> None:
 def test_listings_are_read() -> None:
     waits = "Q Not Running: Insufficient amount of resource: ncpus"
     assert PBS.listed(QSTAT) == {
-        "12.head": Job(name="here-1", state="waiting", reason=waits, queue="workq"),
-        "13[2].head": Job(name="here-2+1", state="ended", reason="X", exit_code=3, queue="workq"),
-        "14.head": Job(name="here-4", state="ended", reason="F", exit_code=-9, queue="workq"),
-        "15.head": Job(name="here-5", state="ended", reason="F", queue="workq"),
+        "12.head": BatchJob(name="here-1", state="waiting", reason=waits, queue="workq"),
+        "13[2].head": BatchJob(name="here-2+1", state="ended", reason="X", exit_code=3, queue="workq"),
+        "14.head": BatchJob(name="here-4", state="ended", reason="F", exit_code=-9, queue="workq"),
+        "15.head": BatchJob(name="here-5", state="ended", reason="F", queue="workq"),
     }
     waits = "PEND: New job is waiting for scheduling;"
     assert LSF.listed(BJOBS) == {
-        "101": Job(name="here-1", state="waiting", reason=waits, queue="normal"),
-        "102[2]": Job(name="here-2+1", state="ended", reason="EXIT", exit_code=3, queue="normal"),
-        "103": Job(name="here-4", state="ended", reason="DONE", exit_code=0, queue="normal"),
-        "104": Job(name="here-5", state="ended", reason="EXIT", exit_code=-9, queue="normal"),
-        "105": Job(name="here-6", state="unknown", reason="UNKWN", queue="normal"),
+        "101": BatchJob(name="here-1", state="waiting", reason=waits, queue="normal"),
+        "102[2]": BatchJob(name="here-2+1", state="ended", reason="EXIT", exit_code=3, queue="normal"),
+        "103": BatchJob(name="here-4", state="ended", reason="DONE", exit_code=0, queue="normal"),
+        "104": BatchJob(name="here-5", state="ended", reason="EXIT", exit_code=-9, queue="normal"),
+        "105": BatchJob(name="here-6", state="unknown", reason="UNKWN", queue="normal"),
     }
 
 

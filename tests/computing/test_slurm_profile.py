@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.computing.batch.profile import CommandFault, Job, Request
+from pilotage.computing.batch.profile import BatchJob, CommandFault, Request
 from pilotage.computing.slurm import COLUMNS, Slurm, SlurmOptions, SlurmProfile, fitting
 from pilotage.ports.computing import PilotOrder, PilotSize
 
@@ -76,15 +76,15 @@ def test_an_answer_without_a_number_is_a_fault(answer: str) -> None:
     [
         (
             row("1_4", "FAILED", "768", "NonZeroExitCode", "p"),
-            Job(name="p", state="ended", reason="FAILED (NonZeroExitCode)", exit_code=3, queue="main"),
+            BatchJob(name="p", state="ended", reason="FAILED (NonZeroExitCode)", exit_code=3, queue="main"),
         ),
         (
             row("1_4", "TIMEOUT", "15", "TimeLimit", "p"),
-            Job(name="p", state="ended", reason="TIMEOUT (TimeLimit)", exit_code=-15, queue="main"),
+            BatchJob(name="p", state="ended", reason="TIMEOUT (TimeLimit)", exit_code=-15, queue="main"),
         ),
         (
             row("1_4", "PENDING", "0", "ReqNodeNotAvail, UnavailableNodes:a|b", "p|q r"),
-            Job(
+            BatchJob(
                 name="p|q r",
                 state="waiting",
                 reason="PENDING (ReqNodeNotAvail, UnavailableNodes:a|b)",
@@ -93,15 +93,15 @@ def test_an_answer_without_a_number_is_a_fault(answer: str) -> None:
         ),
         (
             row("1_4", "RUNNING", "0", "None", "p"),
-            Job(name="p", state="running", reason="RUNNING", queue="main"),
+            BatchJob(name="p", state="running", reason="RUNNING", queue="main"),
         ),
         (
             row("1_4", "UNHEARD_OF", "0", "None", "p"),
-            Job(name="p", state="unknown", reason="UNHEARD_OF", queue="main"),
+            BatchJob(name="p", state="unknown", reason="UNHEARD_OF", queue="main"),
         ),
     ],
 )
-def test_a_line_of_a_listing_is_read(line: str, job: Job) -> None:
+def test_a_line_of_a_listing_is_read(line: str, job: BatchJob) -> None:
     assert PROFILE.listed(line) == {"1_4": job}
 
 
@@ -121,14 +121,14 @@ def test_nonsense_is_no_listing() -> None:
 def test_the_accounting_and_the_file_of_completed_jobs_are_read() -> None:
     accounting = "12_1|CANCELLED by 1000|0:15|main|here-pilot-1\n13|COMPLETED|0:0|main|a|b\n"
     assert PROFILE.remembered(accounting) == {
-        "12_1": Job(
+        "12_1": BatchJob(
             name="here-pilot-1", state="ended", reason="CANCELLED by 1000", exit_code=-15, queue="main"
         ),
-        "13": Job(name="a|b", state="ended", reason="COMPLETED", exit_code=0, queue="main"),
+        "13": BatchJob(name="a|b", state="ended", reason="COMPLETED", exit_code=0, queue="main"),
     }
     completed = "4|0|w|urgent|1|vm|COMPLETED|2026-11-22T09:57:35\n"
     assert PROFILE.remembered(completed) == {
-        "4": Job(name="w", state="ended", reason="COMPLETED", queue="urgent")
+        "4": BatchJob(name="w", state="ended", reason="COMPLETED", queue="urgent")
     }
 
 

@@ -24,7 +24,7 @@ from pilotage.model.federation import (
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import InputFile, MergeSpec, TaskSpec
-from pilotage.simulation.payloads import Submission
+from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.reading import virtual
 from pilotage.simulation.scenario import LinkBehaviour, Scenario, SiteBehaviour, Spell
 from pilotage.simulation.simulation import Simulation
@@ -129,7 +129,7 @@ def live(simulation: Simulation, count: int, days: float) -> Record:
     def submit_more() -> bool:
         for owner, spec in waiting[:3]:
             work = tuple(dice.expovariate(1 / 18000) for _ in range(spec.planned_jobs))
-            assert not simulation.submit(Submission(spec=spec, owner=owner, work=work)).refused
+            assert not simulation.submit(SimulatedTask(spec=spec, owner=owner, work=work)).refused
         del waiting[:3]
         return not waiting and not unended(simulation)
 

@@ -12,7 +12,7 @@ from .access import Person, may_see
 from .answers import answer, documented
 from .explanations import JobExplanation, explained_job
 from .hypotheses import Hypothesis, WhatIfAnswer
-from .logs import Logs, shown
+from .logs import KeptLogs, shown
 from .parts import PREFIX, AnyAttempt, AnyId, Id, Limit, TheRuntime, TheStore, Width
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
@@ -36,7 +36,7 @@ def get_explanation(
     return answer(explained_job(runtime, found, store.queries.job_choices(job, limit), width, used))
 
 
-@router.get("/{job}/logs", responses=documented(Logs, 404))
+@router.get("/{job}/logs", responses=documented(KeptLogs, 404))
 def get_logs(
     job: Id,
     caller: Person,

@@ -102,7 +102,7 @@ class LogView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Logs:
+class KeptLogs:
     """The logs of an attempt of a job, or of a pilot.
 
     ``attempts`` are those of which anything is kept. With ``runs``, more may come: within a pilot's heartbeat
@@ -119,10 +119,10 @@ class Logs:
     node: Mapping[str, Any] | None = None
 
 
-def shown(store: Store, key: LogKey, seen: dict[str, int], runs: bool) -> Logs:
+def shown(store: Store, key: LogKey, seen: dict[str, int], runs: bool) -> KeptLogs:
     """The logs of an attempt or pilot from the bytes on that were ``seen`` of each stream."""
     streams = [log for log in store.logs.of(key) if log.stream not in (USAGE, NODE)]
-    return Logs(
+    return KeptLogs(
         attempt=key.attempt,
         attempts=store.logs.attempts(key.kind, key.record),
         runs=runs,

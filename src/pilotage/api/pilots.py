@@ -10,7 +10,7 @@ from pilotage.pilots.rests import QueueRest, empty_queues
 from .access import FOR_OPERATORS
 from .answers import answer, documented
 from .explanations import PilotExplanation, explained_pilot
-from .logs import Logs, shown
+from .logs import KeptLogs, shown
 from .parts import PREFIX, AnyId, Id, Limit, TheRuntime, Width
 from .views import Pilots
 
@@ -46,7 +46,7 @@ def get_explanation(pilot: Id, runtime: TheRuntime, width: Width = 0) -> Respons
     return answer(found)
 
 
-@router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(Logs, 404))
+@router.get("/{pilot}/logs", dependencies=[FOR_OPERATORS], responses=documented(KeptLogs, 404))
 def get_logs(pilot: Id, runtime: TheRuntime, agent_seen: AnyId = 0) -> Response:
     """The log of a pilot's agent, less the bytes that were seen already. One that runs is asked for more."""
     found = runtime.store.queries.pilot(pilot)

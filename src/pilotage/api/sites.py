@@ -20,7 +20,7 @@ router = APIRouter(prefix=PREFIX, tags=["sites"])
 SiteName = Annotated[str, Path(max_length=200)]
 
 
-class Sites(BaseModel):
+class SiteStates(BaseModel):
     """Sites by name."""
 
     sites: list[SiteState]
@@ -32,13 +32,13 @@ class Ad(BaseModel, extra="forbid"):
     ad: Annotated[str, Field(max_length=MOST_BYTES)]
 
 
-class Matches(BaseModel):
+class QueueMatches(BaseModel):
     """Queues by site and name."""
 
     matches: list[QueueMatch]
 
 
-@router.get("/sites", dependencies=[FOR_PEOPLE], responses=documented(Sites, 409))
+@router.get("/sites", dependencies=[FOR_PEOPLE], responses=documented(SiteStates, 409))
 def get_sites(runtime: TheRuntime) -> Response:
     """Every site that has a queue, with what it last advertised."""
     from pilotage.flow.calls import sites  # ads are made with numpy, which a server loads when it is needed
@@ -89,7 +89,7 @@ def delete_ad(site: SiteName, caller: Operator, runtime: TheRuntime) -> Response
     return Response(status_code=204)
 
 
-@router.get("/tasks/{task}/sites", responses=documented(Matches, 404, 409))
+@router.get("/tasks/{task}/sites", responses=documented(QueueMatches, 404, 409))
 def get_matches(task: Id, caller: Person, store: TheStore, runtime: TheRuntime) -> Response:
     """Tell which queues a task's jobs match by the ads of both, and what is not true at the others."""
     from pilotage.flow.calls import sites

@@ -8,7 +8,7 @@ from pilotage.model.work import TaskSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class SimulatedTask:
     """A task to submit ``at`` s since the simulation began; ``work`` has the HS23 s of each of its jobs.
 
     Each job leaves outputs of ``output_size`` bytes in all.
@@ -29,7 +29,7 @@ class Payloads:
     whatever order the jobs start in.
     """
 
-    tasks: dict[int, Submission] = field(default_factory=dict)
+    tasks: dict[int, SimulatedTask] = field(default_factory=dict)
     _places: dict[int, int] = field(default_factory=dict)
     _started: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
 

@@ -18,7 +18,7 @@ from pilotage.store.tasks import tasks as task_table
 from .clock import VirtualClock
 from .journal import Journal
 from .movers import VirtualMovers
-from .payloads import Payloads, Submission
+from .payloads import Payloads, SimulatedTask
 from .policies import KNOWN, steps_of
 from .scenario import Scenario
 from .sites import Scene, VirtualElement, VirtualSite
@@ -71,7 +71,7 @@ class Simulation:
         )
         self._scene = Scene(self.runtime, self.clock, self.journal, self.payloads, BEGIN, seed)
 
-    def submit(self, submission: Submission) -> SubmissionOutcome:
+    def submit(self, submission: SimulatedTask) -> SubmissionOutcome:
         """Submit a task now."""
         outcome = submit(self.runtime, [submission.spec], submission.owner)
         self.payloads.tasks.update((id_, submission) for _, id_ in outcome.tasks)

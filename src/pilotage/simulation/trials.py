@@ -8,7 +8,7 @@ from math import exp, log, sqrt
 from statistics import fmean, stdev
 
 from .metrics import Metrics, metrics
-from .payloads import Submission
+from .payloads import SimulatedTask
 from .policies import changed, policy_of, steps_of
 from .reading import Case
 from .scenario import LinkBehaviour, Scenario, SiteBehaviour
@@ -37,7 +37,7 @@ def trials(case: Case, policies: Sequence[str], seeds: Sequence[int]) -> Iterato
             yield run(case, name, seed, work)
 
 
-def run(case: Case, name: str, seed: int, work: Sequence[Submission]) -> Trial:
+def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Trial:
     """Simulate one policy with one seed until all work has ended, or the scenario's limit."""
     began = time.perf_counter()
     policy = policy_of(name, case.scenario.policies, REFERENCE)
@@ -47,7 +47,7 @@ def run(case: Case, name: str, seed: int, work: Sequence[Submission]) -> Trial:
     try:
         refused: list[str] = []
 
-        def arrive(submission: Submission) -> None:
+        def arrive(submission: SimulatedTask) -> None:
             refused.extend(str(fault) for fault in simulation.submit(submission).refused)
 
         for submission in work:

@@ -9,7 +9,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.spec import MOST_JOBS
 from pilotage.model.work import InputFile, TaskSpec
 
-from .payloads import Submission
+from .payloads import SimulatedTask
 from .reading import Case
 from .scenario import Arrival, GeneratedWork, SwfWork
 from .swf import LoggedJob
@@ -18,7 +18,7 @@ SHORT = 0.1
 """Jobs of a short task, and their work, against those of others."""
 
 
-def submissions(case: Case, seed: int) -> list[Submission]:
+def submissions(case: Case, seed: int) -> list[SimulatedTask]:
     """The tasks of a scenario in the order of their arrival, with the truth about their work."""
     scenario, dice = case.scenario, random.Random(f"work of {seed}")
     if scenario.generated is not None:
@@ -31,8 +31,8 @@ def submissions(case: Case, seed: int) -> list[Submission]:
     return sorted(estimated, key=lambda one: one.at)
 
 
-def _given(arrival: Arrival, dice: random.Random) -> Submission:
-    return Submission(
+def _given(arrival: Arrival, dice: random.Random) -> SimulatedTask:
+    return SimulatedTask(
         at=arrival.at,
         owner=Identity(name=arrival.user, vo=arrival.vo),
         spec=arrival.task,
@@ -41,7 +41,7 @@ def _given(arrival: Arrival, dice: random.Random) -> Submission:
     )
 
 
-def _with_estimate(submission: Submission, spread: float, dice: random.Random) -> Submission:
+def _with_estimate(submission: SimulatedTask, spread: float, dice: random.Random) -> SimulatedTask:
     """The same with what its task estimates of a job's work: the truth, off by a factor."""
     typical = sorted(submission.work)[len(submission.work) // 2]
     spec = replace(submission.spec, cpu_time=typical * dice.lognormvariate(0, spread), cpu_efficiency=1.0)
@@ -52,7 +52,7 @@ def _works(median: float, spread: float, count: int, dice: random.Random) -> tup
     return tuple(median * dice.lognormvariate(0, spread) for _ in range(count))
 
 
-def _generated(work: GeneratedWork, federation: Federation, dice: random.Random) -> Iterator[Submission]:
+def _generated(work: GeneratedWork, federation: Federation, dice: random.Random) -> Iterator[SimulatedTask]:
     storages = [storage.name for storage in federation.storages]
     parts = [user.part for user in work.users]
     for number in range(work.tasks):
@@ -61,7 +61,7 @@ def _generated(work: GeneratedWork, federation: Federation, dice: random.Random)
         count = min(MOST_JOBS, max(1, round(work.jobs * scale * dice.lognormvariate(0, work.jobs_spread))))
         holders = tuple(dice.sample(storages, min(work.replicas, len(storages))))
         median = work.work * scale * dice.lognormvariate(0, work.work_spread)
-        yield Submission(
+        yield SimulatedTask(
             at=dice.uniform(0, work.arrivals),
             owner=Identity(name=user.name, vo=user.vo),
             spec=_spec(number, count, holders, work, user.share or federation.shares[0].name),
@@ -88,12 +88,12 @@ def _spec(number: int, count: int, holders: Sequence[str], work: GeneratedWork, 
     )
 
 
-def _logged(work: SwfWork, log: Sequence[LoggedJob], federation: Federation) -> Iterator[Submission]:
+def _logged(work: SwfWork, log: Sequence[LoggedJob], federation: Federation) -> Iterator[SimulatedTask]:
     taken = [job for job in log if job.cores <= work.most_cores][work.first : work.first + work.jobs]
     share = federation.shares[0].name
     begin = min((job.submitted for job in taken), default=0.0)
     for job in taken:
-        yield Submission(
+        yield SimulatedTask(
             at=(job.submitted - begin) / work.faster,
             owner=Identity(name=f"user-{job.user}", vo="swf"),
             spec=TaskSpec(name=f"job-{job.number}", share=share, command=("run",), cores=job.cores, scouts=0),

@@ -15,7 +15,7 @@ from pilotage.model.world import QueueReport
 from .columns import is_state
 from .jobs import is_in, jobs
 from .pilots import pilots
-from .reader import Reader
+from .reader import RecordReader
 from .sets import among
 
 WAITED_LONG = 3600.0
@@ -58,7 +58,7 @@ _UNDER_WAY = (
 _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 
 
-def reports(reader: Reader, time: float, director: DirectorConstants) -> tuple[QueueReport, ...]:
+def reports(reader: RecordReader, time: float, director: DirectorConstants) -> tuple[QueueReport, ...]:
     """The reports of queues, with how long activated jobs wait there, and whether pilots can be started."""
     known = {report.queue: report for report in reader.queue_reports()}
     waiting: dict[str, float] = dict(tuple(row) for row in reader.rows(_WAITING, before=time - WAITED_LONG))
@@ -74,7 +74,7 @@ def reports(reader: Reader, time: float, director: DirectorConstants) -> tuple[Q
     )
 
 
-def _problems(reader: Reader, time: float, director: DirectorConstants) -> dict[str, str]:
+def _problems(reader: RecordReader, time: float, director: DirectorConstants) -> dict[str, str]:
     """Queues that rest because their latest pilots all failed before they called home, and why (P6).
 
     When its rest is over a queue has no problem: without jobs that wait there no pilot would try it again.
@@ -100,7 +100,7 @@ def _reason(found: Sequence[Pilot]) -> str:
     return found[-1].error.partition("\n")[0] or "no reason told"
 
 
-def with_first_skips(reader: Reader, found: Sequence[Job]) -> tuple[Job, ...]:
+def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, ...]:
     """The jobs, merge jobs with the time at which they were first skipped (B3)."""
     merging = [job.id for job in found if job.kind == "merge"]
     if not merging:

@@ -12,7 +12,7 @@ from .columns import has_state, is_state
 from .engine import Database
 from .files import files
 from .jobs import job_inputs, jobs
-from .reader import Reader
+from .reader import RecordReader
 from .sets import among
 from .tasks import TASK_COLUMNS, SpecCache, tasks
 from .transfers import transfers
@@ -54,7 +54,7 @@ class Catalogue:
         """Read a file by its identifier; None where there is none."""
 
         def read(connection: Connection) -> CatalogueEntry | None:
-            reader = Reader(connection, self._specs)
+            reader = RecordReader(connection, self._specs)
             found = reader.files([file])
             return CatalogueEntry(found[0], reader.replicas_of(found)) if found else None
 
@@ -69,7 +69,7 @@ class Catalogue:
         """
 
         def read(connection: Connection) -> list[CatalogueEntry]:
-            reader = Reader(connection, self._specs)
+            reader = RecordReader(connection, self._specs)
             found: list[File] = []
             for file in _beginning(reader, prefix, after):
                 if accepts(file.name):
@@ -87,12 +87,12 @@ class Catalogue:
         """Tell which of these files a live job reads, a task will read, or a transfer moves."""
 
         def read(connection: Connection) -> set[str]:
-            return wanted_of(Reader(connection, self._specs), names)
+            return wanted_of(RecordReader(connection, self._specs), names)
 
         return self._database.read(read)
 
 
-def wanted_of(reader: Reader, names: Sequence[str]) -> set[str]:
+def wanted_of(reader: RecordReader, names: Sequence[str]) -> set[str]:
     """Tell which of these files a live job reads, a task will read, or a transfer moves."""
     found = {name for (name,) in reader.rows(_READ, names=list(names))}
     found |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
@@ -105,7 +105,7 @@ def wanted_of(reader: Reader, names: Sequence[str]) -> set[str]:
     return found | (asked & set(names))
 
 
-def _beginning(reader: Reader, prefix: str, after: str) -> Iterator[File]:
+def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:
     """Read files whose identifiers begin with a prefix, by identifier, in pages."""
     while True:
         query = select(files).where(_begins(reader.dialect, prefix, after))

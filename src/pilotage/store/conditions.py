@@ -17,7 +17,7 @@ from .counters import counts
 from .jobs import jobs
 from .last_seen import queue_reports
 from .pilots import pilots
-from .reader import Reader
+from .reader import RecordReader
 from .sets import among
 
 MOST_ERRORS = 3
@@ -52,7 +52,7 @@ _WAITING_JOBS = (
 
 
 def of_queues(
-    reader: Reader, federation: Federation, time: float, names: Iterable[str]
+    reader: RecordReader, federation: Federation, time: float, names: Iterable[str]
 ) -> tuple[QueueCondition, ...]:
     """The condition of queues by name, of those that the federation declares."""
     wanted = set(names)
@@ -82,12 +82,12 @@ def of_queues(
     )
 
 
-def where_jobs_wait(reader: Reader, task: int) -> list[str]:
+def where_jobs_wait(reader: RecordReader, task: int) -> list[str]:
     """Queues at which jobs of a task wait for a pilot, most first."""
     return [queue for queue, _ in reader.rows(_WAITING_JOBS, task=task)]
 
 
-def _errors(reader: Reader, queue: str) -> tuple[str, ...]:
+def _errors(reader: RecordReader, queue: str) -> tuple[str, ...]:
     """The errors of pilots that failed since one called home, newest first."""
     found = []
     for error, heartbeat in reader.rows(_ERRORS, queue=queue):

@@ -12,7 +12,7 @@ from pilotage.model.world import World
 from . import catalogue
 from .files import files, replicas
 from .jobs import job_inputs, jobs
-from .reader import Reader
+from .reader import RecordReader
 from .sets import among
 
 _r, _f = replicas.c, files.c
@@ -35,7 +35,7 @@ _USES = (
 )
 
 
-def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
+def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
     """Read the copies that came first, and how much all of them take; nothing before the period is over."""
     cleaned = reader.iterated("clean")
     if cleaned is not None and world.time - cleaned < world.federation.staging.cleaning_period:
@@ -68,7 +68,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     return {"copies": copies, "copies_sizes": _sizes(reader), "cleaned": cleaned}
 
 
-def _sizes(reader: Reader) -> tuple[CopiesSize, ...]:
+def _sizes(reader: RecordReader) -> tuple[CopiesSize, ...]:
     """Add up the bytes of all copies by storage and scope."""
     sizes: Counter[tuple[str, str]] = Counter()
     for storage, file, size in reader.rows(_SIZES):

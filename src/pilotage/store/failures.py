@@ -25,7 +25,7 @@ from pilotage.model.states import DONE_JOBS, LIVE_TASKS, JobState
 from .columns import Id, has_state, is_state, metadata, text_column
 from .counters import counts
 from .jobs import jobs
-from .reader import Reader
+from .reader import RecordReader
 from .sets import among
 from .tasks import TASK_COLUMNS, tasks
 
@@ -121,22 +121,22 @@ def write(connection: Connection, found: Sequence[Failure]) -> None:
         connection.execute(_TOO_MANY, place)
 
 
-def of_queue(reader: Reader, time: float, queue: str) -> tuple[Failure, ...]:
+def of_queue(reader: RecordReader, time: float, queue: str) -> tuple[Failure, ...]:
     """The failures that speak against a queue, or a node of it."""
     return _proven(reader, time, reader.rows(_AT_A_QUEUE, after=time - KEPT, queue=queue))
 
 
-def of_places(reader: Reader, time: float) -> tuple[Failure, ...]:
+def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:
     """The failures that speak against queues and nodes, oldest first."""
     return _proven(reader, time, reader.rows(_SPEAKING, after=time - KEPT))
 
 
-def everything(reader: Reader, time: float) -> tuple[Failure, ...]:
+def everything(reader: RecordReader, time: float) -> tuple[Failure, ...]:
     """All failures that are kept."""
     return _proven(reader, time, reader.rows(_ALL, after=time - KEPT))
 
 
-def alike(reader: Reader, time: float, least: int) -> dict[str, Any]:
+def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
     """Live tasks of which nothing ended well, and ``least`` attempts or more failed, all in the same way."""
     suspects = [task for (task,) in reader.rows(_ALIKE, least=least)]
     if suspects:
@@ -147,7 +147,7 @@ def alike(reader: Reader, time: float, least: int) -> dict[str, Any]:
     return {"tasks": found, "failures": told}
 
 
-def _proven(reader: Reader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:
+def _proven(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:
     """Failures, each with whether its task is not to blame."""
     if not rows:
         return ()
@@ -165,7 +165,7 @@ def _proven(reader: Reader, time: float, rows: Sequence[Any]) -> tuple[Failure, 
     )
 
 
-def _ended_well(reader: Reader, suspects: Sequence[int]) -> set[int]:
+def _ended_well(reader: RecordReader, suspects: Sequence[int]) -> set[int]:
     found = reader.rows(_ENDED_WELL, tasks=[str(task) for task in suspects])
     return {int(task) for (task,) in found}
 

@@ -25,7 +25,7 @@ from .engine import Database
 from .history import Entries, Meaning, Meanings
 from .jobs import JOB_COLUMNS, job
 from .last_seen import REPORTED_AFTER
-from .reader import Reader
+from .reader import RecordReader
 from .task_queues import LEVELS, lines
 from .tasks import TASK_COLUMNS, SpecCache
 
@@ -189,7 +189,7 @@ class Matches:
         records = {row[places]: row[places:-1] for row in rows}
 
         def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...], tuple[Replica, ...]]:
-            reader = Reader(connection, self._specs)
+            reader = RecordReader(connection, self._specs)
             jobs = reader.with_inputs(row[:places] for row in rows)
             files = reader.inputs_of(jobs)
             return jobs, files, reader.replicas_of(files)

@@ -46,7 +46,7 @@ from .jobs import JOB_VIEW, JobDetails, JobView, jobs
 from .live_work import live_work
 from .pilots import PILOT_COLUMNS, pilots
 from .queues import QueueView, ShareView
-from .reader import Reader
+from .reader import RecordReader
 from .records import RECORDS
 from .sets import among
 from .tasks import TASK_VIEW, SpecCache, TaskDetails, TaskView, tasks
@@ -160,14 +160,14 @@ class Queries:
         def read(connection: Connection) -> tuple[QueueCondition, ...]:
             federation = self._federations.current(connection)
             wanted = (queue.name for queue in federation.queues) if names is None else names
-            return conditions.of_queues(Reader(connection, self._specs), federation, time, wanted)
+            return conditions.of_queues(RecordReader(connection, self._specs), federation, time, wanted)
 
         return self._database.read(read)
 
     def where_jobs_wait(self, task: int) -> list[str]:
         """Queues at which jobs of a task wait for a pilot, most first."""
         return self._database.read(
-            lambda connection: conditions.where_jobs_wait(Reader(connection, self._specs), task)
+            lambda connection: conditions.where_jobs_wait(RecordReader(connection, self._specs), task)
         )
 
     def job(self, job: int) -> JobDetails | None:
@@ -214,7 +214,7 @@ class Queries:
         """The files that a task's jobs made, by name, and where they lie."""
 
         def read(connection: Connection) -> list[OutputView]:
-            reader = Reader(connection, self._specs)
+            reader = RecordReader(connection, self._specs)
             made = [file for file in reader.files_of_tasks([task]) if file.job is not None]
             kinds = _kinds(connection, task)
             urls = self._urls(connection)

@@ -101,7 +101,7 @@ _RUNNING_PILOTS = select(_k.first, _k.count).where(
 _NOTHING = (None, None, None)
 
 
-class Reader:
+class RecordReader:
     """Reads records and counts, sorted by number or name unless a caller orders them."""
 
     def __init__(self, connection: Connection, specs: SpecCache) -> None:

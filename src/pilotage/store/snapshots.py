@@ -35,7 +35,7 @@ from .federations import Federations
 from .jobs import JOB_COLUMNS, is_live, jobs
 from .link_rates import LinkRates
 from .pilots import pilots
-from .reader import Reader
+from .reader import RecordReader
 from .sets import among
 from .tasks import TASK_COLUMNS, SpecCache, tasks
 from .waiting import Parts
@@ -96,12 +96,12 @@ class Snapshots:
         self._specs = specs
         self._link_rates = LinkRates()
 
-    def _world(self, time: float, seed: int, read: Callable[[Reader, World], dict[str, Any]]) -> World:
+    def _world(self, time: float, seed: int, read: Callable[[RecordReader, World], dict[str, Any]]) -> World:
         def work(connection: Any) -> World:
             declared = self._federations.current(connection)
             federation = self._link_rates.applied(connection, declared, time)
             empty = World(time=time, seed=seed, federation=federation)
-            parts = read(Reader(connection, self._specs), empty)
+            parts = read(RecordReader(connection, self._specs), empty)
             return World(time=time, seed=seed, federation=empty.federation, **parts)
 
         return self._database.read(work)
@@ -109,7 +109,7 @@ class Snapshots:
     def for_split(self, time: float, seed: int, limit: int) -> World:
         """Tasks that are not split, or not all of them; those that waited longest first, and their jobs."""
 
-        def read(reader: Reader, _: World) -> dict[str, Any]:
+        def read(reader: RecordReader, _: World) -> dict[str, Any]:
             found = reader.tasks_from(_TO_SPLIT, limit=limit)
             return {"tasks": found, "task_counts": reader.task_counts(task.id for task in found)}
 
@@ -130,7 +130,7 @@ class Snapshots:
         gives those that wait for a queue (B37).
         """
 
-        def read(reader: Reader, world: World) -> dict[str, Any]:
+        def read(reader: RecordReader, world: World) -> dict[str, Any]:
             found = waiting.oldest(reader, state, limit, parts or waiting.equally(limit))
             return _to_broker(reader, world, found)
 
@@ -139,7 +139,7 @@ class Snapshots:
     def for_rebinding(self, time: float, seed: int, limit: int) -> World:
         """Activated jobs and what they would be brokered by, where any pilot is idle; else counts alone."""
 
-        def read(reader: Reader, world: World) -> dict[str, Any]:
+        def read(reader: RecordReader, world: World) -> dict[str, Any]:
             counts, reports = reader.job_counts(), reader.queue_reports()
             if not idle_slots(world.federation, reports, counts):
                 return {"job_counts": counts, "queue_reports": reports}
@@ -154,7 +154,7 @@ class Snapshots:
         These are one ``job``, or up to ``limit``: those that wait first, ended ones where all have ended.
         """
 
-        def read(reader: Reader, world: World) -> dict[str, Any]:
+        def read(reader: RecordReader, world: World) -> dict[str, Any]:
             if job is None:
                 found = _as_they_stand(reader, task, limit)
             else:
@@ -176,7 +176,7 @@ class Snapshots:
     def for_director(self, time: float, seed: int) -> World:
         """Read what waits for pilots, and the pilots: live ones, and those that ended in the last hour."""
 
-        def read(reader: Reader, _: World) -> dict[str, Any]:
+        def read(reader: RecordReader, _: World) -> dict[str, Any]:
             ended = [state for state in PilotState if state not in LIVE_PILOTS]
             lately = reader.pilots(is_state(pilots, *ended), pilots.c.since > time - ENDED_LATELY)
             return {
@@ -203,7 +203,7 @@ class Snapshots:
     ) -> World:
         """A pilot, the jobs it has, and those it speaks of; ``holding`` lists (job, attempt)."""
 
-        def read(reader: Reader, world: World) -> dict[str, Any]:
+        def read(reader: RecordReader, world: World) -> dict[str, Any]:
             held = reader.jobs_where(_j.pilot == pilot, is_state(jobs, *AT_A_PILOT))
             named = {report.job for report in reports} | {job for job, _ in holding}
             others = named - {job.id for job in held}
@@ -228,7 +228,7 @@ class Snapshots:
         Of tasks that are scouting these are all scouts, what they used and what they made.
         """
 
-        def read(reader: Reader, _: World) -> dict[str, Any]:
+        def read(reader: RecordReader, _: World) -> dict[str, Any]:
             found = reader.tasks_from(_TO_COMPLETE, limit=limit)
             scouting = [task.id for task in found if task.state == TaskState.SCOUTING]
             scouts = reader.jobs_where(among(_j.task, "ids"), ids=scouting) if scouting else ()
@@ -252,13 +252,13 @@ class Snapshots:
     def failures(self, time: float) -> tuple[Failure, ...]:
         """Read the failed attempts that speak against queues and nodes (F2)."""
         return self._database.read(
-            lambda connection: failures.of_places(Reader(connection, self._specs), time)
+            lambda connection: failures.of_places(RecordReader(connection, self._specs), time)
         )
 
     def for_stopping(self, time: float, seed: int) -> World:
         """Tasks of which nothing ended well and all that failed did so alike (F3), and their live jobs."""
 
-        def read(reader: Reader, world: World) -> dict[str, Any]:
+        def read(reader: RecordReader, world: World) -> dict[str, Any]:
             parts = failures.alike(reader, time, world.federation.guard.fewest)
             ids = [task.id for task in parts["tasks"]]
             live = (
@@ -275,7 +275,7 @@ class Snapshots:
     def for_cancel(self, time: float, seed: int, task: int) -> World:
         """A task, its live jobs, and the live transfers of what its jobs made."""
 
-        def read(reader: Reader, _: World) -> dict[str, Any]:
+        def read(reader: RecordReader, _: World) -> dict[str, Any]:
             made = reader.files_of_tasks([task])
             return {
                 "tasks": reader.tasks([task]),
@@ -289,7 +289,7 @@ class Snapshots:
     def whole(self, time: float, seed: int) -> World:
         """All that is live, in order, and a request for work of every pilot that runs."""
 
-        def read(reader: Reader, world: World) -> dict[str, Any]:
+        def read(reader: RecordReader, world: World) -> dict[str, Any]:
             found = reader.jobs_where(is_live)
             moving = reader.transfers_in(*LIVE_TRANSFERS)
             live = reader.live_pilots()
@@ -336,7 +336,7 @@ def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
     ]
 
 
-def _to_broker(reader: Reader, world: World, found: Sequence[Job]) -> dict[str, Any]:
+def _to_broker(reader: RecordReader, world: World, found: Sequence[Job]) -> dict[str, Any]:
     """Jobs with all that a brokerage reads."""
     inputs, asking = reader.inputs_of(found), reader.tasks_of(found)
     # The production brokerage reads those of forwarding sites alone, and most passes are its own.
@@ -355,7 +355,7 @@ def _to_broker(reader: Reader, world: World, found: Sequence[Job]) -> dict[str, 
     }
 
 
-def _as_they_stand(reader: Reader, task: int, limit: int) -> tuple[Job, ...]:
+def _as_they_stand(reader: RecordReader, task: int, limit: int) -> tuple[Job, ...]:
     """Jobs of a task state by state, in the order in which a job meets them."""
     found: list[Job] = []
     for state in JobState:

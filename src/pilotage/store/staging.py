@@ -23,7 +23,7 @@ from .columns import has_state, is_state
 from .counters import counters
 from .files import files, replicas
 from .jobs import JOB_COLUMNS, is_in, job_inputs, jobs
-from .reader import Reader
+from .reader import RecordReader
 from .sets import among
 from .transfers import TRANSFER_COLUMNS, transfers
 
@@ -187,7 +187,7 @@ _MADE = (
 )
 
 
-def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
+def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
     """Transfers, the jobs that wait for those which ended, their files and replicas."""
     moving_on = reader.transfers_in(*_BEYOND_THE_QUEUE)
     ended = [one for one in moving_on if one.state is _X.FINISHING] + _failed(reader, world, limit)
@@ -218,7 +218,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     }
 
 
-def unawaited(reader: Reader, world: World, found: Iterable[Transfer]) -> tuple[int, ...]:
+def unawaited(reader: RecordReader, world: World, found: Iterable[Transfer]) -> tuple[int, ...]:
     """Find downloads that no job waits for, of those in a queue for ``UNAWAITED_AFTER`` s (D2)."""
     queued = [
         transfer
@@ -235,7 +235,7 @@ def unawaited(reader: Reader, world: World, found: Iterable[Transfer]) -> tuple[
     return tuple(sorted(one.id for one in queued if (one.file, one.destination) not in wanted))
 
 
-def _queued(reader: Reader, world: World, limit: int, moving_on: Sequence[Transfer]) -> list[Transfer]:
+def _queued(reader: RecordReader, world: World, limit: int, moving_on: Sequence[Transfer]) -> list[Transfer]:
     """Read as many of each share and direction as could be prepared now: those that go first (D3, D7, D11).
 
     Every share that is active is entitled to a slot, and so a share to no more than the others leave. What
@@ -259,7 +259,7 @@ def _queued(reader: Reader, world: World, limit: int, moving_on: Sequence[Transf
 
 
 def _first(
-    reader: Reader, world: World, places: Sequence[tuple[str, str]], each: int, full: _Full
+    reader: RecordReader, world: World, places: Sequence[tuple[str, str]], each: int, full: _Full
 ) -> list[Transfer]:
     """The first of each share and direction by priority, then age."""
     values = {"places": json.dumps(places), "time": world.time, "each": each, **full.values()}
@@ -268,7 +268,7 @@ def _first(
 
 
 def _aged(
-    reader: Reader, world: World, more: Sequence[tuple[str, str, int]], each: int, full: _Full
+    reader: RecordReader, world: World, more: Sequence[tuple[str, str, int]], each: int, full: _Full
 ) -> list[Transfer]:
     """Read the first that gain by their age (D7), of shares that have more than was read."""
     constants = world.federation.staging
@@ -280,7 +280,7 @@ def _aged(
     return [*map(transfer_rows.transfer, rows)]
 
 
-def _failed(reader: Reader, world: World, limit: int) -> list[Transfer]:
+def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:
     """Read transfers that failed, or were cancelled, and that a job still waits for."""
     found: list[Transfer] = []
     for storage in world.federation.storages:
@@ -294,7 +294,7 @@ def _failed(reader: Reader, world: World, limit: int) -> list[Transfer]:
     return found
 
 
-def _jobs(reader: Reader, world: World, ended: list[Transfer], limit: int) -> tuple[Job, ...]:
+def _jobs(reader: RecordReader, world: World, ended: list[Transfer], limit: int) -> tuple[Job, ...]:
     """Jobs whose payload is done, and those that wait for a transfer that ended."""
     storages = {queue.name: queue.storage for queue in world.federation.queues}
     arrivals = {(transfer.file, transfer.destination) for transfer in ended}

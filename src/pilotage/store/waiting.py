@@ -13,7 +13,7 @@ from pilotage.model.work import Job
 from .columns import is_state
 from .counters import counts
 from .jobs import JOB_COLUMNS, jobs
-from .reader import Reader
+from .reader import RecordReader
 from .sets import among
 from .tasks import tasks
 
@@ -96,14 +96,14 @@ def equally(limit: int) -> Parts:
     return parts
 
 
-def _waiting(reader: Reader, state: JobState, limit: int) -> list[Waiting]:
+def _waiting(reader: RecordReader, state: JobState, limit: int) -> list[Waiting]:
     found = reader.raw_rows(_TASKS[state], limit=limit)
     rows = reader.raw_rows(_NUMBERS, state=str(state), tasks=[str(task) for task, _, _ in found])
     numbers = {int(task): int(jobs) for task, jobs in rows}
     return [Waiting(task, share, priority, numbers[task]) for task, share, priority in found]
 
 
-def oldest(reader: Reader, state: JobState, limit: int, parts: Parts) -> tuple[Job, ...]:
+def oldest(reader: RecordReader, state: JobState, limit: int, parts: Parts) -> tuple[Job, ...]:
     """The oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age."""
     together: dict[int, list[int]] = defaultdict(list)
     for task, part in parts(lambda: _waiting(reader, state, limit)).items():

@@ -26,7 +26,7 @@ from .columns import has_state, is_state
 from .counters import counts
 from .jobs import JOB_COLUMNS, is_in, is_urgent, jobs
 from .pilots import pilots
-from .reader import Reader
+from .reader import RecordReader
 from .sets import among
 from .tasks import tasks
 
@@ -93,7 +93,7 @@ _LAPSED = (
 )
 
 
-def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
+def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
     """Jobs that may be due, at most ``limit`` for each reason; pilots that live or hold jobs; deliveries."""
     # Also pilots that have ended: jobs that they still hold are lost.
     holders = [pilot for (pilot,) in reader.rows(_WITH_JOBS) if pilot is not None]
@@ -124,7 +124,7 @@ def read(reader: Reader, world: World, limit: int) -> dict[str, Any]:
     }
 
 
-def _late(reader: Reader, world: World, reports: Sequence[QueueReport], limit: int) -> list[Job]:
+def _late(reader: RecordReader, world: World, reports: Sequence[QueueReport], limit: int) -> list[Job]:
     """Jobs that have been in their state for as long as they may, at queues that do not rest."""
     timeouts = world.federation.timeouts
     resting = resting_queues(world.federation)
@@ -148,13 +148,13 @@ def _late(reader: Reader, world: World, reports: Sequence[QueueReport], limit: i
     return found
 
 
-def _pending(reader: Reader, world: World, limit: int) -> list[Job]:
+def _pending(reader: RecordReader, world: World, limit: int) -> list[Job]:
     woken = reader.jobs(_TO_WAKE, time=world.time, limit=limit)
     before = world.time - world.federation.timeouts.pending
     return [*woken, *reader.jobs(_FORGOTTEN, before=before, limit=limit)]
 
 
-def _lost(reader: Reader, world: World, known: Sequence[Pilot], limit: int) -> tuple[Job, ...]:
+def _lost(reader: RecordReader, world: World, known: Sequence[Pilot], limit: int) -> tuple[Job, ...]:
     """Jobs at pilots that took their leave, or have gone silent."""
     before = world.time - shortest_heartbeat(world.federation.timeouts)
     lost = sorted(
@@ -163,7 +163,7 @@ def _lost(reader: Reader, world: World, known: Sequence[Pilot], limit: int) -> t
     return reader.jobs(_LOST, pilots=lost, limit=limit) if lost else ()
 
 
-def _stranded(reader: Reader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
+def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:
     """Jobs that wait at queues which are not in the federation any more, or which rest (F2)."""
     named = {queue.name for queue in world.federation.queues}
     closed = {rest.queue for rest in resting_now(told, world.federation.guard, world.time)}
@@ -173,7 +173,7 @@ def _stranded(reader: Reader, world: World, told: Sequence[Failure], limit: int)
     return [job for query in _STRANDED.values() for job in reader.jobs(query, queues=gone, limit=limit)]
 
 
-def _too_many(reader: Reader, world: World, counts: Sequence[JobCount], limit: int) -> list[Job]:
+def _too_many(reader: RecordReader, world: World, counts: Sequence[JobCount], limit: int) -> list[Job]:
     """The jobs that have waited longest where fast rebrokerage has something to move."""
     before = world.time - world.federation.timeouts.fast_rebro_wait
     found: list[Job] = []

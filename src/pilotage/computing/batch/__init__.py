@@ -2,6 +2,6 @@
 
 from .element import BatchElement
 from .options import BatchOptions, SubmitOptions
-from .profile import Job, Profile, Request
+from .profile import BatchJob, Profile, Request
 
-__all__ = ["BatchElement", "BatchOptions", "Job", "Profile", "Request", "SubmitOptions"]
+__all__ = ["BatchElement", "BatchJob", "BatchOptions", "Profile", "Request", "SubmitOptions"]

@@ -12,7 +12,7 @@ from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitte
 
 from .hosts import Host, Hosts
 from .options import BatchOptions
-from .profile import CommandFault, Job, Profile, Request
+from .profile import BatchJob, CommandFault, Profile, Request
 from .reference import Reference
 from .script import EXITS, pilot_script
 from .spool import Spool, SpoolPaths
@@ -103,7 +103,7 @@ class BatchElement:
             slots=system.slots(), running=states.count("running"), waiting=states.count("waiting")
         )
 
-    def _is_pilot_here(self, job: Job) -> bool:
+    def _is_pilot_here(self, job: BatchJob) -> bool:
         """Tell whether a job is a pilot of this queue, as far as the listing says which queue it is in."""
         wanted, told = self._profile.queues, job.queue.split(",")
         return bool(PILOT_JOB.search(job.name)) and not (job.queue and wanted and wanted.isdisjoint(told))
@@ -181,7 +181,7 @@ class BatchElement:
             for job, order in zip(jobs, orders, strict=True)
         }
 
-    def _status(self, reference: Reference, job: Job | None) -> PilotStatus:
+    def _status(self, reference: Reference, job: BatchJob | None) -> PilotStatus:
         if job is not None and _is(job, reference):
             return PilotStatus(state=job.state, reason=job.reason, exit_code=job.exit_code)
         with self._lock:
@@ -210,7 +210,7 @@ class BatchElement:
         return statuses
 
 
-def _is(job: Job | None, reference: Reference) -> bool:
+def _is(job: BatchJob | None, reference: Reference) -> bool:
     return job is not None and job.name == reference.name
 
 

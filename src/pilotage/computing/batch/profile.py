@@ -28,7 +28,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class BatchJob:
     """A job as a batch system lists it, by its name there. ``queue`` is the partition, where it says it."""
 
     name: str
@@ -95,7 +95,7 @@ class Profile(ABC):
         return outcome.code == 0
 
     @abstractmethod
-    def listed(self, stdout: str) -> Mapping[str, Job]:
+    def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """Jobs by number. Raises CommandFault."""
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
@@ -105,7 +105,7 @@ class Profile(ABC):
         """
         return ()
 
-    def remembered(self, stdout: str) -> Mapping[str, Job]:
+    def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
         """Jobs by number, of any command of :meth:`history`. Raises CommandFault."""
         return self.listed(stdout)
 

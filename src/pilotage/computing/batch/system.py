@@ -11,7 +11,7 @@ from pilotage.ports.logs import submission_log
 
 from .commands import NOT_FOUND, Command, Outcome
 from .hosts import Host
-from .profile import CommandFault, Job, Profile, Request
+from .profile import BatchJob, CommandFault, Profile, Request
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -58,15 +58,15 @@ class BatchSystem:
             raise CommandFault(self._fault(command, outcome))
         return self._profile.elements(self._profile.submitted(outcome.stdout), request.count)
 
-    def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, Job]:
+    def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, BatchJob]:
         """Those of ``jobs`` that the system lists, among others, as it was a second ago at most."""
-        found: dict[str, Job] = {}
+        found: dict[str, BatchJob] = {}
         commands = {self._profile.listing(some) for some in _chunks(sorted(jobs))}
         for command in commands:
             found |= self.host.shared(command, partial(self._listed, command), fresh=fresh)
         return found
 
-    def all_jobs(self) -> Mapping[str, Job]:
+    def all_jobs(self) -> Mapping[str, BatchJob]:
         """All jobs of the account that are listed, as they were a second ago at most."""
         command = self._profile.listing([])
         return self.host.shared(command, partial(self._listed, command))
@@ -79,9 +79,9 @@ class BatchSystem:
             found[listed.name] = max(found.get(listed.name, ""), number, key=_age)
         return found
 
-    def remembered(self, jobs: Collection[str]) -> Mapping[str, Job]:
+    def remembered(self, jobs: Collection[str]) -> Mapping[str, BatchJob]:
         """Those of ``jobs`` that the system's history knows; none where it has no history."""
-        found: dict[str, Job] = {}
+        found: dict[str, BatchJob] = {}
         for some in _chunks(sorted(jobs)):
             for command in self._profile.history(some):
                 outcome = self._run(command)
@@ -119,7 +119,7 @@ class BatchSystem:
             raise OSError(self._fault(command, outcome))
         return outcome.stdout
 
-    def _listed(self, command: tuple[str, ...]) -> Mapping[str, Job]:
+    def _listed(self, command: tuple[str, ...]) -> Mapping[str, BatchJob]:
         outcome = self._run(command)
         try:
             if not self._profile.is_listed(outcome):

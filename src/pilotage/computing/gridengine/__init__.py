@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
-from pilotage.computing.batch import BatchElement, Job, Profile, Request, SubmitOptions
+from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.profile import CommandFault, State, plain_name, queue_names
 from pilotage.computing.options import Word, parse
 
@@ -120,7 +120,7 @@ class GridEngineProfile(Profile):
         """All of this user that wait or run, each job of an array by itself."""
         return ("qstat", "-xml", "-g", "d")
 
-    def listed(self, stdout: str) -> Mapping[str, Job]:
+    def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """A document with an element for each job."""
         # Entities of a document could expand to any size.
         if "<!DOCTYPE" in stdout:
@@ -139,7 +139,9 @@ class GridEngineProfile(Profile):
             )
             job = f"{number}.{task}" if task.isdecimal() else number
             queue = words.get("queue_name", "").partition("@")[0]
-            found[job] = Job(name=words.get("JB_name", ""), state=_state(state), reason=state, queue=queue)
+            found[job] = BatchJob(
+                name=words.get("JB_name", ""), state=_state(state), reason=state, queue=queue
+            )
         return found
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
@@ -147,7 +149,7 @@ class GridEngineProfile(Profile):
         numbers = sorted({self.number(job) for job in jobs})
         return (("sh", "-c", 'for job; do qacct -j "$job" 2>/dev/null; done; true', "qacct", *numbers),)
 
-    def remembered(self, stdout: str) -> Mapping[str, Job]:
+    def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
         """Blocks of a name and a value a line."""
         found = {}
         for block in re.split(r"^=+$", stdout, flags=re.MULTILINE):
@@ -157,7 +159,7 @@ class GridEngineProfile(Profile):
                 continue
             failed, code = words.get("failed", "0"), words.get("exit_status", "")
             reason = "" if failed.strip() == "0" else f"failed {failed}"
-            found[f"{number}.{task}" if task.isdecimal() else number] = Job(
+            found[f"{number}.{task}" if task.isdecimal() else number] = BatchJob(
                 name=words.get("jobname", ""),
                 state="ended",
                 reason=reason or f"exit status {code}",

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
-from pilotage.computing.batch import BatchElement, Job, Profile, Request, SubmitOptions
+from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.commands import Outcome
 from pilotage.computing.batch.profile import CommandFault, State, queue_names
 from pilotage.computing.options import Word, parse
@@ -104,7 +104,7 @@ class LsfProfile(Profile):
         """That there is none is an answer."""
         return outcome.code == 0 or any(words in outcome.stderr for words in NOTHING)
 
-    def listed(self, stdout: str) -> Mapping[str, Job]:
+    def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """A line for each job; the name of an array's has its index."""
         found = {}
         for line in stdout.splitlines():
@@ -113,7 +113,7 @@ class LsfProfile(Profile):
                 continue
             number, index, state, code, queue, name, reason = values
             is_one = index.isdecimal() and int(index) > 0
-            found[f"{number}[{index}]" if is_one else number] = Job(
+            found[f"{number}[{index}]" if is_one else number] = BatchJob(
                 name=re.sub(r"\[.*\]$", "", name),
                 state=STATES.get(state, "unknown"),
                 reason=state if reason in ("", "-") else f"{state}: {reason}",

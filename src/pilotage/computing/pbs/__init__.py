@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
-from pilotage.computing.batch import BatchElement, Job, Profile, Request, SubmitOptions
+from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.commands import Outcome
 from pilotage.computing.batch.profile import CommandFault, State, plain_name, queue_names
 from pilotage.computing.options import Word, parse
@@ -100,7 +100,7 @@ class PbsProfile(Profile):
         """It tells of the others where it does not know some."""
         return outcome.code == 0 or "Unknown Job Id" in outcome.stderr
 
-    def listed(self, stdout: str) -> Mapping[str, Job]:
+    def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """One JSON document."""
         try:
             jobs = json.loads(stdout).get("Jobs", {}) if stdout.strip() else {}
@@ -121,10 +121,10 @@ class Pbs(BatchElement):
         super().__init__(PbsProfile(parsed), parsed)
 
 
-def _job(words: Mapping[str, Any]) -> Job:
+def _job(words: Mapping[str, Any]) -> BatchJob:
     state, code = str(words.get("job_state", "")), words.get("Exit_status")
     found = STATES.get(state, "unknown")
-    return Job(
+    return BatchJob(
         name=str(words.get("Job_Name", "")),
         state=found,
         reason=" ".join(part for part in (state, str(words.get("comment", ""))) if part),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from pilotage.computing.batch import BatchElement, Job, Profile, Request, SubmitOptions
+from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.profile import CommandFault, State, queue_names
 from pilotage.computing.options import Word, parse
 from pilotage.ports.computing import PilotSize
@@ -160,9 +160,9 @@ class SlurmProfile(Profile):
         columns = ",".join(f"{name}:{width}" for name, width in COLUMNS)
         return ("squeue", "--me", "--array", "--noheader", "--states=all", f"--Format={columns}")
 
-    def listed(self, stdout: str) -> Mapping[str, Job]:
+    def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """Cut lines at the columns' widths; what waits of an array may be one record."""
-        found: dict[str, Job] = {}
+        found: dict[str, BatchJob] = {}
         for line in stdout.splitlines():
             values, at = [], 0
             for _, width in COLUMNS:
@@ -182,7 +182,7 @@ class SlurmProfile(Profile):
         completed = ("sacct", "--completion", "--noheader", "--parsable2", f"--jobs={','.join(single)}")
         return (asked, completed) if single else (asked,)
 
-    def remembered(self, stdout: str) -> Mapping[str, Job]:
+    def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
         """Rows of the accounting, or of the file of completed jobs, which have eight columns."""
         found = {}
         for line in stdout.splitlines():
@@ -281,11 +281,11 @@ def _expanded(job: str) -> Iterator[str]:
             )
 
 
-def job_of(state: str, reason: str, code: int | None, partition: str, name: str) -> Job:
+def job_of(state: str, reason: str, code: int | None, partition: str, name: str) -> BatchJob:
     """A job in Slurm's words: of a state such as ``CANCELLED by 1000`` the first decides."""
     found = STATES.get((state.split() or [""])[0].rstrip("+"), "unknown")
     text = f"{state} ({reason})" if reason else state
-    return Job(
+    return BatchJob(
         name=name, state=found, reason=text, exit_code=code if found == "ended" else None, queue=partition
     )
 

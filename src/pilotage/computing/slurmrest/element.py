@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pilotage.computing.agent_file import agent_options, with_python
-from pilotage.computing.batch import Job
+from pilotage.computing.batch import BatchJob
 from pilotage.computing.batch.element import PILOT_JOB
 from pilotage.computing.batch.profile import queue_names
 from pilotage.computing.batch.reference import Reference
@@ -179,7 +179,7 @@ def _script(order: PilotOrder, given: SlurmRestOptions) -> str:
     return with_python(given.python, f"- <<'END'\n{program}\nmain({told!r})\nEND")
 
 
-def _status(reference: Reference | None, jobs: Mapping[str, Job]) -> PilotStatus:
+def _status(reference: Reference | None, jobs: Mapping[str, BatchJob]) -> PilotStatus:
     job = jobs.get(reference.job) if reference else None
     if reference is None or job is None or job.name != reference.name:
         return PilotStatus(state="unknown", reason="Slurm does not list it")

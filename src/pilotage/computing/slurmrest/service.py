@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pilotage.computing.batch import Job
+from pilotage.computing.batch import BatchJob
 from pilotage.computing.slurm import REMEDIES, exit_code, job_of
 from pilotage.computing.web_service import Credentials, WebAnswer, WebService
 
@@ -43,7 +43,7 @@ class SlurmService:
         self._user = credentials.user
         self._service = WebService(url, credentials)
         self._lock = threading.Lock()
-        self._listed: tuple[float, Mapping[str, Job]] | None = None
+        self._listed: tuple[float, Mapping[str, BatchJob]] | None = None
 
     def submit(self, document: bytes) -> str:
         """Submit one job; returns its number. Raises AnswerLost where nobody knows whether it was taken."""
@@ -56,7 +56,7 @@ class SlurmService:
             raise OSError(f"{self._url}: no number of a job is in the answer to its submission")
         return str(number)
 
-    def jobs(self, *, fresh: bool = False) -> Mapping[str, Job]:
+    def jobs(self, *, fresh: bool = False) -> Mapping[str, BatchJob]:
         """The user's jobs by number, as they were a second ago at most, or are now."""
         wanted = time.monotonic() - (0 if fresh else FRESH)
         with self._lock:
@@ -85,7 +85,7 @@ class SlurmService:
         with self._lock:
             self._listed = None
 
-    def _own(self, entries: Collection[Any]) -> Mapping[str, Job]:
+    def _own(self, entries: Collection[Any]) -> Mapping[str, BatchJob]:
         return {
             str(entry["job_id"]): _job(entry)
             for entry in entries
@@ -124,7 +124,7 @@ def _complaint(answer: WebAnswer, document: Mapping[str, Any]) -> str:
     return f"{text} ({remedy})" if remedy else text
 
 
-def _job(entry: Mapping[str, Any]) -> Job:
+def _job(entry: Mapping[str, Any]) -> BatchJob:
     reason = str(entry.get("state_reason") or "")
     return job_of(
         str(entry.get("job_state")),

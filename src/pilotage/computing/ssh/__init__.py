@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from pilotage.computing.batch import BatchElement, BatchOptions, Job, Profile, Request
+from pilotage.computing.batch import BatchElement, BatchJob, BatchOptions, Profile, Request
 from pilotage.computing.batch.profile import CommandFault
 from pilotage.computing.batch.spool import spool_folder
 from pilotage.computing.options import parse
@@ -87,7 +87,7 @@ class PlainProfile(Profile):
             f"cd {self._processes} 2>/dev/null || exit 0; for n in *; do {each}; {told}; done",
         )
 
-    def listed(self, stdout: str) -> Mapping[str, Job]:
+    def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """A line for each."""
         found = {}
         for line in stdout.splitlines():
@@ -98,7 +98,7 @@ class PlainProfile(Profile):
                 known = int(code) if code.isdecimal() else None
                 reason = "" if not ended else f"exit status {code}" if code else "gone"
                 status = "ended" if ended else "running"
-                found[job] = Job(name=name, state=status, reason=reason, exit_code=known)  # type: ignore[arg-type]
+                found[job] = BatchJob(name=name, state=status, reason=reason, exit_code=known)  # type: ignore[arg-type]
         return found
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
