@@ -22,8 +22,8 @@ from tests.conftest import locked_port
 
 from .house import House, wait_until
 
-JOBS = 12
-PATIENCE = 120.0
+JOBS = 8
+PATIENCE = 300.0
 
 NEAR = """
 name: near
