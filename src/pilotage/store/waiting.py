@@ -71,8 +71,10 @@ def _oldest_of_each(state: JobState) -> Select[Any]:
         .scalar_subquery()
     )
     bound = func.coalesce(last, literal(LARGEST_ID)).label("last")
-    # With a limit, a planner computes the bounds once, before it looks at jobs.
-    bounds = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).subquery("bounds").c
+    # Computed once, before any job is looked at. A limit is enough for SQLite; PostgreSQL, where it believes
+    # that hardly any job waits beside a million that ended, would compute them anew for each job.
+    found = select(_t.id, bound).where(among(_t.id, "tasks")).limit(_LIMIT).cte("bounds")
+    bounds = found.prefix_with("MATERIALIZED", dialect="postgresql").c
     return select(*JOB_COLUMNS).where(_j.task == bounds.id, is_state(jobs, state), _j.id <= bounds.last)
 
 
