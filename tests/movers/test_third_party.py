@@ -1,7 +1,6 @@
 """Third-party copies by HTTP: between real servers, and with one that makes trouble."""
 
 import logging
-import os
 import threading
 import zlib
 from collections.abc import Iterator
@@ -22,17 +21,6 @@ from tests.movers.xrootd import xrootd
 CONTENT = b"content of a file" * 1000
 CHECKSUM = f"adler32:{zlib.adler32(CONTENT):08x}"
 TOKEN = "token-of-the-source"
-
-
-@pytest.fixture
-def roots(tmp_path: Path) -> Iterator[dict[str, Path]]:
-    """Two directories that servers of other users may write."""
-    before = os.umask(0)
-    made = {name: tmp_path / name for name in ("north", "south")}
-    for root in made.values():
-        root.mkdir()
-    yield made
-    os.umask(before)
 
 
 def delivery(source: str, destination: str, checksum: str = CHECKSUM) -> Delivery:

@@ -1,6 +1,5 @@
 """XRootD by root://, between real servers."""
 
-import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,17 +17,6 @@ from tests.movers.xrootd import XRootD, xrootd
 backends = pytest.importorskip("pilotage.movers.xrootd_backend", exc_type=ImportError)
 LARGE = bytes(range(256)) * 80_000
 TOKEN = "a-secret/token=="
-
-
-@pytest.fixture
-def roots(tmp_path: Path) -> Iterator[dict[str, Path]]:
-    """Two directories that servers of other users may write."""
-    before = os.umask(0)
-    made = {name: tmp_path / name for name in ("north", "south")}
-    for root in made.values():
-        root.mkdir()
-    yield made
-    os.umask(before)
 
 
 @pytest.fixture

@@ -18,6 +18,11 @@ from .pilot import Pilot
 from .system import guard
 from .wire import Node
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
 log = logging.getLogger(__name__)
 LARGEST_TOKEN = 65_536
 """Bytes of a token file; more than that is not a token."""
@@ -112,7 +117,15 @@ def main() -> None:
         relay.main(sys.argv[2:])
         return
     guard()
-    options = parser().parse_args()
+    run(parser().parse_args(), lambda place: look(place, os.environ), Pilot)
+
+
+def run(
+    options: argparse.Namespace,
+    node_at: Callable[[Path], Node],
+    pilot_of: Callable[[Resources, PilotClient, OwnLog], Pilot],
+) -> NoReturn:
+    """Run a pilot to its end, in its directory; exit status 0 when it ended in good order, else 1."""
     token = take_token(options.token_file, remove=options.remove_token_file)
     own_log = OwnLog()
     logging.basicConfig(
@@ -123,13 +136,13 @@ def main() -> None:
     place: Path = options.directory.resolve()
     place.mkdir(parents=True, exist_ok=True)
     os.chdir(place)
-    resources = claim(options, look(place, os.environ), place)
+    resources = claim(options, node_at(place), place)
     ended_well = False
     try:
         client = PilotClient(options.url, token, identity=options.identity)
-        ended_well = asyncio.run(Pilot(resources, client, own_log).run())
+        ended_well = asyncio.run(pilot_of(resources, client, own_log).run())
     except Exception:
         logging.exception("the pilot fails")
     logging.shutdown()
-    # A thread that waits for a storage which never answers must not keep a pilot alive that has ended.
+    # A thread that waits for an answer which never comes must not keep a pilot alive that has ended.
     os._exit(0 if ended_well else 1)

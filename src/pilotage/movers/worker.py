@@ -31,7 +31,7 @@ Statuses = dict[str, DeliveryStatus]
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What the server asks for: deliveries to begin, by its references, and references to give up."""
+    """The server's orders: deliveries to begin, by its references, and references to give up."""
 
     start: Sequence[tuple[str, Delivery]] = ()
     cancel: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""What virtual sites and links saw of a simulation, from which its metrics are computed."""
+"""Events at virtual sites and links, from which its metrics are computed."""
 
 from dataclasses import dataclass, field
 

@@ -18,7 +18,7 @@ _PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What one policy makes of a world's waiting jobs."""
+    """The decision of one policy about a world's waiting jobs."""
 
     __pydantic_config__ = DESCRIBED
 

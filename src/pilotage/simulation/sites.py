@@ -19,7 +19,7 @@ HOUR = 3600.0
 
 @dataclass(slots=True)
 class Scene:
-    """What all virtual sites of a simulation share; times are counted from ``begin``."""
+    """The parts that all virtual sites of a simulation share; times are counted from ``begin``."""
 
     runtime: Runtime
     clock: VirtualClock

@@ -231,7 +231,7 @@ class RecordReader:
         return iterations.last(self._connection, step)
 
     def of_sites(self) -> dict[str, Any]:
-        """What sites tell of themselves, and jobs by queue, as parts of a world."""
+        """Advertisements of sites, and jobs by queue, as parts of a world."""
         return {"advertisements": self.advertisements(), "job_counts": self.job_counts()}
 
     def advertisements(self) -> tuple[Advertisement, ...]:

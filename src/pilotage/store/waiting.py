@@ -89,7 +89,7 @@ _JOBS = {state: _oldest_of_each(state) for state in _BROKERED}
 
 
 def equally(limit: int) -> Parts:
-    """As many of each task, about ``limit`` in all."""
+    """Parts that are equal for each task, about ``limit`` in all."""
 
     def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
         tasks_ = [one.task for one in waiting()]

@@ -132,7 +132,7 @@ class _Cycle:
         return group.jobs[:moved]
 
     def _claim(self, share: str, queue: int, local: bool, limit: int) -> tuple[Claim, ...]:
-        """What placing jobs there takes: room in the share (B36), and at a forwarding site a match (M8)."""
+        """Claims of jobs placed there: room in the share (B36), and at a forwarding site a match (M8)."""
         key = (share, queue, local, limit)
         if key not in self._claims:
             handed = self._queues.live.forwarded.get(queue)

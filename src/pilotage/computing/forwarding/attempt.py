@@ -58,7 +58,7 @@ class Handover:
 
     @property
     def folder(self) -> str:
-        """Where its inputs lie at that storage."""
+        """The folder of its inputs at that storage."""
         return f"forwarded/{self.asked.instance}/{self.attempt.name}"
 
     def spec(self) -> dict[str, Any]:

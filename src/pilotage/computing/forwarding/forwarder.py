@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-import os
 from dataclasses import replace
-from pathlib import Path
 
 from pilotage.agent import command
 from pilotage.agent.attempt import AttemptFailedError, legal
@@ -178,30 +176,13 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Run one forwarder; exit status 0 when it ended in good order, else 1."""
     options = _parser().parse_args()
-    token = command.take_token(options.token_file, remove=options.remove_token_file)
-    own_log = OwnLog()
-    logging.basicConfig(
-        format="%(asctime)s %(levelname)s %(message)s",
-        level=logging.INFO,
-        handlers=[logging.StreamHandler(), own_log],
-    )
-    place: Path = options.directory.resolve()
-    place.mkdir(parents=True, exist_ok=True)
-    os.chdir(place)
-    resources = command.claim(options, Node(), place)
-    credentials = Credentials(token_file=options.peer_token_file, ca_path=options.peer_ca)
-    client = PilotClient(options.url, token, identity=options.identity)
-    ended_well = False
-    try:
-        forwarder = Forwarder(
-            resources, client, own_log, Peer(options.peer, credentials), options.peer_storage
-        )
-        ended_well = asyncio.run(forwarder.run())
-    except Exception:
-        logging.exception("the forwarder fails")
-    logging.shutdown()
-    # A call that waits for an answer which never comes must not keep a forwarder alive that has ended.
-    os._exit(0 if ended_well else 1)
+    peer = Peer(options.peer, Credentials(token_file=options.peer_token_file, ca_path=options.peer_ca))
+
+    def forwarder(resources: Resources, client: PilotClient, own_log: OwnLog) -> Forwarder:
+        return Forwarder(resources, client, own_log, peer, options.peer_storage)
+
+    # Nothing runs on this node: what it has is not looked for.
+    command.run(options, lambda _: Node(), forwarder)
 
 
 if __name__ == "__main__":

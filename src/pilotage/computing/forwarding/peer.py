@@ -74,12 +74,12 @@ class Peer:
                 raise OSError(f"{self.url}: {file} came with {opened.tell()} bytes, should have {size}")
 
     def streams(self, job: int) -> Mapping[str, str]:
-        """What a job's last attempt wrote to its streams, as far as it is kept."""
+        """The streams of a job's last attempt, as far as they are kept."""
         logs = self._document("GET", f"jobs/{job}/logs")["logs"]
         return {log["stream"]: "\n[...]\n".join(part["text"] for part in log["parts"]) for log in logs}
 
     def explained(self, job: int) -> list[str]:
-        """What it decided of a job, in lines."""
+        """Its decisions about a job, in lines."""
         lines: list[str] = self._document("GET", f"jobs/{job}/explain", query={"limit": "3"})["lines"]
         return lines
 

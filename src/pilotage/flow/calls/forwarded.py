@@ -10,7 +10,7 @@ from pilotage.store import JobDetails
 
 
 def explained(runtime: Runtime, job: JobDetails) -> list[str]:
-    """What the other broker decided of a job's last attempt; nothing where no other broker chooses.
+    """The other broker's decisions about a job's last attempt; nothing where no other broker chooses.
 
     Its own words, asked for now: it may have forgotten, or not answer, and that is told too.
     """
