@@ -153,3 +153,43 @@ def test_replicas_are_verified_byte_for_byte(pilotage: Pilotage, served: FakeSer
     wrong = pilotage("files", "verify", "user.a:x")
     assert wrong.exit_code == 1
     assert f"pilotage files forget {described['file']} --storage north-disk" in wrong.stderr
+
+
+VERSION = {"dataset": "a:runs", "version": 3, "files": 1, "size": 7, "created": 0.0, "author": "user:a"}
+
+
+def test_datasets_are_defined_and_listed(pilotage: Pilotage, server: FakeServer, tmp_path: Path) -> None:
+    server.answers["POST /datasets"] = VERSION
+    names = tmp_path / "names"
+    names.write_text("b\n\nc\n")
+    made = pilotage("files", "define", "a:runs", "x", "--from", names, "--match", "y/*", "--add")
+    assert made.stdout == "a:runs@3: 1 file, 7 bytes\n"
+    assert server.requests[-1][1] == {
+        "dataset": "runs",
+        "scope": "a",
+        "edit": "add",
+        "files": ["x", "b", "c"],
+        "match": "y/*",
+    }
+    members = {"version": VERSION, "files": [{"file": "a:x", "size": 7, "checksum": ""}]}
+    server.answers["GET /datasets/files"] = members
+    assert "a:x" in pilotage("files", "list", "--dataset", "a:runs@3").stdout
+    assert json.loads(pilotage("files", "list", "--dataset", "a:runs", "--json").stdout) == members
+    server.answers["GET /datasets/versions"] = server.answers["GET /datasets"] = {"versions": [VERSION]}
+    for words in (("versions", "a:runs"), ("datasets",)):
+        assert "user:a" in pilotage("files", *words).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("define", "runs"), "name files, or give"),
+        (("define", "runs", "x", "--add", "--remove"), "not both"),
+        (("list", "--dataset", "runs@new"), "'new' is no version"),
+    ],
+)
+def test_what_is_no_command_for_datasets_is_refused(
+    pilotage: Pilotage, server: FakeServer, words: tuple[str, ...], part: str
+) -> None:
+    refused = pilotage("files", *words)
+    assert (refused.exit_code, part in refused.stderr) == (2, True)

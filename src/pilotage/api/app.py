@@ -14,7 +14,20 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.documents import BUILDING
 from pilotage.store import NoFederation
 
-from . import federation, files, jobs, pilot_agent, pilots, plan, queues, sites, tasks, tokens, transfers
+from . import (
+    datasets,
+    federation,
+    files,
+    jobs,
+    pilot_agent,
+    pilots,
+    plan,
+    queues,
+    sites,
+    tasks,
+    tokens,
+    transfers,
+)
 from .access import KnownTokens
 from .answers import answer, misread
 from .descriptions import describe
@@ -22,7 +35,10 @@ from .fast_path import FastPath, FaultHandler
 from .guard import Guard
 from .parts import PREFIX
 
-ROUTERS = (tasks, jobs, plan, queues, sites, pilots, transfers, files, federation, tokens, pilot_agent)
+ROUTERS = (
+    *(tasks, jobs, plan, queues, sites, pilots, transfers, files, datasets),
+    *(federation, tokens, pilot_agent),
+)
 
 
 class Health(BaseModel):

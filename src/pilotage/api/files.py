@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from pilotage.federation import checks
 from pilotage.flow.calls import catalogue
-from pilotage.flow.calls.submit import SCAN_TIME
+from pilotage.flow.calls.inputs import SCAN_TIME
 from pilotage.flow.file_readers import TooManyReaders
 from pilotage.model.identity import Credential
 from pilotage.model.paths import is_output
@@ -100,7 +100,7 @@ def get_files(
     """List files of a scope by identifier; without one, of each that is the caller's in turn."""
     scopes = [scope] if scope else list(scopes_of(caller.identity))
     for one in scopes:
-        _check(caller, one)
+        check_scope(caller, one)
     accepts = matcher(match)
     found: list[CatalogueEntry] = []
     for one in sorted(scopes):
@@ -155,7 +155,7 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
     owner = caller.identity
     files = [replace(one, scope=one.scope or default_scope(owner, one.name)) for one in body.files]
     for scope in {one.scope for one in files}:
-        _check(caller, scope)
+        check_scope(caller, scope)
     if faults := checks.file_faults(files, runtime.store.federation()):
         raise HTTPException(422, faults[0])
     try:
@@ -169,7 +169,7 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
 def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response:
     """Register the files at a storage that match a pattern; copies and outputs are none of them."""
     scope = body.scope or scopes_of(caller.identity)[0]
-    _check(caller, scope)
+    check_scope(caller, scope)
     storages = {one.name: one for one in runtime.store.federation().storages}
     if body.storage not in storages:
         raise HTTPException(
@@ -199,7 +199,7 @@ def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Resp
     return Response(status_code=204)
 
 
-def _check(caller: Credential, scope: str) -> None:
+def check_scope(caller: Credential, scope: str) -> None:
     """403 for a scope that is not the caller's; an operator reaches all."""
     mine = scopes_of(caller.identity)
     if caller.role != "operator" and scope not in mine:
@@ -209,7 +209,7 @@ def _check(caller: Credential, scope: str) -> None:
 def _entry(caller: Credential, store: Store, file: str) -> CatalogueEntry:
     scope, name = split_identifier(file)
     scope = scope or default_scope(caller.identity, name)
-    _check(caller, scope)
+    check_scope(caller, scope)
     found = store.catalogue.entry(identifier(scope, name))
     if found is None:
         raise HTTPException(404, f"the catalogue has no file {identifier(scope, name)}")

@@ -40,6 +40,7 @@ PEOPLE_AT_ONCE = 24
 LARGE = (
     "/tasks",
     "/files",
+    "/datasets",
     "/plan/broker",
     "/federation",
     "/pilot/report",

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
 from pilotage.flow.calls import cancel, lease, submit, what_if
-from pilotage.flow.calls.submit import Fault
+from pilotage.flow.calls.inputs import Fault
 from pilotage.model.identity import Credential
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import Seconds, TaskSpec

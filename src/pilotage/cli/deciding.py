@@ -180,6 +180,7 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
     """The same from a saved world, where tasks may be of any VO."""
     from pilotage.explain.plans import PlannedTask
     from pilotage.flow.calls import preview, submit
+    from pilotage.flow.calls.inputs import Lookup
     from pilotage.model.documents import to_document
     from pilotage.movers.loader import InstalledMovers
 
@@ -188,14 +189,14 @@ def _asked_of_world(specs: Any, path: Path, debug: bool) -> Any:
     submitted, accepted = submit.examined_offline(
         enumerate(specs),
         world.federation,
-        lambda storage, glob: movers.for_storage(storage).scan(storage, glob),
+        Lookup(lambda storage, glob: movers.for_storage(storage).scan(storage, glob)),
     )
     told = [
         {"index": index, "errors": [{"field": field, "message": message} for field, message in faults]}
         for index, faults in submitted.refused
     ]
     with _told(BROKER, path, debug):
-        found = preview.preview(world, accepted, None)
+        found = preview.preview(world, [(index, one.spec) for index, one in accepted], None)
     tasks = [
         to_document(PlannedTask.of(task.index, task.name, task.jobs, task.choices, width()))
         for task in found.tasks

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from . import datasets
+from .datasets import list_members
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, echo, plural, show, show_json
 
@@ -26,18 +28,27 @@ FileName = Annotated[str, typer.Argument(help="SCOPE:NAME, or a name in your VO'
 Storage = Annotated[str, typer.Option(help="The storage where they lie.")]
 
 
+app.command(epilog="Example: pilotage files datasets --scope atlas")(datasets.datasets)
+app.command(epilog="Example: pilotage files versions atlas:runs-2026")(datasets.versions)
+app.command(epilog="Example: pilotage files define atlas:runs-2026 --match 'runs/2026/**'")(datasets.define)
+
+
 @app.command("list", epilog="Example: pilotage files list 'runs/2026/**'")
 def list_files(
     match: Annotated[
         str, typer.Argument(help="A pattern: * within a folder, ** for any folders.", metavar="[PATTERN]")
     ] = "**",
     scope: Annotated[str, typer.Option(help="Only names in this scope.")] = "",
+    dataset: Annotated[str, typer.Option(help="Those of a dataset: NAME, or NAME@VERSION.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
     json_output: Json = False,
 ) -> None:
-    """List files by name."""
+    """List files by name, or those of a version of a dataset as they were when it was made."""
     from .client import Client
 
+    if dataset:
+        list_members(dataset, limit, json_output)
+        return
     with Client() as client:
         document = client.get("/files", match=match, scope=scope, limit=limit)
     if json_output:

@@ -170,6 +170,8 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     echo(f"of {who}, share {view['share']}, priority {view['priority']}, {submitted}")
     if view["error"]:
         console().print(f"error: {visible(view['error'])}", style="red")
+    if view.get("datasets"):
+        echo(f"reads {', '.join(view['datasets'])}")
     if view.get("measured"):
         echo(_measured(view["measured"]))
     for line in following.waiting(view):

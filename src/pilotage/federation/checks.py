@@ -375,10 +375,8 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
         if isinstance(file, InputFile) and not file.replicas:
             message = f"no storage is known to hold {file.name!r}"
             yield Fault(("inputs", at, "replicas"), message, "name the storages that hold it")
-        key, names = (
-            ("replicas", file.replicas) if isinstance(file, InputFile) else ("storages", file.storages)
-        )
-        for index, name in enumerate(names):
+        key = "replicas" if isinstance(file, InputFile) else "storages"
+        for index, name in enumerate(getattr(file, key, ())):
             if name not in storages.names:
                 yield from storages.lacks(("inputs", at, key, index), name)
 

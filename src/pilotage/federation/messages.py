@@ -121,7 +121,7 @@ def _place(location: tuple[int | str, ...], document: Any) -> tuple[Path, list[s
     for part in location:
         if _has(here, part):
             here = here[part]
-        elif part in ("InputFile", "InputPattern"):
+        elif part in ("InputFile", "InputPattern", "InputDataset"):
             tags.append(str(part))
             continue
         elif part == "[key]":
@@ -143,11 +143,12 @@ def _only_bad_items(details: ErrorDetails) -> bool:
 
 
 def _meant(document: Any, path: Path) -> str:
-    """The kind of input that the user means: one with a ``glob`` is a pattern."""
+    """The kind of input that the user means: one with a ``glob`` is a pattern, with a ``dataset`` one."""
     here = document
     for part in path[: path.index("inputs") + 2]:
         here = here[part]
-    return "InputPattern" if isinstance(here, dict) and "glob" in here else "InputFile"
+    kinds = {"dataset": "InputDataset", "glob": "InputPattern"} if isinstance(here, dict) else {}
+    return next((kind for key, kind in kinds.items() if key in here), "InputFile")
 
 
 def _fault(kind: Any, details: ErrorDetails, path: Path, document: Any) -> Fault:

@@ -12,11 +12,13 @@ from pilotage.ports.moving import Movers
 from pilotage.store import Store
 
 from .brokerages import Brokerages
+from .catalogues import Catalogues
 from .deliveries import Deliveries
 from .elements import Elements, Load
 from .file_readers import FileReaders
 from .headway import Headway
 from .log_readers import LogReaders
+from .own_catalogue import OwnCatalogue
 from .step import Pass, Step
 from .wakeups import Wakeups
 from .workers import Workers, WorkersPort
@@ -67,6 +69,7 @@ class Runtime:
         stage = partial(self.wakeups.wake, "stage")
         self.deliveries = Deliveries(movers(stage), self.workers, stage)
         self.file_readers = FileReaders(self.deliveries.open)
+        self.catalogues = Catalogues(OwnCatalogue(store, self.clock, seeds))
         store.listeners.append(self.wakeups.committed)
 
     @cached_property

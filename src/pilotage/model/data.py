@@ -48,6 +48,28 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewDatasetVersion:
+    """The next version of a dataset, as what differs from the one before."""
+
+    __pydantic_config__ = DESCRIBED
+
+    dataset: str
+    """Identifier of the dataset, ``SCOPE:NAME``."""
+    version: int
+    """Its number, from 1. Where the last version is not the one before, this one is not created."""
+    author: str
+    """Who made it."""
+    added: tuple[File, ...]
+    """Files that are in it and were not before, or were otherwise."""
+    removed: tuple[str, ...]
+    """Identifiers of files that were in the one before and are not in it, or are otherwise."""
+    files: int
+    """Files in it."""
+    size: int
+    """Bytes of them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
     """A copy that Pilotage made, with all that decides whether it may go."""
 

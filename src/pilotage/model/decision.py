@@ -16,14 +16,15 @@ from .failures import Failure
 from .spec import LiveWork
 from .states import Kind, State
 from .types import DESCRIBED
-from .work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
+from .work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
-Creation = NewTask | NewJob | NewTransfer | NewPilot | File | Replica | Failure | NewAdvertisement
+_Data = File | Replica | NewDatasetVersion
+Creation = NewTask | NewJob | NewTransfer | NewPilot | _Data | Failure | NewAdvertisement
 
 KINDS: Mapping[type, Kind] = {NewTask: "task", NewJob: "job", NewTransfer: "transfer", NewPilot: "pilot"}
-"""The kind of new records; files, replicas, failures and advertisements have no states."""
+"""The kind of new records; others, such as files and their replicas, have no states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,11 @@ def name_of(file: str) -> str:
     return split_identifier(file)[1]
 
 
+def version_of(dataset: str, version: int | None) -> str:
+    """Return how a version of a dataset is written: ``SCOPE:NAME@VERSION``; without one, the dataset."""
+    return dataset if version is None else f"{dataset}@{version}"
+
+
 def _of_vo(vo: str) -> str:
     """Return the scope of a VO; one whose name looks like a person's scope is told apart from it."""
     return _legal(f"vo~{vo}" if vo.startswith(PERSONAL) else vo)

@@ -12,6 +12,7 @@ from .types import (
     DESCRIBED,
     Checksum,
     Cores,
+    DatasetName,
     FileName,
     FileSize,
     Megabytes,
@@ -69,6 +70,23 @@ class InputPattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InputDataset:
+    """All files of one version of a dataset, as the catalogue knows them."""
+
+    __pydantic_config__ = CLOSED
+
+    dataset: DatasetName
+    """Name of the dataset."""
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    """Its version; none: the one that is current when the task is submitted, which the task then keeps."""
+    scope: Scope = ""
+    """Whose dataset it is; empty: the VO's, and for datasets of outputs one's own."""
+
+
+Input = InputFile | InputPattern | InputDataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSpec:
     """The job that makes one output of many: it reads every output of the task's other jobs."""
 
@@ -123,8 +141,8 @@ class TaskSpec:
     """Variables for the payload."""
     payload_files: Mapping[OutputName, str] = field(default_factory=dict)
     """Text files to put into the payload's directory, by name."""
-    inputs: tuple[InputFile | InputPattern, ...] = ()
-    """Files to read, or patterns of them."""
+    inputs: tuple[Input, ...] = ()
+    """Files to read, patterns of them, or datasets."""
     outputs: tuple[OutputName, ...] = ()
     """Names of the files that each job leaves in its directory."""
     merge: MergeSpec | None = None

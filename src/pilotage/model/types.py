@@ -22,6 +22,16 @@ FileName = Annotated[
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*$",
     ),
 ]
+DatasetName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=400,
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=~-]*)*$",
+    ),
+]
+"""Without ``@``, which sets its version apart."""
+
 Scope = Annotated[str, Field(max_length=410, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.@+=~-]*)?$")]
 OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$")]

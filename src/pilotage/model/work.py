@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .data import Direction, File, NewTransfer, Replica, Transfer
+from .data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
 from .identity import Identity
-from .spec import MOST_JOBS, InputFile, InputPattern, JobKind, MergeSpec, TaskSpec
+from .spec import MOST_JOBS, Input, InputDataset, InputFile, InputPattern, JobKind, MergeSpec, TaskSpec
 from .states import JobState, PilotState, TaskState
 from .types import (
     CLOSED,
@@ -33,6 +33,8 @@ __all__ = [
     "File",
     "FileName",
     "FileSize",
+    "Input",
+    "InputDataset",
     "InputFile",
     "InputPattern",
     "Job",
@@ -41,6 +43,7 @@ __all__ = [
     "Megabytes",
     "MergeSpec",
     "Name",
+    "NewDatasetVersion",
     "NewJob",
     "NewPilot",
     "NewTask",
@@ -68,7 +71,7 @@ CPU_SEGMENTS = tuple(10 * segment for segment in TIME_SEGMENTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
-    """A task about to be, its input patterns already resolved to files."""
+    """A task about to be, its input patterns and datasets already resolved to files."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -80,6 +83,8 @@ class NewTask:
     """Names the request and the task in it; a second task of the same name is not created. Empty: unnamed."""
     lease_end: float | None = None
     """When it is cancelled unless its submitter renews the lease, in s since 1970; none: never."""
+    datasets: tuple[str, ...] = ()
+    """The versions of datasets that its inputs are of, as ``SCOPE:NAME@VERSION``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

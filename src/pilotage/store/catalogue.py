@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import Connection, select
 
 from pilotage.model.states import LIVE_JOBS, LIVE_TRANSFERS, TaskState
 from pilotage.model.work import File, InputFile, Replica
 
-from .columns import has_state, is_state
+from .columns import begins, has_state, is_state
 from .engine import Database
 from .files import files
 from .jobs import job_inputs, jobs
@@ -60,6 +60,10 @@ class Catalogue:
 
         return self._database.read(read)
 
+    def files(self, names: Sequence[str]) -> list[File]:
+        """Read files by identifier; those that are not known are left out."""
+        return self._database.read(lambda connection: [*RecordReader(connection, self._specs).files(names)])
+
     def matching(
         self, prefix: str, accepts: Callable[[str], bool], after: str, limit: int
     ) -> list[CatalogueEntry]:
@@ -108,20 +112,10 @@ def wanted_of(reader: RecordReader, names: Sequence[str]) -> set[str]:
 def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:
     """Read files whose identifiers begin with a prefix, by identifier, in pages."""
     while True:
-        query = select(files).where(_begins(reader.dialect, prefix, after))
+        query = select(files).where(begins(reader.dialect, _f.name, prefix, after))
         page = list(reader.rows(query.order_by(_f.name).limit(PAGE)))
         for name, size, checksum, task, job in page:
             yield File(name=name, size=size, checksum=checksum, task=task, job=job)
         if len(page) < PAGE:
             return
         after = page[-1][0]
-
-
-def _begins(dialect: str, prefix: str, after: str) -> ColumnElement[bool]:
-    """Return the condition of a prefix beyond a name; SQLite orders by character: there it is a range."""
-    # PostgreSQL may order as a language does: names with one prefix need not stand together there.
-    if dialect != "sqlite":
-        return and_(func.starts_with(_f.name, prefix), _f.name > after)
-    # One lower bound only: with two, SQLite walks from the lower one again for every page.
-    lower = _f.name > after if after > prefix else _f.name >= prefix
-    return and_(lower, _f.name <= f"{prefix}\U0010ffff")

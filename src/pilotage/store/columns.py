@@ -15,6 +15,7 @@ from sqlalchemy import (
     Integer,
     MetaData,
     String,
+    and_,
     func,
     literal_column,
 )
@@ -94,6 +95,16 @@ def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
 def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     """The same condition for rows found by something else: it keeps planners off the indexes of states."""
     return func.coalesce(table.c.state, "").in_([str(state) for state in states])
+
+
+def begins(dialect: str, name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:
+    """Return the condition of a prefix beyond a name; SQLite orders by character: there it is a range."""
+    # PostgreSQL may order as a language does: names with one prefix need not stand together there.
+    if dialect != "sqlite":
+        return and_(func.starts_with(name, prefix), name > after)
+    # One lower bound only: with two, SQLite walks from the lower one again for every page.
+    lower = name > after if after > prefix else name >= prefix
+    return and_(lower, name <= f"{prefix}\U0010ffff")
 
 
 def partial(condition: ColumnElement[bool]) -> dict[str, Any]:

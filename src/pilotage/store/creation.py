@@ -13,9 +13,9 @@ from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
 from pilotage.model.states import FIRST, LIVE_JOBS, Kind
-from pilotage.model.work import File, NewJob, NewPilot, NewTask, NewTransfer, Replica
+from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
-from . import advertisements, bulk, failures
+from . import advertisements, bulk, datasets, failures
 from .columns import has_state
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
@@ -29,9 +29,12 @@ from .tasks import tasks
 from .transfer_requests import TransferRequests
 
 WITHOUT_NUMBER = 0
-"""Stands for the id of a file, replica, failure or advertisement: they are known otherwise."""
+"""Stands for the id of a record that is known otherwise, such as a file."""
 
-_ORDER: tuple[type, ...] = (NewTask, File, Replica, NewJob, NewTransfer, NewPilot, Failure, NewAdvertisement)
+_ORDER: tuple[type, ...] = (
+    *(NewTask, File, Replica, NewDatasetVersion),
+    *(NewJob, NewTransfer, NewPilot, Failure, NewAdvertisement),
+)
 """What others refer to comes first."""
 
 _FILE_COLUMNS = ("name", "size", "checksum", "task", "job")
@@ -116,7 +119,7 @@ class Creator:
             return self._files(records)
         if type_ is Replica:
             return self._replicas(records)
-        if type_ in (Failure, NewAdvertisement):
+        if type_ in (Failure, NewAdvertisement, NewDatasetVersion):
             return self._told(type_, records)
         if type_ is NewTransfer:
             return self._transfers(records, cause)
@@ -132,11 +135,14 @@ class Creator:
         return ids
 
     def _told(self, type_: type, records: Sequence[Any]) -> list[int | None]:
-        """Write failures or advertisements, which have no states."""
+        """Write failures, advertisements or versions of datasets, which have no states."""
         if type_ is Failure:
             failures.write(self._connection, records)
             return [WITHOUT_NUMBER] * len(records)
-        written = advertisements.write(self._connection, records, self._time, self._deltas)
+        if type_ is NewDatasetVersion:
+            written = [datasets.write(self._connection, record, self._time) for record in records]
+        else:
+            written = advertisements.write(self._connection, records, self._time, self._deltas)
         return [WITHOUT_NUMBER if one else None for one in written]
 
     def _tasks(self, given: Sequence[NewTask], cause: str) -> list[int | None]:
@@ -285,6 +291,7 @@ def _task_row(task: NewTask) -> dict[str, Any]:
         "spec": to_json(spec).decode(),
         "submission": task.submission or None,
         "lease_end": task.lease_end,
+        "datasets": " ".join(task.datasets),
         "planned_jobs": spec.planned_jobs,
         "input_files": len(spec.inputs),
         **_owner(task.owner),

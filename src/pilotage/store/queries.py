@@ -55,7 +55,7 @@ from .transfers import TRANSFER_COLUMNS, transfers
 _t, _j, _c, _d = tasks.c, jobs.c, counts.c, decisions.c
 
 _CHOICES = select(_d.time, _d.facts, _d.document).order_by(_d.id.desc())
-_TASK_WHOLE = TASK_VIEW.add_columns(_t.measured)
+_TASK_WHOLE = TASK_VIEW.add_columns(_t.measured, _t.datasets)
 _COUNTS = (
     select(_c.first, _c.state, func.sum(_c.count))
     .group_by(_c.first, _c.state)
@@ -128,6 +128,7 @@ class Queries:
                 **task_rows.shown(row, counts.get(str(row.id), {})),
                 spec=self._specs.of(connection, [task])[task],
                 measured=task_rows.measurement(row.measured),
+                datasets=tuple(row.datasets.split()),
             )
 
         return self._database.read(read)

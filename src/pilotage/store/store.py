@@ -12,6 +12,7 @@ from .catalogue import Catalogue
 from .clock import Clock, clock_of
 from .commit import Commit, check, is_light, meanings
 from .counters import fold
+from .datasets import Datasets
 from .decisions import documents
 from .engine import Database
 from .federations import Federations
@@ -56,6 +57,7 @@ class Store:
         self.logs = Logs(database)
         self.archive = Archive(database, specs)
         self.catalogue = Catalogue(database, specs)
+        self.datasets = Datasets(database)
         self.transfer_queries = TransferQueries(database)
         self.tokens = Tokens(database, clock, new_token)
 

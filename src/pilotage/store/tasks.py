@@ -32,6 +32,7 @@ tasks = Table(
     Column("input_files", Integer, server_default="0", nullable=False),
     text_column("history"),
     Column("lease_end", Double),
+    text_column("datasets"),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),
@@ -70,11 +71,13 @@ class TaskView:
 class TaskDetails(TaskView):
     """A task, with what was asked for, and what its scouts needed once they have ended.
 
-    ``troubles`` says why nothing starts where its jobs wait for a pilot.
+    ``troubles`` says why nothing starts where its jobs wait for a pilot, ``datasets`` which versions its
+    inputs are of.
     """
 
     spec: TaskSpec
     measured: Measured | None
+    datasets: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
 
 

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from pilotage.model.decision import Decision, Move
 from pilotage.model.states import TaskState
-from pilotage.model.work import InputFile, JobKind, NewJob, Requirements, Task, TaskSpec
+from pilotage.model.work import (
+    InputDataset,
+    InputFile,
+    InputPattern,
+    JobKind,
+    NewJob,
+    Requirements,
+    Task,
+    TaskSpec,
+)
 from pilotage.model.world import World
 
 SLICE = 1000
@@ -119,11 +128,17 @@ def _cannot(task: Task, fault: str) -> Move:
     )
 
 
+def _words(unresolved: InputPattern | InputDataset) -> str:
+    if isinstance(unresolved, InputPattern):
+        return f"pattern {unresolved.glob!r}"
+    return f"dataset {unresolved.dataset!r}"
+
+
 def _fault(task: Task) -> str:
     """The reason why a task cannot be split; empty if it can."""
-    unresolved = [file.glob for file in task.spec.inputs if not isinstance(file, InputFile)]
+    unresolved = [file for file in task.spec.inputs if not isinstance(file, InputFile)]
     if unresolved:
-        return f"input pattern {unresolved[0]!r} was not resolved to files when the task was submitted"
+        return f"its input {_words(unresolved[0])} was not resolved to files when the task was submitted"
     missing = sorted(
         file.name for file in task.spec.inputs if isinstance(file, InputFile) and not file.replicas
     )

@@ -4,15 +4,9 @@ from collections.abc import Sequence
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Create, Creation, Decision, Forget
-from pilotage.model.identity import Identity
-from pilotage.model.paths import is_copy, is_output
-from pilotage.model.patterns import literal_beginning, matcher
-from pilotage.model.scopes import identifier, name_of, scopes_of
-from pilotage.model.work import File, InputFile, InputPattern, Replica
+from pilotage.model.paths import is_copy
+from pilotage.model.work import File, InputFile, Replica
 from pilotage.store.catalogue import CatalogueEntry
-
-MOST_FOUND = 100_000
-"""Files of the catalogue that one pattern of a task may stand for."""
 
 
 class StillWanted(Exception):
@@ -48,33 +42,3 @@ def forget(runtime: Runtime, entry: CatalogueEntry, storage: str, actor: str) ->
     for replica in gone:
         if is_copy(replica.path) and replica.storage in storages:
             runtime.deliveries.remove(storages[replica.storage], replica.path)
-
-
-def matching(runtime: Runtime, pattern: InputPattern, owner: Identity) -> list[InputFile]:
-    """Find the originals that the catalogue knows by a pattern in one scope; no storage is asked.
-
-    Outputs are found only by a pattern that begins in their folder. Raises LookupError where the scope is not
-    the owner's, and for more files than :data:`MOST_FOUND`.
-    """
-    if pattern.scope not in (mine := scopes_of(owner)):
-        raise LookupError(f"the scope {pattern.scope!r} is not yours; yours are {', '.join(mine)}")
-    accepts = matcher(pattern.glob)
-
-    def is_wanted(file: str) -> bool:
-        name = name_of(file)
-        return accepts(name) and (is_output(pattern.glob) or not is_output(name))
-
-    prefix = identifier(pattern.scope, literal_beginning(pattern.glob))
-    found = runtime.store.catalogue.matching(prefix, is_wanted, "", MOST_FOUND + 1)
-    if len(found) > MOST_FOUND:
-        raise LookupError(f"more than {MOST_FOUND} files match {pattern.glob!r}; narrow the pattern")
-    return [
-        InputFile(
-            name=name_of(one.file.name),
-            scope=pattern.scope,
-            size=one.file.size,
-            checksum=one.file.checksum,
-            replicas=tuple(replica.storage for replica in one.replicas if not replica.path),
-        )
-        for one in found
-    ]

@@ -14,7 +14,7 @@ from pilotage.model.world import World
 from pilotage.tasks import splitting
 
 from . import submit
-from .submit import Fault
+from .inputs import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,8 @@ def run(
     # Without jobs: those of others are nobody's business here, and have their turn before or after.
     world = runtime.store.snapshots.for_broker(runtime.clock(), runtime.seeds(), limit=0)
     world = runtime.elements.reported(world)
-    return preview(world, accepted, owner), submitted.refused
+    specs_ = [(index, one.spec) for index, one in accepted]
+    return preview(world, specs_, owner), submitted.refused
 
 
 def preview(world: World, specs: Sequence[tuple[int, TaskSpec]], owner: Identity | None) -> Preview:

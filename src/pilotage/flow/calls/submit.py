@@ -1,9 +1,8 @@
 """Accept tasks: look up their inputs, check them against the federation, and record them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
-from time import monotonic
 
 from pilotage.federation import checks
 from pilotage.federation.documents import MOST_TASKS
@@ -12,27 +11,19 @@ from pilotage.flow.errors import KeyReused
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Create, Creation, Decision
 from pilotage.model.documents import to_json
-from pilotage.model.federation import Federation, Storage
+from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
 from pilotage.model.paths import is_output, maker
-from pilotage.model.scopes import default_scope, scopes_of
-from pilotage.model.spec import LiveWork
-from pilotage.model.work import File, InputFile, InputPattern, NewTask, Replica, TaskSpec
-from pilotage.ports.moving import StorageError
+from pilotage.model.spec import Input, LiveWork
+from pilotage.model.work import File, InputFile, NewTask, Replica, TaskSpec
 from pilotage.store import FileConflict, Store
 from pilotage.tasks.quotas import Quota
 
-from . import catalogue
-
-Fault = tuple[str, str]
-Scan = Callable[[Storage, str], list[InputFile]]
-Known = Callable[[InputPattern], list[InputFile]]
+from . import inputs
+from .inputs import Fault, Resolved
 
 FILES_AT_ONCE = 3000
 """Input files that one commit records: it holds the only writer for well under 100 ms."""
-
-SCAN_TIME = 30.0
-"""Seconds that looking up the patterns of one submission may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +81,20 @@ def examine(runtime: Runtime, specs: Sequence[TaskSpec], owner: Identity) -> Sub
 
 def examined(
     runtime: Runtime, specs: Iterable[tuple[int, TaskSpec]], owner: Identity
-) -> tuple[SubmissionOutcome, list[tuple[int, TaskSpec]]]:
+) -> tuple[SubmissionOutcome, list[tuple[int, Resolved]]]:
     """The tasks that are refused, and the other tasks by index, their inputs looked up."""
     federation = runtime.store.federation()
     quota = _quota(runtime.store, federation, owner)
     return examined_offline(
-        ((index, _scoped(spec, owner)) for index, spec in specs),
+        ((index, inputs.scoped(spec, owner)) for index, spec in specs),
         federation,
-        _scan_within(runtime, SCAN_TIME),
+        inputs.lookup_for(runtime, owner),
         lambda spec, federation: (
             _faults(spec, federation, owner)
-            or _out_of_scope(spec, owner)
+            or inputs.out_of_scope(spec, owner)
             or _foreign(runtime.store, spec, federation, owner)
             or quota.take(spec)
         ),
-        known=lambda pattern: catalogue.matching(runtime, pattern, owner),
     )
 
 
@@ -114,36 +104,18 @@ def _quota(store: Store, federation: Federation, owner: Identity) -> Quota:
     return Quota(federation.quotas, owner, live.get(owner.name, LiveWork()), LiveWork.total(live.values()))
 
 
-def _scan_within(runtime: Runtime, seconds: float) -> Scan:
-    """Scans that take no longer than this all together: one request keeps its thread no longer."""
-    # Not the runtime's clock: this bounds how long a thread is held, also in virtual time.
-    end = monotonic() + seconds
-
-    def scan(storage: Storage, glob: str) -> list[InputFile]:
-        left = end - monotonic()
-        if left <= 0:
-            raise TimeoutError(f"no time is left of the {seconds:g} s that a submission has")
-        return runtime.deliveries.scan(storage, glob, left)
-
-    return scan
-
-
 def examined_offline(
     specs: Iterable[tuple[int, TaskSpec]],
     federation: Federation,
-    scan: Scan,
+    lookup: inputs.Lookup,
     faults_of: Callable[[TaskSpec, Federation], list[Fault]] | None = None,
-    known: Known | None = None,
-) -> tuple[SubmissionOutcome, list[tuple[int, TaskSpec]]]:
-    """The same without a store, where tasks may be of any VO.
-
-    ``scan`` finds the files of a pattern on a storage, ``known`` those of the catalogue, where there is one.
-    """
+) -> tuple[SubmissionOutcome, list[tuple[int, Resolved]]]:
+    """The same without a store, where tasks may be of any VO."""
     submitted = SubmissionOutcome()
-    accepted: list[tuple[int, TaskSpec]] = []
+    accepted: list[tuple[int, Resolved]] = []
     for index, spec in specs:
-        resolved, faults = _resolve(spec, federation, scan, known)
-        faults = faults or (faults_of or _faults)(resolved, federation)
+        resolved, faults = inputs.resolve(spec, federation, lookup)
+        faults = faults or (faults_of or _faults)(resolved.spec, federation)
         if faults:
             submitted.refused.append((index, faults))
         else:
@@ -154,30 +126,6 @@ def examined_offline(
 def _faults(spec: TaskSpec, federation: Federation, owner: Identity | None = None) -> list[Fault]:
     found = checks.check_task(spec, federation, owner)
     return [(field_name(path), message) for path, message in found]
-
-
-def _scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
-    """Give each input the scope that it is in, where its task leaves it out."""
-    inputs = (
-        item
-        if item.scope
-        else replace(
-            item, scope=default_scope(owner, item.name if isinstance(item, InputFile) else item.glob)
-        )
-        for item in spec.inputs
-    )
-    return replace(spec, inputs=tuple(inputs))
-
-
-def _out_of_scope(spec: TaskSpec, owner: Identity) -> list[Fault]:
-    """Refuse names in scopes that are not the owner's, one for each scope."""
-    mine = scopes_of(owner)
-    # Backwards, so that the first item of each scope is the one that is named.
-    others = {item.scope: at for at, item in reversed([*enumerate(spec.inputs)]) if item.scope not in mine}
-    return [
-        (f"inputs[{at}].scope", f"{scope!r} is not yours; give one of {', '.join(mine)}, or leave it out")
-        for scope, at in sorted(others.items())
-    ]
 
 
 def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
@@ -194,7 +142,7 @@ def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identi
 
 def _record(
     runtime: Runtime,
-    accepted: list[tuple[int, TaskSpec]],
+    accepted: list[tuple[int, Resolved]],
     owner: Identity,
     submitted: SubmissionOutcome,
     terms: Terms,
@@ -211,7 +159,7 @@ def _record(
         ids = _commit(runtime, accepted, owner, terms)
     except FileConflict as conflict:
         if whole or len(accepted) == 1:
-            naming = [at for at, spec in accepted if any(_is(file, conflict.file) for file in spec.inputs)]
+            naming = [at for at, one in accepted if any(_is(file, conflict.file) for file in one.spec.inputs)]
             submitted.refused.extend((at, [("inputs", str(conflict))]) for at in naming)
             return
         for one in accepted:
@@ -225,7 +173,7 @@ def _record(
 
 def _record_fitting(
     runtime: Runtime,
-    accepted: list[tuple[int, TaskSpec]],
+    accepted: list[tuple[int, Resolved]],
     owner: Identity,
     submitted: SubmissionOutcome,
     terms: Terms,
@@ -233,19 +181,19 @@ def _record_fitting(
 ) -> None:
     """Refuse what no longer fits the quotas, and record the rest; with ``whole`` only if that is all."""
     quota = _quota(runtime.store, runtime.store.federation(), owner)
-    faults = [(index, spec, quota.take(spec)) for index, spec in accepted]
+    faults = [(index, one, quota.take(one.spec)) for index, one in accepted]
     submitted.refused.extend((index, found) for index, _, found in faults if found)
-    fitting = [(index, spec) for index, spec, found in faults if not found]
+    fitting = [(index, one) for index, one, found in faults if not found]
     if not whole or len(fitting) == len(accepted):
         _record(runtime, fitting, owner, submitted, terms, whole)
 
 
-def _is(file: InputFile | InputPattern, identifier: str) -> bool:
+def _is(file: Input, identifier: str) -> bool:
     return isinstance(file, InputFile) and file.identifier == identifier
 
 
 def _commit(
-    runtime: Runtime, accepted: list[tuple[int, TaskSpec]], owner: Identity, terms: Terms
+    runtime: Runtime, accepted: list[tuple[int, Resolved]], owner: Identity, terms: Terms
 ) -> dict[int, int]:
     """Record tasks; return their ids by index, those of another request of the same name too.
 
@@ -253,15 +201,16 @@ def _commit(
     """
     tasks = tuple(
         NewTask(
-            spec=spec,
+            spec=one.spec,
             owner=owner,
             submission=f"{terms.name}:{index}" if terms.name else "",
             lease_end=terms.lease_end,
+            datasets=one.datasets,
         )
-        for index, spec in accepted
+        for index, one in accepted
     )
     actor = f"user:{owner.name}"
-    records = _record_files(runtime, [spec for _, spec in accepted], actor)
+    records = _record_files(runtime, [one for _, one in accepted], actor)
     limits = Quota(runtime.store.federation().quotas, owner).limits
     create = Create(records=(*tasks, *records), cause="submitted", work_limits=limits)
     ((*created,),) = runtime.store.commit(_decided(runtime, create), actor).created
@@ -272,14 +221,14 @@ def _commit(
     return ids
 
 
-def _record_files(runtime: Runtime, specs: Iterable[TaskSpec], actor: str) -> Sequence[Creation]:
+def _record_files(runtime: Runtime, tasks: Iterable[Resolved], actor: str) -> Sequence[Creation]:
     """Record the input files of large tasks, part by part; return the records that are left for the task.
 
     No part holds the only writer for long. That none contradicts what is known is looked up before.
     """
-    named = [file for spec in specs for file in spec.inputs if isinstance(file, InputFile)]
+    named = [(file, task.paths) for task in tasks for file in task.spec.inputs if isinstance(file, InputFile)]
     if len(named) > FILES_AT_ONCE:
-        runtime.store.queries.refuse_conflicts([_file(one) for one in named])
+        runtime.store.queries.refuse_conflicts([_file(one) for one, _ in named])
     # The last part goes with the tasks, so that a small submission is one commit.
     last = max(0, len(named) - FILES_AT_ONCE)
     for start in range(0, last, FILES_AT_ONCE):
@@ -288,11 +237,11 @@ def _record_files(runtime: Runtime, specs: Iterable[TaskSpec], actor: str) -> Se
     return tuple(_file_records(named[last:]))
 
 
-def _file_records(named: Iterable[InputFile]) -> Iterator[Creation]:
-    for one in named:
+def _file_records(named: Iterable[tuple[InputFile, inputs.Paths]]) -> Iterator[Creation]:
+    for one, paths in named:
         yield _file(one)
         for storage in one.replicas:
-            yield Replica(file=one.identifier, storage=storage)
+            yield Replica(file=one.identifier, storage=storage, path=paths.get((one.identifier, storage), ""))
 
 
 def _file(named: InputFile) -> File:
@@ -301,65 +250,3 @@ def _file(named: InputFile) -> File:
 
 def _decided(runtime: Runtime, change: Create) -> Decision:
     return Decision(step="submit", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
-
-
-def _resolve(
-    spec: TaskSpec, federation: Federation, scan: Scan, known: Known | None
-) -> tuple[TaskSpec, list[Fault]]:
-    """The same with every pattern replaced by the files it finds, each with all storages that hold it."""
-    if not any(isinstance(item, InputPattern) for item in spec.inputs):
-        return spec, []
-    storages = {storage.name: storage for storage in federation.storages}
-    found: dict[str, InputFile] = {}
-    faults: list[Fault] = []
-    for index, item in enumerate(spec.inputs):
-        try:
-            files = [item] if isinstance(item, InputFile) else _found(item, storages, scan, known)
-        except (LookupError, StorageError, OSError) as error:
-            faults.append((f"inputs[{index}]", str(error)))
-            continue
-        faults.extend((f"inputs[{index}]", fault) for fault in _merge(found, files))
-    return replace(spec, inputs=tuple(found[name] for name in sorted(found))), faults
-
-
-def _found(
-    pattern: InputPattern, storages: Mapping[str, Storage], scan: Scan, known: Known | None
-) -> list[InputFile]:
-    """The files of a pattern. Raises LookupError for an unknown storage, and where it finds nothing."""
-    if not pattern.storages and known is None:
-        raise LookupError("there is no catalogue here to look in; name the storages")
-    files: list[InputFile] = [] if pattern.storages or known is None else known(pattern)
-    for name in pattern.storages:
-        if name not in storages:
-            raise LookupError(f"there is no storage {name!r}; known are {', '.join(sorted(storages))}")
-        try:
-            found = scan(storages[name], pattern.glob)
-            files.extend(replace(file, scope=pattern.scope) for file in found)
-        except TimeoutError as error:
-            raise StorageError(
-                f"looking for {pattern.glob!r} on {name} took too long: {error}; narrow the pattern, or name "
-                "the files with their sizes"
-            ) from error
-    if not files:
-        where = f"on {', '.join(pattern.storages)}" if pattern.storages else f"in the scope {pattern.scope}"
-        raise LookupError(f"no file matches {pattern.glob!r} {where}")
-    return files
-
-
-def _merge(found: dict[str, InputFile], files: Iterable[InputFile]) -> Iterator[str]:
-    """Add files to those found, replicas of one file together; yields what contradicts."""
-    for file in files:
-        known = found.get(file.name)
-        if known and not _same(known, file):
-            places = ", ".join((*known.replicas, *file.replicas))
-            yield f"{file.name} is not the same everywhere: its copies at {places} differ"
-            continue
-        replicas = {*file.replicas, *(known.replicas if known else ())}
-        checksum = file.checksum or (known.checksum if known else "")
-        found[file.name] = replace(file, checksum=checksum, replicas=tuple(sorted(replicas)))
-
-
-def _same(one: InputFile, other: InputFile) -> bool:
-    """Tell whether two files may be copies: the checksum of a large file is not read when it is found."""
-    alike = one.checksum == other.checksum or not one.checksum or not other.checksum
-    return one.size == other.size and alike

@@ -1,0 +1,124 @@
+"""Datasets of the catalogue: their versions, and the files of each."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Response
+from pydantic import BaseModel, Field
+
+from pilotage.flow.calls import datasets
+from pilotage.flow.own_catalogue import Edit
+from pilotage.model.identity import Credential
+from pilotage.model.scopes import default_scope, identifier, scopes_of, split_identifier
+from pilotage.model.types import DatasetName, FileName, Scope
+from pilotage.ports.catalogue import MOST_FOUND, CatalogueError
+from pilotage.store.datasets import DatasetVersion
+
+from .access import Person, actor
+from .answers import answer, documented
+from .files import check_scope
+from .parts import PREFIX, Limit, TheRuntime, TheStore
+
+router = APIRouter(prefix=f"{PREFIX}/datasets", tags=["files"])
+
+DatasetId = Annotated[str, Query(min_length=1, max_length=1000, description="SCOPE:NAME, or a name alone")]
+VersionNumber = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="none: the current one")]
+
+
+class Versions(BaseModel):
+    """Versions of datasets."""
+
+    versions: list[DatasetVersion]
+
+
+class DatasetFile(BaseModel):
+    """A file as it was when a version of a dataset was made."""
+
+    file: str
+    size: int
+    checksum: str
+
+
+class DatasetFiles(BaseModel):
+    """A version of a dataset, and files of it by identifier."""
+
+    version: DatasetVersion
+    files: list[DatasetFile]
+
+
+class DatasetEdit(BaseModel, extra="forbid"):
+    """Files of a dataset's scope: all of its next version, more of it, or no longer part of it."""
+
+    dataset: DatasetName
+    scope: Scope = ""
+    edit: Edit = "set"
+    files: Annotated[list[FileName], Field(max_length=MOST_FOUND)] = []
+    match: Annotated[str, Field(max_length=500)] = ""
+
+
+@router.get("", responses=documented(Versions))
+def get_datasets(
+    caller: Person, store: TheStore, scope: str = "", after: str = "", limit: Limit = 100
+) -> Response:
+    """List datasets of a scope with their current versions; without one, of each that is the caller's."""
+    scopes = [scope] if scope else sorted(scopes_of(caller.identity))
+    found: list[DatasetVersion] = []
+    for one in scopes:
+        check_scope(caller, one)
+        if left := limit - len(found):
+            found += store.datasets.current(one, after, left)
+    return answer({"versions": found})
+
+
+@router.get("/versions", responses=documented(Versions, 404))
+def get_versions(dataset: DatasetId, caller: Person, store: TheStore, limit: Limit = 100) -> Response:
+    """List the versions of a dataset, the newest first."""
+    name = _identified(caller, dataset)
+    found = store.datasets.versions(name, limit)
+    if not found:
+        raise HTTPException(404, f"the catalogue has no dataset {name}")
+    return answer({"versions": found})
+
+
+@router.get("/files", responses=documented(DatasetFiles, 404))
+def get_dataset_files(
+    *,
+    dataset: DatasetId,
+    caller: Person,
+    runtime: TheRuntime,
+    version: VersionNumber = None,
+    after: str = "",
+    limit: Limit = 100,
+) -> Response:
+    """List the files of one version by identifier, as they were when it was made."""
+    try:
+        found = runtime.catalogues.own.version(_identified(caller, dataset), version)
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from error
+    files = runtime.store.datasets.files(found.dataset, found.version, after, limit)
+    shown = [{"file": file.name, "size": file.size, "checksum": file.checksum} for file in files]
+    return answer({"version": found, "files": shown})
+
+
+@router.post("", responses=documented(DatasetVersion, 404, 409))
+def post_dataset(body: DatasetEdit, caller: Person, runtime: TheRuntime) -> Response:
+    """Make the next version of a dataset; where nothing would differ, the current one is answered.
+
+    Versions never change, and stay: a task that names one reads the same files always.
+    """
+    scope = body.scope or default_scope(caller.identity, body.dataset)
+    check_scope(caller, scope)
+    dataset = identifier(scope, body.dataset)
+    try:
+        made = datasets.edit(runtime, dataset, body.files, body.match, body.edit, actor(caller))
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from error
+    except CatalogueError as error:
+        raise HTTPException(409, str(error)) from error
+    return answer(made)
+
+
+def _identified(caller: Credential, dataset: str) -> str:
+    scope, name = split_identifier(dataset)
+    scope = scope or default_scope(caller.identity, name)
+    check_scope(caller, scope)
+    return identifier(scope, name)

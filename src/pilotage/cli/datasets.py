@@ -1,0 +1,118 @@
+"""Datasets of the catalogue, as commands of ``pilotage files``."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .errors import BadInput
+from .output import Column, Json, ago, echo, plural, show, show_json
+
+DATASETS = (
+    Column("dataset"),
+    Column("version", number=True),
+    Column("files", number=True),
+    Column("bytes", number=True),
+    Column("made"),
+    Column("by", essential=False),
+)
+MEMBERS = (Column("file"), Column("bytes", number=True), Column("checksum", essential=False))
+
+DatasetName = Annotated[
+    str, typer.Argument(help="SCOPE:NAME, or a name in your VO's scope.", metavar="DATASET")
+]
+Limit = Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")]
+
+
+def datasets(
+    scope: Annotated[str, typer.Option(help="Only those of this scope.")] = "",
+    limit: Limit = 100,
+    json_output: Json = False,
+) -> None:
+    """List datasets, each with its current version."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/datasets", scope=scope, limit=limit)
+    _show(document, json_output, "There are no datasets.")
+
+
+def versions(dataset: DatasetName, limit: Limit = 100, json_output: Json = False) -> None:
+    """List the versions of a dataset, the newest first."""
+    from .client import Client
+
+    with Client() as client:
+        document = client.get("/datasets/versions", dataset=dataset, limit=limit)
+    _show(document, json_output, "There are none.")
+
+
+def define(
+    dataset: DatasetName,
+    files: Annotated[list[str] | None, typer.Argument(help="Names of files.", metavar="[FILE]...")] = None,
+    match: Annotated[str, typer.Option(help="Files that match: * within a folder, ** for any.")] = "",
+    from_file: Annotated[Path | None, typer.Option("--from", help="A file with a name in each line.")] = None,
+    add: Annotated[bool, typer.Option("--add", help="These besides those of the current version.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Those of the current version but these.")] = False,
+    json_output: Json = False,
+) -> None:
+    """Make the next version of a dataset, of files in its scope that are registered.
+
+    Older versions stay as they are. Where nothing would differ there is no new one.
+    """
+    from .client import Client
+
+    if add and remove:
+        raise BadInput("give --add or --remove, not both")
+    scope, colon, name = dataset.rpartition(":")
+    body = {
+        "dataset": name,
+        "scope": scope if colon else "",
+        "edit": "add" if add else "remove" if remove else "set",
+        "files": [*(files or ()), *_names(from_file)],
+        "match": match,
+    }
+    if not (body["files"] or match):
+        raise BadInput("name files, or give --match PATTERN or --from FILE")
+    with Client() as client:
+        made = client.send("POST", "/datasets", body)
+    if json_output:
+        show_json(made)
+    else:
+        echo(f"{made['dataset']}@{made['version']}: {plural(made['files'], 'file')}, {made['size']} bytes")
+
+
+def list_members(dataset: str, limit: int, json_output: bool) -> None:
+    """Show the files of ``DATASET`` or ``DATASET@VERSION``."""
+    from .client import Client
+
+    name, _, version = dataset.partition("@")
+    if version and not version.isdecimal():
+        raise BadInput(f"{version!r} is no version: give NAME@3, for instance")
+    chosen = {"version": int(version)} if version else {}
+    with Client() as client:
+        document = client.get("/datasets/files", dataset=name, limit=limit, **chosen)
+    if json_output:
+        show_json(document)
+        return
+    rows = [(file["file"], file["size"], file["checksum"]) for file in document["files"]]
+    show(MEMBERS, rows, "It has no files.")
+
+
+def _names(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: {error}") from error
+
+
+def _show(document: Any, json_output: bool, nothing: str) -> None:
+    if json_output:
+        show_json(document)
+        return
+    rows = [
+        (one["dataset"], one["version"], one["files"], one["size"], ago(one["created"]), one["author"])
+        for one in document["versions"]
+    ]
+    show(DATASETS, rows, nothing)

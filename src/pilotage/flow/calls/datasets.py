@@ -1,0 +1,45 @@
+"""Make versions of datasets, of files that the catalogue knows."""
+
+from collections.abc import Sequence
+
+from pilotage.flow.own_catalogue import Edit
+from pilotage.flow.runtime import Runtime
+from pilotage.model.patterns import matcher
+from pilotage.model.scopes import identifier, name_of, split_identifier
+from pilotage.model.work import File
+from pilotage.store.datasets import DatasetVersion
+
+
+def edit(
+    runtime: Runtime, dataset: str, names: Sequence[str], match: str, edit: Edit, actor: str
+) -> DatasetVersion:
+    """Make the next version of a dataset from files of its scope: those named, and those that match.
+
+    Where nothing would differ, the current version stays. Raises LookupError for files that the catalogue
+    does not have, and CatalogueError.
+    """
+    scope = split_identifier(dataset)[0]
+    own = runtime.catalogues.own
+    files = [identifier(scope, name) for name in names]
+    if edit == "remove":
+        # What was forgotten is in no pattern's reach, and its size does not matter any more.
+        given = [File(name=name, size=0, checksum="") for name in files]
+        given += [file for file in _members(runtime, dataset) if match and matcher(match)(name_of(file.name))]
+    else:
+        matching = [one.file for one in own.matching(scope, match)] if match else []
+        given = _known(runtime, files)
+        given += [File(name=one.identifier, size=one.size, checksum=one.checksum) for one in matching]
+    return own.edit(dataset, given, edit, actor)
+
+
+def _members(runtime: Runtime, dataset: str) -> list[File]:
+    current = runtime.catalogues.own.version(dataset)
+    return runtime.store.datasets.files(dataset, current.version)
+
+
+def _known(runtime: Runtime, names: Sequence[str]) -> list[File]:
+    found = runtime.store.catalogue.files(names)
+    if lacking := sorted(set(names) - {file.name for file in found}):
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise LookupError(f"the catalogue does not have {lacking[0]}{more}; register them first")
+    return found

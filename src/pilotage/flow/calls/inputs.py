@@ -1,0 +1,174 @@
+"""Look up what the inputs of a task stand for: files, patterns of files, and versions of datasets."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Protocol
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.federation import Federation, Storage
+from pilotage.model.identity import Identity
+from pilotage.model.scopes import default_scope, identifier, scopes_of, version_of
+from pilotage.model.spec import Input
+from pilotage.model.work import InputDataset, InputFile, InputPattern, TaskSpec
+from pilotage.ports.catalogue import CatalogueError, FoundDataset, FoundFile
+from pilotage.ports.moving import StorageError
+
+Fault = tuple[str, str]
+Paths = Mapping[tuple[str, str], str]
+"""Paths of files by identifier and storage, where they do not lie under their names."""
+
+SCAN_TIME = 30.0
+"""Seconds that looking up the patterns of one submission may take."""
+
+
+class Catalogue(Protocol):
+    """The catalogue as one person may read it."""
+
+    def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+
+    def dataset(self, scope: str, name: str, version: int | None) -> FoundDataset:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Where inputs are looked up: ``scan`` finds files on a storage; None is no catalogue."""
+
+    scan: Callable[[Storage, str], list[InputFile]]
+    catalogue: Catalogue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A task of which every input is a file, and the versions of datasets that these are of."""
+
+    spec: TaskSpec
+    datasets: tuple[str, ...] = ()
+    paths: Paths = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Findings:
+    """The files of a task by name, as they are found, replicas of one file together."""
+
+    files: dict[str, InputFile] = field(default_factory=dict)
+    datasets: list[str] = field(default_factory=list)
+    paths: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, found: Iterable[FoundFile]) -> Iterator[str]:
+        """Add files; yield what contradicts those found before."""
+        for one in found:
+            file = one.file
+            known = self.files.get(file.name)
+            if known and not _same(known, file):
+                places = ", ".join((*known.replicas, *file.replicas))
+                yield f"{file.name} is not the same everywhere: its copies at {places} differ"
+                continue
+            replicas = {*file.replicas, *(known.replicas if known else ())}
+            checksum = file.checksum or (known.checksum if known else "")
+            self.files[file.name] = replace(file, checksum=checksum, replicas=tuple(sorted(replicas)))
+            self.paths |= {(file.identifier, storage): path for storage, path in one.paths.items()}
+
+
+def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
+    """Return where the inputs of one submission are looked up, in :data:`SCAN_TIME` s all together."""
+    # Not the runtime's clock: this bounds how long a thread is held, also in virtual time.
+    end = monotonic() + SCAN_TIME
+
+    def scan(storage: Storage, glob: str) -> list[InputFile]:
+        left = end - monotonic()
+        if left <= 0:
+            raise TimeoutError(f"no time is left of the {SCAN_TIME:g} s that a submission has")
+        return runtime.deliveries.scan(storage, glob, left)
+
+    return Lookup(scan, runtime.catalogues.read_by(owner))
+
+
+def scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
+    """Give each input the scope that it is in, where its task leaves it out."""
+    items = (
+        item if item.scope else replace(item, scope=default_scope(owner, _name(item))) for item in spec.inputs
+    )
+    return replace(spec, inputs=tuple(items))
+
+
+def out_of_scope(spec: TaskSpec, owner: Identity) -> list[Fault]:
+    """Refuse names in scopes that are not the owner's, one for each scope."""
+    mine = scopes_of(owner)
+    # Backwards, so that the first item of each scope is the one that is named.
+    others = {item.scope: at for at, item in reversed([*enumerate(spec.inputs)]) if item.scope not in mine}
+    return [
+        (f"inputs[{at}].scope", f"{scope!r} is not yours; give one of {', '.join(mine)}, or leave it out")
+        for scope, at in sorted(others.items())
+    ]
+
+
+def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Resolved, list[Fault]]:
+    """Replace patterns and datasets by the files that they stand for, each with all storages that hold it."""
+    if all(isinstance(item, InputFile) for item in spec.inputs):
+        return Resolved(spec), []
+    storages = {storage.name: storage for storage in federation.storages}
+    findings = _Findings()
+    faults: list[Fault] = []
+    for index, item in enumerate(spec.inputs):
+        try:
+            files = _found(item, storages, lookup, findings.datasets)
+        except (LookupError, StorageError, CatalogueError, OSError) as error:
+            faults.append((f"inputs[{index}]", str(error)))
+            continue
+        faults.extend((f"inputs[{index}]", fault) for fault in findings.add(files))
+    resolved = replace(spec, inputs=tuple(findings.files[name] for name in sorted(findings.files)))
+    return Resolved(resolved, tuple(sorted(set(findings.datasets))), findings.paths), faults
+
+
+def _name(item: Input) -> str:
+    if isinstance(item, InputDataset):
+        return item.dataset
+    return item.name if isinstance(item, InputFile) else item.glob
+
+
+def _found(
+    item: Input, storages: Mapping[str, Storage], lookup: Lookup, datasets: list[str]
+) -> Sequence[FoundFile]:
+    """Find the files of an input, and note the version of a dataset. Raises as :func:`resolve` catches."""
+    if isinstance(item, InputFile):
+        return [FoundFile(file=item)]
+    if isinstance(item, InputPattern) and item.storages:
+        return _on_storages(item, storages, lookup)
+    if lookup.catalogue is None:
+        raise LookupError("there is no catalogue here to look in; name the storages")
+    if isinstance(item, InputDataset):
+        dataset = lookup.catalogue.dataset(item.scope, item.dataset, item.version)
+        datasets.append(version_of(identifier(item.scope, item.dataset), dataset.version))
+        return dataset.files
+    if files := lookup.catalogue.matching(item.scope, item.glob):
+        return files
+    raise LookupError(f"no file matches {item.glob!r} in the scope {item.scope}")
+
+
+def _on_storages(
+    pattern: InputPattern, storages: Mapping[str, Storage], lookup: Lookup
+) -> Sequence[FoundFile]:
+    """Scan the storages of a pattern. Raises LookupError for an unknown one, and where nothing is found."""
+    files: list[InputFile] = []
+    for name in pattern.storages:
+        if name not in storages:
+            raise LookupError(f"there is no storage {name!r}; known are {', '.join(sorted(storages))}")
+        try:
+            files += lookup.scan(storages[name], pattern.glob)
+        except TimeoutError as error:
+            raise StorageError(
+                f"looking for {pattern.glob!r} on {name} took too long: {error}; narrow the pattern, or name "
+                "the files with their sizes"
+            ) from error
+    if not files:
+        raise LookupError(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
+    return [FoundFile(file=replace(file, scope=pattern.scope)) for file in files]
+
+
+def _same(one: InputFile, other: InputFile) -> bool:
+    """Tell whether two files may be copies: the checksum of a large file is not read when it is found."""
+    alike = one.checksum == other.checksum or not one.checksum or not other.checksum
+    return one.size == other.size and alike
