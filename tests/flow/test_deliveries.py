@@ -42,3 +42,28 @@ def test_what_a_mover_tells_of_others_deliveries_hides_nothing_of_ours() -> None
     deliveries.start([ORDER])
     (news,) = deliveries.news()
     assert (news.transfer, news.state) == (1, "delivered")
+
+
+class Queued(Talkative):
+    """A mover of one delivery that waits in a service's queue: no bytes move, but the service answers."""
+
+    def __init__(self) -> None:
+        self.signs = 0
+
+    def poll(self, references: Collection[str]) -> Mapping[str, DeliveryStatus]:
+        return dict.fromkeys(references, DeliveryStatus(state="moving", signs=self.signs))
+
+
+def test_an_answer_of_a_service_is_a_sign_of_life_and_silence_is_none() -> None:
+    mover = Queued()
+    movers = OneMover()
+    movers.for_delivery = lambda *_: mover  # type: ignore[method-assign]
+    deliveries = Deliveries(movers, Inline(), lambda: None)  # type: ignore[arg-type]
+    deliveries.start([ORDER])
+    told = []
+    for signs in (0, 0, 1, 1):
+        mover.signs = signs
+        news = deliveries.news()
+        told.append([one.state for one in news])
+        deliveries.forget(news)
+    assert told == [["moving"], [], ["moving"], []]

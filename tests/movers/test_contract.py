@@ -12,12 +12,12 @@ from pilotage.model.federation import Storage
 from pilotage.model.work import InputFile
 from pilotage.movers.contract import Rig, violations
 from pilotage.movers.streaming import Streaming
+from pilotage.movers.threads import RunningCopy
 from pilotage.ports.moving import (
     SCAN_LIMITS,
     Delivered,
     Delivery,
     DeliveryStatus,
-    Progress,
     ScanLimits,
     Started,
 )
@@ -123,7 +123,7 @@ class Faulty(Streaming):
         self._original = self._copy
         self._copy = self._faulty
 
-    def _faulty(self, delivery: Delivery, progress: Progress) -> Delivered:
+    def _faulty(self, delivery: Delivery, progress: RunningCopy) -> Delivered:
         if self.fault == "scratch stays":
             delivery = replace(delivery, scratch=False)
         if self.fault == "source goes":

@@ -34,11 +34,11 @@ Key = tuple[int, int]
 
 @dataclass(slots=True)
 class _Moving:
-    """A delivery that a mover has taken. ``told`` is how many of its bytes were reported last."""
+    """A delivery that a mover has taken. ``told`` is what was reported of it last."""
 
     mover: Mover
     reference: str = ""
-    told: int = -1
+    told: DeliveryStatus | None = None
 
 
 class Deliveries:
@@ -90,7 +90,7 @@ class Deliveries:
         copied = self._copied()
         for mover in {id(moving.mover): moving.mover for moving in copied.values()}.values():
             self._poll(mover)
-        return {transfer: max(0, moving.told) for (transfer, _), moving in copied.items()}
+        return {key[0]: moving.told.bytes if moving.told else 0 for key, moving in copied.items()}
 
     def forget(self, news: Collection[DeliverySighting]) -> None:
         """Drop news that a commit has taken account of."""
@@ -196,15 +196,15 @@ class Deliveries:
         self._workers.call(_place(mover), lambda: mover.poll(keys)).add_done_callback(done)
 
     def _told(self, key: Key, status: DeliveryStatus) -> list[DeliverySighting]:
-        """The news in a status: an end, or bytes that moved since."""
+        """The news in a status: an end, or bytes that moved since, or another sign of life."""
         with self._lock:
             moving = self._moving.get(key)
             if moving is None or status.state == "unknown":
                 return []
             if status.state == "moving":
-                if status.bytes == moving.told:
+                if status == moving.told:
                     return []
-                moving.told = status.bytes
+                moving.told = status
         return [DeliverySighting(transfer=key[0], attempt=key[1], state=status.state, error=status.error)]
 
 

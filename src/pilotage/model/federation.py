@@ -41,6 +41,7 @@ __all__ = [
     "Storage",
     "Tag",
     "TimeoutConstants",
+    "TransferService",
 ]
 
 QueueStatus = Literal["online", "standby", "offline", "brokeroff", "paused", "test"]
@@ -78,6 +79,20 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TransferService:
+    """A service that has files brought from storage to storage on our behalf, such as an FTS server."""
+
+    __pydantic_config__ = CLOSED
+
+    kind: Name = "fts"
+    """The adapter for it."""
+    url: Annotated[str, Field(pattern=r"^https?://", max_length=2000)]
+    """Where it listens."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the adapter, files with credentials among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
     """A storage system, below whose URL files lie."""
 
@@ -106,6 +121,8 @@ class Storage:
     """Most transfers from it and to it that are delivered at the same time; none: no limit of its own."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the mover for this kind of URL, credentials among them."""
+    transfer_service: TransferService | None = None
+    """Brings files to it, and from it to storages without one of their own. None: Pilotage's own movers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

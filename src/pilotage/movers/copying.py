@@ -6,28 +6,34 @@ from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress,
 
 from .backend import Backend, PathEntry
 from .checksums import CheckedChunks
-from .third_party import fetched
+from .third_party import Carry, carried, fetched
 
 KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
 
 
-def copy(source: Backend, target: Backend, delivery: Delivery, progress: Progress) -> Delivered:
+def copy(
+    source: Backend, target: Backend, delivery: Delivery, progress: Progress, carry: Carry | None = None
+) -> Delivered:
     """Bring a file to its destination; one that is there and right counts as delivered.
 
     What a former attempt left half written is deleted, also under the hands of a mover that still writes it.
     Without a known checksum only the size is checked, and the adler32 of what was written is returned; a file
     that is there already cannot be known to be right then, and is replaced. Within one storage a file of the
-    scratch area is renamed and not written again; storages that copy among themselves do so. Raises
-    DeliveryFailed, and whatever the storages raise.
+    scratch area is renamed and not written again; storages that copy among themselves do so, and a service
+    with which files are carried is asked first. Raises DeliveryFailed, and whatever the storages raise.
     """
     path, expected = delivery.destination.path, Delivered(size=delivery.size, checksum=delivery.checksum)
     if _is_there(target, path, expected, progress):
         return expected
     if delivery.scratch and source is target:
         return _renamed(target, delivery, expected, progress)
+    # Before parts are deleted: a service may still be at work on one, and go on.
+    found = carried(source, target, delivery, progress, carry) if carry else None
     # Only now: a delivery that is there already, or is renamed, left no part anywhere.
     for part in delivery.former_parts:
         _delete(target, part)
+    if found is not None:
+        return found
     if (found := fetched(source, target, delivery, progress)) is not None:
         return found
     with source.read(delivery.source.path) as stream:

@@ -3,10 +3,10 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
-from pilotage.model.federation import Storage
+from pilotage.model.federation import Storage, TransferService
 from pilotage.model.paths import COPIES, SCRATCH, is_copy, is_scratch
 from pilotage.model.work import InputFile
 from pilotage.ports import adapters
@@ -26,8 +26,9 @@ from pilotage.ports.moving import (
     options_for,
 )
 
-from . import copying, fsspec_backend, scanning
+from . import carriers, copying, fsspec_backend, scanning
 from .backend import Backend, StorageOptionError
+from .carriers import Carrier, Sign
 from .failures import explained
 from .threads import CopyThreads
 
@@ -77,8 +78,9 @@ class Streaming(CopyThreads):
     """Copies between the backends of ``pilotage.storages``, and fsspec for the schemes that these leave."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
-        super().__init__(self.deliver, on_change)
+        super().__init__(lambda delivery, copy: self.deliver(delivery, copy, copy.sign), on_change)
         self._opened: dict[tuple[str, str], Backend] = {}
+        self._carriers: dict[str, Carrier] = {}
         self._opening = threading.Lock()
 
     @cached_property
@@ -122,11 +124,13 @@ class Streaming(CopyThreads):
         with explained(StorageError, f"reading {place}"), self._at(place).read(path) as stream:
             yield stream
 
-    def deliver(self, delivery: Delivery, progress: Progress) -> Delivered:
+    def deliver(self, delivery: Delivery, progress: Progress, sign: Sign = lambda: None) -> Delivered:
         """Copy one file and clear its scratch area. Blocks. Raises StorageError."""
         with explained(DeliveryFailed, f"{delivery.source} to {delivery.destination}"):
             source, target = self._at(delivery.source), self._at(delivery.destination)
-            found = copying.copy(source, target, delivery, progress)
+            carrier = self._carrier(delivery.service)
+            carry = partial(carrier.carry, delivery, progress, sign) if carrier else None
+            found = copying.copy(source, target, delivery, progress, carry)
             with explained(StorageError, f"cleaning up {delivery.source}"):
                 copying.clear(source, delivery)
             return found
@@ -143,6 +147,16 @@ class Streaming(CopyThreads):
             if key not in self._opened:
                 self._opened[key] = self._factory(url.partition("://")[0])(url, options)
             return self._opened[key]
+
+    def _carrier(self, service: TransferService | None) -> Carrier | None:
+        """The adapter of a service, made once, so that it can ask for many files together."""
+        if service is None:
+            return None
+        with self._opening:
+            key = repr(service)
+            if key not in self._carriers:
+                self._carriers[key] = carriers.load(service)
+            return self._carriers[key]
 
     def _factory(self, scheme: str) -> _BackendFactory:
         if scheme in adapters.installed(GROUP):

@@ -1,6 +1,7 @@
 """Copies that storages make among themselves, checked as any other; no bytes pass through this machine."""
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol, runtime_checkable
 
@@ -12,6 +13,10 @@ from .failures import nothing_left, reason
 from .folders import beside
 
 log = logging.getLogger(__name__)
+
+
+Carry = Callable[[], str]
+"""Brings the file of a delivery to a temporary name at its destination, and returns its path."""
 
 
 class CannotFetch(Exception):
@@ -56,12 +61,32 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
     return found
 
 
+def carried(
+    source: Backend, target: Backend, delivery: Delivery, progress: Progress, carry: Carry
+) -> Delivered | None:
+    """Have a service bring the file; None where it does not reach these storages, or is not wanted to.
+
+    Where it tried and failed nothing is streamed: whoever named a service wants the bytes to go that way.
+    Raises whatever it does, and DeliveryFailed where what came is not what must come.
+    """
+    own = beside(delivery.destination.path, delivery.part)
+    with nothing_left(own, lambda: target.delete(own)):
+        try:
+            draft = carry()
+        except CannotFetch:
+            return None
+    with nothing_left(draft, lambda: target.delete(draft)):
+        found = _checked(source, target, draft, delivery, progress)
+        target.rename(draft, delivery.destination.path)
+    return found
+
+
 def _checked(
-    source: Backend, target: FetchingBackend, draft: str, delivery: Delivery, progress: Progress
+    source: Backend, target: Backend, draft: str, delivery: Delivery, progress: Progress
 ) -> Delivered:
     """Compare the copy with what must be there, or with its source; read it if its storage tells nothing."""
     kind = delivery.checksum.partition(":")[0] or "adler32"
-    found = target.describe(draft, kind)
+    found = target.describe(draft, kind) if isinstance(target, FetchingBackend) else None
     expected = Delivered(size=delivery.size, checksum=delivery.checksum)
     if not expected.checksum and isinstance(source, FetchingBackend):
         expected = source.describe(delivery.source.path, kind) or expected

@@ -13,16 +13,12 @@ from pilotage.ports.moving import (
     Delivered,
     Delivery,
     DeliveryStatus,
-    Progress,
     ScanLimits,
     Started,
     StorageError,
 )
 
 log = logging.getLogger(__name__)
-
-Copy = Callable[[Delivery, Progress], Delivered]
-"""Delivers one file, calling progress as it goes. Raises StorageError."""
 
 MOST_AT_ONCE = 2000
 """Threads under way, those that hang included; further deliveries are refused."""
@@ -39,16 +35,27 @@ class Cancelled(Exception):
 
 
 @dataclass(slots=True)
-class _Running:
+class RunningCopy:
+    """A delivery under way; called as its :data:`~pilotage.ports.moving.Progress`."""
+
     delivery: Delivery
     read: int = 0
+    signs: int = 0
     cancelled: bool = False
 
-    def progress(self, read: int) -> None:
+    def __call__(self, read: int) -> None:
         """Note how many bytes were read. Raises Cancelled, by which a copy learns that nobody wants it."""
         self.read = read
         if self.cancelled:
             raise Cancelled("the delivery was cancelled")
+
+    def sign(self) -> None:
+        """Note a sign of life other than bytes."""
+        self.signs += 1
+
+
+Copy = Callable[[Delivery, RunningCopy], Delivered]
+"""Delivers one file, calling progress as it goes. Raises StorageError."""
 
 
 class CopyThreads:
@@ -64,7 +71,7 @@ class CopyThreads:
         self._lock = threading.Lock()
         self._count = 0
         self._closed = False
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, RunningCopy] = {}
         self._ended: dict[str, DeliveryStatus] = {}
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
@@ -110,14 +117,14 @@ class CopyThreads:
             # With a count: a delivery that was given up may still be at work when the same attempt begins
             # again.
             reference = f"{delivery.transfer}.{delivery.attempt}.{self._count}"
-            running = self._running[reference] = _Running(delivery)
+            running = self._running[reference] = RunningCopy(delivery)
         name = f"mover-{delivery.transfer}"
         threading.Thread(target=self._run, args=(reference, running), name=name, daemon=True).start()
         return Started(reference=reference)
 
-    def _run(self, reference: str, running: _Running) -> None:
+    def _run(self, reference: str, running: RunningCopy) -> None:
         try:
-            found = self._copy(running.delivery, running.progress)
+            found = self._copy(running.delivery, running)
             status = DeliveryStatus(state="delivered", bytes=found.size, checksum=found.checksum)
         except StorageError as error:
             status = DeliveryStatus(state="failed", bytes=running.read, error=str(error))
@@ -136,5 +143,6 @@ class CopyThreads:
     def _status(self, reference: str) -> DeliveryStatus:
         with self._lock:
             if reference in self._running:
-                return DeliveryStatus(state="moving", bytes=self._running[reference].read)
+                running = self._running[reference]
+                return DeliveryStatus(state="moving", bytes=running.read, signs=running.signs)
             return self._ended.get(reference, DeliveryStatus(state="unknown"))

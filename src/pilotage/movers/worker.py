@@ -46,7 +46,7 @@ class Worker:
         self._connection = connection
         self._lock = threading.Lock()
         self._own: dict[str, str] = {}  # the mover's references by the server's
-        self._told: dict[str, int] = {}
+        self._told: dict[str, DeliveryStatus] = {}
         self._refused: Statuses = {}
 
     def run(self) -> None:
@@ -81,7 +81,7 @@ class Worker:
         self._changed.set()
 
     def _news(self) -> Statuses:
-        """Ends, and bytes that moved since the last message."""
+        """Ends, and what moved or gave a sign of life since the last message."""
         with self._lock:
             own, news, self._refused = dict(self._own), self._refused, {}
         found = self._mover.poll(own.values())
@@ -92,10 +92,10 @@ class Worker:
             if status.state != "moving":
                 del self._own[reference]
                 self._told.pop(reference, None)
-            elif self._told.get(reference) == status.bytes:
+            elif self._told.get(reference) == status:
                 continue
             else:
-                self._told[reference] = status.bytes
+                self._told[reference] = status
             news[reference] = status
         return news
 

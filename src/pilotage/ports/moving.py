@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from pilotage.model.federation import Storage
+from pilotage.model.federation import Storage, TransferService
 from pilotage.model.paths import copy_path
 from pilotage.model.scopes import is_of_vo, split_identifier
 from pilotage.model.work import File, InputFile, Transfer
@@ -43,7 +43,8 @@ class Delivery:
 
     ``size`` is in bytes; ``checksum`` is ``adler32:...``, ``md5:...``, ``sha256:...`` or empty: unknown.
     ``scratch`` says that the source is a job's scratch area, from which a delivered file is removed.
-    ``instance`` is the name of the Pilotage that orders it: several may share a storage.
+    ``instance`` is the name of the Pilotage that orders it: several may share a storage. ``service`` is to
+    bring the file, if it can between these two.
     """
 
     transfer: int
@@ -55,6 +56,7 @@ class Delivery:
     destination: Place
     scratch: bool = False
     instance: str = ""
+    service: TransferService | None = None
 
     @property
     def part(self) -> str:
@@ -93,11 +95,13 @@ class Started:
 class DeliveryStatus:
     """The status of a delivery: ``bytes`` read so far, ``checksum`` of what was delivered if it is known.
 
+    ``signs`` counts other signs of life, such as answers of a service in whose queue the file waits.
     ``unknown`` is a reference that the mover does not have, such as one of a former process.
     """
 
     state: Literal["moving", "delivered", "failed", "unknown"]
     bytes: int = 0
+    signs: int = 0
     checksum: str = ""
     error: str = ""
 
@@ -230,6 +234,7 @@ def order(
         destination=_place(destination, copy_path(instance, file.name) if copied else name, scope),
         scratch=bool(transfer.source_path),
         instance=instance,
+        service=_service(destination, scope) or _service(source, scope),
     )
 
 
@@ -238,11 +243,20 @@ def options_for(storage: Storage, scope: str = "") -> dict[str, Any]:
 
     Without a scope it is Pilotage itself that lists, clears and reads.
     """
-    own = {name: value for name, value in storage.options.items() if name != PER_VO}
-    for vo, more in storage.options.get(PER_VO, {}).items():
+    return _of_scope(storage.options, scope)
+
+
+def _of_scope(options: Mapping[str, Any], scope: str) -> dict[str, Any]:
+    own = {name: value for name, value in options.items() if name != PER_VO}
+    for vo, more in options.get(PER_VO, {}).items():
         if is_of_vo(scope, vo):
             own |= more
     return own
+
+
+def _service(storage: Storage, scope: str) -> TransferService | None:
+    service = storage.transfer_service
+    return service and replace(service, options=_of_scope(service.options, scope))
 
 
 def _place(storage: Storage, path: str, scope: str) -> Place:

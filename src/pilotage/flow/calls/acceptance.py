@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 from pilotage.agent.storage import SCHEMES as PILOTS_READ
 from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
-from pilotage.model.federation import ComputingElement, Federation, Queue, Storage
+from pilotage.model.federation import ComputingElement, Federation, Queue, Storage, TransferService
+from pilotage.movers import carriers
 from pilotage.movers.backend import StorageOptionError
 from pilotage.movers.loader import InstalledMovers, known_schemes
 from pilotage.movers.streaming import check, hint
-from pilotage.ports.adapters import AdapterError
+from pilotage.ports.adapters import AdapterError, installed
 from pilotage.ports.computing import ListMatching
 
 
@@ -109,6 +110,19 @@ def _storage_faults(at: int, storage: Storage) -> Iterator[Fault]:
     except ValueError as error:
         yield Fault(path, str(error)[:300])
     yield from _misspelt(path, storage.url.partition("://")[0], _schemes())
+    if storage.transfer_service is not None:
+        yield from _service_faults(("storages", at, "transfer_service"), storage.transfer_service)
+
+
+def _service_faults(path: Path, service: TransferService) -> Iterator[Fault]:
+    try:
+        carriers.check(service)
+    except AdapterError:
+        yield from _misspelt((*path, "kind"), service.kind, installed(carriers.GROUP).keys())
+    except StorageOptionError as error:
+        yield Fault((*path, "options"), str(error))
+    except ValueError as error:
+        yield Fault((*path, "url"), str(error)[:300])
 
 
 def _element_faults(path: Path, element: ComputingElement) -> Iterator[Fault]:

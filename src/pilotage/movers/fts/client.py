@@ -1,0 +1,173 @@
+"""The REST interface of an FTS server."""
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from http import HTTPStatus
+from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pilotage.movers.backend import StorageOptionError
+from pilotage.ports.moving import StorageError
+
+if TYPE_CHECKING:
+    import requests
+
+OPTIONS = {"token_file", "cert_file", "ca_file", "activity", "poll", "unmanaged_tokens"}
+TIMEOUTS = (30.0, 120.0)
+"""Seconds to connect, and without a byte, before the server is given up."""
+
+FILE_FIELDS = "file_id,file_state,reason,file_metadata,source_surl,dest_surl,filesize,transferred"
+UNDER_WAY = "STAGING,TOKEN_PREP,SUBMITTED,READY,ACTIVE"
+"""States of jobs that are not over. A server ignores those that it does not know."""
+
+Answer = Mapping[str, Any]
+
+
+class NoAnswerError(StorageError):
+    """The server may have done what it was asked, or not: the connection broke before it answered."""
+
+
+class RefusedError(StorageError):
+    """The server does not take a job as it is."""
+
+
+class FtsClient:
+    """One FTS server as one identity sees it. Raises StorageError, with the server's own words."""
+
+    def __init__(self, url: str, options: Mapping[str, Any]) -> None:
+        if unknown := sorted(set(options) - OPTIONS):
+            raise StorageOptionError(f"fts: unknown options {unknown}; known are {sorted(OPTIONS)}")
+        if ("token_file" in options) == ("cert_file" in options):
+            raise StorageOptionError("fts: give either token_file or cert_file")
+        if not isinstance(options.get("poll", 10), int | float) or options.get("poll", 10) <= 0:
+            raise StorageOptionError("fts: poll must be a number of seconds above 0")
+        if not urlsplit(url).hostname:
+            raise ValueError(f"{url!r} has no host; give one, as in https://fts.example:8446")
+        self.url = url.rstrip("/")
+        self._options = dict(options)
+        self._lock = threading.Lock()
+        self._session: requests.Session | None = None
+
+    @property
+    def certificate(self) -> Path | None:
+        """The file with certificate, chain and key, which is delegated; None where we have a token."""
+        name = self._options.get("cert_file")
+        return Path(name).expanduser() if name else None
+
+    def whoami(self) -> str:
+        """The delegation ID of our identity."""
+        return str(_mapping(self._json("GET", "/whoami")).get("delegation_id", ""))
+
+    def submit(self, files: Sequence[Answer], metadata: Answer) -> str:
+        """Submit a job. Raises NoAnswerError where it is not known whether there is one now."""
+        params: dict[str, Any] = {
+            "job_metadata": metadata,
+            # We check size and checksum of each copy ourselves, before it has its name, and count the tries.
+            "verify_checksum": "none",
+            "retry": -1,
+            "overwrite": True,
+        }
+        if self._options.get("unmanaged_tokens"):
+            params["unmanaged_tokens"] = True
+        made = _mapping(self._json("POST", "/jobs", json={"files": list(files), "params": params}))
+        return str(made.get("job_id", ""))
+
+    def files(self, jobs: Collection[str]) -> dict[str, list[Answer]]:
+        """The files of jobs; a job that the server does not have is left out."""
+        if not jobs:
+            return {}
+        path, query = f"/jobs/{','.join(jobs)}", {"files": FILE_FIELDS}
+        found = self._json("GET", path, query, allowed=(HTTPStatus.NOT_FOUND,))
+        answers = found if isinstance(found, list) else [found]
+        return {
+            str(job["job_id"]): [_mapping(file) for file in job["files"]]
+            for job in map(_mapping, answers)
+            if isinstance(job.get("files"), list)
+        }
+
+    def under_way(self) -> dict[str, Answer]:
+        """The metadata of our jobs that are not over, by job."""
+        query = {"state_in": UNDER_WAY, "dlg_id": self.whoami(), "fields": "job_id,job_metadata"}
+        found = self._json("GET", "/jobs", query)
+        jobs = map(_mapping, found if isinstance(found, list) else [])
+        return {
+            str(job.get("job_id")): job["job_metadata"]
+            for job in jobs
+            if isinstance(job.get("job_metadata"), Mapping)
+        }
+
+    def cancel(self, job: str, files: Collection[int]) -> None:
+        """Give files of a job up; those that are over stay as they are."""
+        self._json("DELETE", f"/jobs/{job}/files/{','.join(map(str, files))}")
+
+    def text(self, method: str, path: str, body: str | None = None) -> str:
+        """Make a request whose answer is text."""
+        return self._ask(method, path, data=body).text
+
+    def _json(
+        self,
+        method: str,
+        path: str,
+        query: Answer | None = None,
+        json: Any = None,
+        allowed: Collection[int] = (),
+    ) -> Any:
+        answer = self._ask(method, path, allowed, params=query, json=json)
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise StorageError(f"{self.url}{path}: answers no JSON: {answer.text[:200]!r}") from error
+
+    def _ask(self, method: str, path: str, allowed: Collection[int] = (), **more: Any) -> "requests.Response":
+        import requests
+
+        headers = {"Accept": "application/json"}
+        if name := self._options.get("token_file"):
+            headers["Authorization"] = f"Bearer {Path(name).expanduser().read_text().strip()}"
+        try:
+            answer = self._open().request(
+                method,
+                self.url + path,
+                headers=headers,
+                timeout=TIMEOUTS,
+                allow_redirects=False,
+                # With each request: what a session has of it gives way to variables of the environment.
+                verify=self._options.get("ca_file", True),
+                cert=str(self.certificate) if self.certificate else None,
+                **more,
+            )
+        except (requests.exceptions.ConnectTimeout, requests.exceptions.SSLError) as error:
+            raise StorageError(f"{method} {self.url}{path}: {error}") from error
+        except requests.RequestException as error:
+            raise NoAnswerError(f"{method} {self.url}{path}: {error}") from error
+        if answer.ok or answer.status_code in allowed:
+            return answer
+        refused = answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT)
+        failure = RefusedError if refused else StorageError
+        raise failure(f"{method} {self.url}{path}: {answer.status_code} {_words(answer)}")
+
+    def _open(self) -> "requests.Session":
+        """The session with its connections: with the environment's proxies, without ``.netrc``."""
+        import requests
+
+        with self._lock:
+            if self._session is None:
+                self._session = requests.Session()
+                self._session.auth = lambda request: request
+                self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+            return self._session
+
+
+def _mapping(found: Any) -> Answer:
+    return found if isinstance(found, Mapping) else {}
+
+
+def _words(answer: "requests.Response") -> str:
+    """What the server says of an error, which is ``message`` of a JSON document or plain text."""
+    try:
+        said = _mapping(answer.json()).get("message", answer.text)
+    except ValueError:
+        said = answer.text
+    return f"{answer.reason}: {str(said).strip()[:500]}"

@@ -1,0 +1,257 @@
+"""Files that wait for an FTS server: submitted together, asked for together."""
+
+import logging
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pilotage.movers.carriers import Sign
+from pilotage.ports.moving import Progress, StorageError
+
+from .client import FtsClient, NoAnswerError, RefusedError
+from .delegation import Delegation
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MOST_FILES, MOST_JOBS = 200, 50
+"""Files of one job, and jobs of one question."""
+
+GATHER = 1.0
+"""Seconds for which files are gathered that go into one job."""
+
+LOOK = 0.5
+"""Seconds between two looks of a delivery at what is known of its file."""
+
+OVER = frozenset({"FINISHED", "FAILED", "CANCELED", "NOT_USED"})
+"""States of files for which the server does nothing any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A file to carry: the URL of its source, and those of its temporary names, by attempt from the first.
+
+    ``targets`` has their paths at the destination; the last is this attempt's. ``size`` is in bytes.
+    """
+
+    instance: str
+    transfer: int
+    attempt: int
+    size: int
+    source: str
+    targets: Mapping[str, str]
+    tokens: tuple[str, str] | None = field(default=None, repr=False)
+    activity: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """The file in the terms of the server."""
+        document: dict[str, Any] = {
+            "sources": [self.source],
+            "destinations": [list(self.targets)[-1]],
+            "filesize": self.size,
+            "metadata": {"transfer": self.transfer, "attempt": self.attempt},
+        }
+        if self.tokens:
+            document |= {"source_tokens": [self.tokens[0]], "destination_tokens": [self.tokens[1]]}
+        return document | ({"activity": self.activity} if self.activity else {})
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A delivery that waits, with its file's job and attempt at the server, which may be a former one."""
+
+    request: Request
+    attempt: int
+    done: threading.Event = field(default_factory=threading.Event)
+    job: str = ""
+    file: int | None = None
+    moved: int = 0
+    answers: int = 0
+    error: str = ""
+    given_up: bool = False
+
+    def end(self, error: str = "") -> None:
+        self.error = error
+        self.done.set()
+
+    @property
+    def path(self) -> str:
+        return list(self.request.targets.values())[self.attempt - 1]
+
+
+class FtsJobs:
+    """The files of one server and identity, followed by one thread while there are any."""
+
+    def __init__(self, client: FtsClient, poll: float) -> None:
+        self._client, self._poll = client, poll
+        self._delegation = Delegation(client)
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._followed = False
+        self._new: list[_Waiting] = []
+        self._carried: list[_Waiting] = []
+
+    def carry(self, request: Request, progress: Progress, sign: Sign) -> str:
+        """Have a file brought under a temporary name; returns its path. Blocks. Raises StorageError."""
+        waiting, answers = _Waiting(request, request.attempt), 0
+        with self._lock:
+            self._new.append(waiting)
+            if not self._followed:
+                self._followed = True
+                threading.Thread(target=self._follow, name="fts", daemon=True).start()
+        self._wake.set()
+        try:
+            while not waiting.done.wait(LOOK):
+                progress(waiting.moved)
+                if waiting.answers != answers:
+                    answers = waiting.answers
+                    sign()
+        except BaseException:
+            waiting.given_up = True
+            self._wake.set()
+            raise
+        if waiting.error:
+            raise StorageError(waiting.error)
+        return waiting.path
+
+    def _follow(self) -> None:
+        while True:
+            self._wake.wait(self._poll)
+            # Deliveries are begun one by one: those of a moment make one job.
+            threading.Event().wait(GATHER)
+            self._wake.clear()
+            with self._lock:
+                new, self._new = [one for one in self._new if not one.given_up], []
+                if not new and not self._carried:
+                    self._followed = False
+                    return
+            try:
+                self._begin(new)
+                self._look()
+                self._cancel()
+            except Exception as error:  # of this thread wait all deliveries
+                log.exception("unexpected fault with an FTS server")
+                for one in (*new, *self._carried):
+                    one.end(f"{type(error).__name__}: {error}")
+            self._carried = [one for one in self._carried if not (one.done.is_set() or one.given_up)]
+
+    def _begin(self, new: list[_Waiting]) -> None:
+        """Submit files, those apart that the server still has from former attempts. Ends those that fail."""
+        try:
+            self._take_up([one for one in new if one.attempt > 1])
+            self._delegation.renew()
+        except Exception as error:
+            for one in new:
+                one.end(f"{error}")
+            return
+        for part in _parts([one for one in new if not one.job], MOST_FILES):
+            self._submit(part)
+        self._carried += [one for one in new if one.job]
+
+    def _submit(self, files: Sequence[_Waiting]) -> None:
+        """Submit one job; one that is refused is divided, until the file that is to blame is alone."""
+        name = uuid.uuid4().hex
+        metadata = {"pilotage": files[0].request.instance, "submission": name}
+        error = f"{self._client.url} gave a job no ID"
+        try:
+            job = self._client.submit([one.request.document() for one in files], metadata)
+        except RefusedError as refused:
+            if len(files) > 1:
+                for part in _parts(files, (len(files) + 1) // 2):
+                    self._submit(part)
+                return
+            job, error = "", f"{refused}"
+        except NoAnswerError as lost:
+            job, error = self._recognised(name), f"{lost}"
+        except StorageError as failed:
+            job, error = "", f"{failed}"
+        for one in files:
+            one.job = job
+            if not job:
+                one.end(error)
+
+    def _recognised(self, name: str) -> str:
+        """The job of a submission whose answer was lost; empty where there is none, or nobody knows."""
+        try:
+            jobs = self._client.under_way()
+        except StorageError:
+            return ""
+        return next((job for job, told in jobs.items() if told.get("submission") == name), "")
+
+    def _take_up(self, again: Sequence[_Waiting]) -> None:
+        """Wait for files that the server still has from former attempts; others of them are cancelled.
+
+        What a killed process of ours left at work is neither lost nor done twice. Raises StorageError.
+        """
+        if not again:
+            return
+        wanted = {one.request.transfer: one for one in again}
+        instance = again[0].request.instance
+        jobs = [job for job, told in self._client.under_way().items() if told.get("pilotage") == instance]
+        for job, file in self._files(jobs):
+            transfer, attempt = _names(file)
+            one = wanted.get(transfer)
+            if one is None or file.get("file_state") in OVER or not 0 < attempt < one.request.attempt:
+                continue
+            if not one.job and file.get("source_surl") == one.request.source:
+                one.job, one.attempt = job, attempt
+            elif isinstance(file.get("file_id"), int):
+                self._client.cancel(job, [file["file_id"]])
+
+    def _files(self, jobs: Sequence[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for part in _parts(jobs, MOST_JOBS):
+            for job, files in self._client.files(part).items():
+                yield from ((job, file) for file in files)
+
+    def _look(self) -> None:
+        """Ask for every job, and end the deliveries whose files are over."""
+        jobs = sorted({one.job for one in self._carried})
+        try:
+            found = {(job, *_names(file)): file for job, file in self._files(jobs)}
+        except StorageError as error:
+            log.warning("deliveries at an FTS server cannot be seen: %s", error)
+            return
+        for one in self._carried:
+            _judge(one, found.get((one.job, one.request.transfer, one.attempt)))
+
+    def _cancel(self) -> None:
+        by_job: dict[str, list[int]] = defaultdict(list)
+        for one in self._carried:
+            if one.given_up and one.file is not None and not one.done.is_set():
+                by_job[one.job].append(one.file)
+        for job, files in by_job.items():
+            try:
+                self._client.cancel(job, files)
+            except StorageError as error:
+                log.warning("files %s of FTS job %s go on: %s", files, job, error)
+
+
+def _judge(one: _Waiting, file: Mapping[str, Any] | None) -> None:
+    """Note what the server says of a file, and end its delivery where it is over."""
+    if file is None:
+        one.end(f"FTS job {one.job}: the server does not have it any more")
+        return
+    state, moved = file.get("file_state"), file.get("transferred")
+    one.file = file.get("file_id")
+    one.answers += 1
+    one.moved = moved if isinstance(moved, int) else one.moved
+    if state == "FINISHED":
+        one.end()
+    elif state in OVER:
+        one.end(f"FTS job {one.job}: {state}: {file.get('reason') or 'no reason is told'}")
+
+
+def _names(file: Mapping[str, Any]) -> tuple[int, int]:
+    """Transfer and attempt, as our metadata of a file tells them; zeros where it is not ours."""
+    told = file.get("file_metadata")
+    names = [told.get(name) for name in ("transfer", "attempt")] if isinstance(told, Mapping) else []
+    transfer, attempt = (name if isinstance(name, int) else 0 for name in names or (0, 0))
+    return transfer, attempt
+
+
+def _parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[at : at + size] for at in range(0, len(items), size))
