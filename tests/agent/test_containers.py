@@ -87,6 +87,21 @@ def test_nothing_of_a_payloads_environment_changes_the_program(
     assert (tmp_path / VARIABLES).read_text() == "LD_PRELOAD=./evil.so\nHOME=/job\n"
 
 
+def test_podman_leaves_a_container_in_the_control_group_of_its_payload_where_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a stand-in: the real one works for no root, and beside runc only without the option."""
+    program = tmp_path / "bin/podman"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho $* >> {tmp_path}/calls\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    assert ContainerRuntime("podman", str(program)) in find_runtimes(tmp_path)
+    program.write_text('#!/bin/sh\ncase "$*" in *--cgroups=disabled*) echo no crun >&2; exit 125;; esac\n')
+    assert ContainerRuntime("podman", str(program), regrouped=True) in find_runtimes(tmp_path)
+    assert "run --cgroups=disabled --rm" in (tmp_path / "calls").read_text()
+
+
 def test_a_variable_with_a_line_end_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AttemptFailedError, match="'A' has a line end"):
         write_variables(tmp_path, {"A": "b\nLD_PRELOAD=./evil.so"})

@@ -64,10 +64,11 @@ def test_cgroups_confine_a_slot_and_those_above_it(
     (tmp_path / "a/b").mkdir(parents=True)
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(node, "_CGROUPS", tmp_path)
     own = tmp_path / "self"
-    own.write_text("0::/a/b\n1:cpuset:/elsewhere\n")
-    monkeypatch.setattr(node, "_MEMBERSHIP", own)
+    own.mkdir()
+    (own / "cgroup").write_text("0::/a/b\n1:cpuset:/elsewhere\n")
+    (own / "mountinfo").write_text(f"31 30 0:27 / {tmp_path} rw - cgroup2 cgroup rw\n")
+    monkeypatch.setattr(node, "_PROCESS", own)
     found = look(tmp_path, {})
     assert (found.cores, found.memory) == (cores, memory)
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -70,18 +71,18 @@ def way(request: pytest.FixtureRequest, holding: set[str]) -> str:
     return WAY[0]
 
 
-def order(directory: Path, *command: str, **limits: float) -> Order:
+def order(directory: Path, *command: str, **limits: Any) -> Order:
     environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(directory)}
     (directory / "tmp").mkdir(exist_ok=True)
     seen = view(WAY[0], shutil.which("bwrap") or "", directory, SitePaths())
-    return Order(command=command, environment=environment, directory=directory, view=seen, **limits)  # type: ignore[arg-type]
+    return Order(command=command, environment=environment, directory=directory, view=seen, **limits)
 
 
 def python(text: str) -> tuple[str, ...]:
     return "python3", "-c", textwrap.dedent(text)
 
 
-def run(directory: Path, *command: str, lease: float = 60, **limits: float) -> Ended:
+def run(directory: Path, *command: str, lease: float = 60, **limits: Any) -> Ended:
     async def supervised() -> Ended:
         return await Payload(order(directory, *command, **limits), now() + lease).ended()
 
@@ -89,12 +90,12 @@ def run(directory: Path, *command: str, lease: float = 60, **limits: float) -> E
 
 
 def run_and(
-    directory: Path, act: Callable[[Payload], object], *command: str, lease: float = 60
+    directory: Path, act: Callable[[Payload], object], *command: str, lease: float = 60, **limits: Any
 ) -> tuple[Ended, Payload]:
     """Run a payload that writes its pid, and act once it has."""
 
     async def supervised() -> tuple[Ended, Payload]:
-        payload = Payload(order(directory, *command), now() + lease)
+        payload = Payload(order(directory, *command, **limits), now() + lease)
         end = asyncio.create_task(payload.ended())
         await asyncio.to_thread(wait_for, (directory / "pid.ready").exists, "the payload starts")
         act(payload)

@@ -7,10 +7,12 @@ import asyncio
 import logging
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from . import relay
 from .client import PilotClient
+from .delegation import Delegation, find
 from .jobs import Resources
 from .logs import OwnLog
 from .node import look
@@ -59,6 +61,12 @@ def parser() -> argparse.ArgumentParser:
         "--least-disk", type=float, default=100.0, help="MB free there without which it takes no jobs"
     )
     options.add_argument("--keep", action="store_true", help="keep the jobs' directories")
+    options.add_argument(
+        "--no-control-groups",
+        dest="control_groups",
+        action="store_false",
+        help="hold payloads to their limits by watching alone",
+    )
     options.add_argument("--hide", action="append", default=[], help="a folder that no payload sees")
     options.add_argument(
         "--token-file", type=Path, help="file to read the token from, instead of standard input"
@@ -111,13 +119,26 @@ def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
     )
 
 
+def limited(resources: Resources, control_groups: bool) -> Resources:
+    """The same with the control groups that can be made for its payloads."""
+    found = find() if control_groups else Delegation(fault="control groups are switched off")
+    log.info("payloads are limited by %s: %s", found.name, ", ".join(found.parents) or found.fault)
+    node = replace(resources.node, limited_by=found.name, limits=tuple(found.parents))
+    return replace(resources, delegation=found, node=node)
+
+
 def main() -> None:
     """Run one pilot, or a relay; exit status 0 when it ended in good order, else 1."""
     if sys.argv[1:2] == ["relay"]:
         relay.main(sys.argv[2:])
         return
     guard()
-    run(parser().parse_args(), lambda place: look(place, os.environ), Pilot)
+    options = parser().parse_args()
+
+    def pilot(resources: Resources, client: PilotClient, own_log: OwnLog) -> Pilot:
+        return Pilot(limited(resources, options.control_groups), client, own_log)
+
+    run(options, lambda place: look(place, os.environ), pilot)
 
 
 def run(

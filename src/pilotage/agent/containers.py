@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .attempt import AttemptFailedError
@@ -35,11 +35,13 @@ class ContainerRuntime:
     """A program that runs containers here: apptainer, podman or ch-run, and its path.
 
     Apptainer and Podman contain a payload by themselves; ``ch-run`` hides no processes, and is contained like
-    a payload, which the kernel does not let root do.
+    a payload, which the kernel does not let root do. A container that is ``regrouped`` does not stay in the
+    control group of its payload.
     """
 
     kind: str
     program: str
+    regrouped: bool = False
 
     @property
     def is_contained(self) -> bool:
@@ -60,7 +62,8 @@ class ContainerRuntime:
         if self.kind == "apptainer":
             return [self.program, *_apptainer(image, place, binds, gpus), *command]
         if self.kind == "podman":
-            return [self.program, *_podman(image, place, binds, gpus), *command]
+            grouped = () if self.regrouped else ("--cgroups=disabled",)
+            return [self.program, "run", *grouped, *_podman(image, place, binds, gpus), *command]
         return [self.program, *_charliecloud(image, place, [path for path, _ in binds]), *command]
 
     def environment(self, inside: Mapping[str, str]) -> dict[str, str]:
@@ -96,7 +99,7 @@ def _apptainer(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: 
 
 def _podman(image: str, place: Path, binds: Iterable[tuple[str, str]], gpus: bool) -> Iterator[str]:
     # keep-id: files that the payload writes belong to the user of the pilot, who has to remove them.
-    yield from ("run", "--rm", "--name", _name(place), "--network", "host", "--userns", "keep-id")
+    yield from ("--rm", "--name", _name(place), "--network", "host", "--userns", "keep-id")
     # The image's own entry point would be executed instead of the command.
     yield from ("--passwd=false", "--entrypoint", "[]", "--env-file", str(place / VARIABLES))
     yield from ("--volume", f"{place}:{place}", "--workdir", str(place))
@@ -198,13 +201,21 @@ def find_runtimes(directory: Path) -> tuple[ContainerRuntime, ...]:
             if not (root / name).is_symlink():
                 (root / name).symlink_to(f"usr/{name}")
         write_variables(place, {})
-        return tuple(runtime for runtime in found if _works(runtime, root, place))
+        tried = (next((way for way in _ways(one) if _works(way, root, place)), None) for one in found)
+        return tuple(runtime for runtime in tried if runtime is not None)
     except OSError as error:
         log.warning("containers cannot be tried: %s", error)
         return ()
     finally:
         shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _ways(runtime: ContainerRuntime) -> Iterator[ContainerRuntime]:
+    """The runtime; Podman over runc, which cannot leave groups alone, also as one that regroups."""
+    yield runtime
+    if runtime.kind == "podman":
+        yield replace(runtime, regrouped=True)
 
 
 def _works(runtime: ContainerRuntime, root: Path, place: Path) -> bool:

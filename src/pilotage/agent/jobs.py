@@ -15,6 +15,7 @@ from . import transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
+from .delegation import Delegation
 from .logs import STREAMS, read_streams, stderr_tail
 from .node import free_disk
 from .payload import OVERDUE, Ended, Order, Payload, sweep
@@ -37,7 +38,8 @@ class Resources:
 
     Memory is in MB (0: no limit), ``walltime`` in s. Jobs' directories are made in ``directory``; ``keep``
     leaves them there. It takes jobs while ``least_disk`` MB are free there. No payload sees what lies in the
-    folders of ``hidden``, nor other GPUs than its own.
+    folders of ``hidden``, nor other GPUs than its own. ``delegation`` makes a
+    control group for each.
     """
 
     cores: int = 1
@@ -50,6 +52,7 @@ class Resources:
     hidden: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
     node: Node = field(default_factory=Node)
+    delegation: Delegation = field(default_factory=Delegation)
 
 
 class RunningPayload(Protocol):
@@ -249,6 +252,7 @@ class JobRunner:
         held.payload = None
         if payload.lost:
             await sweep(self._supervisors)
+            await self._in_thread(self._resources.delegation.remove, held.attempt.name)
         if held.runtime:
             await self._in_thread(held.runtime.clear, place)
         if not ended.error:
@@ -271,6 +275,8 @@ class JobRunner:
             workdir=work.workdir,
             keep=self._resources.keep,
             cut=not {*STREAMS} & {*work.outputs},
+            cores=held.attempt.cores,
+            group=self._resources.delegation.group(held.attempt.name),
         )
         hidden = (*self._resources.hidden, str(self._resources.directory))
         site = SitePaths(work.readable, work.writable, hidden)
@@ -284,6 +290,9 @@ class JobRunner:
             command=held.runtime.command(image, place, work.command, binds, bool(held.gpus)),
             environment=held.runtime.environment(order.environment),
         )
+        if held.runtime.regrouped:
+            # Outside of the payload's group it is only held to its limits where they are watched.
+            within = replace(within, group={})
         seen = self._view(held, site) if held.runtime.is_contained else UNCONTAINED
         return replace(within, view=seen)
 

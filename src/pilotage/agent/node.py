@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from .delegation import hierarchies
 from .system import MEGABYTE
 from .wire import Node
 
@@ -27,7 +28,7 @@ DEVICES_OF_PAYLOADS = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "NVIDIA_V
 """Variables that tell a payload's libraries which GPUs are its own."""
 PATIENCE = 20.0
 """Seconds that a program may take to tell of devices."""
-_CGROUPS, _MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_PROCESS = Path("/proc/self")
 _NOWHERE = {"IPv4": (socket.AF_INET, "192.0.2.1"), "IPv6": (socket.AF_INET6, "2001:db8::1")}
 """Addresses for documentation: a route to them is a route to the world. Nothing is sent."""
 
@@ -65,7 +66,7 @@ def _cores(environment: Mapping[str, str]) -> Iterator[float]:
         if environment.get(name, "").isdecimal():
             yield int(environment[name])
     # A quota below one core is a slot of one core all the same.
-    for group in _own_groups("", "cpu"):
+    for group in _own_groups("cpu"):
         quota, period = _words(group / "cpu.max") or ["max", "1"]
         if quota.isdecimal():
             yield max(1.0, int(quota) / int(period))
@@ -77,7 +78,7 @@ def _cores(environment: Mapping[str, str]) -> Iterator[float]:
 def _memory(environment: Mapping[str, str]) -> Iterator[float]:
     """MB. A limit beyond all memory is how cgroups say that there is none."""
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for group in _own_groups("", "memory"):
+    for group in _own_groups("memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):
             words = _words(group / name)
             if words and words[0].isdecimal() and int(words[0]) < physical:
@@ -90,16 +91,12 @@ def _memory(environment: Mapping[str, str]) -> Iterator[float]:
         yield int(per_core) * int(cores) * 2**20 / MEGABYTE
 
 
-def _own_groups(*controllers: str) -> Iterator[Path]:
-    """The cgroups of this process, of version 2 (no controller) or 1, with those above them."""
-    with suppress(OSError):
-        for line in _MEMBERSHIP.read_text().splitlines():
-            _, names, path = line.split(":", 2)
-            for name in names.split(","):
-                if name in controllers:
-                    inside = Path(path.lstrip("/"))
-                    root = _CGROUPS / name if name else _CGROUPS
-                    yield from (root / part for part in (inside, *inside.parents) if (root / part).is_dir())
+def _own_groups(controller: str) -> Iterator[Path]:
+    """The cgroups of this process, of version 2 or 1, with those above them."""
+    for one in hierarchies(_PROCESS):
+        # A group of version 2 need not have a controller that holds a group above it.
+        if one.version == 2 or controller in one.controllers:
+            yield from (group for group in (one.own, *one.own.parents) if one.root in (group, *group.parents))
 
 
 def _words(path: Path) -> list[str]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,16 @@ LONGEST_ANSWER = 1 << 20
 """Bytes of a line that a supervisor tells."""
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before it is killed itself."""
-_MODULES = ("system", "network", "timeline", "landlock", "namespaces", "containment", "supervisor")
+_MODULES = (
+    "system",
+    "network",
+    "timeline",
+    "control_group",
+    "landlock",
+    "namespaces",
+    "containment",
+    "supervisor",
+)
 """Modules that a supervisor consists of, each after those that it imports."""
 _BOOT = """\
 import marshal, os, sys
@@ -106,6 +115,8 @@ class Order:
     processes: int = MOST_PROCESSES
     keep: bool = False
     cut: bool = False
+    cores: int = 1
+    group: Mapping[str, Any] = field(default_factory=dict)
     view: View = UNCONTAINED
 
     def document(self, lease_end: float) -> bytes:
@@ -122,6 +133,8 @@ class Order:
                 "lease_end": lease_end,
                 "keep": self.keep,
                 "cut": self.cut,
+                "cores": self.cores,
+                "group": dict(self.group),
                 "containment": self._containment(),
             }
         )
@@ -242,6 +255,8 @@ class Payload:
 
     def _as_ended(self, result: dict[str, Any]) -> Ended:
         status = result["status"]
+        if result["group_fault"]:
+            log.warning("%s: %s", self.order.directory.name, result["group_fault"])
         return Ended(
             error=self._error(result["cause"], result["value"], status),
             exit_code=_exit_code(result["cause"], status),
@@ -256,7 +271,7 @@ class Payload:
     def _error(self, cause: str, value: Any, status: int | None) -> str:
         if cause in ("not contained", "not started"):
             return _start_error(cause, value, self.order)
-        order, megabytes = self.order, value / MEGABYTE
+        order, megabytes, group = self.order, value / MEGABYTE, "its control group"
         exited = "" if status is None else _exit_error(os.waitstatus_to_exitcode(status))
         told: dict[str, str] = {
             "ended": exited,
@@ -264,6 +279,8 @@ class Payload:
             "lease": "stopped by its pilot: no contact with the server for longer than the lease",
             "walltime": f"walltime exceeded: {value:.0f} s of {order.walltime:.0f}",
             "memory": f"memory exceeded: {megabytes:.0f} MB of {order.memory:.0f}",
+            "group memory": f"memory exceeded: {megabytes:.0f} MB of {order.memory:.0f}, killed by {group}",
+            "group processes": f"too many processes: with threads {value:.0f} at once, held by {group}",
             "work directory": f"work directory exceeded: {megabytes:.0f} MB of {order.workdir:.0f}",
             "too many processes": f"too many processes: {value:.0f} of {order.processes} at once",
             "processes": exited or f"left processes behind: {value:.0f}; they were killed",

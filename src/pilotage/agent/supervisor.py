@@ -21,6 +21,7 @@ import sys
 import time
 
 from .containment import WITH_INIT, launch
+from .control_group import ControlGroup
 from .system import Deadline, descendants, disk_usage, guard, kill, now, proportional, resident, shorten
 from .timeline import BLOCK, Timeline
 
@@ -103,6 +104,8 @@ class Supervisor:
         self._failure: tuple[str, float | str] = "", 0
         self._seen: list[int] = []
         self._has_init = self.order["containment"]["way"] in WITH_INIT
+        self.group_fault = ""
+        self._group = self._made_group()
         self._deadline = Deadline()
         self._timeline = Timeline()
         self._look_at_disk = 0.0
@@ -114,12 +117,16 @@ class Supervisor:
     def run(self) -> dict[str, Any]:
         """Run it to its end. The causes are those of :meth:`result`."""
         if now() >= self.control.lease_end:
+            self._leave_group()
             return self.result("lease", 0.0)
         if not self._start():
             self._kill_all()
             self.status = None
             return self.result(*self._failure)
         cause, value = self._watch()
+        if cause in ("ended", "processes"):
+            # The kernel kills at once: then the payload has ended before anybody looked.
+            cause, value = next(self._exceeded(), (cause, value))
         self._kill_all()
         if cause == "ended" and (used := self._disk_used()) > self.order["workdir"] > 0:
             cause, value = "work directory", used
@@ -127,8 +134,9 @@ class Supervisor:
 
     def result(self, cause: str, value: float | str) -> dict[str, Any]:
         """``cause`` is ended, not started (``value`` an errno), not contained (a text), stopped, lease,
-        walltime (s), memory (bytes), work directory (bytes), processes (how many were left behind) or too
-        many processes; ``status`` as of wait(2); CPU and wall time in s; points as of :mod:`timeline`."""
+        walltime (s), memory (bytes), work directory (bytes), processes (how many were left behind), too many
+        processes, or, as its control group tells, group memory or group processes; ``status`` as of wait(2);
+        CPU and wall time in s; points as of :mod:`timeline`; ``group_fault`` is of its control group."""
         return {
             "cause": cause,
             "value": value,
@@ -139,16 +147,51 @@ class Supervisor:
             "disk": self.max_disk,
             "io": (self.read_blocks + self.written_blocks) * BLOCK,
             "points": self._timeline.points,
+            "group_fault": self.group_fault,
         }
+
+    def _made_group(self) -> ControlGroup | None:
+        """The control group with its limits; None where there is none, and limits are watched."""
+        if not self.order["group"]:
+            return None
+        group = ControlGroup(**self.order["group"])
+        try:
+            group.make(self.order["memory"], self.order["processes"], self.order["cores"])
+        except OSError as error:
+            self.group_fault = "; ".join(filter(None, (f"no control group: {error}", group.remove())))
+            return None
+        return group
+
+    def _enter_group(self) -> None:
+        """Put the payload's first process into its group, before it has started anything."""
+        try:
+            if self._group:
+                self._group.add(self._process)
+        except OSError as error:
+            self._leave_group()
+            self.group_fault = f"no control group: {error}"
+
+    def _leave_group(self) -> None:
+        """Take what the group has counted, and remove it."""
+        if self._group:
+            self.cpu = self._group.cpu() or self.cpu
+            self.group_fault = self._group.remove()
+            self._group = None
 
     def _start(self) -> bool:
         """Fork and execute. False where that failed."""
         self._heard, told = os.pipe2(os.O_CLOEXEC)
         supervisor = os.getpid()
+        gate, opener = os.pipe2(os.O_CLOEXEC)
         self._process = os.fork()
         if self._process == 0:
+            os.close(opener)
+            # Ends when the supervisor has put this process into its control group, or has died.
+            os.read(gate, 1)
             launch(self.order, supervisor, told)
-        os.close(told)
+        self._enter_group()
+        for end in (gate, opener, told):
+            os.close(end)
         while not self._begun and self._heard >= 0:
             self._listen()
         return self._begun
@@ -216,6 +259,7 @@ class Supervisor:
             yield "lease", 0.0
         if 0 < order["walltime"] <= wall:
             yield "walltime", wall
+        yield from self._exceeded()
         if 0 < order["memory"] < memory:
             yield "memory", memory
         if len(self._seen) > order["processes"]:
@@ -228,13 +272,23 @@ class Supervisor:
             if used > order["workdir"] > 0:
                 yield "work directory", used
 
+    def _exceeded(self) -> Iterator[tuple[str, float]]:
+        """The limits that its control group has met."""
+        for cause, value in self._group.exceeded() if self._group else ():
+            if cause == "group memory":
+                self.max_rss = max(self.max_rss, int(value))
+            yield cause, value
+
     def _memory(self) -> int:
         """Bytes of all processes together; pages that they share are counted once where that matters."""
         self._seen = processes = self._processes()
-        memory = sum(map(resident, processes))
-        # To tell shared pages apart is slow: only where the sum could matter.
-        if (len(processes) > 1 and memory > self.max_rss) or 0 < self.order["memory"] < memory:
-            memory = sum(map(proportional, processes))
+        if self._group and self._group.limits_memory:
+            memory = self._group.memory()
+        else:
+            memory = sum(map(resident, processes))
+            # To tell shared pages apart is slow: only where the sum could matter.
+            if (len(processes) > 1 and memory > self.max_rss) or 0 < self.order["memory"] < memory:
+                memory = sum(map(proportional, processes))
         self.max_rss = max(self.max_rss, memory)
         self._timeline.look(
             processes, memory, self.cpu, self.read_blocks * BLOCK, self.written_blocks * BLOCK
@@ -274,6 +328,8 @@ class Supervisor:
     def _kill_all(self) -> None:
         """Return only when nothing is left; a process that forks while it is killed is met again."""
         self._deadline.clear()
+        if self._group:
+            self._group.kill()
         pause = 0.001
         while self._reap():
             for process in descendants(os.getpid()):
@@ -281,6 +337,7 @@ class Supervisor:
             time.sleep(pause)
             # Most end within a millisecond; one that hangs in the kernel must not cost a processor.
             pause = min(0.1, pause * 1.1)
+        self._leave_group()
 
 
 def tell(value: object) -> bool:

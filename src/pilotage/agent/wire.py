@@ -48,7 +48,8 @@ class Node:
     ``cores``, ``memory`` (MB) and ``walltime`` (s left) are what it is confined to, 0 for not at all;
     ``machine_cores`` and ``machine_memory`` what the machine has. ``disk`` is free, in MB. ``gpus`` are the
     names by which drivers know them, ``routes`` IPv4 and IPv6 where these lead anywhere, ``containers`` the
-    programs that run containers here.
+    programs that run containers here. Payloads are ``limited_by`` ``cgroup v1`` or ``cgroup v2``, by its
+    controllers ``limits``, and by ``watching`` as to all else.
     """
 
     cores: int = 0
@@ -62,6 +63,8 @@ class Node:
     machine_memory: float = 0
     system: str = ""
     python: str = ""
+    limited_by: str = ""
+    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

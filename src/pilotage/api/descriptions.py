@@ -199,6 +199,8 @@ FIELDS: Mapping[str, str] = {
     "Node.containers": "programs that run containers there",
     "Node.disk": "MB that are free",
     "Node.gpus": "names of the slot's GPUs",
+    "Node.limited_by": "what holds payloads to their limits: cgroup v1, cgroup v2 or watching",
+    "Node.limits": "controllers of the control groups that payloads are in",
     "Node.machine_cores": "cores of the machine",
     "Node.machine_memory": "MB of the machine",
     "Node.memory": "MB that the slot is confined to; 0: all",

@@ -55,6 +55,8 @@ class Node(BaseModel, extra="forbid"):
     machine_memory: Megabytes = 0
     system: Word = ""
     python: Word = ""
+    limited_by: Word = ""
+    limits: Words = ()
 
 
 class Offer(BaseModel, extra="forbid"):

@@ -40,7 +40,8 @@ def agent_options(order: PilotOrder) -> list[str]:
         "walltime": order.walltime,
         "slots": order.slots,
     }
-    return [f"--{name}={value}" for name, value in options.items()]
+    switches = [] if order.control_groups else ["--no-control-groups"]
+    return [*(f"--{name}={value}" for name, value in options.items()), *switches]
 
 
 _FIND_PYTHON = """\

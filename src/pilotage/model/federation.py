@@ -158,6 +158,9 @@ class ComputingElement:
     """Paths that contained payloads may read besides the system: software, conditions data."""
     writable_paths: tuple[AbsolutePath, ...] = ()
     """Paths that contained payloads may also write to, shared by all of them."""
+    control_groups: bool = True
+    """Whether payloads are put into control groups where the node lets pilots make them. Otherwise, and
+    elsewhere, limits are kept by watching."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the adapter."""
     servers: Annotated[tuple[Server, ...], Field(max_length=100)] = ()

@@ -11,10 +11,11 @@ class PilotOrder:
 
     ``name`` is the pilot's in the batch system: no other pilot of any server has it. ``cores`` and ``memory``
     (MB, 0 for no limit) are for the whole pilot, ``walltime`` is in s, ``slots`` counts the payloads that it
-    runs side by side. ``token`` is secret: it reaches the agent by a way that no other user can read, and
-    neither command lines nor environments are such a way. The agent exchanges it at its first call, and it is
-    worth nothing from then on. An order is given again, with another token, where its answer was lost: a
-    pilot of this name that is there already is not submitted twice, and its reference is the answer.
+    runs side by side, each in a control group of its own unless ``control_groups`` is False. ``token`` is
+    secret: it reaches the agent by a way that no other user can read, and neither command lines nor
+    environments are such a way. The agent exchanges it at its first call, and it is worth nothing from then
+    on. An order is given again, with another token, where its answer was lost: a pilot of this name that is
+    there already is not submitted twice, and its reference is the answer.
     """
 
     pilot: int
@@ -25,6 +26,7 @@ class PilotOrder:
     memory: float = 0
     walltime: float = 172_800
     slots: int = 1
+    control_groups: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,6 +132,7 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
             memory=pilot.memory,
             walltime=pilot.walltime,
             slots=element_of(queues[pilot.queue]).pilot_slots,
+            control_groups=element_of(queues[pilot.queue]).control_groups,
         )
         orders[pilot.queue, pilot.broker, pilot.submit_pool].append(order)
     for (name, server, pool), asked in orders.items():
