@@ -1,4 +1,4 @@
-"""The commit of matches: jobs at the head of task queues go to a pilot, in one statement on PostgreSQL.
+"""The commit of matches: jobs at the head of task queues go to a pilot, by one call on PostgreSQL.
 
 Task queues were drawn for the pilot from what was known of them. What this rests on is checked here: the
 federation, the commits that activated jobs since, and that the pilot is alive. A job that somebody else takes
@@ -43,43 +43,13 @@ _TASK = ", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS) + (
 )
 
 _GIVE = f"""
-WITH seen AS MATERIALIZED ({_STANDING.format(queue="%(queue)s")}
-), alive AS MATERIALIZED (
-  SELECT id, matched FROM pilots WHERE id = %(pilot)s::bigint AND coalesce(state, '') = '{PilotState.RUNNING}'
-  FOR NO KEY UPDATE
-), good AS MATERIALIZED (
-  SELECT alive.id FROM alive, seen
-  WHERE seen.number = %(number)s::bigint AND seen.version = %(version)s::int AND (matched > 0) = %(used)s
-), heads AS MATERIALIZED (
-  SELECT job.id, wanted.place FROM good,
-    unnest(%(requirements)s::text[], %(priorities)s::int[], %(counts)s::int[])
-      WITH ORDINALITY AS wanted (requirements, priority, jobs, place),
-    LATERAL (
-      SELECT id FROM jobs
-      WHERE queue = %(queue)s AND jobs.requirements = wanted.requirements
-        AND jobs.priority = wanted.priority AND state = 'activated'
-      ORDER BY id LIMIT wanted.jobs FOR UPDATE SKIP LOCKED
-    ) AS job
-), sent AS (
-  UPDATE jobs SET state = 'sent', since = %(time)s, pilot = %(pilot)s::bigint,
-    history = history || %(entry)s || CASE WHEN attempt > 1 THEN ' a' || attempt ELSE '' END || chr(10)
-  FROM heads WHERE jobs.id = heads.id
-  RETURNING {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)}
-), counted AS (
-  INSERT INTO job_deltas (queue, share, task, requirements, priority, source, target, count)
-  SELECT queue, share, task, requirements, priority, 'activated', 'sent', count(*) FROM sent
-  GROUP BY queue, share, task, requirements, priority
-), touched AS (
-  UPDATE pilots SET heartbeat = %(time)s, matched = pilots.matched + (SELECT count(*) FROM sent),
-    containment = %(containment)s, node = %(node)s
-  FROM good WHERE pilots.id = good.id
-)
-SELECT (SELECT count(*) FROM alive), (SELECT count(*) FROM good),
-  {", ".join(f"sent.{column.name}" for column in JOB_COLUMNS)},
+SELECT alive, good, {", ".join(f"given.{column.name}" for column in JOB_COLUMNS)},
   {_TASK.format(size="pg_column_size")}
-FROM (SELECT 1) AS always
-LEFT JOIN (sent JOIN heads ON heads.id = sent.id JOIN tasks ON tasks.id = sent.task) ON true
-ORDER BY heads.place, sent.id"""
+FROM give_jobs(
+  %(pilot)s, %(queue)s, %(requirements)s, %(priorities)s, %(counts)s, %(number)s, %(version)s, %(used)s,
+  %(containment)s, %(node)s, %(time)s, %(entry)s
+) AS given LEFT JOIN tasks ON tasks.id = given.task"""
+"""The function stands in the migration of that name."""
 
 _REPORT_POSTGRESQL = f"""
 UPDATE queue_reports SET last_pilot = %(time)s
