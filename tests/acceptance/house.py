@@ -24,7 +24,7 @@ def wait_until(holds: Callable[[], bool], timeout: float, what: str) -> None:
     while not holds():
         if time.monotonic() > end:
             raise AssertionError(f"not within {timeout:g} s: {what}")
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 @dataclass
@@ -37,6 +37,8 @@ class House:
     federation: Path
     parts: Mapping[str, Sequence[str]]
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    # One for all calls: to make a client takes longer than most calls.
+    _client: httpx.Client = field(default_factory=httpx.Client, repr=False)
 
     def start(self, name: str) -> None:
         """Start a part, or start it again."""
@@ -82,6 +84,7 @@ class House:
 
     def stop(self) -> None:
         """End everything."""
+        self._client.close()
         for process in self.running.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
@@ -108,9 +111,8 @@ class House:
             try:
                 token = (self.home / "token").read_text()
                 headers = {"Authorization": f"Bearer {token}"}
-                answer = httpx.request(
-                    method, f"{self.url}/api/v1{path}", json=body, headers=headers, timeout=10
-                )
+                url = f"{self.url}/api/v1{path}"
+                answer = self._client.request(method, url, json=body, headers=headers, timeout=10)
                 if answer.status_code < 500:
                     answer.raise_for_status()
                     return answer.json() if answer.content else None

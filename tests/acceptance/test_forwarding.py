@@ -168,11 +168,8 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
             houses.append(house)
         houses[1].call("GET", "/health")
         pair = Pair(place, *houses)
-        try:
-            yield pair
-        except BaseException:
-            print(pair.near.last_words(), pair.far.last_words())
-            raise
+        yield pair
+        print(pair.near.last_words(), pair.far.last_words())  # pytest shows it where the test failed
 
 
 def test_m1_a_job_runs_at_a_site_of_the_other_and_explain_shows_both_decisions(pair: Pair) -> None:

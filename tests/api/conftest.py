@@ -1,6 +1,7 @@
 """An application on a real store: a small federation, people of two VOs, and a clock that stands still."""
 
 import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -153,30 +154,31 @@ class House:
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(sqlite_template: Path, databases: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the federation and nothing else, to be copied: faster than made anew for each test."""
-    path = tmp_path_factory.mktemp("template") / "store.db"
+    path = Path(shutil.copy(sqlite_template, databases / "federation.db"))
     store = Store.open(f"sqlite:///{path}")
-    store.save_federation(federation(path.parent), "test")
+    store.save_federation(federation(tmp_path_factory.mktemp("storages")), "test")
     store.close()
     return path
 
 
-def copied(template: Path, directory: Path) -> Iterator[House]:
-    house = House(Store.open(f"sqlite:///{shutil.copy(template, directory)}"))
-    yield house
-    house.close()
+def copied(template: Path) -> Iterator[House]:
+    with tempfile.TemporaryDirectory(dir=template.parent) as directory:
+        house = House(Store.open(f"sqlite:///{shutil.copy(template, directory)}"))
+        yield house
+        house.close()
 
 
 @pytest.fixture
-def house(template: Path, tmp_path: Path) -> Iterator[House]:
-    yield from copied(template, tmp_path)
+def house(template: Path) -> Iterator[House]:
+    yield from copied(template)
 
 
 @pytest.fixture(scope="module")
-def unchanged(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def unchanged(template: Path) -> Iterator[House]:
     """A house for all tests of a module that are refused everything."""
-    yield from copied(template, tmp_path_factory.mktemp("unchanged"))
+    yield from copied(template)
 
 
 @pytest.fixture

@@ -180,9 +180,9 @@ def test_a_pilots_token_without_a_pilot_reaches_nothing(unchanged: House, route:
 
 
 @pytest.fixture(scope="module")
-def alices(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, int, int]]:
+def alices(template: Path) -> Iterator[tuple[House, int, int]]:
     """A house with a task of Alice's and its job, for tests that change neither."""
-    for house in copied(template, tmp_path_factory.mktemp("alices")):
+    for house in copied(template):
         task = submit_to(house.as_("user", ALICE))
         (job,) = house.activate(task)
         yield house, task, job

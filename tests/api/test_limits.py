@@ -70,9 +70,9 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(template: Path) -> Iterator[Server]:
     """One server for all attacks: it answers after each as it did before."""
-    for house in copied(template, tmp_path_factory.mktemp("attacked")):
+    for house in copied(template):
         running = Server(house)
         yield running
         running.close()

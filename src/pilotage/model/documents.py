@@ -12,13 +12,13 @@ T = TypeVar("T")
 _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
-BUILDING = threading.RLock()
-"""Held while sources of records are parsed: two threads of Python 3.11 cannot at once (SystemError)."""
+_BUILDING = threading.Lock()
+"""Held while an adapter is built: each is built once, as the largest take a MiB."""
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     if kind not in _ADAPTERS:
-        with BUILDING:
+        with _BUILDING:
             if kind not in _ADAPTERS:
                 adapter = TypeAdapter(kind)
                 adapter.rebuild()  # of those that are made at first use

@@ -4,13 +4,15 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-CLOSED = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+from .docstrings import describe_fields
+
+CLOSED = ConfigDict(extra="forbid", json_schema_extra=describe_fields)
 """For records that people and programs send: unknown fields are refused."""
 
 LARGE = ConfigDict(**CLOSED, defer_build=True)
 """The same for the largest: the API only describes them, and does without their validators of a MiB each."""
 
-DESCRIBED = ConfigDict(use_attribute_docstrings=True)
+DESCRIBED = ConfigDict(json_schema_extra=describe_fields)
 """For every other record in a published schema: its fields' docstrings are their descriptions."""
 
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:@+-]*$")]
