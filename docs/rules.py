@@ -206,8 +206,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B17",
         "Copied input, output (500 MB at least) and scratch fit the cores' part of the work directory.",
-        (f"{CHECKS}.size", f"{ENGINE}.job_groups"),
-        (f"{ENGINE}.job_groups:LEAST_OUTPUT",),
+        (f"{CHECKS}.size", f"{ENGINE}.spec_table"),
+        (f"{ENGINE}.spec_table:LEAST_OUTPUT",),
         "In MB; the fewest events that a job may have. Input that the queue reads directly counts nothing, "
         "unless the task has `copy_inputs`. Of a pseudo-queue the cores of its unified queue "
         "share the directory. A merge job's output is the sum of its inputs.",

@@ -9,7 +9,7 @@ from pilotage.model.fairshare import FairshareWork, PolicyError, parse
 from pilotage.model.identity import Identity
 from pilotage.model.work import MergeSpec, Task
 from pilotage.testing import federation, queue, task, world
-from pilotage.testing.choices import only_choice, refusal, refusals, refused
+from pilotage.testing.choices import decide, only_choice, refusal, refusals, refused
 
 
 @pytest.mark.parametrize(
@@ -135,6 +135,21 @@ def test_b10_priorities_share_and_group_are_those_of_the_job() -> None:
     assert refused(house, "B10", priority=800) == {"LOW", "GOLD"}
     assert refused(house, "B10", priority=799, share="gold") == set()
     assert refused(house, "B10", working_group="phys", share="gold") == {"PHYS"}
+
+
+def test_b10_priorities_are_compared_one_by_one_where_many_tasks_are_brokered_together() -> None:
+    house = federation(
+        [
+            queue("HIGH", fairshare_policy="priority>800:0%"),
+            queue("EQUAL", fairshare_policy="priority=500:0%"),
+        ]
+    )
+    priorities = (499, 500, 501, 799, 800, 801)
+    tasks = [task(number, priority=priority) for number, priority in enumerate(priorities, 1)]
+    found = {
+        choice.task: refusals(choice).get("B10", set()) for choice in decide(world(house, *tasks)).choices
+    }
+    assert found == {1: set(), 2: {"EQUAL"}, 3: set(), 4: set(), 5: set(), 6: {"HIGH"}}
 
 
 def _owned_by(group: str, of: Task) -> Task:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pilotage.brokerage.engine import verdicts
+from pilotage.brokerage.engine import spec_table, verdicts
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
@@ -22,7 +22,7 @@ from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import Federation, GlobalShare, Hardware, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
-from pilotage.model.work import File, Job, JobKind, MergeSpec, Replica
+from pilotage.model.work import File, Job, JobKind, Measured, MergeSpec, Replica
 from pilotage.model.world import World
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
 
@@ -199,6 +199,19 @@ def test_the_same_world_gives_the_same_bytes_also_when_saved_and_read(state: Wor
     again = from_json(World, to_json(state))
     plugin = Production()
     assert to_json(plugin.decide(again)) == to_json(plugin.decide(again)) == to_json(decide(state))
+
+
+@relaxed
+@given(worlds(), worlds(), st.integers(1, 40))
+def test_what_was_decided_before_does_not_matter(before: World, state: World, kept: int) -> None:
+    measured = Measured(finished=1, memory=700)
+    scouted = replace(state, tasks=tuple(replace(one, measured=measured) for one in state.tasks))
+    expected = [to_json(decide(one)) for one in (state, scouted)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spec_table, "MOST_ROWS", kept)
+        plugin = Production()
+        plugin.decide(before)
+        assert [to_json(plugin.decide(one)) for one in (state, scouted)] == expected
 
 
 @relaxed

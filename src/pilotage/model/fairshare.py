@@ -42,26 +42,29 @@ Condition = Callable[[FairshareWork], bool]
 
 @dataclass(frozen=True, slots=True)
 class FairshareEntry:
-    """One entry of a policy: work that meets all conditions has ``percent`` of the queue."""
+    """One entry of a policy: work that meets all conditions has ``percent`` of the queue.
+
+    ``priority_bounds`` are the numbers that it compares the priority of work with.
+    """
 
     conditions: tuple[Condition, ...]
     percent: int
-    reads_priority: bool = False
+    priority_bounds: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FairsharePolicy:
-    """Entries in order. ``reads_priority`` says whether the priority of work matters at all."""
+    """Entries in order, and all numbers that they compare the priority of work with."""
 
     entries: tuple[FairshareEntry, ...]
-    reads_priority: bool
+    priority_bounds: tuple[int, ...]
 
     def refuses(self, work: FairshareWork) -> bool:
         """B10: the first entry that matches decides, 0 refuses; work that none matches has the remainder.
 
         The remainder is what the entries leave of 100 %. Merge jobs skip entries about the priority.
         """
-        entries = [entry for entry in self.entries if not (work.merge and entry.reads_priority)]
+        entries = [entry for entry in self.entries if not (work.merge and entry.priority_bounds)]
         for entry in entries:
             if all(condition(work) for condition in entry.conditions):
                 return entry.percent == 0
@@ -86,7 +89,8 @@ def parse(text: str) -> FairsharePolicy:
                 at = column + len(part) - len(part.lstrip())
                 raise PolicyError(f"column {at}: {error}") from error
         column += len(part) + 1
-    return FairsharePolicy(tuple(entries), any(entry.reads_priority for entry in entries))
+    bounds = tuple(bound for entry in entries for bound in entry.priority_bounds)
+    return FairsharePolicy(tuple(entries), bounds)
 
 
 def _entry(part: str) -> FairshareEntry:
@@ -99,7 +103,9 @@ def _entry(part: str) -> FairshareEntry:
     return FairshareEntry(
         conditions=tuple(_condition(part, word) for word in conditions),
         percent=int(match["percent"]),
-        reads_priority=any(_PRIORITY.fullmatch(word) for word in conditions),
+        priority_bounds=tuple(
+            int(found["bound"]) for word in conditions if (found := _PRIORITY.fullmatch(word))
+        ),
     )
 
 

@@ -22,6 +22,8 @@ class DecisionDraft:
     def __init__(self, world: World, queues: QueueColumns) -> None:
         self._world = world
         self._queues = queues
+        # Plain texts: a name out of an array costs as much as the rest of a move.
+        self._names: list[str] = queues.names.tolist()
         self._downloads = Downloads(world, queues.reach.sources)
         self._moves: list[Move] = []
         self._choices: list[Packable] = []
@@ -30,7 +32,6 @@ class DecisionDraft:
         self, ids: tuple[int, ...], queue: int, *, local: bool, cause: str, claims: tuple[Claim, ...]
     ) -> None:
         """Send jobs to a queue (by code), ASSIGNED with their downloads unless all input is ``local``."""
-        storage = self._queues.storage_of(queue)
         self._moves.append(
             Move(
                 kind="job",
@@ -38,8 +39,8 @@ class DecisionDraft:
                 source=JobState.DEFINED,
                 target=JobState.ACTIVATED if local else JobState.ASSIGNED,
                 cause=cause,
-                changes={"queue": str(self._queues.names[queue])},
-                creates={} if local else self._downloads.of_jobs(ids, storage),
+                changes={"queue": self._names[queue]},
+                creates={} if local else self._downloads.of_jobs(ids, self._queues.storage_of(queue)),
                 claims=claims,
                 choice=len(self._choices),
             )

@@ -1,7 +1,7 @@
 """Groups of like jobs: of one task, kind and priority, with inputs of the same sizes at the same storages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pilotage.model.states import JobState
 from pilotage.model.work import JobKind, Task, TaskSpec
@@ -10,12 +10,10 @@ from pilotage.model.world import World
 from . import global_shares
 from .options import Options, VoPolicy
 from .queue_columns import QueueColumns
+from .spec_table import SpecTable, least_output
 
 SKIPPED_AFTER = 24 * 3600.0
 """Seconds since a merge job was first skipped at its input, after which it may go anywhere (B3)."""
-
-LEAST_OUTPUT = 500.0
-"""MB of output that B17 assumes at least (0.5 GB)."""
 
 MEGABYTE = 1e6
 
@@ -23,8 +21,7 @@ Placed = tuple[tuple[int, ...], int, int]
 """Storage codes that hold some files, how many files, and their bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(NamedTuple):
     """Jobs that differ by nothing a check or weight could see; ``jobs`` are in order of age.
 
     ``inputs`` are the input files of one job by where they lie. ``spec`` is what these jobs ask for,
@@ -49,7 +46,7 @@ class Group:
         """MB that a job leaves behind: of a merge job as much as it reads, else 0.5 GB at least (B17)."""
         if self.kind == "merge":
             return sum(total for _, _, total in self.inputs) / MEGABYTE
-        return max(LEAST_OUTPUT, self.spec.out_disk * self.spec.least_events)
+        return least_output(self.spec)
 
 
 _Key = tuple[int, JobKind, str, int, tuple[Placed, ...], bool]
@@ -58,11 +55,14 @@ _Key = tuple[int, JobKind, str, int, tuple[Placed, ...], bool]
 _EVERYONE = Options()
 
 
-def groups_of(world: World, queues: QueueColumns, options: Options = _EVERYONE) -> list[Group]:
+def groups_of(
+    world: World, queues: QueueColumns, options: Options = _EVERYONE, specs: SpecTable | None = None
+) -> list[Group]:
     """The world's DEFINED jobs in groups: by share (see :mod:`global_shares`), priority, then age.
 
-    Raises ValueError for a job without task.
+    ``specs`` remembers what earlier passes expected of tasks. Raises ValueError for a job without task.
     """
+    specs = specs or SpecTable()
     tasks = {task.id: task for task in world.tasks}
     turn = global_shares.order(world.federation.shares, world.job_counts)
     policies = options.policies(world.federation.brokerage)
@@ -74,24 +74,27 @@ def groups_of(world: World, queues: QueueColumns, options: Options = _EVERYONE) 
         if task is None:
             raise ValueError(f"job {min(jobs)} belongs to task {number}, which this world does not hold")
         if (number, kind) not in asked:
-            asked[number, kind] = task, task.expected(kind), policies.of(task.owner.vo)
+            asked[number, kind] = task, specs.expected(task, kind), policies.of(task.owner.vo)
     together = _files_together(asked, world, locate)
     groups = []
     for (number, kind, share, priority, inputs, old), jobs in members.items():
         task, spec, policy = asked[number, kind]
         gathered = kind == "merge" and not (old or task.spec.queues or "B3" in policy.off)
+        home = _home(inputs, queues) if gathered else ()
+        oldest_first = tuple(sorted(jobs)) if len(jobs) > 1 else (jobs[0],)
+        # By place: names would take twice as long, for each of some thousand groups.
         groups.append(
             Group(
-                task=task,
-                spec=spec,
-                policy=policy,
-                kind=kind,
-                share=share,
-                priority=priority,
-                inputs=inputs,
-                home=_home(inputs, queues) if gathered else (),
-                jobs=tuple(sorted(jobs)),
-                together=together.get((number, kind), ()),
+                task,
+                spec,
+                policy,
+                kind,
+                share,
+                priority,
+                inputs,
+                home,
+                oldest_first,
+                together.get((number, kind), ()),
             )
         )
     last = len(turn)

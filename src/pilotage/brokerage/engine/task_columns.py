@@ -1,6 +1,6 @@
 """Attributes of groups of jobs as columns of shape (T, 1), and the tables that tie tasks to queues."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,14 +8,13 @@ import numpy as np
 
 from pilotage.model.fairshare import FairshareWork
 from pilotage.model.priorities import HIGH_PRIORITY
-from pilotage.model.software import parse_architecture
-from pilotage.model.work import TaskSpec
 
 from .job_groups import Group, Placed
 from .nuclei import LinkTable
-from .offers import Container, Machine, Release, Request, request_of
+from .offers import Container, Machine, Release
 from .options import VoPolicy
 from .queue_columns import Codes, Column, Mask, QueueColumns
+from .spec_table import SPEC_NUMBERS, Coded, SpecRows, SpecTable
 
 URGENT_PRIORITY = 1000
 
@@ -156,24 +155,33 @@ class TaskColumns:
         return self._length
 
     @classmethod
-    def of(cls, groups: Sequence[Group], queues: QueueColumns) -> "TaskColumns":
-        """The columns of these groups; (T, 1) whatever the number of jobs."""
-        specs = [group.spec for group in groups]
-        asked = _requests(specs)
+    def of(
+        cls, groups: Sequence[Group], queues: QueueColumns, specs: SpecTable | None = None
+    ) -> "TaskColumns":
+        """The columns of these groups; (T, 1) whatever the number of jobs.
+
+        ``specs`` remembers what earlier passes read of the same specifications.
+        """
+        rows = (specs or SpecTable()).rows([group.spec for group in groups])
+        policy = Coded.of(group.policy for group in groups)
+        caps = Coded(tuple(one.constants.nqueued_sat_cap for one in policy.values), policy.codes)
+        owner = Coded.of((group.task.owner.vo, group.task.owner.name) for group in groups)
+        vos = Coded(tuple(vo for vo, _ in owner.values), owner.codes)
         coded = {
-            "policy": _codes([group.policy for group in groups]),
-            "nucleus": _codes([(g.spec.nucleus, g.policy.constants.nqueued_sat_cap) for g in groups]),
-            "inputs": _codes([*(group.together for group in groups), *(group.inputs for group in groups)]),
-            "preassignment": _codes([((), ()), *((group.spec.queues, group.home) for group in groups)]),
+            **{name: rows.coded[name] for name in ("release", "container", "machine")},
+            "policy": policy,
+            "nucleus": rows.coded["nucleus"].with_other(caps),
+            "inputs": Coded.of([*(group.together for group in groups), *(group.inputs for group in groups)]),
+            "preassignment": Coded.of([((), ()), *((group.spec.queues, group.home) for group in groups)]),
             "work": _works(groups, queues),
-            **{name: _coded(asked, part) for part, name in enumerate(("release", "container", "machine"))},
-            "owner": _codes((group.task.owner.vo, group.task.owner.name) for group in groups),
+            "owner": owner,
         }
         # Tables may have rows in front that no group has as its own: the files together, and no pre-
         # assignment.
-        rows = {name: codes[-len(groups) :].reshape(-1, 1) for name, (_, codes) in coded.items()}
-        rows["together"] = coded["inputs"][1][: len(groups)].reshape(-1, 1)
-        values = {name: found for name, (found, _) in coded.items()}
+        columns = {name: one.codes[-len(groups) :].reshape(-1, 1) for name, one in coded.items()}
+        columns["together"] = coded["inputs"].codes[: len(groups)].reshape(-1, 1)
+        columns |= {"vo": _texts(vos), "ip_connectivity": _texts(rows.coded["ip_connectivity"])}
+        values = {name: one.values for name, one in coded.items()}
         tables = Tables(
             links=LinkTable.of(values["nucleus"], queues),
             input_table=InputTable.of(values["inputs"], queues),
@@ -187,7 +195,7 @@ class TaskColumns:
             machines=values["machine"],
             owners=values["owner"],
         )
-        return cls(len(groups), _attributes(groups) | rows, tables)
+        return cls(len(groups), columns | _attributes(groups, rows), tables)
 
     def part(self, rows: slice) -> "TaskColumns":
         """Some of the rows, with the same columns and tables."""
@@ -231,8 +239,13 @@ class TaskColumns:
     def _numbered(self, name: str) -> tuple[Codes, int]:
         """The values of a column by number, and how many different ones there are."""
         if name not in self._codes:
-            found, codes = np.unique(self._columns[name][:, 0], return_inverse=True)
-            self._codes[name] = codes, len(found)
+            column = self._columns[name][:, 0]
+            if column.dtype.kind in "bi":
+                # Flags and codes are small numbers as they are: sorting them would take most of the time.
+                self._codes[name] = column.astype(np.intp, copy=False), int(column.max()) + 1
+            else:
+                found, codes = np.unique(column, return_inverse=True)
+                self._codes[name] = codes, len(found)
         return self._codes[name]
 
     def cores_at(self, queues: QueueColumns) -> Column:
@@ -263,146 +276,65 @@ def _dense(codes: Codes, most: int) -> tuple[Codes, int]:
     return numbers[codes] - 1, int(numbers[-1])
 
 
-_NUMBERS = (
-    "cores",
-    "max_cores",
-    "gpus",
-    "base_memory",
-    "core_memory",
-    "fixed_disk",
-    "walltime",
-    "cpu_work",
-    "most_cpu_work",
-    "base_time",
-    "disk_io",
-    "t1_weight",
-)
-_FLAGS = (
-    "high",
-    "scout",
-    "normal",
-    "merge",
-    "premerged",
-    "urgent",
-    "prefers_nucleus",
-    "walltime_known",
-    "direct_only",
-    "copies",
-    "outputs",
-    "named",
-    "gathered",
-    "event_service",
-)
+_NUMBERS = [name for name in SPEC_NUMBERS if name not in ("output_size", "work_disk")]
 
 
-def _attributes(groups: Sequence[Group]) -> dict[str, Column]:
-    numbers = np.array([_numbers(group) for group in groups], dtype=float)
-    flags = np.array([_flags(group) for group in groups], dtype=bool)
-    return {
-        **{name: np.ascontiguousarray(numbers[:, [place]]) for place, name in enumerate(_NUMBERS)},
-        **{name: np.ascontiguousarray(flags[:, [place]]) for place, name in enumerate(_FLAGS)},
-        "ip_connectivity": _column([group.spec.ip_connectivity for group in groups], object),
-        "vo": _column([group.task.owner.vo for group in groups], object),
+def _attributes(groups: Sequence[Group], rows: SpecRows) -> dict[str, Column]:
+    kinds = np.array([group.kind for group in groups])
+    priorities = np.array([group.priority for group in groups])
+    merge = kinds == "merge"
+    output = rows.numbers["output_size"]
+    for row in np.flatnonzero(merge).tolist():
+        output[row] = groups[row].output_size
+    columns = {
+        **{name: rows.numbers[name] for name in _NUMBERS},
+        **rows.flags,
+        "fixed_disk": output + rows.numbers["work_disk"],
+        "scout": kinds == "scout",
+        "normal": kinds == "normal",
+        "merge": merge,
+        "high": priorities >= HIGH_PRIORITY,
+        "urgent": rows.flags["urgent"] | (priorities >= URGENT_PRIORITY),
+        "prefers_nucleus": np.array(
+            [group.policy.constants.high_priority == "prefer" for group in groups], dtype=bool
+        ),
+        "gathered": np.array([bool(group.home) for group in groups], dtype=bool),
     }
-
-
-def _numbers(group: Group) -> tuple[float, ...]:
-    """The values of ``_NUMBERS``."""
-    spec = group.spec
-    known = spec.cpu_time > 0
-    return (
-        spec.cores,
-        spec.max_cores,
-        spec.gpus,
-        spec.fixed_memory,
-        spec.memory_per_core,
-        group.output_size + spec.work_disk,
-        0 if known else spec.walltime,
-        spec.cpu_time * spec.least_events / spec.cpu_efficiency if known else 0,
-        spec.cpu_time * spec.events_per_job / spec.cpu_efficiency if known else 0,
-        spec.base_time if known else 0,
-        spec.disk_io,
-        spec.t1_weight,
-    )
-
-
-def _flags(group: Group) -> tuple[bool, ...]:
-    """The values of ``_FLAGS``."""
-    spec, priority = group.spec, group.priority
-    return (
-        priority >= HIGH_PRIORITY,
-        group.kind == "scout",
-        group.kind == "normal",
-        group.kind == "merge",
-        spec.merge is not None,
-        priority >= URGENT_PRIORITY or "urgent" in spec.processing_type,
-        group.policy.constants.high_priority == "prefer",
-        spec.cpu_time > 0 or spec.walltime > 0,
-        spec.direct_access_only,
-        spec.copy_inputs,
-        bool(spec.outputs),
-        bool(spec.queues),
-        bool(group.home),
-        spec.event_service,
-    )
+    return {name: column.reshape(-1, 1) for name, column in columns.items()}
 
 
 def _column(values: list[Any], kind: Any) -> Column:
     return np.array(values, dtype=kind).reshape(-1, 1)
 
 
-def _codes(values: Iterable[Any]) -> tuple[tuple[Any, ...], Codes]:
-    """The distinct values in the order in which they come, and for each value its place there."""
-    places: dict[Any, int] = {}
-    codes = [places.setdefault(value, len(places)) for value in values]
-    return tuple(places), np.array(codes, dtype=np.intp)
+def _texts(coded: Coded) -> Column:
+    """The values themselves, for each row."""
+    return np.array(coded.values, dtype=object)[coded.codes].reshape(-1, 1)
 
 
-def _requests(specs: Sequence[TaskSpec]) -> tuple[Sequence[Request], Codes]:
-    """Software, containers and hardware asked for: the requests that differ, and which one each task has."""
-    found, codes = _codes(
-        (
-            spec.sw_project,
-            spec.sw_version,
-            spec.architecture,
-            spec.nightlies,
-            spec.container_name,
-            spec.only_tags,
-        )
-        for spec in specs
-    )
-    first = dict(zip(reversed(codes.tolist()), reversed(specs), strict=True))
-    asking = [first[code] for code in range(len(found))]
-    return [request_of(spec, parse_architecture(spec.architecture)) for spec in asking], codes
-
-
-def _coded(asked: tuple[Sequence[Request], Codes], part: int) -> tuple[tuple[Any, ...], Codes]:
-    """One part of the requests by code."""
-    requests, codes = asked
-    found, numbered = _codes(request[part] for request in requests)
-    return found, numbered[codes]
-
-
-def _works(groups: Sequence[Group], queues: QueueColumns) -> tuple[tuple[FairshareWork, ...], Codes]:
+def _works(groups: Sequence[Group], queues: QueueColumns) -> Coded:
     """The attributes that any fair-share policy reads, by code (B10)."""
     if not any(policy.entries for policy in queues.fairshare_kinds):
-        return (FairshareWork(),), np.zeros(len(groups), dtype=np.intp)
-    reads_priority = any(policy.reads_priority for policy in queues.fairshare_kinds)
-    found, codes = _codes(
+        return Coded((FairshareWork(),), np.zeros(len(groups), dtype=np.intp))
+    # Priorities between two bounds of the policies are alike to all of them.
+    bounds = sorted({bound for policy in queues.fairshare_kinds for bound in policy.priority_bounds})
+    priorities = np.array([group.priority for group in groups])
+    between = np.searchsorted(bounds, priorities) + np.searchsorted(bounds, priorities, side="right")
+    found = Coded.of(
         (
             group.spec.processing_type,
             group.spec.working_group or group.task.owner.group,
             group.share,
-            group.priority if reads_priority and group.kind != "merge" else 0,
-            reads_priority and group.kind == "merge",
+            -1 if group.kind == "merge" else place,
         )
-        for group in groups
+        for group, place in zip(groups, between.tolist(), strict=True)
     )
+    first = np.unique(found.codes, return_index=True)[1]
     works = (
-        FairshareWork(type=type_, group=of, gshare=share, priority=priority, merge=merge)
-        for type_, of, share, priority, merge in found
+        FairshareWork(type=type_, group=of, gshare=share, priority=groups[row].priority, merge=place < 0)
+        for (type_, of, share, place), row in zip(found.values, first.tolist(), strict=True)
     )
-    return tuple(works), codes
+    return Coded(tuple(works), found.codes)
 
 
 def _preassigned(names: Sequence[str], home: Sequence[int], queues: QueueColumns) -> Mask:

@@ -12,6 +12,7 @@ from pilotage.brokerage.engine.drafts import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.options import OptionError
 from pilotage.brokerage.engine.queue_columns import Codes, DeclaredColumns, Mask, QueueColumns
+from pilotage.brokerage.engine.spec_table import SpecTable
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
 from pilotage.model.decision import Claim, Decision
@@ -44,12 +45,15 @@ class Matchmaking:
         for name in options or {}:
             raise OptionError((name,), "there is no such option: the matchmaking has none")
         self._columns = DeclaredColumns()
+        self._specs = SpecTable()
 
     def decide(self, world: World) -> Decision:
         """Moves of the world's DEFINED jobs, with a choice for each group of like jobs, or two."""
         queues = self._columns.of(world.federation).during(world)
-        groups = sorted(groups_of(world, queues), key=lambda group: (-group.priority, group.jobs[0]))
-        cycle = _Cycle(world, queues)
+        groups = sorted(
+            groups_of(world, queues, specs=self._specs), key=lambda group: (-group.priority, group.jobs[0])
+        )
+        cycle = _Cycle(world, queues, self._specs)
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
             cycle.decide(groups[start : start + rows])
@@ -59,7 +63,8 @@ class Matchmaking:
 class _Cycle:
     """One cycle: the moves and choices so far, and what was matched to each site."""
 
-    def __init__(self, world: World, queues: QueueColumns) -> None:
+    def __init__(self, world: World, queues: QueueColumns, specs: SpecTable) -> None:
+        self._specs = specs
         period = world.federation.brokerage.match_period
         # At whole periods since 1970, so that all passes, and all servers, wait for the same moment.
         self._next = float((floor(world.time / period) + 1) * period)
@@ -89,7 +94,7 @@ class _Cycle:
 
     def decide(self, groups: Sequence[Group]) -> None:
         """Match groups one after another, as each changes what the sites take."""
-        tasks = TaskColumns.of(groups, self._queues)
+        tasks = TaskColumns.of(groups, self._queues, self._specs)
         found = examine(CHECKS, tasks, self._queues, self._facts)
         able = ~mask_of(found.refused(np.arange(len(groups))), len(self._queues))
         missing = tasks.missing_files(self._queues) > 0
@@ -104,7 +109,7 @@ class _Cycle:
         if moved:
             self._explain(replace(turn, moved=moved, placed=self._counted(placed)), found)
             turn = self._turn(group, row, match, able)
-        rest = replace(group, jobs=group.jobs[len(moved) :])
+        rest = group._replace(jobs=group.jobs[len(moved) :])
         if rest.jobs:
             waiting = self._draft.suspend(rest, "no site matches (M7)", self._next)
             self._explain(replace(turn, moved=waiting), found)

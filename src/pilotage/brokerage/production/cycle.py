@@ -9,6 +9,7 @@ from pilotage.brokerage.engine.drafts import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.options import Options
 from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumns
+from pilotage.brokerage.engine.spec_table import SpecTable
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import AT_ONCE, FactsDraft, examine, mask_of
 from pilotage.model.counters import JOBS_BY_QUEUE
@@ -59,12 +60,13 @@ class Production:
         rules = OPTIONAL_RULES | {check.rule for check in checks}
         self._options = Options.of(options or {}, rules)
         self._columns = DeclaredColumns()
+        self._specs = SpecTable()
 
     def decide(self, world: World) -> Decision:
         """Moves of the world's DEFINED jobs, with a choice for each group of like jobs."""
         queues = self._columns.of(world.federation).during(world)
-        groups = groups_of(world, queues, self._options)
-        cycle = _Cycle(world, queues, self._extensions, len(groups))
+        groups = groups_of(world, queues, self._options, self._specs)
+        cycle = _Cycle(world, queues, self._extensions, len(groups), self._specs)
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
             cycle.decide(groups[start : start + rows])
@@ -74,7 +76,10 @@ class Production:
 class _Cycle:
     """One pass over the groups: the moves and choices so far, and what they took."""
 
-    def __init__(self, world: World, queues: QueueColumns, extensions: Extensions, groups: int) -> None:
+    def __init__(
+        self, world: World, queues: QueueColumns, extensions: Extensions, groups: int, specs: SpecTable
+    ) -> None:
+        self._specs = specs
         self._time = world.time
         self._queues = queues
         self._extensions = extensions
@@ -91,7 +96,7 @@ class _Cycle:
 
     def decide(self, groups: Sequence[Group]) -> None:
         """Examine the groups together, then place one after another, as each changes the counts."""
-        tasks = TaskColumns.of(groups, self._queues)
+        tasks = TaskColumns.of(groups, self._queues, self._specs)
         found = examine(self._checks, tasks, self._queues, self._facts)
         preferring = waive(found, groups, tasks, self._queues, self._facts, self._ledgers)
         further = self._extensions.weigh(tasks, self._queues)

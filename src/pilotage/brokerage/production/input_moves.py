@@ -7,7 +7,6 @@ import numpy as np
 from pilotage.brokerage.engine.job_groups import MEGABYTE, Group
 from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
-from pilotage.model.states import JobState
 
 from .checks.walltime import expected_walltime
 from .placement import Ledgers
@@ -43,7 +42,7 @@ def _wait(group: Group, row: TaskColumns, willing: Mask, queues: QueueColumns, l
     total = float(slots.sum())
     if total <= 0:
         return 0.0
-    free = np.maximum(slots - queues.live.of_share(group.share)[JobState.RUNNING][willing], 0)
+    free = np.maximum(slots - ledger.running[willing], 0)
     ahead = float((ledger.near[willing] - free).sum()) + len(group.jobs)
     run: Column = np.broadcast_to(expected_walltime(row.cpu_work, row, queues), (1, len(queues)))[0, willing]
     return max(0.0, ahead) / total * float((run * slots).sum()) / total

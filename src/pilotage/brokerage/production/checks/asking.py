@@ -1,7 +1,8 @@
 """Task fields behind each check's need, easiest to change first."""
 
 from pilotage.brokerage.engine.check import MEGABYTE
-from pilotage.brokerage.engine.job_groups import LEAST_OUTPUT, Group
+from pilotage.brokerage.engine.job_groups import Group
+from pilotage.brokerage.engine.spec_table import LEAST_OUTPUT
 from pilotage.model.decision import Asked
 from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.work import Measured
