@@ -301,3 +301,6 @@ def test_lines_draw_what_the_matcher_takes(
         for text in {text for text, _ in left}:
             highest = max((at for (of, at), count in left.items() if of == text and count), default=0)
             assert found.head(text) == highest
+        now = [lines.Level(text, priority, count) for (text, priority), count in left.items()]
+        anew = lines.lines(queue(asked.queue), now)
+        assert lines.draw(found, asked, asking, seed + 1) == lines.draw(anew, asked, asking, seed + 1)

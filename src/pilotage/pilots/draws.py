@@ -15,21 +15,24 @@ class Turns:
 
     Each is drawn in proportion to the priority of the job at its head, as a share of its owner: those of one
     owner are together as likely as the one with the highest priority alone. ``heads`` are these priorities,
-    0 for what has no job; ``owners`` are numbers from 0.
+    0 for what has no job; ``owners`` are numbers from 0. ``edges`` are the sums of their :func:`weights`, if
+    they are known.
     """
 
-    def __init__(self, seed: int, pilot: int, heads: Floats, owners: Ints) -> None:
+    def __init__(
+        self, seed: int, pilot: int, heads: Floats, owners: Ints, edges: Floats | None = None
+    ) -> None:
         self._names = seed, pilot
         self._drawn = 0
-        self._heads, self._owners = heads.copy(), owners
-        self._edges: Floats | None = None
+        self._heads, self._owners = heads, owners
+        # Others go on with the heads that were given: they are copied before one changes.
+        self._is_own = False
+        self._edges = edges
 
     def draw(self) -> int | None:
         """The next task queue by its place in ``heads``; None where none has a job."""
         if self._edges is None:
-            # Shares of one owner alone are in the proportion of the priorities themselves.
-            shared = self._owners.any()
-            self._edges = (owner_shares(self._heads, self._owners) if shared else self._heads).cumsum()
+            self._edges = weights(self._heads, self._owners).cumsum()
         edges = self._edges
         total = float(edges[-1]) if len(edges) else 0.0
         if total <= 0:
@@ -49,8 +52,16 @@ class Turns:
         """Go on with another priority at the head of a task queue: 0 where nothing is left that fits."""
         if head == self._heads[place]:
             return
+        if not self._is_own:
+            self._heads, self._is_own = self._heads.copy(), True
         self._heads[place] = head
         self._edges = None
+
+
+def weights(heads: Floats, owners: Ints) -> Floats:
+    """Weights with which task queues are drawn: their heads' priorities as shares of their owners."""
+    # Shares of one owner alone are in the proportion of the priorities themselves.
+    return owner_shares(heads, owners) if owners.any() else heads
 
 
 def owner_shares(priorities: Floats, owners: Ints) -> Floats:

@@ -14,7 +14,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import MatchRequest
 
-from .draws import Turns
+from .draws import Turns, weights
 from .task_queues import is_open, walltime_left, walltime_needed
 from .tries import OPEN, Admission
 
@@ -34,9 +34,24 @@ class Draw(NamedTuple):
     priority: int
 
 
+class Most(NamedTuple):
+    """The most that any task queue asks for, and whether any is private, or wants a container."""
+
+    cores: int
+    memory: float
+    gpus: int
+    walltime: float
+    private: bool
+    container: bool
+
+
 @dataclass(slots=True)
 class QueueLines:
-    """The task queues of one queue in the order of their requirements, one a row."""
+    """The task queues of one queue in the order of their requirements, one a row.
+
+    ``most`` and ``edges``, the sums of the weights with which all of them are drawn, save what a draw would
+    compute for each pilot that could run any.
+    """
 
     names: list[str]
     levels: list[list[list[int]]]
@@ -50,6 +65,8 @@ class QueueLines:
     owners: NDArray[np.int64]
     owner_numbers: Mapping[tuple[str, str, str], int]
     places: Mapping[str, int]
+    most: Most
+    edges: NDArray[np.float64] | None = None
 
     def left(self, draw: Draw, jobs: int) -> None:
         """Count jobs out that have left a task queue."""
@@ -59,7 +76,10 @@ class QueueLines:
             if level[0] == draw.priority:
                 level[1] -= jobs
         self.levels[at] = levels = [level for level in levels if level[1] > 0]
-        self.heads[at] = _weight(levels)
+        weight = _weight(levels)
+        if weight != self.heads[at]:
+            self.heads[at] = weight
+            self.edges = None
 
     def head(self, requirements: str) -> int:
         """The priority of the job at the head of a task queue; 0 if there is none."""
@@ -80,6 +100,7 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> QueueLines:
     wanted = [Requirements.from_text(name) for name in names]
     keys = [(one.vo, one.group, one.owner) for one in wanted]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    walltime = [walltime_needed(one, queue) for one in wanted] if queue else []
     return QueueLines(
         names=names,
         levels=list(found.values()),
@@ -88,11 +109,23 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> QueueLines:
         memory=np.array([one.memory for one in wanted]),
         gpus=np.array([one.gpus for one in wanted], dtype=np.int64),
         container=np.array([one.container for one in wanted], dtype=bool),
-        walltime=np.array([walltime_needed(one, queue) for one in wanted] if queue else []),
+        walltime=np.array(walltime),
         private=np.array([one.private for one in wanted], dtype=bool),
         owners=np.array([numbers[key] for key in keys], dtype=np.int64),
         owner_numbers=numbers,
         places={name: place for place, name in enumerate(names)},
+        most=_most(wanted, walltime),
+    )
+
+
+def _most(wanted: Sequence[Requirements], walltime: Sequence[float]) -> Most:
+    return Most(
+        cores=max((one.cores for one in wanted), default=0),
+        memory=max((one.memory for one in wanted), default=0),
+        gpus=max((one.gpus for one in wanted), default=0),
+        walltime=max(walltime, default=0),
+        private=any(one.private for one in wanted),
+        container=any(one.container for one in wanted),
     )
 
 
@@ -103,6 +136,11 @@ def draw(
 
     ``admission`` keeps task queues of some owners from it, because their jobs failed fast where it runs (F2).
     """
+    if admission is OPEN and _any_fits(lines.most, request, pilot):
+        if lines.edges is None:
+            lines.edges = weights(lines.heads, lines.owners).cumsum()
+        turns = Turns(seed, request.pilot, lines.heads, lines.owners, lines.edges)
+        return _several(lines, request, range(len(lines.names)), turns)
     fits = _fitting(lines, request, pilot)
     if admission is not OPEN:
         fits &= np.array([admission.takes(key[0], key[2]) for key in lines.owner_numbers], dtype=bool)[
@@ -112,16 +150,16 @@ def draw(
     if not len(places):
         return []
     turns = Turns(seed, request.pilot, lines.heads[places], lines.owners[places])
-    return _several(lines, request, places, turns)
+    return _several(lines, request, places.tolist(), turns)
 
 
-def _several(lines: QueueLines, request: MatchRequest, places: NDArray[np.intp], turns: Turns) -> list[Draw]:
+def _several(lines: QueueLines, request: MatchRequest, places: Sequence[int], turns: Turns) -> list[Draw]:
     """One job after the other until the pilot has its number, or has no room for what comes up."""
     offers: dict[int, list[int]] = {}
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     drawn: list[Draw] = []
     while len(drawn) < request.max_jobs and cores >= 1 and (index := turns.draw()) is not None:
-        at = int(places[index])
+        at = places[index]
         if lines.cores[at] > cores or lines.memory[at] > memory or lines.gpus[at] > gpus:
             turns.follow(index, 0)
             continue
@@ -146,6 +184,19 @@ def _first(levels: Sequence[Sequence[int]], count: int) -> list[int]:
         if len(found) == count:
             break
     return found
+
+
+def _any_fits(most: Most, request: MatchRequest, pilot: Pilot) -> bool:
+    """Tell whether the pilot could run the jobs of any task queue, which is so where work is alike."""
+    return (
+        request.kind == "generic"
+        and not most.private
+        and most.cores <= request.cores
+        and most.gpus <= request.gpus
+        and most.memory <= (request.memory or inf)
+        and most.walltime <= walltime_left(request, pilot)
+        and (request.containers or not most.container)
+    )
 
 
 def _fitting(lines: QueueLines, request: MatchRequest, pilot: Pilot) -> NDArray[np.bool_]:

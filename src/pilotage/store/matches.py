@@ -35,6 +35,12 @@ _STANDING = """
 SELECT coalesce((SELECT number FROM activations WHERE queue = {queue}), 0) AS number,
   coalesce((SELECT max(version) FROM federations), 0) AS version"""
 
+KNOWN_TASKS = 4096
+"""Tasks that are remembered as they stood."""
+
+_TASK_PLACE = len(JOB_COLUMNS)
+"""Where the columns of the task begin in a row."""
+
 _SMALL = 2000
 """Bytes of a specification that comes with each match: it costs less than another question."""
 
@@ -114,6 +120,7 @@ class Matches:
         self._meanings = meanings
         self._left_beside = left_beside
         self._reported: dict[str, float] = {}
+        self._tasks: dict[tuple[Any, ...], Task] = {}
 
     def standing(self, queue: str) -> Standing:
         """Read the task queues of a queue."""
@@ -155,23 +162,35 @@ class Matches:
     def _given(self, alive: bool, good: bool, rows: Sequence[tuple[Any, ...]]) -> Given:
         if not rows:
             return Given(alive, good)
-        places = len(JOB_COLUMNS)
-        records = {row[places]: row[places:-1] for row in rows}
+        tasks = self._tasks_of(rows)
+        found = [row[:_TASK_PLACE] for row in rows]
+        if not any(row[_INPUT_COUNT] for row in found):
+            return Given(alive, good, tuple(job(row, ()) for row in found), tasks)
 
         def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...], tuple[Replica, ...]]:
             reader = RecordReader(connection, self._specs)
-            jobs = reader.with_inputs(row[:places] for row in rows)
+            jobs = reader.with_inputs(found)
             files = reader.inputs_of(jobs)
             return jobs, files, reader.replicas_of(files)
 
-        specs = self._specs.parsed({row[places]: row[-1] for row in rows})
-        if specs is None or any(row[_INPUT_COUNT] for row in rows):
-            specs = self._database.read(lambda connection: self._specs.of(connection, records))
-            jobs, files, replicas = self._database.read(read)
-        else:
-            jobs, files, replicas = tuple(job(row[:places], ()) for row in rows), (), ()
-        tasks = tuple(task_rows.task(row, specs[id_]) for id_, row in sorted(records.items()))
+        jobs, files, replicas = self._database.read(read)
         return Given(alive, good, jobs, tasks, files, replicas)
+
+    def _tasks_of(self, rows: Sequence[tuple[Any, ...]]) -> tuple[Task, ...]:
+        """The tasks of these rows. Each is made once as it stands, for its jobs are given one by one."""
+        texts = {row[_TASK_PLACE:-1]: row[-1] for row in rows}
+        if len(self._tasks) > KNOWN_TASKS:
+            self._tasks = {}
+        # Another thread may have begun anew by the next line.
+        known = self._tasks
+        missing = {record[0]: record for record in texts if record not in known}
+        if missing:
+            specs = self._specs.parsed({id_: texts[record] for id_, record in missing.items()})
+            if specs is None:
+                specs = self._database.read(lambda connection: self._specs.of(connection, missing))
+            for id_, record in missing.items():
+                known[record] = task_rows.task(record, specs[id_])
+        return tuple(known[record] for record in sorted(texts, key=itemgetter(0)))
 
 
 def _values(wanted: Wanted, entry: str) -> dict[str, Any]:
