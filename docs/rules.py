@@ -527,10 +527,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P12",
         "A second policy of the director, with exact totals and back-off.",
-        ("pilots.balanced", "pilots.rests"),
+        ("pilots.balanced", "pilots.rests", "pilots.lacking"),
         ("director.policy", "director.empty_pause"),
         "`balanced` makes as many pilots as are missing, an iteration's at most, and counts every pilot that "
-        "could serve a task queue. Where pilots ended without work it rests like P6.",
+        "could serve a task queue. Where pilots ended without work it rests like P6, and for jobs that need "
+        "GPUs or containers also where the nodes of pilots sent for these lack them.",
     ),
     Rule(
         "P13",

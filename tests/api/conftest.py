@@ -123,12 +123,16 @@ class House:
         return ids
 
     def pilot(
-        self, queue: str = "north-queue", owner: Identity = ALICE, walltime: float = 86_400
+        self,
+        queue: str = "north-queue",
+        owner: Identity = ALICE,
+        walltime: float = 86_400,
+        requirements: str = "",
     ) -> tuple[int, TestClient]:
         """A pilot in a queue, and a client with its token."""
         new = NewPilot(
             queue=queue,
-            requirements="",
+            requirements=requirements,
             kind="generic",
             owner=owner,
             cores=1,

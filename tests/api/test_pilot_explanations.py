@@ -7,8 +7,9 @@ from fastapi.testclient import TestClient
 
 from pilotage.model.decision import Move
 from pilotage.model.states import PilotState
+from pilotage.testing import requirements
 
-from .conftest import House, Submit
+from .conftest import ALICE, House, Submit
 
 OFFER = {"cores": 1, "memory": 2000, "walltime": 86_000, "max_jobs": 1}
 
@@ -66,6 +67,21 @@ def test_p12_queues_that_rest_after_empty_pilots_are_told_with_them(
     assert house.now < resting[0]["until"] <= house.now + 2 * known.director.empty_pause
     assert operator.get("/pilots?empty=true&queue=other").json()["resting"] == []
     assert operator.get("/pilots").json()["resting"] == []
+
+
+def test_p12_pilots_whose_node_lacks_what_they_were_sent_for_are_listed_and_their_queue_rests(
+    house: House, operator: TestClient, submit: Submit
+) -> None:
+    known = house.store.federation()
+    house.store.save_federation(replace(known, director=replace(known.director, policy="balanced")), "test")
+    pilot, client = house.pilot(requirements=requirements(ALICE, gpus=2, container=True))
+    house.activate(submit(command=["true"]))
+    found = {"gpus": ["GPU-0"], "containers": ["apptainer"], "limited_by": "cgroup v2", "limits": ["memory"]}
+    assert client.post("/pilot/match", json=OFFER | {"gpus": 1, "found": found}).json()["works"]
+    answer = operator.get("/pilots?empty=true").json()
+    assert [(one["id"], one["matched"], one["lacks"]) for one in answer["pilots"]] == [(pilot, 1, "GPUs")]
+    assert [(rest["queue"], rest["lacks"]) for rest in answer["resting"]] == [("north-queue", "GPUs")]
+    assert "its node lacks GPUs, for which it was sent" in lines(operator, f"/pilots/{pilot}/explain")
 
 
 def test_a_job_that_waits_is_told_which_pilots_could_take_it_and_since_when_they_wait(

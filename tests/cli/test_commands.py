@@ -338,6 +338,7 @@ def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: Fak
         "containment": "bubblewrap",
         "created": time.time() - 90_000,
         "error": "",
+        "lacks": "",
     }
     server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot], "resting": []}
     result = pilotage("pilots", "--state", "running", "--queue", "short", "--limit", 9)
@@ -345,10 +346,13 @@ def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: Fak
 
 
 def test_p12_queues_that_rest_are_told_with_empty_pilots(pilotage: Pilotage, server: FakeServer) -> None:
-    rest = {"queue": "short", "times": 2, "until": 1_700_000_000.0}
+    rest = {"queue": "short", "times": 2, "until": 1_700_000_000.0, "lacks": ""}
     server.answers["GET /pilots?empty=true&limit=100"] = {"pilots": [], "resting": [rest]}
     told = pilotage("pilots", "--empty").stdout
     assert "short rests until 2023-11-14 22:13:20 UTC; then one pilot tries it (P12)" in told
+    rest["lacks"] = "GPUs"
+    told = pilotage("pilots", "--empty").stdout
+    assert "short rests for jobs that need GPUs, which its nodes lack, until 2023" in told
 
 
 def test_transfers_are_shown(pilotage: Pilotage, server: FakeServer) -> None:

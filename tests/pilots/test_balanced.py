@@ -3,16 +3,18 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.model.decision import Create, Decision
+from pilotage.model.decision import Create, Decision, Touch
 from pilotage.model.federation import DirectorConstants, Federation
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import JobCount, TaskQueue
-from pilotage.pilots import director
+from pilotage.pilots import director, rests
+from pilotage.pilots.lacking import note
 from pilotage.testing import ALICE, BOB, NOW, federation, pilot, queue, requirements, world
 
 
@@ -115,3 +117,79 @@ def test_p12_backs_off_where_pilots_ended_without_work_and_tries_now_and_then() 
     assert given_to("Q", twice[0], replace(twice[1], since=NOW - 120), trying) == 0
     useful = replace(pilot(8), created=NOW - 50, matched=1)
     assert given_to("Q", *twice, useful) == 8
+
+
+GPU: dict[str, Any] = {"gpus": 2}
+CONTAINER: dict[str, Any] = {"container": True}
+
+
+def lacking(number: int, made_ago: float, **changes: Any) -> Pilot:
+    """A pilot sent for GPUs that has told that its node has none."""
+    asked = requirements(ALICE, **GPU)
+    one = pilot(number, created=NOW - made_ago, since=NOW - made_ago + 10, requirements=asked, lacks="GPUs")
+    return replace(one, **changes)
+
+
+def for_gpus(*pilots: Pilot, plain: bool = False) -> int:
+    """Pilots made for GPUs, or for plain work, where both wait."""
+    here = world(federation=fed(), task_queues=(line(9), line(6, **GPU)), pilots=pilots)
+    texts = [one.requirements for one in made(director.provision(here))]
+    return sum((text == requirements(ALICE)) == plain for text in texts)
+
+
+def test_p12_running_pilots_count_by_what_their_nodes_have_and_waiting_ones_by_what_was_promised() -> None:
+    has = [replace(lacking(n, 30), lacks="") for n in range(4)]
+    assert (for_gpus(*has), for_gpus(*has, plain=True)) == (5, 7)
+    without = [lacking(n, 4000) for n in range(4)]
+    assert (for_gpus(*without), for_gpus(*without, plain=True)) == (1, 5)
+    coming = [replace(one, state=PilotState.SUBMITTED) for one in has]
+    assert (for_gpus(*coming), for_gpus(*coming, plain=True)) == (5, 7)
+
+
+def test_p12_backs_off_from_nodes_that_lack_what_pilots_were_sent_for_though_they_found_other_work() -> None:
+    assert (for_gpus(), for_gpus(plain=True)) == (6, 9)
+    busy = lacking(1, 40, matched=3)
+    assert for_gpus(busy) == 0
+    assert for_gpus(busy, plain=True) == 8
+    assert for_gpus(lacking(1, 70, matched=3)) == 1
+    twice = (lacking(1, 900, matched=3), lacking(2, 100))
+    assert for_gpus(*twice) == 0
+    assert for_gpus(twice[0], lacking(2, 131)) == 1
+    tries = replace(lacking(3, 5), state=PilotState.SUBMITTED, lacks="")
+    assert for_gpus(twice[0], lacking(2, 131), tries) == 0
+    useful = lacking(4, 50, lacks="", matched=1)
+    assert for_gpus(*twice, useful) == 6
+
+
+def test_p12_a_try_is_one_pilot_for_all_task_queues_with_the_need() -> None:
+    waiting = (line(5, memory=500, **CONTAINER), line(5, memory=900, **CONTAINER))
+    asked = requirements(ALICE, **CONTAINER)
+    found = lacking(1, 200, requirements=asked, lacks="containers", matched=1)
+    assert len(made(director.provision(world(federation=fed(), task_queues=waiting, pilots=(found,))))) == 1
+
+
+def test_p12_what_a_queue_rests_for_is_told() -> None:
+    here = world(federation=fed(), pilots=(lacking(1, 40, matched=3),))
+    (rest,) = rests.empty_queues(here)
+    assert (rest.queue, rest.times, rest.lacks) == ("Q", 1, "GPUs")
+    assert NOW < rest.until <= NOW + 60
+
+
+@pytest.mark.parametrize(
+    ("asked", "gpus", "containers", "lacks"),
+    [
+        (GPU, 2, False, ""),
+        (GPU, 1, True, "GPUs"),
+        (CONTAINER, 0, False, "containers"),
+        (GPU | CONTAINER, 0, False, "GPUs and containers"),
+        ({}, 0, False, ""),
+    ],
+)
+def test_p12_what_a_pilot_tells_of_its_node_is_held_against_its_own_task_queue(
+    asked: dict[str, Any], gpus: int, containers: bool, lacks: str
+) -> None:
+    one = pilot(1, requirements=requirements(ALICE, **asked))
+    noted = note(one, gpus, containers, NOW, 0)
+    told = [change.changes for change in noted.changes if isinstance(change, Touch)] if noted else []
+    assert told == ([{"lacks": lacks}] if lacks else [])
+    assert note(replace(one, requirements=""), 0, False, NOW, 0) is None

@@ -218,6 +218,7 @@ FIELDS: Mapping[str, str] = {
     "Health.status": "ok",
     "Health.version": "version of the server",
     "Obstacle.action": "what would mend it",
+    "QueueRest.lacks": "GPUs or containers, where it rests for jobs that need these alone",
     "QueueRest.times": "iterations in a row whose pilots ended without work",
     "QueueRest.until": f"when one pilot tries the queue again, in {_WHEN}",
     "Explanation.together": "changes that open a queue only together; null: one is enough, or none help",

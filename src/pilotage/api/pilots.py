@@ -25,7 +25,8 @@ def get_pilots(
     empty: bool = False,
     limit: Limit = 100,
 ) -> Response:
-    """Pilots, newest first; ``empty`` ones called home and ended without ever having had a job.
+    """Pilots, newest first; ``empty`` ones called home and ended without ever having had a job, or their
+    machine lacks what they were sent for.
 
     With these comes which queues rest because of them (P12).
     """

@@ -26,7 +26,12 @@ PILOTS = (
 def pilots(
     state: Annotated[str | None, typer.Option(help="Only pilots in this state.")] = None,
     queue: Annotated[str | None, typer.Option(help="Only pilots of this queue.")] = None,
-    empty: Annotated[bool, typer.Option("--empty", help="Only those that ended without work.")] = False,
+    empty: Annotated[
+        bool,
+        typer.Option(
+            "--empty", help="Only those that ended without work, or lack what their task queue needs."
+        ),
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
     json_output: Json = False,
 ) -> None:
@@ -53,10 +58,11 @@ def pilots(
             ago(pilot["heartbeat"]),
             pilot["containment"],
             ago(pilot["created"]),
-            pilot["error"],
+            pilot["error"] or (pilot["lacks"] and f"its node lacks {pilot['lacks']}"),
         )
         for pilot in document["pilots"]
     ]
     show(PILOTS, rows, "There are no pilots.")
     for rest in document["resting"]:
-        echo(f"{rest['queue']} rests until {moment(rest['until'])}; then one pilot tries it (P12)")
+        whom = f" for jobs that need {rest['lacks']}, which its nodes lack," if rest["lacks"] else ""
+        echo(f"{rest['queue']} rests{whom} until {moment(rest['until'])}; then one pilot tries it (P12)")

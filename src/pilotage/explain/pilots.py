@@ -25,6 +25,8 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
     for event in events:
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
+    if pilot.lacks:
+        yield f"  its node lacks {pilot.lacks}, for which it was sent"
     yield f"  was given {plural(pilot.matched, 'job')}"
     if jobs:
         named = ", ".join(f"{job} {state}" for job, state in jobs[:SHOWN])

@@ -403,6 +403,8 @@ class Pilot:
     """How it keeps payloads from all that is not theirs; empty: not known yet."""
     node: str = ""
     """The machine that it runs on; empty: not known yet."""
+    lacks: str = ""
+    """What its machine lacks of that which its task queue asks for: GPUs, containers (P12)."""
     site: str = ""
     """The site of its queue, whose throttle it counts for (M8)."""
     element: str = ""

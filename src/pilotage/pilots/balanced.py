@@ -15,6 +15,8 @@ from pilotage.model.world import World
 
 from .apportionment import Floats, Ints
 from .demand import Demand, is_believed
+from .lacking import NEEDS, is_missed, made_for
+from .rests import after_lacking_ones, room
 from .task_queues import by_queue, element_of, may_run, walltime_needed
 from .wants import Wants
 
@@ -31,6 +33,7 @@ class Shape(NamedTuple):
     cores: int
     memory: float
     walltime: float
+    lacks: str
 
 
 class Needs(NamedTuple):
@@ -51,10 +54,12 @@ def wants(world: World, demand: Demand) -> Wants:
     """
     present = by_queue(world.pilots)
     busy = _busy(world)
-    served = np.zeros(len(demand.entries))
+    served, held = np.zeros(len(demand.entries)), np.full(len(demand.entries), np.inf)
     for queue, rows in demand.rows():
         slots = element_of(queue).pilot_slots
-        supply = _supply(world, present.get(queue.name, ()), busy[queue.name], slots)
+        pilots = present.get(queue.name, ())
+        supply = _supply(world, pilots, busy[queue.name], slots)
+        held[rows] = _held_back(world, pilots, demand.wanted[rows])
         served[rows] = _served(_needs(queue, demand.wanted[rows]), demand.worth[rows], supply)
     # Sums of fractions: without the margin a rounding error would be one more pilot.
     missing = np.ceil(demand.worth - served - 1e-9).astype(np.int64)
@@ -63,7 +68,7 @@ def wants(world: World, demand: Demand) -> Wants:
     return Wants(
         # Above 0, as weights of room must be.
         means=np.maximum(means * most / 2, 1e-12),
-        targets=np.maximum(missing, 0),
+        targets=np.clip(missing, 0, held).astype(np.int64),
         bounds=demand.worth,
         waiting=np.floor(served + 1e-9).astype(np.int64),
         total=most,
@@ -77,6 +82,20 @@ def _needs(queue: Queue, wanted: Sequence[Requirements]) -> Needs:
         memory=np.array([one.memory for one in wanted], dtype=np.float64),
         walltime=np.array([walltime_needed(one, queue) for one in wanted], dtype=np.float64),
     )
+
+
+def _held_back(world: World, pilots: Sequence[Pilot], wanted: Sequence[Requirements]) -> Floats:
+    """The most pilots for each task queue of a queue, where nodes turned out to lack what some need."""
+    most = np.full(len(wanted), np.inf)
+    for need, asks in NEEDS.items() if any(pilot.lacks for pilot in pilots) else ():
+        rest = after_lacking_ones(pilots, need, world.federation.director)
+        left = room(rest, made_for(pilots, need), world.time)
+        for at, one in enumerate(wanted):
+            if asks(one):
+                most[at] = min(most[at], left)
+                # One pilot tries, for the first of the task queues.
+                left = 0 if left == 1 else left
+    return most
 
 
 def _busy(world: World) -> Counter[str]:
@@ -113,7 +132,7 @@ def _walltime_left(world: World, pilot: Pilot) -> float:
 def _shape(pilot: Pilot, walltime: float) -> Shape:
     vo, group, name = pilot.owner.vo, pilot.owner.group, pilot.owner.name
     owner = (vo, group, name) if pilot.kind == "private" else ("", "", "")
-    return Shape(pilot.kind, *owner, pilot.cores, pilot.memory, walltime)
+    return Shape(pilot.kind, *owner, pilot.cores, pilot.memory, walltime, pilot.lacks)
 
 
 def _served(needs: Needs, worth: Ints, supply: Mapping[Shape, float]) -> Floats:
@@ -129,8 +148,10 @@ def _served(needs: Needs, worth: Ints, supply: Mapping[Shape, float]) -> Floats:
 
 
 def _fitting(shape: Shape, needs: Needs) -> NDArray[np.bool_]:
-    """Tell which task queues a pilot could serve (P7)."""
+    """Tell which task queues a pilot could serve (P7); before it has told, its node counts as promised."""
     owner = Identity(vo=shape.vo, group=shape.group, name=shape.name)
     runs = np.array([may_run(shape.kind, owner, one) for one in needs.wanted], dtype=bool)
     fits = runs & (needs.cores <= shape.cores) & (needs.walltime <= shape.walltime)
+    if shape.lacks:
+        fits &= ~np.array([is_missed(shape.lacks, one) for one in needs.wanted], dtype=bool)
     return fits & (needs.memory <= shape.memory) if shape.memory else fits

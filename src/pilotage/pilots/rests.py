@@ -1,6 +1,6 @@
 """Failing servers (P6) and empty queues (P12) are left alone for a while, then tried by one pilot."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -10,6 +10,7 @@ from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 
+from .lacking import NEEDS, made_for
 from .task_queues import by_queue
 
 
@@ -18,22 +19,45 @@ def after_empty_ones(pilots: Iterable[Pilot], director: DirectorConstants) -> Le
 
     Pilots of one iteration count once: they were made for the same work.
     """
-    pilots = list(pilots)
-    useful = max((pilot.created for pilot in pilots if pilot.matched), default=-inf)
-    empty = [pilot for pilot in pilots if is_empty(pilot) and pilot.created > useful]
-    if not empty:
+    return _after(list(pilots), is_empty, lambda pilot: pilot.matched > 0, director)
+
+
+def after_lacking_ones(pilots: Iterable[Pilot], need: str, director: DirectorConstants) -> LeftAlone:
+    """The rest of a queue as to one need, where the nodes of pilots that were sent for it lack that (P12)."""
+    return _after(
+        made_for(pilots, need),
+        lambda pilot: need in pilot.lacks,
+        lambda pilot: pilot.matched > 0 and need not in pilot.lacks,
+        director,
+    )
+
+
+def _after(
+    pilots: Sequence[Pilot],
+    is_vain: Callable[[Pilot], bool],
+    is_useful: Callable[[Pilot], bool],
+    director: DirectorConstants,
+) -> LeftAlone:
+    """The rest after pilots in vain, those before the last useful one aside."""
+    useful = max((pilot.created for pilot in pilots if is_useful(pilot)), default=-inf)
+    vain = [pilot for pilot in pilots if is_vain(pilot) and pilot.created > useful]
+    if not vain:
         return FINE
-    times = len({pilot.created for pilot in empty})
-    return LeftAlone(times, max(p.since for p in empty) + longer_each_time(director.empty_pause, times))
+    times = len({pilot.created for pilot in vain})
+    return LeftAlone(times, max(p.since for p in vain) + longer_each_time(director.empty_pause, times))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRest:
-    """A queue that is left alone because its pilots ended without work, and until when (s since 1970)."""
+    """A queue that is left alone because its pilots ended without work, and until when (s since 1970).
+
+    Where its nodes lack ``GPUs`` or ``containers``, it rests for task queues that need these alone.
+    """
 
     queue: str
     times: int
     until: float
+    lacks: str = ""
 
 
 def empty_queues(world: World) -> tuple[QueueRest, ...]:
@@ -45,6 +69,12 @@ def empty_queues(world: World) -> tuple[QueueRest, ...]:
     for queue, pilots in sorted(by_queue(world.pilots).items()):
         if (rest := after_empty_ones(pilots, director)).times:
             found.append(QueueRest(queue=queue, times=rest.times, until=rest.until))
+        found += [
+            QueueRest(queue=queue, times=rest.times, until=rest.until, lacks=need)
+            for need in NEEDS
+            if any(need in pilot.lacks for pilot in pilots)
+            and (rest := after_lacking_ones(pilots, need, director)).times
+        ]
     return tuple(found)
 
 

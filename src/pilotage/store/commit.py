@@ -44,7 +44,9 @@ WRITABLE: dict[Kind, frozenset[str]] = {
     "task": frozenset({"error", "measured", "lease_end"}),
     "job": frozenset({"queue", "pilot", "wake_at", *_OUTCOME}),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
-    "pilot": frozenset({"reference", "heartbeat", "error", "matched", "ended", "containment", "node"}),
+    "pilot": frozenset(
+        {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks"}
+    ),
 }
 """The columns that a decision may set."""
 

@@ -35,6 +35,7 @@ pilots = Table(
     text_column("broker"),
     text_column("submit_pool"),
     text_column("reason"),
+    text_column("lacks"),
     Index("pilots_by_state", "state", "since", "id"),
     Index("pilots_by_queue", "queue", "id"),
 )
@@ -45,7 +46,7 @@ PILOT_COLUMNS = (
     *(_p.id, _p.queue, _p.requirements, _p.kind, _p.owner, _p.vo, _p.group, _p.vo_role),
     *(_p.cores, _p.memory, _p.walltime, _p.state, _p.created, _p.since),
     *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
-    *(_p.site, _p.element, _p.broker, _p.submit_pool, _p.reason),
+    *(_p.site, _p.element, _p.broker, _p.submit_pool, _p.reason, _p.lacks),
 )
 _STATES = {str(state): state for state in PilotState}
 
@@ -75,4 +76,5 @@ def pilot(row: Sequence[Any]) -> Pilot:
         broker=row[22],
         submit_pool=row[23],
         reason=row[24],
+        lacks=row[25],
     )

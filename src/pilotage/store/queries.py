@@ -279,12 +279,13 @@ class Queries:
     ) -> list[Pilot]:
         """Pilots in a state, or of a queue, or all; those in a state by when they came into it.
 
-        ``empty`` ones called home and ended without ever having had a job (P12).
+        ``empty`` ones called home and ended without ever having had a job, or lack what they were sent for
+        (P12).
         """
         query = select(*PILOT_COLUMNS).limit(limit)
         if empty:
             called = pilots.c.heartbeat.is_not(None) & (pilots.c.matched == 0)
-            query = query.where(called, ~is_state(pilots, *LIVE_PILOTS))
+            query = query.where(called & ~is_state(pilots, *LIVE_PILOTS) | (pilots.c.lacks != ""))
         query = query if queue is None else query.where(pilots.c.queue == queue)
         if state is None or queue is not None:
             query = query.order_by(pilots.c.id.desc())

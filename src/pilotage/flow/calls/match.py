@@ -15,6 +15,7 @@ from pilotage.model.stations import station_of
 from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import File, Job, JobKind, Task, TaskSpec
 from pilotage.model.world import MatchRequest
+from pilotage.pilots import lacking
 from pilotage.ports.moving import options_for
 from pilotage.store.logs import node_log
 
@@ -44,6 +45,9 @@ def match(
     if found:
         log = node_log(LogKey(kind="pilot", record=pilot), found)
         runtime.store.logs.put([(log, record.owner)], time)
+        lacks = lacking.note(record, len(found["gpus"]), bool(found["containers"]), time, seed)
+        if lacks:
+            runtime.store.commit(lacks, f"pilot:{pilot}")
     request = MatchRequest(
         pilot=record.id,
         queue=record.queue,

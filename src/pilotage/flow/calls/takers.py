@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from pilotage.model.federation import Queue
 from pilotage.model.work import Pilot, Requirements
+from pilotage.pilots.lacking import is_missed
 from pilotage.pilots.task_queues import may_run, walltime_needed
 
 
@@ -17,4 +18,5 @@ def takers(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pil
         and wanted.cores <= pilot.cores
         and (not pilot.memory or wanted.memory <= pilot.memory)
         and walltime_needed(wanted, queue) <= pilot.walltime
+        and not is_missed(pilot.lacks, wanted)
     ]

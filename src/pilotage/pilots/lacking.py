@@ -1,0 +1,38 @@
+"""What nodes turn out to lack of that for which a pilot was sent there: GPUs, or containers (P12)."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from pilotage.model.decision import Decision, Touch
+from pilotage.model.work import Pilot, Requirements
+
+NEEDS: Mapping[str, Callable[[Requirements], bool]] = {
+    "GPUs": lambda wanted: wanted.gpus > 0,
+    "containers": lambda wanted: wanted.container,
+}
+"""What queues promise for all their nodes, and which task queues ask for it."""
+
+
+def note(pilot: Pilot, gpus: int, containers: bool, time: float, seed: int) -> Decision | None:
+    """Note what a pilot's node, by what it tells, lacks for its own task queue; None where that is known."""
+    if not pilot.requirements:
+        return None
+    wanted = Requirements.from_text(pilot.requirements)
+    found = {"GPUs": gpus >= wanted.gpus, "containers": containers or not wanted.container}
+    lacks = " and ".join(need for need, has in found.items() if not has)
+    if lacks == pilot.lacks:
+        return None
+    change = Touch(kind="pilot", ids=(pilot.id,), changes={"lacks": lacks})
+    return Decision(step="match", time=time, seed=seed, changes=(change,))
+
+
+def is_missed(lacks: str, wanted: Requirements) -> bool:
+    """Tell whether jobs need something of what a node ``lacks``."""
+    return any(need in lacks and asks(wanted) for need, asks in NEEDS.items())
+
+
+def made_for(pilots: Iterable[Pilot], need: str) -> list[Pilot]:
+    """The pilots that were made for task queues with this need."""
+    pilots = list(pilots)
+    texts = {pilot.requirements for pilot in pilots if pilot.requirements}
+    asking = {text for text in texts if NEEDS[need](Requirements.from_text(text))}
+    return [pilot for pilot in pilots if pilot.requirements in asking]
