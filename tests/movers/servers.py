@@ -65,13 +65,13 @@ def rclone(kind: str, root: Path, *options: str) -> Iterator[str]:
 
 
 @contextmanager
-def nginx(root: Path, place: Path) -> Iterator[str]:
-    """Serve a directory by nginx with its own WebDAV methods; the address of the server."""
+def nginx(root: Path, place: Path, more: str = "") -> Iterator[str]:
+    """Serve a directory by nginx with its own WebDAV methods, and ``more`` directives; its address."""
     port = free_port()
     paths = "".join(
         f"{name}_temp_path {place};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    location = "autoindex on; dav_methods PUT DELETE MKCOL COPY MOVE; create_full_put_path on;"
+    location = "autoindex on; dav_methods PUT DELETE MKCOL COPY MOVE; create_full_put_path on;" + more
     (place / "nginx.conf").write_text(
         # One process, that is killed whole: a master would leave its workers behind.
         f"daemon off; master_process off; user {getpass.getuser()}; pid {place}/nginx.pid;"

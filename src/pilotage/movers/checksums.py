@@ -46,15 +46,28 @@ class Checksum:
 class CheckedChunks:
     """The bytes of a file in chunks, which end with DeliveryFailed unless size and checksum are right.
 
-    Never more bytes are given than there must be. ``found`` is what was read, once that is all.
+    Never more bytes are given than there must be. ``found`` is what was read, once that is all. What stands
+    in ``begun`` is the file's beginning: it is read first, and not given again.
     """
 
-    def __init__(self, stream: Readable, where: str, expected: Delivered, progress: Progress) -> None:
+    def __init__(
+        self,
+        stream: Readable,
+        where: str,
+        expected: Delivered,
+        progress: Progress,
+        begun: Readable | None = None,
+    ) -> None:
         self._stream, self._where, self._expected, self._progress = stream, where, expected, progress
+        self._begun = begun
         self.found = Delivered(size=0, checksum="")
 
     def __iter__(self) -> Iterator[bytes]:
         checksum, size = Checksum(self._expected.checksum), 0
+        while self._begun and (chunk := self._begun.read(CHUNK)):
+            checksum.add(chunk)
+            size += len(chunk)
+            self._progress(size)
         while chunk := self._stream.read(CHUNK):
             size += len(chunk)
             if size > self._expected.size:

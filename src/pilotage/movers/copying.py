@@ -6,6 +6,7 @@ from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress,
 
 from .backend import Backend, PathEntry
 from .checksums import CheckedChunks
+from .resuming import resumed
 from .third_party import Carry, carried, fetched
 
 KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
@@ -16,7 +17,8 @@ def copy(
 ) -> Delivered:
     """Bring a file to its destination; one that is there and right counts as delivered.
 
-    What a former attempt left half written is deleted, also under the hands of a mover that still writes it.
+    What a former attempt left half written is gone on with, where the storages can and nobody writes it any
+    more, or deleted, also under the hands of a mover that does.
     Without a known checksum only the size is checked, and the adler32 of what was written is returned; a file
     that is there already cannot be known to be right then, and is replaced. Within one storage a file of the
     scratch area is renamed and not written again; storages that copy among themselves do so, and a service
@@ -29,12 +31,12 @@ def copy(
         return _renamed(target, delivery, expected, progress)
     # Before parts are deleted: a service may still be at work on one, and go on.
     found = carried(source, target, delivery, progress, carry) if carry else None
-    # Only now: a delivery that is there already, or is renamed, left no part anywhere.
+    found = found or fetched(source, target, delivery, progress)
+    found = found or resumed(source, target, delivery, expected, progress)
+    # Only now: what there is of a file may have been of use, and one that is there already left no part.
     for part in delivery.former_parts:
         _delete(target, part)
     if found is not None:
-        return found
-    if (found := fetched(source, target, delivery, progress)) is not None:
         return found
     with source.read(delivery.source.path) as stream:
         checked = CheckedChunks(stream, str(delivery.source), expected, progress)

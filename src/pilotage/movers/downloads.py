@@ -15,21 +15,30 @@ MOST_RESUMES = 5
 PAUSE = 0.2
 """Seconds before a broken connection is taken up; twice as long each time."""
 
+SKIPPED = 1 << 20
+"""Bytes that are read at a time where they are not wanted."""
+
 Ask = Callable[[Mapping[str, str]], "AbstractContextManager[requests.Response]"]
 """Requests the file with further headers."""
 
 
 class Download:
-    """The body of a file as a stream. Where it breaks it is asked for again, if the file is the same."""
+    """The body of a file as a stream, from the byte ``start`` on.
 
-    def __init__(self, ask: Ask) -> None:
+    Where it breaks it is asked for again, if the file is the same.
+    """
+
+    def __init__(self, ask: Ask, start: int = 0) -> None:
         self._ask = ask
         self._open = ExitStack()
-        self._offset = self._breaks = 0
+        self._offset, self._breaks = start, 0
 
     def __enter__(self) -> Self:
-        self._answer = self._open.enter_context(self._ask({}))
+        headers = {"Range": f"bytes={self._offset}-"} if self._offset else {}
+        self._answer = self._open.enter_context(self._ask(headers))
         self._version = _version(self._answer)
+        if self._offset and not self._goes_on(self._answer):
+            self._skip(self._offset)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,6 +63,15 @@ class Download:
                 self._breaks = 0 if data else self._breaks
                 return data
 
+    def _skip(self, left: int) -> None:
+        """Read what is not wanted from a server that gives no ranges."""
+        try:
+            while left and (data := self._answer.raw.read(min(left, SKIPPED))):
+                left -= len(data)
+        except BaseException:
+            self._open.close()
+            raise
+
     def _resume(self, fault: Exception) -> None:
         """Ask for the rest of the file. Raises the fault where the server cannot give just that."""
         self._breaks += 1
@@ -63,10 +81,13 @@ class Download:
         self._open.close()
         headers = {"Range": f"bytes={self._offset}-", "If-Range": self._version}
         answer = self._open.enter_context(self._ask(headers))
-        begins = answer.headers.get("Content-Range", "").startswith(f"bytes {self._offset}-")
-        if answer.status_code != HTTPStatus.PARTIAL_CONTENT or not begins:
+        if not self._goes_on(answer):
             raise fault
         self._answer = answer
+
+    def _goes_on(self, answer: "requests.Response") -> bool:
+        begins = answer.headers.get("Content-Range", "").startswith(f"bytes {self._offset}-")
+        return begins and answer.status_code == HTTPStatus.PARTIAL_CONTENT
 
 
 def _version(answer: "requests.Response") -> str:

@@ -107,7 +107,13 @@ class HttpBackend:
     @contextmanager
     def read(self, path: str) -> Iterator[Download]:
         """See :class:`~pilotage.movers.backend.Backend`."""
-        with Download(lambda headers: self.request("GET", path, headers=headers)) as download:
+        with self.read_from(path, 0) as download:
+            yield download
+
+    @contextmanager
+    def read_from(self, path: str, start: int) -> Iterator[Download]:
+        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
+        with Download(lambda headers: self.request("GET", path, headers=headers), start) as download:
             if urlsplit(download.url).path.endswith("/"):
                 raise StorageError(f"{path} is not a plain file but a folder")
             yield download

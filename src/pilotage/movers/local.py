@@ -5,14 +5,16 @@ import fcntl
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from pilotage.ports.moving import Delivered, Progress, StorageError
 
+from . import parts
 from .backend import Backend, Kind, LinkError, PathEntry, StorageOptionError
 from .failures import nothing_left
+from .parts import LocalPart
 from .third_party import CannotFetch
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -62,6 +64,12 @@ class LocalBackend:
     @contextmanager
     def read(self, path: str) -> Iterator[IO[bytes]]:
         """See :class:`~pilotage.movers.backend.Backend`. Raises StorageError for what is no plain file."""
+        with self.read_from(path, 0) as stream:
+            yield stream
+
+    @contextmanager
+    def read_from(self, path: str, start: int) -> Iterator[IO[bytes]]:
+        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
         with self._parent(path) as (folder, name):
             try:
                 opened = os.open(name, READ, dir_fd=folder)
@@ -71,7 +79,12 @@ class LocalBackend:
             kind = _entry(os.fstat(opened)).kind
             if kind != "file":
                 raise StorageError(f"{path} is not a plain file but a {NAMES[kind]}")
+            stream.seek(start)
             yield stream
+
+    def part(self, path: str, former: Sequence[str]) -> AbstractContextManager[LocalPart]:
+        """See :class:`~pilotage.movers.resuming.PartsBackend`."""
+        return parts.opened(lambda path: self._parent(path, make=True), path, former)
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`. The file is on the disk before it has its name."""

@@ -1,16 +1,19 @@
 """Buckets of S3, and of servers that speak like it, as storages."""
 
 import threading
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from io import RawIOBase
 from typing import Any
 from urllib.parse import urlsplit
 
-from pilotage.ports.moving import Readable
+from pilotage.ports.moving import Delivered, Progress, Readable
 
-from .backend import PathEntry, StorageOptionError
+from .backend import Backend, PathEntry, StorageOptionError
+from .checksums import DIGITS
+from .third_party import CannotFetch
 
 if find_spec("boto3") is None:
     raise ImportError("boto3 is not installed: pip install pilotage[s3]")
@@ -21,6 +24,12 @@ TIMEOUTS = (30, 300)
 
 CONNECTIONS = 64
 """Connections that are kept to a server."""
+
+LARGEST_PIECE = 8 << 20
+"""Bytes of an object that is sent whole; larger ones go in parts."""
+
+LARGEST_COPY, COPY_PART = 5 << 30, 512 << 20
+"""Bytes that a server copies in one piece at most, and those of a part of what is larger."""
 
 GONE = {"404", "NoSuchKey", "NotFound"}
 
@@ -64,24 +73,79 @@ class S3Backend:
     @contextmanager
     def read(self, path: str) -> Iterator[Readable]:
         """See :class:`~pilotage.movers.backend.Backend`."""
+        with self.read_from(path, 0) as body:
+            yield body
+
+    @contextmanager
+    def read_from(self, path: str, start: int) -> Iterator[Readable]:
+        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
+        part = {"Range": f"bytes={start}-"} if start else {}
         with _explained(path):
-            body = self._open().get_object(**self._at(path))["Body"]
+            body = self._open().get_object(**self._at(path), **part)["Body"]
         with body:
             yield body
+
+    def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
+        """See :class:`~pilotage.movers.third_party.FetchingBackend`: within one server, by its own copy.
+
+        The credentials are this storage's: they must open the other bucket as well.
+        """
+        if not isinstance(source, S3Backend) or source._options != self._options:
+            raise CannotFetch
+        self._copy(source._at(path), draft)
+
+    def describe(self, path: str, kind: str) -> Delivered | None:
+        """See :class:`~pilotage.movers.third_party.FetchingBackend`.
+
+        S3 tells the md5 of an object that came in one piece and is not encrypted by a key service, and a
+        sha256 where it was asked for when the object was made; never an adler32.
+        """
+        with _explained(path):
+            found = self._open().head_object(**self._at(path), ChecksumMode="ENABLED")
+        digits, etag = "", found["ETag"].strip('"').lower()
+        if kind == "md5" and not found.get("ServerSideEncryption", "").startswith("aws:kms"):
+            digits = etag
+        elif kind == "sha256" and found.get("ChecksumType") == "FULL_OBJECT":
+            digits = b64decode(found.get("ChecksumSHA256", "")).hex()
+        whole = len(digits) == DIGITS[kind] and set(digits) <= set("0123456789abcdef")
+        return Delivered(size=found["ContentLength"], checksum=f"{kind}:{digits}") if whole else None
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`. Large files go in parts, which end with them."""
         from boto3.s3.transfer import TransferConfig
 
+        if size > LARGEST_PIECE:
+            self._abort_uploads(path)
         # Without threads, of which each would hold parts of 8 MiB in memory.
-        one_by_one = TransferConfig(use_threads=False)
+        one_by_one = TransferConfig(use_threads=False, multipart_threshold=LARGEST_PIECE)
         self._open().upload_fileobj(_Stream(chunks), self._bucket, self._prefix + path, Config=one_by_one)
+
+    def _abort_uploads(self, path: str) -> None:
+        """Abort uploads of an object that nobody ends: what they have takes room, and shows nowhere."""
+        from botocore.exceptions import ClientError
+
+        key = self._prefix + path
+        # Not everybody may list them: then the bucket's own rules end them.
+        with suppress(ClientError):
+            found = self._open().list_multipart_uploads(Bucket=self._bucket, Prefix=key)
+            for upload in found.get("Uploads", ()):
+                if upload["Key"] == key:
+                    self._open().abort_multipart_upload(
+                        Bucket=self._bucket, Key=key, UploadId=upload["UploadId"]
+                    )
 
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`. The server copies it."""
-        with _explained(source):
-            self._open().copy(self._at(source), self._bucket, self._prefix + target)
+        self._copy(self._at(source), target)
         self.delete(source)
+
+    def _copy(self, source: Mapping[str, str], target: str) -> None:
+        """Have the server copy an object: in one piece as far as S3 can, in parts above that."""
+        from boto3.s3.transfer import TransferConfig
+
+        whole = TransferConfig(multipart_threshold=LARGEST_COPY + 1, multipart_chunksize=COPY_PART)
+        with _explained(source["Key"]):
+            self._open().copy(source, self._bucket, self._prefix + target, Config=whole)
 
     def delete(self, path: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""

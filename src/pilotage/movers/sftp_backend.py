@@ -84,7 +84,13 @@ class SftpBackend:
     @contextmanager
     def read(self, path: str) -> Iterator[Readable]:
         """See :class:`~pilotage.movers.backend.Backend`. It goes on where the connection broke."""
-        stream = _Stream(self, path)
+        with self.read_from(path, 0) as stream:
+            yield stream
+
+    @contextmanager
+    def read_from(self, path: str, start: int) -> Iterator[Readable]:
+        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
+        stream = _Stream(self, path, start)
         try:
             yield stream
         finally:
@@ -253,14 +259,14 @@ class SftpBackend:
 
 
 class _Stream:
-    """A file that is read from its beginning, with the next bytes on their way."""
+    """A file that is read from the byte ``start`` on, with the next bytes on their way."""
 
-    def __init__(self, backend: SftpBackend, path: str) -> None:
+    def __init__(self, backend: SftpBackend, path: str, start: int) -> None:
         self._backend, self._path = backend, path
         self._file, self._version = backend.opened(path)
-        self._offset = self._broken = 0
+        self._offset, self._broken = start, 0
         self._rest = memoryview(b"")
-        self._next = backend.begin_read(self._file, 0)
+        self._next = backend.begin_read(self._file, start)
 
     def read(self, size: int, /) -> bytes:
         """Up to ``size`` bytes; empty at the end."""

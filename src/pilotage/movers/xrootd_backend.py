@@ -26,7 +26,14 @@ AHEAD = 8 << 20
 THIRD_PARTY_FROM = 64 << 20
 """Bytes of a file from which on servers copy it among themselves: they take 2.5 s for each, however small."""
 
-LIMITS = {"ConnectionWindow": 30, "ConnectionRetry": 1, "RequestTimeout": 300, "StreamTimeout": 60}
+LIMITS = {
+    "ConnectionWindow": 30,
+    "ConnectionRetry": 1,
+    "RequestTimeout": 300,
+    "StreamTimeout": 60,
+    # Its own: for half an hour after a connection broke the client refuses to try that server again.
+    "StreamErrorWindow": 5,
+}
 """Seconds, and tries, after which the client gives a server up; its own take ten minutes."""
 
 NOT_FOUND, EXISTS = 3011, 3018
@@ -67,12 +74,18 @@ class XRootDBackend:
     @contextmanager
     def read(self, path: str) -> Iterator[Readable]:
         """See :class:`~pilotage.movers.backend.Backend`."""
+        with self.read_from(path, 0) as stream:
+            yield stream
+
+    @contextmanager
+    def read_from(self, path: str, start: int) -> Iterator[Readable]:
+        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
         from XRootD.client.flags import OpenFlags
 
         if (kind := self.entry(path).kind) != "file":
             raise StorageError(f"{path} is not a plain file but a {kind}")
         with self._opened(path, OpenFlags.READ) as file:
-            yield _Stream(self, path, file)
+            yield _Stream(self, path, file, start)
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`."""
@@ -186,11 +199,11 @@ class XRootDBackend:
 
 
 class _Stream:
-    """A file that is read from its beginning, with the next bytes on their way."""
+    """A file that is read from the byte ``start`` on, with the next bytes on their way."""
 
-    def __init__(self, backend: XRootDBackend, path: str, file: Any) -> None:
+    def __init__(self, backend: XRootDBackend, path: str, file: Any, start: int) -> None:
         self._backend, self._path, self._file = backend, path, file
-        self._offset, self._rest = 0, memoryview(b"")
+        self._offset, self._rest = start, memoryview(b"")
         self._next = self._ask()
 
     def read(self, size: int, /) -> bytes:

@@ -44,7 +44,7 @@ class Delivery:
     ``size`` is in bytes; ``checksum`` is ``adler32:...``, ``md5:...``, ``sha256:...`` or empty: unknown.
     ``scratch`` says that the source is a job's scratch area, from which a delivered file is removed.
     ``instance`` is the name of the Pilotage that orders it: several may share a storage. ``service`` is to
-    bring the file, if it can between these two.
+    bring the file, if it can between these two. ``retried`` says that another attempt follows if it fails.
     """
 
     transfer: int
@@ -57,6 +57,7 @@ class Delivery:
     scratch: bool = False
     instance: str = ""
     service: TransferService | None = None
+    retried: bool = False
 
     @property
     def part(self) -> str:
@@ -211,11 +212,17 @@ class Movers(Protocol):
 
 
 def order(
-    transfer: Transfer, file: File, storages: Mapping[str, Storage], instance: str, path: str = ""
+    transfer: Transfer,
+    file: File,
+    storages: Mapping[str, Storage],
+    instance: str,
+    path: str = "",
+    most_attempts: int = 1,
 ) -> Delivery:
     """Make the delivery of a transfer, given its file, the storages by name, and the instance's name.
 
-    ``path`` is that of the replica at the source; empty: the file's own name. A download arrives below the
+    ``path`` is that of the replica at the source; empty: the file's own name. A transfer has up to
+    ``most_attempts``. A download arrives below the
     folder of copies, so that it is never taken for an original. Raises DeliveryFailed where a storage is not
     there any more or a path leaves it.
     """
@@ -235,6 +242,7 @@ def order(
         scratch=bool(transfer.source_path),
         instance=instance,
         service=_service(destination, scope) or _service(source, scope),
+        retried=transfer.attempt < most_attempts,
     )
 
 

@@ -36,14 +36,14 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
     storages = {storage.name: storage for storage in world.federation.storages}
     files = {file.name: file for file in world.files}
     paths = {(replica.file, replica.storage): replica.path for replica in world.replicas}
-    instance = world.federation.name
+    instance, most = world.federation.name, world.federation.staging.max_attempts
     orders: list[Delivery] = []
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and change.target is TransferState.DELIVERING:
             for transfer in (transfers[id_] for id_ in ids):
                 try:
                     path = paths.get((transfer.file, transfer.source), "")
-                    orders.append(order(transfer, files[transfer.file], storages, instance, path))
+                    orders.append(order(transfer, files[transfer.file], storages, instance, path, most))
                 except DeliveryFailed as error:
                     runtime.deliveries.refuse(transfer, str(error))
     runtime.deliveries.start(orders)
