@@ -12,8 +12,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "simulation"
 BEGIN = "name: s\nfederation: federation.yaml\n"
 
 
-def case(folder: Path, text: str) -> Case:
-    (folder / "federation.yaml").write_text((EXAMPLES / "federation.yaml").read_text())
+def case(folder: Path, text: str, vos: str = "[]") -> Case:
+    declared = (EXAMPLES / "federation.yaml").read_text()
+    (folder / "federation.yaml").write_text(declared.replace("core_power:", f"vos: {vos}\n    core_power:"))
     (folder / "scenario.yaml").write_text(BEGIN + text)
     return read(folder / "scenario.yaml")
 
@@ -86,3 +87,13 @@ def test_estimates_differ_from_the_truth_by_their_spread_alone(tmp_path: Path) -
     exact, wrong = (submissions(case(tmp_path, text + spread), 1) for spread in ("0", "2"))
     assert [one.spec.cpu_time for one in exact] == pytest.approx([one.work[0] for one in exact])
     assert sum(one.spec.cpu_time > 2 * one.work[0] or one.spec.cpu_time < one.work[0] / 2 for one in wrong)
+
+
+def test_a_user_whose_vo_no_queue_serves_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadFile, match="no queue that is online serves VO nobody; these are served: dune"):
+        case(tmp_path, "generated: {users: [{name: alice, vo: nobody}]}\n", vos="[dune]")
+
+
+def test_a_part_of_the_tasks_is_multi_core(tmp_path: Path) -> None:
+    found = submissions(case(tmp_path, "generated: {tasks: 40, cores: 8, multicore: 0.5}\n"), 1)
+    assert {one.spec.cores for one in found} == {1, 8}

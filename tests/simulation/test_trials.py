@@ -116,3 +116,16 @@ def test_an_unknown_policy_is_bad_input(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["simulate", str(small(tmp_path)), "--policy", "late"])
     assert found.exit_code == 2
     assert "there is no policy 'late'" in found.output
+
+
+def test_random_placement_uses_every_queue_that_fits_and_ends_all_work(tmp_path: Path) -> None:
+    case = read(small(tmp_path))
+    found = run(case, "random", 1, submissions(case, 1)).metrics
+    assert (found.lost, found.unfinished) == (0, 0)
+    assert found.moved > trial(small(tmp_path)).metrics.moved
+
+
+def test_longer_ticks_are_coarser_and_do_the_same_work(tmp_path: Path) -> None:
+    fine, coarse = trial(small(tmp_path)), trial(small(tmp_path, "tick: 300\n"))
+    assert (coarse.metrics.jobs, coarse.metrics.lost) == (fine.metrics.jobs, 0)
+    assert coarse.metrics.wait > fine.metrics.wait

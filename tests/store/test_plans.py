@@ -42,7 +42,7 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "director": lambda store: store.snapshots.for_director(NOW, 1),
     "match": lambda store: store.matches.standing("CERN-q"),
     "reports": lambda store: store.snapshots.for_reports(
-        NOW, 1, 1, (Report(job=1, attempt=1, state="running"),), ()
+        NOW, 1, (1,), (Report(job=1, attempt=1, state="running"),), ()
     ),
     "completion": lambda store: store.snapshots.for_completion(NOW, 1, 10),
     "watch": lambda store: store.snapshots.for_watch(NOW, 1, 10),

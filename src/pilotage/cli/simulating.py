@@ -75,13 +75,13 @@ def _replay(path: Path, policies: Sequence[str], json_output: bool) -> None:
     from pilotage.federation.documents import read
     from pilotage.model.documents import to_document
     from pilotage.model.world import World
-    from pilotage.simulation.policies import UnknownPolicy, policy_of
+    from pilotage.simulation.policies import policy_of
     from pilotage.simulation.replay import replay
 
     world = read(World, path)
     try:
         found = {name: replay(world, policy_of(name)) for name in policies}
-    except UnknownPolicy as error:
+    except ValueError as error:
         raise BadInput(str(error)) from error
     if json_output:
         show_json({name: to_document(one) for name, one in found.items()})

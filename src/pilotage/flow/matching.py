@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -94,14 +94,65 @@ class Matching:
             stale = not given.good
             pilot, known = self._looked_up(request, time, seed, stale, stale or bool(missing))
             kept = _keeping_their_turn(known.lines, missing if given.good else (), seed + number)
-        return Matched(
-            federation=known.federation,
-            queue=known.queue,
-            jobs=tuple(job for part in parts for job in part.jobs),
-            tasks=tuple({task.id: task for part in parts for task in part.tasks}.values()),
-            files=tuple({file.name: file for part in parts for file in part.files}.values()),
-            replicas=tuple(dict.fromkeys(replica for part in parts for replica in part.replicas)),
-        )
+        return _matched(known, parts)
+
+    def match_all(self, requests: Sequence[MatchRequest], time: float, seed: int) -> list[Matched | None]:
+        """Give jobs to several pilots in one commit, for each its jobs in order; None for one that is gone.
+
+        The pilots are of those that :meth:`pilots` has found. Raises :class:`PilotRefused`.
+        """
+        self._let_go_of_changed()
+        asked = [self._asked(request, time, seed) for request in requests]
+        given = self._store.matches.give_all([wanted for _, wanted, _ in asked])
+        self._tell([(pilot, got.jobs) for (pilot, *_), got in zip(asked, given, strict=True)], time, seed)
+        found: list[Matched | None] = []
+        for request, (pilot, wanted, known), got in zip(requests, asked, given, strict=True):
+            if got.jobs and not pilot.matched:
+                self._remember(replace(pilot, matched=len(got.jobs)))
+            if len(got.jobs) < sum(jobs for *_, jobs in wanted.heads):
+                self._known.pop(wanted.queue, None)
+            served = got.good and (got.jobs or not wanted.heads)
+            found.append(_matched(known, [got]) if served else self._alone(request, time, seed))
+        return found
+
+    def pilots(self, ids: Sequence[int], time: float, seed: int) -> dict[int, Pilot]:
+        """Pilots that call, and run from now on, by number; those that have ended are left out."""
+        unknown = [id_ for id_ in ids if id_ not in self._pilots]
+        found = [one for one in self._store.matches.pilots(unknown) if one.state in LIVE_PILOTS]
+        if calling := [one for one in found if one.state is not PilotState.RUNNING]:
+            called = Decision(step="match", time=time, seed=seed, changes=called_home(time, *calling))
+            self._store.commit(called, "pilots")
+        known = {id_: self._pilots[id_] for id_ in ids if id_ in self._pilots}
+        for pilot in found:
+            self._remember(pilot)
+        return known | {pilot.id: pilot for pilot in found}
+
+    def _let_go_of_changed(self) -> None:
+        """Forget task queues of queues where jobs were activated since they were read."""
+        version, numbers = self._store.matches.standings()
+        with self._lock:
+            for queue, known in list(self._known.items()):
+                if (known.number, known.version) != (numbers.get(queue, 0), version):
+                    del self._known[queue]
+
+    def _asked(self, request: MatchRequest, time: float, seed: int) -> tuple[Pilot, Wanted, Known]:
+        """Draw for one of several pilots, of what those before it leave."""
+        pilot, known = self._looked_up(request, time, seed)
+        admission = self._resting.admission(pilot, time)
+        most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
+        with self._lock:
+            draws = policy.draw(known.lines, replace(request, max_jobs=most), pilot, seed, admission)
+            for draw in draws:
+                known.lines.left(draw, 1)
+        self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
+        return pilot, _wanted(known, pilot, draws, time), known
+
+    def _alone(self, request: MatchRequest, time: float, seed: int) -> Matched | None:
+        """Match a pilot by itself: what it was drawn was not there any more. None where it is gone."""
+        try:
+            return self.match(request, time, seed)
+        except PilotGone:
+            return None
 
     def _looked_up(
         self,
@@ -139,17 +190,7 @@ class Matching:
         return described
 
     def _give(self, known: Known, pilot: Pilot, draws: Sequence[Draw], time: float, seed: int) -> Given:
-        wanted = Wanted(
-            pilot=pilot.id,
-            queue=pilot.queue,
-            heads=_heads(draws),
-            number=known.number,
-            version=known.version,
-            used=pilot.matched > 0,
-            containment=pilot.containment,
-            node=pilot.node,
-            time=time,
-        )
+        wanted = _wanted(known, pilot, draws, time)
         given = self._store.matches.give(wanted)
         if not given.alive:
             self._pilots.pop(pilot.id, None)
@@ -160,22 +201,26 @@ class Matching:
                     known.lines.left(Draw(job.requirements, job.priority), 1)
             if not pilot.matched:  # only whether it had any matters
                 self._remember(replace(pilot, matched=len(given.jobs)))
-            self._tell(pilot, given.jobs, time, seed)
+            self._tell([(pilot, given.jobs)], time, seed)
         return given
 
-    def _tell(self, pilot: Pilot, jobs: Sequence[Job], time: float, seed: int) -> None:
+    def _tell(self, given: Iterable[tuple[Pilot, Sequence[Job]]], time: float, seed: int) -> None:
         """Let those who listen to commits know."""
-        ids = tuple(job.id for job in jobs)
-        move = Move(
-            kind="job",
-            ids=ids,
-            source=JobState.ACTIVATED,
-            target=JobState.SENT,
-            cause=CAUSE,
-            changes={"pilot": pilot.id},
+        moves = tuple(
+            Move(
+                kind="job",
+                ids=tuple(job.id for job in jobs),
+                source=JobState.ACTIVATED,
+                target=JobState.SENT,
+                cause=CAUSE,
+                changes={"pilot": pilot.id},
+            )
+            for pilot, jobs in given
+            if jobs
         )
-        decision = Decision(step="match", time=time, seed=seed, changes=(move,))
-        self._store.tell(decision, Committed(accepted=(ids,), created=((),)))
+        decision = Decision(step="match", time=time, seed=seed, changes=moves)
+        accepted = tuple(move.ids for move in moves)
+        self._store.tell(decision, Committed(accepted=accepted, created=((),) * len(moves)))
 
     def _task_queues(self, queue: str, anew: bool = False) -> Known:
         known = None if anew else self._known.get(queue)
@@ -209,6 +254,31 @@ class Matching:
             self._pilots.move_to_end(pilot.id)
             while len(self._pilots) > KNOWN_PILOTS:
                 self._pilots.popitem(last=False)
+
+
+def _wanted(known: Known, pilot: Pilot, draws: Sequence[Draw], time: float) -> Wanted:
+    return Wanted(
+        pilot=pilot.id,
+        queue=pilot.queue,
+        heads=_heads(draws),
+        number=known.number,
+        version=known.version,
+        used=pilot.matched > 0,
+        containment=pilot.containment,
+        node=pilot.node,
+        time=time,
+    )
+
+
+def _matched(known: Known, parts: Sequence[Given]) -> Matched:
+    return Matched(
+        federation=known.federation,
+        queue=known.queue,
+        jobs=tuple(job for part in parts for job in part.jobs),
+        tasks=tuple({task.id: task for part in parts for task in part.tasks}.values()),
+        files=tuple({file.name: file for part in parts for file in part.files}.values()),
+        replicas=tuple(dict.fromkeys(replica for part in parts for replica in part.replicas)),
+    )
 
 
 def _heads(draws: Sequence[Draw]) -> tuple[tuple[str, int, int], ...]:

@@ -15,7 +15,7 @@ from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
 from .draws import Turns
-from .reports import called_home
+from .reports import was_given
 from .task_queues import is_open, may_run, walltime_left, walltime_needed
 from .tries import Admission, Tries
 
@@ -61,7 +61,7 @@ def match(world: World) -> Decision:
         jobs = _take(world, request, pilot, queue, lines[request.queue], admission) if queue else []
         for job in jobs:
             tries.begin(found, request.queue, pilot.place, _whose(job), world.time)
-        changes.extend(called_home(world.time, pilot, len(jobs)))
+        changes.append(was_given(world.time, pilot, len(jobs)))
         if jobs:
             changes.append(_sent(pilot, jobs))
     return Decision(step="match", time=world.time, seed=world.seed, changes=tuple(changes))

@@ -1,6 +1,8 @@
 """Follow the reports of pilots on their jobs."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pilotage.model.decision import Change, Creation, Decision, Forget, Move, Touch, Value
 from pilotage.model.failures import Failure, ending_of, outweighed
@@ -25,11 +27,36 @@ def receive(world: World, holding: tuple[Attempt, ...]) -> Decision:
     know of it yet.
     """
     (pilot,) = world.pilots
-    told = _Told(world, pilot)
-    for report in world.reports:
-        told.report(report)
-    told.miss({*holding, *((report.job, report.attempt) for report in world.reports)})
-    changed: tuple[Change, ...] = (*called_home(world.time, pilot), *told.moves.gathered(), *told.forgotten())
+    return receive_all(world, {pilot.id: Told(holding, world.reports)})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The attempts that a pilot has, as (job, attempt), and its reports."""
+
+    holding: Sequence[Attempt]
+    reports: Sequence[Report]
+
+    @property
+    def named(self) -> set[Attempt]:
+        """All attempts that it speaks of."""
+        return {*self.holding, *((report.job, report.attempt) for report in self.reports)}
+
+
+def receive_all(world: World, told: Mapping[int, Told]) -> Decision:
+    """Do the same with what each of several pilots tells, one after the other."""
+    held: dict[int, list[Job]] = defaultdict(list)
+    for job in world.jobs:
+        if job.state in AT_A_PILOT and job.pilot is not None:
+            held[job.pilot].append(job)
+    hearing = _Hearing(world)
+    for pilot in world.pilots:
+        hearing.hear(pilot, held[pilot.id], told[pilot.id])
+    changed: tuple[Change, ...] = (
+        *called_home(world.time, *world.pilots),
+        *hearing.moves.gathered(),
+        *hearing.forgotten(),
+    )
     return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
 
 
@@ -38,8 +65,17 @@ def stops(world: World, holding: tuple[Attempt, ...]) -> list[Attempt]:
 
     What it finished itself is not among them, for its outputs may still lie in the attempt's scratch area.
     """
-    named = {*holding, *((report.job, report.attempt) for report in world.reports)}
-    return sorted(named - _own(world).keys())
+    (pilot,) = world.pilots
+    return stops_all(world, {pilot.id: Told(holding, world.reports)})[pilot.id]
+
+
+def stops_all(world: World, told: Mapping[int, Told]) -> dict[int, list[Attempt]]:
+    """The same for each of several pilots."""
+    own: dict[int, set[Attempt]] = defaultdict(set)
+    for job in world.jobs:
+        if job.pilot is not None and (job.state in AT_A_PILOT or job.state in DONE_JOBS):
+            own[job.pilot].add((job.id, job.attempt))
+    return {pilot.id: sorted(told[pilot.id].named - own[pilot.id]) for pilot in world.pilots}
 
 
 def owned(world: World, logs: Iterable[KeptLog]) -> list[tuple[KeptLog, Identity]]:
@@ -64,44 +100,62 @@ def _own(world: World) -> dict[Attempt, Job]:
     }
 
 
-def called_home(time: float, pilot: Pilot, matched: int = 0) -> tuple[Change, ...]:
-    """A pilot called: it runs, and was alive at ``time``. It is given ``matched`` jobs."""
+def called_home(time: float, *pilots: Pilot) -> tuple[Change, ...]:
+    """Pilots called: they run, and were alive at ``time``."""
+    by_state: dict[PilotState, list[int]] = defaultdict(list)
+    for pilot in pilots:
+        by_state[pilot.state].append(pilot.id)
     changes: dict[str, Value] = {"heartbeat": time}
-    if matched:
-        changes["matched"] = pilot.matched + matched
-    if pilot.state in (PilotState.CREATED, PilotState.SUBMITTED):
-        return (
-            Move(
-                kind="pilot",
-                ids=(pilot.id,),
-                source=pilot.state,
-                target=PilotState.RUNNING,
-                cause="called home",
-                changes=changes,
-            ),
-        )
-    return (Touch(kind="pilot", ids=(pilot.id,), changes=changes),)
+    return tuple(_called(state, tuple(ids), changes) for state, ids in by_state.items())
+
+
+def was_given(time: float, pilot: Pilot, jobs: int) -> Change:
+    """A pilot called, and is given ``jobs`` jobs."""
+    changes: dict[str, Value] = {"heartbeat": time}
+    if jobs:
+        changes["matched"] = pilot.matched + jobs
+    return _called(pilot.state, (pilot.id,), changes)
+
+
+def _called(state: PilotState, ids: tuple[int, ...], changes: Mapping[str, Value]) -> Change:
+    if state not in (PilotState.CREATED, PilotState.SUBMITTED):
+        return Touch(kind="pilot", ids=ids, changes=changes)
+    return Move(
+        kind="pilot",
+        ids=ids,
+        source=state,
+        target=PilotState.RUNNING,
+        cause="called home",
+        changes=changes,
+    )
 
 
 def _is_held(job: Job, pilot: Pilot) -> bool:
     return job.pilot == pilot.id and job.state in AT_A_PILOT
 
 
-class _Told:
-    """Reports of one pilot so far: the moves that follow, and the state of each of its jobs after them."""
+class _Hearing:
+    """Reports so far: the moves that follow, and the state of each job of the pilot that is heard."""
 
-    def __init__(self, world: World, pilot: Pilot) -> None:
+    def __init__(self, world: World) -> None:
         self.moves = JobMoves()
         self._lost: set[tuple[str, str]] = set()
         self._storages = {queue.name: queue.storage for queue in world.federation.queues}
+        self._running = {one.queue: one.running_pilots for one in world.queue_reports}
         self._world = world
-        self._pilot = pilot
         self._speaking = world.failures
         self._tasks = {task.id: task for task in world.tasks}
-        self._jobs = {(job.id, job.attempt): job for job in world.jobs if _is_held(job, pilot)}
-        self._states = {job.id: job.state for job in self._jobs.values()}
 
-    def report(self, report: Report) -> None:
+    def hear(self, pilot: Pilot, held: Sequence[Job], told: Told) -> None:
+        """Follow all that one pilot tells, given the jobs that it is known to hold."""
+        self._pilot = pilot
+        self._jobs = {(job.id, job.attempt): job for job in held}
+        self._states = {job.id: job.state for job in held}
+        for report in told.reports:
+            self._report(report)
+        self._miss(told.named)
+
+    def _report(self, report: Report) -> None:
         """Follow one report, through the states that it skips."""
         job = self._jobs.get((report.job, report.attempt))
         if job is None or self._states[job.id] not in AT_A_PILOT:
@@ -129,7 +183,7 @@ class _Told:
         replicas = (Replica(file=file, storage=storage) for file, storage in sorted(self._lost))
         return (Forget(replicas=tuple(replicas)),)
 
-    def miss(self, named: Collection[Attempt]) -> None:
+    def _miss(self, named: Collection[Attempt]) -> None:
         """Fail what the pilot once had and does not name any more."""
         for attempt in sorted(self._jobs.keys() - named):
             job = self._jobs[attempt]
@@ -186,7 +240,6 @@ class _Told:
         if report.lost_inputs:
             return ()
         owner = self._tasks[job.task].owner
-        running = {one.queue: one.running_pilots for one in self._world.queue_reports}
         failure = Failure(
             job=job.id,
             attempt=job.attempt,
@@ -196,7 +249,7 @@ class _Told:
             queue=job.queue,
             node=self._pilot.place,
             pilot=self._pilot.id,
-            pilots=running.get(job.queue, 0),
+            pilots=self._running.get(job.queue, 0),
             time=self._world.time,
             lasted=report.wall_seconds,
             exit_code=report.exit_code,

@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Callable
 from itertools import count
+from math import inf
 
 
 class VirtualClock:
@@ -21,10 +22,14 @@ class VirtualClock:
         """Let something happen ``delay`` s from now; of two at the same time the first asked for is first."""
         heapq.heappush(self._events, (self._now + max(0.0, delay), next(self._numbers), happen))
 
+    @property
+    def next_event(self) -> float:
+        """When something happens next; infinity where nothing is to happen."""
+        return self._events[0][0] if self._events else inf
+
     def advance(self, until: float) -> None:
-        """Go on to the next event and let it happen, or to ``until`` where there is none before."""
-        if self._events and self._events[0][0] <= until:
+        """Let all happen that is to happen up to a time, and what follows from it up to then."""
+        while self._events and self._events[0][0] <= until:
             self._now, _, happen = heapq.heappop(self._events)
             happen()
-        else:
-            self._now = until
+        self._now = until

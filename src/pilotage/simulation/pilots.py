@@ -1,35 +1,24 @@
 """Virtual pilots: they ask for work, run payloads for as long as these take, report, and end when idle."""
 
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
-from pilotage.agent.wire import JobOrder, MatchAnswer, Work
-from pilotage.flow.calls.match import match
-from pilotage.flow.calls.pilot_end import end
-from pilotage.flow.calls.report import report
-from pilotage.flow.errors import PilotGone
-from pilotage.model.world import Output, Report
+from pilotage.flow.matching import Matched
+from pilotage.model.scopes import name_of
+from pilotage.model.work import Job, Pilot, Task
+from pilotage.model.world import MatchRequest, Output, Report
+from pilotage.pilots.reports import Attempt, Told
 from pilotage.ports.computing import PilotOrder
 
 if TYPE_CHECKING:
     from .sites import VirtualSite
-
-P = ParamSpec("P")
-T = TypeVar("T")
-Attempt = tuple[int, int]
 
 BLACK_HOLE = 10.0
 """Seconds after which a payload fails on a black hole."""
 
 ASK_AGAIN = 60.0
 """Seconds after which a pilot asks again whose answer was lost."""
-
-
-class SimulatedLoss(Exception):
-    """A call took effect, but its answer never arrived."""
 
 
 @dataclass(slots=True)
@@ -41,6 +30,7 @@ class _Running:
     work: float
     lasts: float
     outputs: tuple[Output, ...]
+    told: bool = False
     report: Report | None = None
 
 
@@ -51,6 +41,7 @@ class VirtualPilot:
     site: "VirtualSite"
     order: PilotOrder
     core_power: float
+    storage_url: str
     called: bool = False
     ended: bool = False
     node: str = ""
@@ -58,13 +49,12 @@ class VirtualPilot:
     _had_jobs: bool = False
     _running: dict[Attempt, _Running] = field(default_factory=dict)
     _idle_since: float | None = None
-    _beating: bool = False
 
     def start(self, node: str) -> None:
         """Start on a node, until the walltime is over at the latest."""
         self.node, self._started = node, self.site.scene.clock()
         self.site.scene.clock.after(self.order.walltime, self.vanish)
-        self.work()
+        self._ask()
 
     def vanish(self) -> None:
         """End without a word, and everything that runs here with it."""
@@ -79,58 +69,62 @@ class VirtualPilot:
             journal.granted += (now - self._started) * self.order.cores * self.core_power
         self.site.ended(self)
 
-    def work(self) -> None:
-        """Ask for jobs while there are free slots; end after a while without any."""
-        free = self.order.slots - len(self._running)
-        if self.ended or free <= 0:
+    @property
+    def free(self) -> int:
+        """Slots in which nothing runs."""
+        return 0 if self.ended else self.order.slots - len(self._running)
+
+    def request(self, record: Pilot) -> MatchRequest:
+        """Ask for as many jobs as it has free slots."""
+        return MatchRequest(
+            pilot=record.id,
+            queue=record.queue,
+            kind=record.kind,
+            owner=record.owner,
+            cores=self.order.cores * self.free // self.order.slots,
+            memory=0,
+            walltime=self.order.walltime - (self.site.scene.clock() - self._started),
+            max_jobs=self.free,
+            node=self.node,
+            containers=True,
+        )
+
+    def take(self, given: Matched | None) -> None:
+        """Run what it was given; nothing at all is given to one that is not known to run."""
+        if self._loses_answer():
+            self.site.scene.clock.after(ASK_AGAIN, self._ask)
             return
-        try:
-            answer = self._call(self._match, free)
-        except SimulatedLoss:
-            self.site.scene.clock.after(ASK_AGAIN, self.work)
-            return
-        except PilotGone:
+        if given is None:
             self.vanish()
             return
-        self.called = True
-        self._take(answer)
-        if not self._beating and not self.ended:
-            self._beating = True
-            self.site.scene.clock.after(answer.heartbeat, lambda: self._beat(answer.heartbeat))
+        if not self.called:
+            self.called = True
+            self._beat_after(given.federation.loops.heartbeat)
+        tasks = {task.id: task for task in given.tasks}
+        for job in given.jobs:
+            self._begin(tasks[job.task], job)
+        if given.jobs:
+            self.site.scene.calls.tell(self)
         if self._running:
             self._idle_since = None
         else:
-            self._rest(answer.idle)
+            self._rest(given.federation.loops.pilot_idle)
 
-    def _match(self, free: int) -> MatchAnswer:
-        cores = self.order.cores * free // self.order.slots
-        left = self.order.walltime - (self.site.scene.clock() - self._started)
-        return match(
-            self.site.scene.runtime, self.order.pilot, cores, 0, left, free, node=self.node, containers=True
-        )
-
-    def _take(self, answer: MatchAnswer) -> None:
-        for work in answer.works:
-            for job in work.jobs:
-                self._begin(work, job)
-        if answer.works:
-            begun = [Report(job=job, attempt=attempt, state="running") for job, attempt in self._running]
-            self._report(begun)
-
-    def _begin(self, work: Work, job: JobOrder) -> None:
+    def _begin(self, task: Task, job: Job) -> None:
         scene, behaviour, dice = self.site.scene, self.site.behaviour, self.site.dice
-        amount = scene.payloads.work(work.task, job.job)
+        spec = task.expected(job.kind)
+        amount = scene.payloads.work(task.id, job.id)
         is_lost = self.site.is_black_hole(self.node)
-        lasts = BLACK_HOLE if is_lost else amount / (self.core_power * max(1, work.cores))
-        size = scene.payloads.tasks[work.task].output_size // max(1, len(work.outputs))
-        outputs = tuple(Output(name=name, size=size, checksum="") for name in work.outputs)
-        running = _Running((job.job, job.attempt), work.task, amount, lasts, outputs)
+        lasts = BLACK_HOLE if is_lost else amount / (self.core_power * max(1, spec.cores))
+        size = scene.payloads.tasks[task.id].output_size // max(1, len(spec.outputs))
+        outputs = tuple(Output(name=name, size=size, checksum="") for name in spec.outputs)
+        running = _Running((job.id, job.attempt), task.id, amount, lasts, outputs)
         self._running[running.attempt] = running
         self._had_jobs = True
-        scene.journal.started(job.job, scene.clock())
+        scene.journal.started(job.id, scene.clock())
         for file in job.inputs:
-            scene.journal.read(file.name, work.storage_url)
-        fails = dice.random() < behaviour.payload_fails or is_lost
+            scene.journal.read(name_of(file), self.storage_url)
+        fails = is_lost or dice.random() < behaviour.payload_fails
         scene.clock.after(lasts, partial(self._payload_ended, running, fails))
 
     def _payload_ended(self, running: _Running, fails: bool) -> None:
@@ -149,45 +143,60 @@ class VirtualPilot:
         )
         if not fails:
             self.site.scene.journal.ended.append((self.site.scene.clock(), running.task, running.work))
-        self._report([])
-        self.work()
+        self.site.scene.calls.tell(self)
+        self._ask()
 
-    def _report(self, more: list[Report]) -> None:
-        """Report on payloads that ended, and again at the next call where the answer was lost."""
-        ended = [running.report for running in self._running.values() if running.report is not None]
-        holding = sorted(key for key, running in self._running.items() if running.report is None)
-        try:
-            stops = self._call(report, self.site.scene.runtime, self.order.pilot, holding, [*more, *ended])
-        except SimulatedLoss:
+    def told(self) -> Told:
+        """Tell what runs and what has ended; it is told again where the answer is lost."""
+        holding, reports = [], []
+        for attempt, running in sorted(self._running.items()):
+            if running.report is not None:
+                reports.append(running.report)
+                continue
+            holding.append(attempt)
+            if not running.told:
+                reports.append(Report(job=attempt[0], attempt=attempt[1], state="running"))
+        return Told(holding, reports)
+
+    def reported(self, told: Told, stops: list[Attempt] | None) -> None:
+        """Forget what the server knows now, and stop what is not this pilot's any more."""
+        if self._loses_answer():
             return
-        except PilotGone:
+        if stops is None:
             self.vanish()
             return
-        for attempt in {*stops, *((one.job, one.attempt) for one in ended)}:
+        for report in told.reports:
+            if report.state == "running":
+                self._running[report.job, report.attempt].told = True
+            else:
+                del self._running[report.job, report.attempt]
+        for attempt in stops:
             self._running.pop(attempt, None)
 
-    def _beat(self, period: float) -> None:
+    def _ask(self) -> None:
         if not self.ended:
-            self._report([])
-            self.work()
-            self.site.scene.clock.after(period, lambda: self._beat(period))
+            self.site.scene.calls.ask(self)
+
+    def _beat_after(self, period: float) -> None:
+        def beat() -> None:
+            if not self.ended:
+                self.site.scene.calls.tell(self)
+                self._ask()
+                self._beat_after(period)
+
+        self.site.scene.clock.after(period, beat)
 
     def _rest(self, idle: float) -> None:
         """Wait a little for work, then say goodbye."""
-        clock = self.site.scene.clock
+        scene = self.site.scene
         if self._idle_since is None:
-            self._idle_since = clock()
+            self._idle_since = scene.clock()
             # Loops that look for idle pilots take a pass in every period, which is shorter than this rest.
-            self.site.scene.runtime.wakeups.wake("rebind")
-            clock.after(idle + 1, self.work)
-        elif clock() - self._idle_since > idle:
-            with suppress(SimulatedLoss, PilotGone):
-                self._call(end, self.site.scene.runtime, self.order.pilot, "idle")
+            scene.runtime.wakeups.wake("rebind")
+            scene.clock.after(idle + 1, self._ask)
+        elif scene.clock() - self._idle_since > idle:
+            scene.calls.leave(self)
             self.vanish()
 
-    def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call the server; sometimes the answer is lost."""
-        answer = function(*args, **kwargs)
-        if self.site.dice.random() < self.site.behaviour.answer_lost:
-            raise SimulatedLoss
-        return answer
+    def _loses_answer(self) -> bool:
+        return self.site.dice.random() < self.site.behaviour.answer_lost

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
@@ -29,6 +29,8 @@ class Policy:
     """Constants by part of the federation document, such as ``guard: {in_a_row: 3}``."""
     queues: Mapping[str, Any] = field(default_factory=dict)
     """Attributes that every queue has, such as ``num_slots: 0``."""
+    placement: Literal["brokered", "random"] = "brokered"
+    """``random``: each job goes to one of the queues that fit it, all alike."""
 
 
 KNOWN: Mapping[str, Policy] = {
@@ -45,6 +47,11 @@ KNOWN: Mapping[str, Policy] = {
     ),
     "bound": Policy(summary="jobs stay where they were bound", without=("rebind",)),
     "undeclared": Policy(summary="declared slots do not count in R (B30)", queues={"num_slots": 0}),
+    "random": Policy(
+        summary="each job goes to any of the queues that fit it, and stays there",
+        without=("rebind",),
+        placement="random",
+    ),
     "unguarded": Policy(
         summary="no guard against black holes (F2)", constants={"guard": {"in_a_row": 1_000_000_000}}
     ),

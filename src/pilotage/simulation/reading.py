@@ -106,7 +106,9 @@ def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Faul
         for at, user in enumerate(work.users):
             shares = [share.name for share in federation.shares]
             yield from _unknown(("generated", "users", at, "share"), "share", user.share or shares[0], shares)
+            yield from _unserved(("generated", "users", at, "vo"), user.vo, federation)
     for at, arrival in enumerate(scenario.tasks):
+        yield from _unserved(("tasks", at, "vo"), arrival.vo, federation)
         for path, message in checks.check_task(arrival.task, federation):
             yield Fault(("tasks", at, "task", *path), message)
     for name, policy in scenario.policies.items():
@@ -116,6 +118,14 @@ def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Faul
 def _unknown(path: Path, kind: str, name: str, known: Sequence[str]) -> Iterator[Fault]:
     if name not in known:
         yield Fault(path, f"the federation has no {kind} {name}", f"it has {', '.join(known)}")
+
+
+def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
+    """A VO whose jobs would wait until the end: an imported federation serves its own VOs alone."""
+    served = [queue.vos for queue in federation.queues if queue.status in ("online", "standby")]
+    if served and all(vos and vo not in vos for vos in served):
+        known = sorted({name for vos in served for name in vos})
+        yield Fault(path, f"no queue that is online serves VO {vo}", f"these are served: {', '.join(known)}")
 
 
 def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fault]:

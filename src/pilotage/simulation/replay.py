@@ -35,8 +35,10 @@ class Replay:
 def replay(world: World, policy: Policy) -> Replay:
     """Broker the jobs of a world that have not started as if none of them had a queue yet.
 
-    Raises ValueError for a policy that the world's federation cannot follow.
+    Raises ValueError for a policy that the world's federation cannot follow, or that is no brokerage's.
     """
+    if policy.placement != "brokered":
+        raise ValueError("a saved world is brokered again; random placement needs a scenario")
     waiting = {job.id: job for job in world.jobs if job.state in WAITING}
     decision = plan("broker", _unbound(world, waiting, policy))
     queues = {

@@ -123,6 +123,10 @@ class GeneratedWork:
     """Spread of the work between jobs of one task."""
     short: Fraction = 0
     """Part of the tasks that are short: a tenth of the jobs, of a tenth of the work."""
+    cores: Positive = 1
+    """Cores that each job of a multi-core task uses."""
+    multicore: Fraction = 0
+    """Part of the tasks that are multi-core; all others use one."""
     file_size: Megabytes = 0
     """MB that each job reads, from one file; 0: nothing."""
     replicas: Positive = 1
@@ -207,6 +211,8 @@ class Scenario:
     """Spread of what tasks estimate of their work around the truth; given tasks have their own estimates."""
     limit: Annotated[float, Field(gt=0, le=1e8)] = 7 * 86_400
     """s after which a simulation ends, whatever has not ended by then."""
+    tick: Day = 30
+    """s between two moments at which pilots call and steps are taken: longer ones are faster and coarser."""
     period: Day = 300
     """s between two passes of a step that nothing wakes, in place of the federation's."""
     heartbeat: Day = 1800

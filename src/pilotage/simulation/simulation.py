@@ -1,13 +1,14 @@
 """Run a simulation: the real steps, a real store in memory, virtual time."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from math import floor, inf
 
 from sqlalchemy import func, select
 
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Step, take
+from pilotage.flow.step import take
 from pilotage.flow.workers import Inline
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
 from pilotage.model.states import TaskState
@@ -15,11 +16,13 @@ from pilotage.ports.computing import ComputingElementPort
 from pilotage.store import Store
 from pilotage.store.tasks import tasks as task_table
 
+from .baselines import Always, RandomPlacement
+from .calls import PilotCalls
 from .clock import VirtualClock
 from .journal import Journal
 from .movers import VirtualMovers
 from .payloads import Payloads, SimulatedTask
-from .policies import KNOWN, steps_of
+from .policies import KNOWN, Policy, steps_of
 from .scenario import Scenario
 from .sites import Scene, VirtualElement, VirtualSite
 
@@ -28,12 +31,11 @@ ENDED_TASKS = (TaskState.FINISHED, TaskState.FAILED, TaskState.CANCELLED)
 BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""
 
-PAUSE = 30.0
-"""Virtual seconds between two passes of a step: what happens meanwhile is taken together."""
-
 
 class Simulation:
-    """One Pilotage in virtual time. Everything follows from the federation, the scenario and the seed.
+    """One Pilotage in virtual time. Everything follows from federation, scenario, seed and policy.
+
+    Of the policy only what is no part of a federation counts: steps left out, and the placement.
 
     Computing elements are virtual, whatever their kind: ``options: {queue: NAME}`` names the queue of each
     (see :func:`.reading.virtual`).
@@ -44,7 +46,7 @@ class Simulation:
         federation: Federation,
         scenario: Scenario,
         seed: int,
-        steps: Sequence[Step] = steps_of(KNOWN["pilotage"]),
+        policy: Policy = KNOWN["pilotage"],
     ) -> None:
         self.clock = VirtualClock(BEGIN)
         self.store = Store.open("sqlite:///:memory:")
@@ -53,10 +55,9 @@ class Simulation:
         self.journal = Journal()
         self.payloads = Payloads()
         self._scenario = scenario
-        self._steps = tuple(steps)
+        self._steps = steps_of(policy)
         self._sites: dict[str, VirtualSite] = {}
         self._waiting: set[str] = set()
-        self._rested: dict[str, float] = {}
         dice = random.Random(f"links of {seed}")
         self.runtime = Runtime(
             self.store,
@@ -69,7 +70,10 @@ class Simulation:
             seeds=_seeds(seed),
             workers=Inline(),
         )
-        self._scene = Scene(self.runtime, self.clock, self.journal, self.payloads, BEGIN, seed)
+        if policy.placement == "random":
+            self.runtime.brokerages = Always(RandomPlacement())
+        self._calls = PilotCalls(self.runtime)
+        self._scene = Scene(self.runtime, self._calls, self.clock, self.journal, self.payloads, BEGIN, seed)
 
     def submit(self, submission: SimulatedTask) -> SubmissionOutcome:
         """Submit a task now."""
@@ -78,7 +82,10 @@ class Simulation:
         return outcome
 
     def run(self, duration: float, until: Callable[[], bool] = lambda: False) -> None:
-        """Let ``duration`` s pass, or fewer where ``until`` becomes true; it is asked once in a period."""
+        """Let ``duration`` s pass, or fewer where ``until`` becomes true; it is asked once in a period.
+
+        What happens between two ticks is taken together at the second.
+        """
         end = self.clock() + duration
         due = self.clock()
         while self.clock() < end:
@@ -87,8 +94,14 @@ class Simulation:
                 self._waiting.update(step.name for step in self._steps)
                 if until():
                     return
-            self._take_steps()
-            self.clock.advance(min(due, end))
+            self._take_calls_and_steps()
+            self.clock.advance(min(due, end, self._next_tick()))
+
+    def _next_tick(self) -> float:
+        """The end of the tick in which something happens next, or in which steps that wait are taken."""
+        tick = self._scenario.tick
+        happens = self.clock() if self._waiting else self.clock.next_event
+        return BEGIN + (floor((happens - BEGIN) / tick) + 1) * tick if happens < inf else inf
 
     def has_ended(self, tasks: int) -> bool:
         """Tell whether so many tasks have ended."""
@@ -100,17 +113,17 @@ class Simulation:
         """Forget everything."""
         self.store.close()
 
-    def _take_steps(self) -> None:
-        """Take each step that has something to do, unless it was taken less than ``PAUSE`` s ago."""
+    def _take_calls_and_steps(self) -> None:
+        """Take what pilots tell, then each step that has something to do, then what pilots ask."""
+        self._calls.report()
         for step in self._steps:
             if self.runtime.wakeups.is_woken(step.name):
                 self._waiting.add(step.name)
-            rest = self._rested.get(step.name, 0.0) - self.clock()
-            if step.name in self._waiting and rest <= 0:
-                if not take(step, self.runtime, self.runtime.begin(self.federation.loops.batch)):
-                    self._waiting.discard(step.name)
-                self._rested[step.name] = self.clock() + PAUSE
-                self.clock.after(PAUSE, lambda: None)
+            if step.name in self._waiting and not take(
+                step, self.runtime, self.runtime.begin(self.federation.loops.batch)
+            ):
+                self._waiting.discard(step.name)
+        self._calls.match()
 
     def _element(self, declared: ComputingElement) -> ComputingElementPort:
         name = str(declared.options["queue"])
@@ -118,7 +131,8 @@ class Simulation:
         if queue.site not in self._sites:
             behaviour = self._scenario.site(queue.site)
             self._sites[queue.site] = VirtualSite(queue.site, behaviour, self._scene)
-        return VirtualElement(self._sites[queue.site], queue.core_power or UNKNOWN_CORE_POWER)
+        storage = next(one for one in self.federation.storages if one.name == queue.storage)
+        return VirtualElement(self._sites[queue.site], queue.core_power or UNKNOWN_CORE_POWER, storage.url)
 
 
 def _seeds(seed: int) -> Callable[[], int]:

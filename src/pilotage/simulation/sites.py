@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pilotage.flow.runtime import Runtime
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
+from .calls import PilotCalls
 from .clock import VirtualClock
 from .journal import Journal
 from .payloads import Payloads
@@ -22,6 +23,7 @@ class Scene:
     """The parts that all virtual sites of a simulation share; times are counted from ``begin``."""
 
     runtime: Runtime
+    calls: PilotCalls
     clock: VirtualClock
     journal: Journal
     payloads: Payloads
@@ -112,17 +114,21 @@ class VirtualSite:
 
 
 class VirtualElement:
-    """The computing element of a queue at a virtual site, whose cores have ``core_power`` HS23 each."""
+    """The computing element of a queue at a virtual site, whose cores have ``core_power`` HS23 each.
 
-    def __init__(self, site: VirtualSite, core_power: float) -> None:
+    Its jobs read at the storage of ``storage_url``.
+    """
+
+    def __init__(self, site: VirtualSite, core_power: float, storage_url: str) -> None:
         self._site = site
         self._core_power = core_power
+        self._storage_url = storage_url
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Put pilots into the batch queue. Raises OSError while the site is dead or if its answer is lost."""
         self._reach()
         for order in orders:
-            self._site.submit(VirtualPilot(self._site, order, self._core_power))
+            self._site.submit(VirtualPilot(self._site, order, self._core_power, self._storage_url))
         if self._site.dice.random() < self._site.behaviour.answer_lost:
             raise OSError(f"{self._site.name} took pilots, but its answer was lost")
         return [Submitted(reference=order.name) for order in orders]

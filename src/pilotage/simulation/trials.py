@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 
 from .metrics import Metrics, metrics
 from .payloads import SimulatedTask
-from .policies import changed, policy_of, steps_of
+from .policies import changed, policy_of
 from .reading import Case
 from .scenario import LinkBehaviour, Scenario, SiteBehaviour
 from .simulation import Simulation
@@ -43,7 +43,7 @@ def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Tria
     policy = policy_of(name, case.scenario.policies, REFERENCE)
     scenario = _ideal(case.scenario) if name == REFERENCE else case.scenario
     federation = changed(case.federation, policy)
-    simulation = Simulation(federation, scenario, seed, steps_of(policy))
+    simulation = Simulation(federation, scenario, seed, policy)
     try:
         refused: list[str] = []
 

@@ -59,12 +59,16 @@ def _generated(work: GeneratedWork, federation: Federation, dice: random.Random)
         user = dice.choices(work.users, parts)[0]
         scale = SHORT if dice.random() < work.short else 1.0
         count = min(MOST_JOBS, max(1, round(work.jobs * scale * dice.lognormvariate(0, work.jobs_spread))))
+        # Nothing is drawn where nothing can differ: so older scenarios keep their work.
+        cores = work.cores if work.multicore and dice.random() < work.multicore else 1
         holders = tuple(dice.sample(storages, min(work.replicas, len(storages))))
         median = work.work * scale * dice.lognormvariate(0, work.work_spread)
         yield SimulatedTask(
             at=dice.uniform(0, work.arrivals),
             owner=Identity(name=user.name, vo=user.vo),
-            spec=_spec(number, count, holders, work, user.share or federation.shares[0].name),
+            spec=replace(
+                _spec(number, count, holders, work, user.share or federation.shares[0].name), cores=cores
+            ),
             work=_works(median, work.job_spread, count, dice),
             output_size=int(work.output_size * 1e6),
         )

@@ -83,7 +83,7 @@ _TOO_MANY = delete(failures).where(
 
 _ALL = select(failures).where(_f.time > bindparam("after")).order_by(_f.time, _f.job)
 _SPEAKING = _ALL.where(_f.against != "task")
-_AT_A_QUEUE = _SPEAKING.where(_f.queue == bindparam("queue"))
+_AT_QUEUES = _SPEAKING.where(among(_f.queue, "queues"))
 _ENDED_WELL = (
     select(_c.first)
     .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(s) for s in DONE_JOBS]), among(_c.first, "tasks"))
@@ -121,9 +121,9 @@ def write(connection: Connection, found: Sequence[Failure]) -> None:
         connection.execute(_TOO_MANY, place)
 
 
-def of_queue(reader: RecordReader, time: float, queue: str) -> tuple[Failure, ...]:
-    """The failures that speak against a queue, or a node of it."""
-    return _proven(reader, time, reader.rows(_AT_A_QUEUE, after=time - KEPT, queue=queue))
+def of_queues(reader: RecordReader, time: float, queues: Sequence[str]) -> tuple[Failure, ...]:
+    """The failures that speak against queues, or nodes of them."""
+    return _proven(reader, time, reader.rows(_AT_QUEUES, after=time - KEPT, queues=queues))
 
 
 def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:

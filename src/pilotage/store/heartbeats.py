@@ -45,14 +45,23 @@ class Heartbeats:
             rows = self._database.run(_BEAT, {"time": time, "pilot": pilot})
             return _attempts(rows) if rows else None
 
-        def write(driver: sqlite3.Connection) -> set[tuple[int, int]] | None:
-            alive = driver.execute(_ALIVE, (time, pilot)).fetchone()
-            if alive is None:
-                return None
-            driver.execute(_REPORTED, (time, *alive, time))
-            return _attempts(driver.execute(_HELD, (pilot,)).fetchall())
+        return self._database.write_directly(lambda driver: _beat(driver, pilot, time))
 
-        return self._database.write_directly(write)
+    def beat_all(self, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]] | None]:
+        """Do the same for several pilots; on SQLite in one transaction."""
+        if self._database.is_postgresql:
+            return {pilot: self.beat(pilot, time) for pilot in pilots}
+        return self._database.write_directly(
+            lambda driver: {pilot: _beat(driver, pilot, time) for pilot in pilots}
+        )
+
+
+def _beat(driver: sqlite3.Connection, pilot: int, time: float) -> set[tuple[int, int]] | None:
+    alive = driver.execute(_ALIVE, (time, pilot)).fetchone()
+    if alive is None:
+        return None
+    driver.execute(_REPORTED, (time, *alive, time))
+    return _attempts(driver.execute(_HELD, (pilot,)).fetchall())
 
 
 def _attempts(rows: Sequence[Any]) -> set[tuple[int, int]]:

@@ -7,16 +7,17 @@ SENT is over.
 """
 
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import File, Job, Replica, Task
+from pilotage.model.work import File, Job, Pilot, Replica, Task
 
 from . import bulk
 from . import tasks as task_rows
@@ -25,15 +26,18 @@ from .engine import Database
 from .history import Entries, Meaning, Meanings
 from .jobs import JOB_COLUMNS, job
 from .last_seen import REPORTED_AFTER
+from .pilots import pilots
 from .reader import RecordReader
+from .sets import among
 from .task_queues import LEVELS, lines
 from .tasks import TASK_COLUMNS, SpecCache
 
 CAUSE = "matched to a pilot (P13)"
 
-_STANDING = """
-SELECT coalesce((SELECT number FROM activations WHERE queue = {queue}), 0) AS number,
-  coalesce((SELECT max(version) FROM federations), 0) AS version"""
+_VERSION = "SELECT coalesce((SELECT max(version) FROM federations), 0) AS version"
+_STANDING = f"""
+SELECT coalesce((SELECT number FROM activations WHERE queue = {{queue}}), 0) AS number,
+  ({_VERSION}) AS version"""
 
 KNOWN_TASKS = 4096
 """Tasks that are remembered as they stood."""
@@ -136,11 +140,7 @@ class Matches:
 
     def give(self, wanted: Wanted) -> Given:
         """Give a pilot what is still there of what it was drawn; the call is its heartbeat."""
-        actor = f"pilot:{wanted.pilot}"
-        meaning = Meaning.of("job", JobState.ACTIVATED, JobState.SENT, CAUSE, actor)
-        told = Entries(self._meanings.numbers([meaning]), wanted.time, actor).entry(
-            "job", JobState.ACTIVATED, JobState.SENT, CAUSE
-        )
+        told = self._told(wanted)
         if self._database.is_postgresql:
             rows = self._database.run(_GIVE, _values(wanted, told(1)))
             alive, good = bool(rows[0][0]), bool(rows[0][1])
@@ -150,8 +150,48 @@ class Matches:
             if good:
                 self._report(wanted)
             return self._given(alive, good, found)
-        alive, good, found = self._database.write_directly(lambda driver: _give(driver, wanted, told))
+        ((alive, good, found),) = self._database.write_directly(
+            lambda driver: _give(driver, [(wanted, told)])
+        )
         return self._given(alive, good, found)
+
+    def give_all(self, wanted: Sequence[Wanted]) -> list[Given]:
+        """Do the same for several pilots at the same time; on SQLite in one transaction."""
+        if self._database.is_postgresql:
+            return [self.give(one) for one in wanted]
+        asked = [(one, self._told(one)) for one in wanted]
+        given = self._database.write_directly(lambda driver: _give(driver, asked))
+        found = self._given(True, True, [row for *_, rows in given for row in rows])
+        jobs = iter(found.jobs)
+        parts = [(alive, good, tuple(islice(jobs, len(rows)))) for alive, good, rows in given]
+        return list(_dealt(found, parts))
+
+    def pilots(self, ids: Sequence[int]) -> tuple[Pilot, ...]:
+        """The pilots of these numbers that there are."""
+        if not ids:
+            return ()
+        return self._database.read(
+            lambda connection: RecordReader(connection, self._specs).pilots(
+                among(pilots.c.id, "ids"), ids=ids
+            )
+        )
+
+    def standings(self) -> tuple[int, dict[str, int]]:
+        """The number of the federation's version, and of the last activation at each queue that had any."""
+        with_numbers = "SELECT queue, number FROM activations"
+
+        def read(connection: Connection) -> tuple[int, dict[str, int]]:
+            version = connection.exec_driver_sql(_VERSION).scalar_one()
+            return version, dict(tuple(row) for row in connection.exec_driver_sql(with_numbers))
+
+        return self._database.read(read)
+
+    def _told(self, wanted: Wanted) -> Callable[[int], str]:
+        """The entry in the history of a job that a pilot is given, by the job's attempt."""
+        actor = f"pilot:{wanted.pilot}"
+        meaning = Meaning.of("job", JobState.ACTIVATED, JobState.SENT, CAUSE, actor)
+        entries = Entries(self._meanings.numbers([meaning]), wanted.time, actor)
+        return entries.entry("job", JobState.ACTIVATED, JobState.SENT, CAUSE)
 
     def _report(self, wanted: Wanted) -> None:
         """Write down, now and then, that a pilot of the queue called."""
@@ -231,9 +271,27 @@ _INPUT_COUNT = _PLACES["input_count"]
 _KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
 
 
+Row = tuple[Any, ...]
+
+
 def _give(
-    driver: sqlite3.Connection, wanted: Wanted, told: Callable[[int], str]
-) -> tuple[bool, bool, list[tuple[Any, ...]]]:
+    driver: sqlite3.Connection, asked: Sequence[tuple[Wanted, Callable[[int], str]]]
+) -> list[tuple[bool, bool, list[Row]]]:
+    """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
+    counted = Differences()
+    given = [_given_one(driver, wanted, told, counted) for wanted, told in asked]
+    counted.write(driver)
+    heard = dict.fromkeys(
+        wanted.queue for (wanted, _), (_, good, _) in zip(asked, given, strict=True) if good
+    )
+    for queue in heard:
+        driver.execute(_REPORT, (asked[0][0].time, queue, asked[0][0].time))
+    return given
+
+
+def _given_one(
+    driver: sqlite3.Connection, wanted: Wanted, told: Callable[[int], str], counted: Differences
+) -> tuple[bool, bool, list[Row]]:
     run = driver.execute
     seen = run(_STANDING_SQLITE, (wanted.queue,)).fetchone()
     alive = run(_ALIVE, (wanted.pilot,)).fetchone()
@@ -243,13 +301,29 @@ def _give(
     if found:
         sent = ((told(row[_PLACES["attempt"]]), row[_PLACES["id"]]) for row in found)
         driver.executemany(_SEND, [(wanted.time, wanted.pilot, entry, id_) for entry, id_ in sent])
-        counted = Differences()
         for keys, count in Counter(_KEYS(row) for row in found).items():
             counted.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
-        counted.write(driver)
     run(_TOUCH, (wanted.time, len(found), wanted.containment, wanted.node, wanted.pilot))
-    run(_REPORT, (wanted.time, wanted.queue, wanted.time))
     return True, True, [_sent(row, wanted) for row in found]
+
+
+def _dealt(found: Given, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) -> Iterator[Given]:
+    """What was given to several pilots, to each its own."""
+    tasks = {task.id: task for task in found.tasks}
+    files = {file.name: file for file in found.files}
+    lying: dict[str, list[Replica]] = defaultdict(list)
+    for replica in found.replicas:
+        lying[replica.file].append(replica)
+    for alive, good, jobs in parts:
+        read = dict.fromkeys(name for job in jobs for name in job.inputs)
+        yield Given(
+            alive,
+            good,
+            jobs,
+            tuple(tasks[id_] for id_ in dict.fromkeys(job.task for job in jobs)),
+            tuple(files[name] for name in read),
+            tuple(replica for name in read for replica in lying[name]),
+        )
 
 
 def _sent(row: tuple[Any, ...], wanted: Wanted) -> tuple[Any, ...]:

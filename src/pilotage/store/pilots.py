@@ -1,6 +1,6 @@
 """Pilots: table and rows."""
 
-from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Column, Double, Index, Integer, String, Table
@@ -51,7 +51,9 @@ PILOT_COLUMNS = (
 _STATES = {str(state): state for state in PilotState}
 
 
-def pilot(row: Sequence[Any]) -> Pilot:
+# Loops read all live pilots again and again, of which few have changed: a row is made a record once.
+@lru_cache(maxsize=20_000)
+def pilot(row: tuple[Any, ...]) -> Pilot:
     """From a row of :data:`PILOT_COLUMNS`."""
     return Pilot(
         id=row[0],

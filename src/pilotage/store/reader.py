@@ -224,7 +224,7 @@ class RecordReader:
     def pilots(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Pilot, ...]:
         """Pilots by number."""
         query = select(*PILOT_COLUMNS).where(*conditions).order_by(pilots.c.id)
-        return tuple(map(pilot_rows.pilot, self.rows(query, **values)))
+        return tuple(map(pilot_rows.pilot, self.raw_rows(query, **values)))
 
     def iterated(self, step: str) -> float | None:
         """Read when the last iteration of a step began."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, or_, select
 
 from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.failures import Failure
@@ -79,6 +79,12 @@ _IN_STATE = (
     .order_by(_j.id)
     .limit(_LIMIT)
 )
+_HELD = (among(_j.pilot, "pilots"), is_state(jobs, *AT_A_PILOT))
+_ENDED = (
+    is_state(pilots, *(state for state in PilotState if state not in LIVE_PILOTS)),
+    pilots.c.since > bindparam("after"),
+)
+_ENDED_OTHERWISE = (*_ENDED, or_(pilots.c.state != str(PilotState.FINISHED), pilots.c.reference == ""))
 _FAILED = (
     select(*JOB_COLUMNS)
     .where(_j.task == bindparam("task"), is_state(jobs, JobState.FAILED))
@@ -174,11 +180,15 @@ class Snapshots:
         return self._world(time, seed, lambda reader, world: copies.read(reader, world, limit))
 
     def for_director(self, time: float, seed: int) -> World:
-        """Read what waits for pilots, and the pilots: live ones, and those that ended in the last hour."""
+        """Read what waits for pilots, and the pilots: live ones, and those of the last hour that count still.
 
-        def read(reader: RecordReader, _: World) -> dict[str, Any]:
-            ended = [state for state in PilotState if state not in LIVE_PILOTS]
-            lately = reader.pilots(is_state(pilots, *ended), pilots.c.since > time - ENDED_LATELY)
+        To the policy ``balanced`` all do (P12), to the other one those that ended otherwise than by their own
+        word (P6), or before their submission was known: its answer may come yet.
+        """
+
+        def read(reader: RecordReader, world: World) -> dict[str, Any]:
+            every = world.federation.director.policy == "balanced"
+            lately = reader.pilots(*(_ENDED if every else _ENDED_OTHERWISE), after=time - ENDED_LATELY)
             return {
                 "task_queues": reader.task_queues(),
                 "pilots": _by_id(reader.live_pilots(), lately),
@@ -197,26 +207,26 @@ class Snapshots:
         self,
         time: float,
         seed: int,
-        pilot: int,
+        asking: Sequence[int],
         reports: Sequence[Report],
         holding: Sequence[tuple[int, int]],
     ) -> World:
-        """A pilot, the jobs it has, and those it speaks of; ``holding`` lists (job, attempt)."""
+        """Pilots that ask, the jobs they have, and those they speak of; ``holding`` lists (job, attempt)."""
 
         def read(reader: RecordReader, world: World) -> dict[str, Any]:
-            held = reader.jobs_where(_j.pilot == pilot, is_state(jobs, *AT_A_PILOT))
+            held = reader.jobs_where(*_HELD, pilots=list(asking))
             named = {report.job for report in reports} | {job for job, _ in holding}
             others = named - {job.id for job in held}
             found = _by_id(held, reader.jobs_where(among(_j.id, "ids"), ids=list(others)) if others else ())
-            speaking = reader.pilots(pilots.c.id == pilot)
+            speaking = reader.pilots(among(pilots.c.id, "pilots"), pilots=list(asking))
             ends = {report.state for report in reports} & {"done", "failed"}
-            queue = speaking[0].queue if ends and speaking else ""
+            queues = sorted({pilot.queue for pilot in speaking}) if ends else []
             return {
                 "pilots": speaking,
                 "jobs": found,
                 "tasks": reader.tasks_of(found),
                 "reports": tuple(reports),
-                "failures": failures.of_queue(reader, world.time, queue) if queue else (),
+                "failures": failures.of_queues(reader, world.time, queues) if queues else (),
                 "queue_reports": reader.queue_reports() if "failed" in ends else (),
             }
 

@@ -174,6 +174,11 @@ _CANCELLED = (
     .order_by(_x.since, _x.id)
     .limit(_LIMIT)
 )
+_ENDED_AT = (
+    select(_x.destination)
+    .where(is_state(transfers, _X.FAILED, _X.CANCELLED), _x.since > bindparam("since"))
+    .distinct()
+)
 _HOLDING = select(*JOB_COLUMNS).where(is_in(_J.HOLDING)).order_by(_j.since, _j.id).limit(_LIMIT)
 _WAITING = (
     select(_j.id, _j.queue, job_inputs.c.file)
@@ -283,7 +288,10 @@ def _aged(
 def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:
     """Read transfers that failed, or were cancelled, and that a job still waits for."""
     found: list[Transfer] = []
+    ended = {place for (place,) in reader.rows(_ENDED_AT, since=world.time - FAILED_LATELY)}
     for storage in world.federation.storages:
+        if storage.name not in ended:
+            continue
         queues = [queue.name for queue in world.federation.queues if queue.storage == storage.name]
         query = _FAILED.where(_x.destination == storage.name)
         values = {"since": world.time - FAILED_LATELY, "queues": queues, "limit": limit, "grace": 0.0}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, func, not_, select
+from sqlalchemy import bindparam, func, not_, or_, select
 
 from pilotage.model.black_holes import resting_now
 from pilotage.model.counters import JOBS_BY_QUEUE
@@ -17,7 +17,7 @@ from pilotage.model.states import (
     PilotState,
     TransferState,
 )
-from pilotage.model.timeouts import JOB_RULES, resting_queues, shortest_heartbeat
+from pilotage.model.timeouts import JOB_RULES, RULES, resting_queues, shortest_heartbeat
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import JobCount, QueueReport, World
 
@@ -61,13 +61,27 @@ _WAITING_LONGEST = {
     state: _DUE[state].where(_j.queue == bindparam("queue"), _j.share == bindparam("share"))
     for state in UNSTARTED_JOBS
 }
-_WITH_JOBS = select(_j.pilot).where(is_state(jobs, *AT_A_PILOT)).distinct()
+_p = pilots.c
+_heard = func.coalesce(_p.heartbeat, _p.since)
+_LOSING = (
+    select(_j.pilot)
+    .join_from(jobs, pilots, _p.id == _j.pilot)
+    .where(is_state(jobs, *AT_A_PILOT))
+    .where(or_(_p.state == str(PilotState.FINISHED), _heard <= bindparam("before")))
+    .distinct()
+)
 _LOST = (
     select(*JOB_COLUMNS)
     .where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"))
     .order_by(_j.id)
     .limit(_LIMIT)
 )
+_SILENT = (is_state(pilots, PilotState.RUNNING), _heard <= bindparam("before"))
+_NOT_CALLED = {
+    rule: (is_state(pilots, rule.state), _p.since <= bindparam("before"))
+    for rule in RULES
+    if rule.kind == "pilot" and rule.clock == "state"
+}
 
 
 _QUEUES = (
@@ -94,19 +108,14 @@ _LAPSED = (
 
 
 def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
-    """Jobs that may be due, at most ``limit`` for each reason; pilots that live or hold jobs; deliveries."""
-    # Also pilots that have ended: jobs that they still hold are lost.
-    holders = [pilot for (pilot,) in reader.rows(_WITH_JOBS) if pilot is not None]
-    held = reader.pilots(among(pilots.c.id, "holders"), holders=holders)
-    by_id = {pilot.id: pilot for pilot in (*reader.live_pilots(), *held)}
-    known = tuple(by_id[id_] for id_ in sorted(by_id))
+    """Jobs that may be due, at most ``limit`` for each reason, their pilots and late ones; deliveries."""
     reports = reader.queue_reports()
     counts = reader.job_counts()
     told = failures.of_places(reader, world.time)
     due = [
         *_late(reader, world, reports, limit),
         *_pending(reader, world, limit),
-        *_lost(reader, world, known, limit),
+        *_lost(reader, world, limit),
         *_stranded(reader, world, told, limit),
         *_too_many(reader, world, counts, limit),
     ]
@@ -115,7 +124,7 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
     return {
         "jobs": jobs_,
         "tasks": reader.tasks_of(jobs_),
-        "pilots": known,
+        "pilots": _pilots(reader, world, jobs_),
         "transfers": reader.transfers_in(TransferState.DELIVERING),
         "queue_reports": reports,
         "job_counts": counts,
@@ -154,13 +163,27 @@ def _pending(reader: RecordReader, world: World, limit: int) -> list[Job]:
     return [*woken, *reader.jobs(_FORGOTTEN, before=before, limit=limit)]
 
 
-def _lost(reader: RecordReader, world: World, known: Sequence[Pilot], limit: int) -> tuple[Job, ...]:
+def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
     """Jobs at pilots that took their leave, or have gone silent."""
-    before = world.time - shortest_heartbeat(world.federation.timeouts)
-    lost = sorted(
-        pilot.id for pilot in known if pilot.state == PilotState.FINISHED or pilot.last_heard <= before
-    )
-    return reader.jobs(_LOST, pilots=lost, limit=limit) if lost else ()
+    losing = [pilot for (pilot,) in reader.rows(_LOSING, before=_unheard_since(world))]
+    return reader.jobs(_LOST, pilots=losing, limit=limit) if losing else ()
+
+
+def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pilot, ...]:
+    """Pilots that waited or were silent for as long as they may, and those that hold jobs, ended or not."""
+    holders = sorted({job.pilot for job in due if job.pilot is not None})
+    found = [
+        *reader.pilots(*_SILENT, before=_unheard_since(world)),
+        *(reader.pilots(among(_p.id, "holders"), holders=holders) if holders else ()),
+    ]
+    for rule, conditions in _NOT_CALLED.items():
+        found += reader.pilots(*conditions, before=world.time - rule.seconds(world.federation))
+    by_id = {pilot.id: pilot for pilot in found}
+    return tuple(by_id[id_] for id_ in sorted(by_id))
+
+
+def _unheard_since(world: World) -> float:
+    return world.time - shortest_heartbeat(world.federation.timeouts)
 
 
 def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit: int) -> list[Job]:

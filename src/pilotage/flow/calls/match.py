@@ -74,7 +74,7 @@ def lease(federation: Federation) -> float:
 
 def specification(runtime: Runtime, job: int, pilot: int) -> Specification | None:
     """All that the task of a job asks for, if the pilot holds the job."""
-    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), pilot, (), ())
+    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), (pilot,), (), ())
     held = next((one for one in world.jobs if one.id == job), None)
     if held is None:
         return None

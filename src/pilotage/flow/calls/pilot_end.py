@@ -1,30 +1,50 @@
 """Take a pilot's leave: what it still held goes to other pilots from now on."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Decision, Move
 from pilotage.model.logs import KeptLog
 from pilotage.model.states import LIVE_PILOTS, PilotState
+from pilotage.model.world import World
 from pilotage.pilots import reports as policy
 
 
 def end(runtime: Runtime, pilot: int, reason: str, log: KeptLog | None = None) -> None:
     """Record that a pilot runs nothing any more, and keep its log. Raises :class:`PilotGone`."""
-    now = runtime.clock()
-    world = runtime.store.snapshots.for_reports(now, runtime.seeds(), pilot, (), ())
-    if not world.pilots or world.pilots[0].state not in LIVE_PILOTS:
+    world = _world(runtime, (pilot,))
+    if not world.pilots:
         raise PilotGone(pilot)
     if log:
-        runtime.store.logs.put(policy.owned(world, (log,)), now)
-    actor = f"pilot:{pilot}"
-    # Before the end: it fails what the pilot still held, and makes one RUNNING that never called before.
-    runtime.store.commit(policy.receive(world, ()), actor)
+        runtime.store.logs.put(policy.owned(world, (log,)), world.time)
+    _end(runtime, world, reason, f"pilot:{pilot}")
+
+
+def end_all(runtime: Runtime, pilots: Sequence[int], reason: str) -> None:
+    """Do the same for several pilots together; one that is gone is left alone."""
+    world = _world(runtime, pilots)
+    if world.pilots:
+        _end(runtime, world, reason, "pilots")
+
+
+def _world(runtime: Runtime, pilots: Sequence[int]) -> World:
+    """The world of pilots that live and say that they have nothing."""
+    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), pilots, (), ())
+    return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))
+
+
+def _end(runtime: Runtime, world: World, reason: str, actor: str) -> None:
+    # Before the end: it fails what the pilots still held, and makes one RUNNING that never called before.
+    nothing = policy.Told((), ())
+    runtime.store.commit(policy.receive_all(world, {pilot.id: nothing for pilot in world.pilots}), actor)
     ended = Move(
         kind="pilot",
-        ids=(pilot,),
+        ids=tuple(pilot.id for pilot in world.pilots),
         source=PilotState.RUNNING,
         target=PilotState.FINISHED,
         cause=reason,
-        changes={"ended": now},
+        changes={"ended": world.time},
     )
-    runtime.store.commit(Decision(step="end", time=now, seed=world.seed, changes=(ended,)), actor)
+    runtime.store.commit(Decision(step="end", time=world.time, seed=world.seed, changes=(ended,)), actor)

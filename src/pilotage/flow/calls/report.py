@@ -1,6 +1,7 @@
 """Take a pilot's reports on its jobs; the same call is its heartbeat."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.runtime import Runtime
@@ -29,20 +30,42 @@ def report(
     if silent and runtime.store.heartbeats.beat(pilot, runtime.clock()) == set(holding):
         # Both sides know the same: the policy would move and stop nothing. Most calls are like that.
         return []
-    world = _world(runtime, pilot, holding, reports)
+    told = {pilot: policy.Told(holding, reports)}
+    world = _world(runtime, told)
+    if not world.pilots:
+        raise PilotGone(pilot)
     if logs:
         runtime.store.logs.put(policy.owned(world, logs), world.time)
-    committed = runtime.store.commit(policy.receive(world, tuple(holding)), f"pilot:{pilot}")
+    stops = _received(runtime, world, told, f"pilot:{pilot}")
+    if pilot not in stops:
+        raise PilotGone(pilot)
+    return stops[pilot]
+
+
+def report_all(runtime: Runtime, told: Mapping[int, policy.Told]) -> dict[int, list[Attempt]]:
+    """Take the reports of several pilots in one commit; pilots that are gone are not in the answer."""
+    silent = [pilot for pilot, one in told.items() if not one.reports]
+    held = runtime.store.heartbeats.beat_all(silent, runtime.clock())
+    alike = {pilot for pilot in silent if held.get(pilot) == set(told[pilot].holding)}
+    others = {pilot: one for pilot, one in told.items() if pilot not in alike}
+    stops = _received(runtime, _world(runtime, others), others, "pilots") if others else {}
+    return {pilot: [] for pilot in alike} | stops
+
+
+def _received(
+    runtime: Runtime, world: World, told: Mapping[int, policy.Told], actor: str
+) -> dict[int, list[Attempt]]:
+    committed = runtime.store.commit(policy.receive_all(world, told), actor)
     # Something moved on between snapshot and commit: what is to be stopped is told as of now.
     if committed.handed_back:
-        world = _world(runtime, pilot, holding, reports)
-    return policy.stops(world, tuple(holding))
+        world = _world(runtime, told)
+    return policy.stops_all(world, told)
 
 
-def _world(runtime: Runtime, pilot: int, holding: Sequence[Attempt], reports: Sequence[Report]) -> World:
-    world = runtime.store.snapshots.for_reports(
-        runtime.clock(), runtime.seeds(), pilot, tuple(reports), tuple(holding)
-    )
-    if not world.pilots or world.pilots[0].state not in LIVE_PILOTS:
-        raise PilotGone(pilot)
-    return world
+def _world(runtime: Runtime, told: Mapping[int, policy.Told]) -> World:
+    """The world of what pilots that live tell."""
+    reports = tuple(report for one in told.values() for report in one.reports)
+    holding = tuple(attempt for one in told.values() for attempt in one.holding)
+    now, seed = runtime.clock(), runtime.seeds()
+    world = runtime.store.snapshots.for_reports(now, seed, tuple(told), reports, holding)
+    return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))

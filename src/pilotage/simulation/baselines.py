@@ -1,0 +1,79 @@
+"""Brokerages that policies are compared with; nobody should use them."""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pilotage.brokerage.engine.drafts import Downloads
+from pilotage.brokerage.engine.job_groups import Group, groups_of
+from pilotage.brokerage.engine.queue_columns import DeclaredColumns
+from pilotage.brokerage.production.cycle import Production
+from pilotage.flow.brokerages import Brokerages
+from pilotage.model.decision import Choice, Decision, Move
+from pilotage.model.states import JobState
+from pilotage.model.world import World
+
+
+class RandomPlacement:
+    """Sends each job to one of the queues that pass every check, all of them alike."""
+
+    def __init__(self) -> None:
+        self._production = Production()
+        self._columns = DeclaredColumns()
+
+    def decide(self, world: World) -> Decision:
+        """Move the world's DEFINED jobs; what fits no queue waits as the production brokerage says."""
+        published = self._production.decide(world)
+        queues = self._columns.of(world.federation).during(world)
+        groups = groups_of(world, queues)
+        downloads = Downloads(world, queues.reach.sources)
+        storages = {queue.name: queue.storage for queue in world.federation.queues}
+        dice = random.Random(f"placement {world.seed}")
+        moves: list[Move] = [move for move in published.moves if move.target is JobState.PENDING]
+        choices: list[Choice] = []
+        for number, (group, choice) in enumerate(zip(groups, published.choices, strict=True)):
+            drawn = _drawn(group, choice.candidates.queues, dice)
+            for queue, ids in drawn.items():
+                moves += _placed(ids, queue, downloads, storages[queue], number)
+            placed = Counter({queue: len(ids) for queue, ids in drawn.items()})
+            choices.append(replace(choice, jobs=group.jobs, placed=placed, left=0) if drawn else choice)
+        return replace(published, changes=tuple(moves), choices=tuple(choices))
+
+
+def _drawn(group: Group, queues: Sequence[str], dice: random.Random) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for job in group.jobs if queues else ():
+        found[dice.choice(queues)].append(job)
+    return dict(sorted(found.items()))
+
+
+def _placed(
+    ids: Sequence[int], queue: str, downloads: Downloads, storage: str, choice: int
+) -> Iterator[Move]:
+    missing = downloads.of_jobs(ids, storage)
+    for target in (JobState.ACTIVATED, JobState.ASSIGNED):
+        part = tuple(id_ for id_ in ids if (id_ in missing) == (target is JobState.ASSIGNED))
+        if part:
+            yield Move(
+                kind="job",
+                ids=part,
+                source=JobState.DEFINED,
+                target=target,
+                cause="drawn from the queues that fit",
+                changes={"queue": queue},
+                creates=missing if target is JobState.ASSIGNED else {},
+                choice=choice,
+            )
+
+
+class Always(Brokerages):
+    """Has one brokerage for all tasks, whatever they ask for."""
+
+    def __init__(self, only: RandomPlacement) -> None:
+        super().__init__()
+        self._only = only
+
+    def get(self, name: str, options: object) -> RandomPlacement:  # noqa: ARG002
+        """The one brokerage."""
+        return self._only

@@ -1,0 +1,62 @@
+"""Calls of virtual pilots: gathered while virtual time passes, and made together."""
+
+from typing import TYPE_CHECKING
+
+from pilotage.flow.calls.pilot_end import end_all
+from pilotage.flow.calls.report import report_all
+from pilotage.flow.runtime import Runtime
+
+if TYPE_CHECKING:
+    from .pilots import VirtualPilot
+
+
+class PilotCalls:
+    """What pilots will tell and ask at the next tick, each of them once."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._telling: dict[int, VirtualPilot] = {}
+        self._asking: dict[int, VirtualPilot] = {}
+        self._leaving: dict[int, VirtualPilot] = {}
+
+    def tell(self, pilot: "VirtualPilot") -> None:
+        """Let a pilot report on its payloads; the report is its heartbeat."""
+        self._telling[pilot.order.pilot] = pilot
+
+    def ask(self, pilot: "VirtualPilot") -> None:
+        """Let a pilot ask for jobs."""
+        self._asking[pilot.order.pilot] = pilot
+
+    def leave(self, pilot: "VirtualPilot") -> None:
+        """Let a pilot say goodbye."""
+        self._leaving[pilot.order.pilot] = pilot
+
+    def report(self) -> None:
+        """Take the reports."""
+        telling, self._telling = self._telling, {}
+        told = {id_: pilot.told() for id_, pilot in telling.items() if not pilot.ended}
+        if told:
+            stops = report_all(self._runtime, told)
+            for id_, one in told.items():
+                telling[id_].reported(one, stops.get(id_))
+
+    def match(self) -> None:
+        """Hand out jobs, and take the reports on those that start."""
+        asking, self._asking = self._asking, {}
+        free = [id_ for id_, pilot in asking.items() if pilot.free]
+        if free:
+            matching, now, seed = self._runtime.matching, self._runtime.clock(), self._runtime.seeds()
+            records = matching.pilots(free, now, seed)
+            for id_ in free:
+                if id_ not in records:
+                    asking[id_].vanish()
+            requests = [asking[id_].request(record) for id_, record in records.items()]
+            for request, given in zip(requests, matching.match_all(requests, now, seed), strict=True):
+                asking[request.pilot].take(given)
+            self.report()
+        self._end()
+
+    def _end(self) -> None:
+        leaving, self._leaving = self._leaving, {}
+        if leaving:
+            end_all(self._runtime, list(leaving), "idle")
