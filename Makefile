@@ -10,7 +10,7 @@ OPTIONS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-sites quick check bench lock format docs clean
+.PHONY: help demo test test-endurance test-sites quick check bench lock format docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -24,8 +24,11 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## one real task all the way, on the embedded default
 	$(BIN)/pilotage demo
 
-test: $(READY) ## all tests, on SQLite, a real PostgreSQL, and the batch systems that are installed
-	$(BIN)/python -m pytest -n auto --dist loadgroup -rs $(OPTIONS)
+test: $(READY) ## the tests, on SQLite, a real PostgreSQL, and the batch systems that are installed
+	$(BIN)/python -m pytest -n auto --dist loadgroup -rs -m "not endurance" $(OPTIONS)
+
+test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks
+	$(BIN)/python -m pytest -n auto --dist loadgroup -rs -m endurance $(OPTIONS)
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh

@@ -242,6 +242,7 @@ def test_m1_failures_over_there_come_back_with_their_reasons(pair: Pair) -> None
     assert "woe" in job["error"], job
 
 
+@pytest.mark.endurance
 def test_m1_whatever_is_killed_nothing_is_forwarded_twice(pair: Pair) -> None:
     """``kill -9`` of both servers and of forwarders; ``PILOTAGE_TEST_SEED`` repeats the moments."""
     seed = int(os.environ.get("PILOTAGE_TEST_SEED", random.SystemRandom().randrange(10**6)))

@@ -87,6 +87,7 @@ def place() -> Iterator[Path]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_task_survives_kills_at_random_moments(database: str, place: Path, free_port: int) -> None:
     """``kill -9`` of server, loop, agents and database; ``PILOTAGE_TEST_SEED`` repeats the moments."""

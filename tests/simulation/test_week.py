@@ -162,6 +162,7 @@ def events(simulation: Simulation) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 def test_a_virtual_week_ends_all_work_and_is_the_same_twice() -> None:
     lives = []
@@ -175,6 +176,7 @@ def test_a_virtual_week_ends_all_work_and_is_the_same_twice() -> None:
     assert lives[0] == lives[1]
 
 
+@pytest.mark.endurance
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_every_job_ends_once_whatever_dies(seed: int) -> None:
