@@ -1,6 +1,9 @@
 """Copies that nobody wants any more are removed from the catalogue and from their storage."""
 
+import pytest
+
 from pilotage.flow.calls.cancel import cancel
+from pilotage.flow.steps import clean
 from pilotage.model.decision import Create, Decision
 from pilotage.model.work import File, InputFile, Replica
 
@@ -46,3 +49,33 @@ def test_a_copy_goes_two_weeks_after_its_last_use_and_never_while_a_task_reads_i
     assert holders(house) == ["south-disk"]
     assert not (house.place / "north" / COPY).exists()
     assert (house.place / "south" / "f").exists()
+
+
+def test_copies_that_must_stay_never_keep_later_ones_from_going(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever comes first: the last replica of its file, or what jobs wait for or used lately."""
+    monkeypatch.setattr(clean, "MOST_COPIES", 2)
+    kinds = ("last", "asked", "read", "free", "free2", "free3")
+    records: list[File | Replica] = []
+    for name in kinds:
+        records += [
+            File(name=f"ligo:{name}", size=4, checksum=""),
+            Replica(file=f"ligo:{name}", storage="north-disk", path=f".copies/flow/ligo/{name}"),
+        ]
+        if name != "last":
+            records.append(Replica(file=f"ligo:{name}", storage="south-disk"))
+    changes = (Create(records=tuple(records), cause="test"),)
+    house.store.commit(Decision(step="test", time=house.now, seed=1, changes=changes), "test")
+    house.task(inputs=(InputFile(name="read", size=4, replicas=("south-disk",)),))
+    house.now += 15 * 86400
+    house.submit({"inputs": (InputFile(name="asked", size=4, replicas=("south-disk",)),)})
+    for _ in range(3):
+        house.take("clean")
+    left = {
+        name
+        for name in kinds
+        if (entry := house.store.catalogue.entry(f"ligo:{name}")) is not None
+        and "north-disk" in {replica.storage for replica in entry.replicas}
+    }
+    assert left == {"last", "asked", "read"}

@@ -41,16 +41,24 @@ def many(numbers: range, state: X, share: str, **fields: object) -> list[Transfe
     ("share_by", "expected"),
     [
         ("none", "_default"),
-        ("user", "alice"),
+        ("user", "atlas:alice"),
         ("vo", "atlas"),
         ("group", "atlas:higgs"),
         ("role", "atlas:validation"),
     ],
 )
 def test_d1_one_criterion_decides_the_share(share_by: str, expected: str) -> None:
-    bases = {"alice": 1, "atlas": 2, "atlas:higgs": 3, "atlas:validation": 4}
+    bases = {"atlas:alice": 1, "atlas": 2, "atlas:higgs": 3, "atlas:validation": 4}
     constants = StagingConstants(share_by=share_by, base_priorities=bases, sub_shares=False)  # type: ignore[arg-type]
     assert share_of(ALICE, "download", constants) == expected
+
+
+def test_d1_people_of_one_name_in_two_vos_are_two() -> None:
+    bases = {"atlas:alice": 1, "ligo:alice": 2, "alice": 3}
+    constants = StagingConstants(share_by="user", base_priorities=bases, sub_shares=False)
+    owners = [Identity(name="alice", vo=vo) for vo in ("atlas", "ligo", "virgo", "")]
+    shares = [share_of(owner, "download", constants) for owner in owners]
+    assert shares == ["atlas:alice", "ligo:alice", "_default", "alice"]
 
 
 def test_d2_who_fits_no_declared_share_is_in_the_default_share() -> None:

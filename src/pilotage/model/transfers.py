@@ -18,16 +18,16 @@ def share_of(
 ) -> str:
     """The share of an identity's transfers, by the one criterion ``share_by`` (D1).
 
-    A group or role is named within its VO, ``vo:group``. Who has none, or none of ``base_priorities``, is in
-    ``_default``. With ``sub_shares`` the name ends in ``-download`` or ``-upload``, or else in the
-    ``sub_share`` that a task names (D6).
+    A user, group or role is named within its VO, ``vo:group``: people of one name in two VOs are two. Who
+    has none, or none of ``base_priorities``, is in ``_default``. With ``sub_shares`` the name ends in
+    ``-download`` or ``-upload``, or else in the ``sub_share`` that a task names (D6).
     """
     parts: tuple[str, ...]
     match constants.share_by:
         case "none":
             parts = ()
         case "user":
-            parts = (identity.name,)
+            parts = (identity.vo, identity.name)
         case "vo":
             parts = (identity.vo,)
         case "group":

@@ -1,16 +1,13 @@
 """Copies that nobody wants any more go by age, use and quota; never the last replica of a file."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
+from pilotage.model.copies_quotas import Counted, quota, usage
 from pilotage.model.data import Copy
 from pilotage.model.decision import Begin, Decision, Forget
 from pilotage.model.scopes import split_identifier
 from pilotage.model.work import Replica
 from pilotage.model.world import World
-
-GIGABYTE = 1_000_000_000
 
 
 def remove(world: World) -> Decision:
@@ -21,7 +18,7 @@ def remove(world: World) -> Decision:
     """
     constants = world.federation.staging
     rests = world.cleaned is not None and world.time - world.cleaned < constants.cleaning_period
-    if rests or not world.copies:
+    if rests or not (world.copies or world.copies_sizes):
         return Decision(step="clean", time=world.time, seed=world.seed)
     chosen = tuple(_chosen(world))
     replicas = tuple(Replica(file=one.file, storage=one.storage, path=one.path) for one in chosen)
@@ -35,45 +32,20 @@ def remove(world: World) -> Decision:
 def _chosen(world: World) -> Iterator[Copy]:
     """The copies that go, the longest unused first."""
     known = {storage.name for storage in world.federation.storages}
-    usage = _Usage(world)
+    used = usage(world.copies_sizes)
+    most = {place: quota(world.federation, place) for place in used}
     gone: set[tuple[str, str]] = set()
     for copy in sorted(_unwanted(world), key=lambda copy: (copy.used, copy.file, copy.storage)):
         # Storages that left the federation hold nothing for anybody.
         left = [one for one in copy.elsewhere if one in known and (copy.file, one) not in gone]
         aged = world.time - copy.used > world.federation.staging.copies_kept
-        if left and (aged or usage.exceeds(copy)):
+        places: list[Counted] = [(copy.storage, None), (copy.storage, split_identifier(copy.file)[0])]
+        full = any((limit := most.get(place)) is not None and used[place] > limit for place in places)
+        if left and (aged or full):
             gone.add((copy.file, copy.storage))
-            usage.take(copy)
+            used.subtract(dict.fromkeys(places, copy.size))
             yield copy
 
 
 def _unwanted(world: World) -> Iterable[Copy]:
     return (copy for copy in world.copies if not copy.wanted)
-
-
-@dataclass(slots=True)
-class _Usage:
-    """Bytes of copies by storage, and by storage and scope, with what they may be."""
-
-    world: World
-    _at: Counter[str] = field(default_factory=Counter)
-    _of: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        for one in self.world.copies_sizes:
-            self._at[one.storage] += one.size
-            self._of[one.storage, one.scope] += one.size
-
-    def exceeds(self, copy: Copy) -> bool:
-        """Tell whether the storage, or the scope there, has more than its quota."""
-        scope = split_identifier(copy.file)[0]
-        quotas = {one.name: one.copies_quota for one in self.world.federation.storages}
-        at, of = quotas.get(copy.storage), self.world.federation.staging.copies_quotas.get(scope)
-        return (at is not None and self._at[copy.storage] > at * GIGABYTE) or (
-            of is not None and self._of[copy.storage, scope] > of * GIGABYTE
-        )
-
-    def take(self, copy: Copy) -> None:
-        """Count a copy no more."""
-        self._at[copy.storage] -= copy.size
-        self._of[copy.storage, split_identifier(copy.file)[0]] -= copy.size

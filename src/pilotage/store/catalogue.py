@@ -100,13 +100,17 @@ def wanted_of(reader: RecordReader, names: Sequence[str]) -> set[str]:
     """Tell which of these files a live job reads, a task will read, or a transfer moves."""
     found = {name for (name,) in reader.rows(_READ, names=list(names))}
     found |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
-    asked = {
+    return found | (asked_by_tasks(reader) & set(names))
+
+
+def asked_by_tasks(reader: RecordReader) -> set[str]:
+    """Read the files that tasks will read whose jobs are not all made yet."""
+    return {
         file.identifier
         for task in reader.tasks_from(_UNSPLIT)
         for file in task.spec.inputs
         if isinstance(file, InputFile)
     }
-    return found | (asked & set(names))
 
 
 def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:

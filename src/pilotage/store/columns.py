@@ -94,7 +94,8 @@ def is_state(table: FromClause, *states: State) -> ColumnElement[bool]:
 
 def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     """The same condition for rows found by something else: it keeps planners off the indexes of states."""
-    return func.coalesce(table.c.state, "").in_([str(state) for state in states])
+    # Written out: a list as a parameter cannot be executed for many rows at once.
+    return func.coalesce(table.c.state, "").in_([literal_column(f"'{state}'") for state in states])
 
 
 def begins(dialect: str, name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:

@@ -1,31 +1,57 @@
 """Copies that Pilotage made: when they were used last, and whether anybody wants them."""
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, func, literal_column, select
+from sqlalchemy import and_, bindparam, func, literal_column, or_, select
 
+from pilotage.model import copies_quotas as quotas
 from pilotage.model.data import CopiesSize, Copy
 from pilotage.model.scopes import split_identifier
+from pilotage.model.states import LIVE_JOBS, LIVE_TRANSFERS
 from pilotage.model.world import World
 
 from . import catalogue
+from .columns import begins, has_state, is_state
 from .files import files, replicas
 from .jobs import job_inputs, jobs
 from .reader import RecordReader
 from .sets import among
+from .transfers import transfers
 
 _r, _f = replicas.c, files.c
 # Written out, as the condition of the index on copies is.
 _IS_COPY = _r.path != literal_column("''")
 _LIMIT: Any = bindparam("limit", type_=None)
+_other = replicas.alias()
+_ELSEWHERE = select(_other.c.file).where(
+    _other.c.file == _r.file, _other.c.storage != _r.storage, among(_other.c.storage, "storages")
+)
+_USED = (
+    select(job_inputs.c.file)
+    .join(jobs, jobs.c.id == job_inputs.c.job)
+    .where(
+        job_inputs.c.file == _r.file,
+        jobs.c.since >= bindparam("before"),
+        among(_r.storage + " " + jobs.c.queue, "places"),
+    )
+)
+_READ = (
+    select(job_inputs.c.file)
+    .join(jobs, jobs.c.id == job_inputs.c.job)
+    .where(job_inputs.c.file == _r.file, has_state(jobs, *LIVE_JOBS))
+)
+_MOVING = select(transfers.c.file).where(transfers.c.file == _r.file, is_state(transfers, *LIVE_TRANSFERS))
 _COPIES = (
     select(_r.file, _r.storage, _r.path, _f.size, func.coalesce(_r.since, 0.0))
     .join(files, _f.name == _r.file)
-    .where(_IS_COPY)
+    # What must stay is left out here: among the first so many it would keep all behind it from ever going.
+    .where(_IS_COPY, _ELSEWHERE.exists(), ~_READ.exists(), ~_MOVING.exists(), ~among(_r.file, "asked"))
     .order_by(_r.since, _r.file)
     .limit(_LIMIT)
 )
+_AGED = and_(func.coalesce(_r.since, 0.0) < bindparam("before"), ~_USED.exists())
 _SIZES = select(_r.storage, _r.file, _f.size).join(files, _f.name == _r.file).where(_IS_COPY)
 _USES = (
     select(job_inputs.c.file, jobs.c.queue, func.max(jobs.c.since))
@@ -36,11 +62,12 @@ _USES = (
 
 
 def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
-    """Read the copies that came first, and how much all of them take; nothing before the period is over."""
+    """Read copies that may go, and how much all of them take; nothing before the period is over."""
     cleaned = reader.iterated("clean")
     if cleaned is not None and world.time - cleaned < world.federation.staging.cleaning_period:
         return {"cleaned": cleaned}
-    found = list(reader.rows(_COPIES, limit=limit))
+    sizes = _sizes(reader)
+    found = _may_go(reader, world, sizes, limit)
     names = sorted({row[0] for row in found})
     wanted = catalogue.wanted_of(reader, names)
     lying: dict[str, list[str]] = defaultdict(list)
@@ -65,7 +92,26 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
         )
         for file, storage, path, size, since in found
     )
-    return {"copies": copies, "copies_sizes": _sizes(reader), "cleaned": cleaned}
+    return {"copies": copies, "copies_sizes": sizes, "cleaned": cleaned}
+
+
+def _may_go(reader: RecordReader, world: World, sizes: Sequence[CopiesSize], limit: int) -> list[Any]:
+    """Read the first copies that are too old, or at a storage where a quota is passed, and that may go."""
+    federation = world.federation
+    conditions = [_AGED]
+    for place, scope in quotas.exceeded(federation, sizes):
+        begins_so = () if scope is None else (begins(reader.dialect, _r.file, f"{scope}:", ""),)
+        conditions.append(and_(_r.storage == place, *begins_so))
+    return list(
+        reader.rows(
+            _COPIES.where(or_(*conditions)),
+            limit=limit,
+            before=world.time - federation.staging.copies_kept,
+            storages=[storage.name for storage in federation.storages],
+            places=[f"{queue.storage} {queue.name}" for queue in federation.queues],
+            asked=sorted(catalogue.asked_by_tasks(reader)),
+        )
+    )
 
 
 def _sizes(reader: RecordReader) -> tuple[CopiesSize, ...]:

@@ -10,7 +10,7 @@ from pilotage.model.world import World
 from pilotage.staging import unwanted
 
 MOST_COPIES = 10_000
-"""Copies that one pass looks at, those that came first."""
+"""Copies that one pass removes at most."""
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
@@ -37,8 +37,7 @@ def _idle(world: World) -> Iterator[str]:
         if due > world.time:
             yield f"copies are not looked at before {moment(due)}"
             return
-    wanted = sum(copy.wanted for copy in world.copies)
-    yield f"of {len(world.copies)} copies {wanted} are wanted, and none is too old or too much"
+    yield "of the copies that may go none is too old, and no quota is passed"
 
 
 STEP = Step(

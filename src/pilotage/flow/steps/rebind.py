@@ -12,7 +12,7 @@ from pilotage.model.decision import Decision, Move
 from pilotage.model.idle_slots import idle_slots
 from pilotage.model.joining import joined
 from pilotage.model.moves import FRESH
-from pilotage.model.states import JobState
+from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import Job
 from pilotage.model.world import World
 
@@ -125,4 +125,6 @@ STEP = Step(
     reads=_reads,
     phases=_phases,
     idle=_idle,
+    # A pilot that calls for the first time may be idle. Jobs that are activated wait for PATIENCE first.
+    wakes_on=frozenset({("pilot", PilotState.RUNNING)}),
 )
