@@ -10,7 +10,7 @@ OPTIONS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-endurance test-sites quick check bench lock format docs clean
+.PHONY: help demo test test-endurance test-sites test-rucio quick check bench lock format docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
@@ -36,6 +36,10 @@ test-sites: $(READY) ## the tests on real batch systems, which it installs first
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
 	$(BIN)/python -m pytest -n auto --dist load --hypothesis-profile quick -m "not slow and not acceptance and not postgresql" $(OPTIONS)
+
+test-rucio: $(READY) ## the tests on a real Rucio server, which it installs first (from PyPI, into build/rucio)
+	tests/catalogues/install.sh
+	$(BIN)/python -m pytest -n 0 -rs $(OPTIONS) tests/catalogues
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check src tests benchmarks docs examples

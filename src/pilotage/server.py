@@ -16,6 +16,7 @@ import uvicorn
 from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, allow_connections
 from pilotage.archiving import Archiving
+from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
 from pilotage.flow.loops import Loops
 from pilotage.flow.relay import Relay
@@ -57,7 +58,15 @@ def runtime_of(
     priorities = FileInbox(home / "transfers.prio") if home else None
     load = SharedLoader(url)
     movers = partial(InstalledMovers, processes=True)
-    return Runtime(store, steps, load=load, movers=movers, server_url=url, priorities=priorities)
+    return Runtime(
+        store,
+        steps,
+        load=load,
+        movers=movers,
+        server_url=url,
+        priorities=priorities,
+        load_catalogue=load_catalogue,
+    )
 
 
 def collect_rarely() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pilotage.agent.wire import MatchAnswer
+from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import load
 from pilotage.flow.calls import report
 from pilotage.flow.calls.match import match
@@ -83,6 +84,7 @@ class House:
             STEPS,
             load=lambda declared: self.element or (Deaf() if declared.kind == "fake" else load(declared)),
             movers=InstalledMovers,
+            load_catalogue=load_catalogue,
             clock=lambda: self.now,
             seeds=lambda: 1,
             workers=Inline(),

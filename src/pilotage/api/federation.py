@@ -55,13 +55,14 @@ def get_world(runtime: TheRuntime) -> Response:
 
 
 def without_options(federation: Federation) -> Federation:
-    """The same without the options of storages, computing elements, their servers and plugins."""
+    """The same without options: of storages, computing elements, their servers, catalogues and plugins."""
     queues = tuple(
         replace(queue, computing_element=queue.computing_element and _bare(queue.computing_element))
         for queue in federation.queues
     )
     storages = tuple(replace(storage, options={}) for storage in federation.storages)
-    return replace(federation, queues=queues, storages=storages, plugin_options={})
+    catalogues = tuple(replace(catalogue, options={}) for catalogue in federation.catalogues)
+    return replace(federation, queues=queues, storages=storages, catalogues=catalogues, plugin_options={})
 
 
 def _bare(element: ComputingElement) -> ComputingElement:

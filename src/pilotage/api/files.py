@@ -13,6 +13,7 @@ from pilotage.federation import checks
 from pilotage.flow.calls import catalogue
 from pilotage.flow.calls.inputs import SCAN_TIME
 from pilotage.flow.file_readers import TooManyReaders
+from pilotage.model.catalogues import open_to
 from pilotage.model.identity import Credential
 from pilotage.model.paths import is_output
 from pilotage.model.patterns import literal_beginning, matcher
@@ -100,7 +101,7 @@ def get_files(
     """List files of a scope by identifier; without one, of each that is the caller's in turn."""
     scopes = [scope] if scope else list(scopes_of(caller.identity))
     for one in scopes:
-        check_scope(caller, one)
+        _check_readable(caller, one, store)
     accepts = matcher(match)
     found: list[CatalogueEntry] = []
     for one in sorted(scopes):
@@ -190,6 +191,7 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
 def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Response:
     """Forget a file, or one replica. Copies that Pilotage made are removed; originals stay where they lie."""
     found = _entry(caller, runtime.store, body.file)
+    check_scope(caller, split_identifier(found.file.name)[0])
     if body.storage and body.storage not in {replica.storage for replica in found.replicas}:
         raise HTTPException(404, f"{found.file.name} has no replica at {body.storage!r}")
     try:
@@ -206,10 +208,16 @@ def check_scope(caller: Credential, scope: str) -> None:
         raise HTTPException(403, f"the scope {scope!r} is not yours; yours are {', '.join(mine)}")
 
 
+def _check_readable(caller: Credential, scope: str, store: Store) -> None:
+    """403 for a scope that is neither the caller's nor of another's catalogue that is open to their VO."""
+    if not open_to(store.federation().catalogues, scope, caller.identity):
+        check_scope(caller, scope)
+
+
 def _entry(caller: Credential, store: Store, file: str) -> CatalogueEntry:
     scope, name = split_identifier(file)
     scope = scope or default_scope(caller.identity, name)
-    check_scope(caller, scope)
+    _check_readable(caller, scope, store)
     found = store.catalogue.entry(identifier(scope, name))
     if found is None:
         raise HTTPException(404, f"the catalogue has no file {identifier(scope, name)}")

@@ -52,6 +52,7 @@ def federation_faults(federation: Federation) -> list[Fault]:
     """The faults that :func:`check_federation` tells, with their remedies apart."""
     found = chain(
         _names(federation),
+        _catalogues(federation),
         _places(federation),
         _parents("queues", federation.queues),
         _parents("shares", federation.shares),
@@ -91,7 +92,7 @@ def _outputs_are_ours(file: InputFile) -> Iterator[Fault]:
 
 
 def _names(federation: Federation) -> Iterator[Fault]:
-    for kind in ("sites", "storages", "queues", "shares"):
+    for kind in ("sites", "storages", "queues", "shares", "catalogues"):
         first: dict[str, int] = {}
         for at, record in enumerate(getattr(federation, kind)):
             if record.name in first:
@@ -117,6 +118,17 @@ def _places(federation: Federation) -> Iterator[Fault]:
             message = f"the link from {link.source} to {link.destination} is links[{first[ends]}] already"
             yield Fault(("links", at), message, "keep one")
         first.setdefault(ends, at)
+
+
+def _catalogues(federation: Federation) -> Iterator[Fault]:
+    storages = _Known("storage", {storage.name for storage in federation.storages})
+    for at, catalogue in enumerate(federation.catalogues):
+        path: Path = ("catalogues", at)
+        if catalogue.name in ("vo", "nobody"):
+            yield Fault((*path, "name"), f"{catalogue.name!r} begins scopes of our own", "give another name")
+        yield from _twice((*path, "storages"), [one.rse for one in catalogue.storages])
+        for number, one in enumerate(catalogue.storages):
+            yield from storages.lacks((*path, "storages", number, "storage"), one.storage)
 
 
 class _Known(NamedTuple):

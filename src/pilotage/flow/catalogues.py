@@ -1,42 +1,138 @@
-"""Catalogues of one Pilotage: its own, as persons may read it."""
+"""Catalogues of one Pilotage: its own, and those that others keep, as persons may read them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from pilotage.model.catalogues import ExternalCatalogue, external_scope, open_to
+from pilotage.model.documents import to_json
+from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
 from pilotage.model.scopes import scopes_of
-from pilotage.ports.catalogue import CataloguePort, FoundDataset, FoundFile
+from pilotage.ports.catalogue import CatalogueError, CataloguePort, FoundDataset, FoundFile, Publication
 
 from .own_catalogue import OwnCatalogue
+from .workers import WorkersPort
+
+T = TypeVar("T")
+Load = Callable[[ExternalCatalogue, Federation], CataloguePort]
+"""Makes the adapter of a catalogue. Raises ValueError for options that it refuses, and LookupError."""
+
+CALL_TIME = 30.0
+"""Seconds that one call to another's catalogue may take."""
+
+MOST_CALLS = 4
+"""Calls that one catalogue is working on or owes an answer; more are refused at once: a dead one holds up so
+many of those who ask it, and nobody else."""
 
 
 class Catalogues:
-    """Hands out the catalogue of a scope."""
+    """Hands out catalogues; calls to those of others are made by workers, bounded in number and time."""
 
-    def __init__(self, own: OwnCatalogue) -> None:
+    def __init__(
+        self, own: OwnCatalogue, federation: Callable[[], Federation], workers: WorkersPort, load: Load
+    ) -> None:
         self.own = own
+        self._federation = federation
+        self._workers = workers
+        self._load = load
+        self._lock = threading.Lock()
+        self._made: dict[bytes, BoundedCatalogue] = {}
 
     def read_by(self, owner: Identity) -> "ReadableCatalogue":
-        """Return what a person may read of the catalogues."""
-        return ReadableCatalogue(self.own, owner)
+        """Return all catalogues as one person may read them."""
+        return ReadableCatalogue(self, owner)
+
+    def of(self, scope: str, owner: Identity) -> tuple[CataloguePort, str, str]:
+        """Return the catalogue of a scope, its own name for that, and how its scopes begin here.
+
+        Raises LookupError for a scope that is not the owner's, and where there is no adapter; CatalogueError
+        where the adapter refuses its options.
+        """
+        if scope in (mine := scopes_of(owner)):
+            return self.own, scope, ""
+        federation = self._federation()
+        found = open_to(federation.catalogues, scope, owner)
+        if found is None:
+            raise LookupError(f"the scope {scope!r} is not yours; yours are {', '.join(mine)}")
+        declared, inner = found
+        return self._external(declared, federation), inner, declared.name
+
+    def _external(self, declared: ExternalCatalogue, federation: Federation) -> "BoundedCatalogue":
+        urls = [(one.name, one.url) for one in federation.storages]
+        key = to_json((declared, urls))
+        with self._lock:
+            if key not in self._made:
+                try:
+                    made = self._load(declared, federation)
+                except ValueError as error:
+                    raise CatalogueError(f"the catalogue {declared.name} cannot be used: {error}") from error
+                # Of what the federation declared before, nothing is asked any more.
+                self._made = {one: kept for one, kept in self._made.items() if kept.name != declared.name}
+                self._made[key] = BoundedCatalogue(declared.name, made, self._workers)
+            return self._made[key]
+
+
+class BoundedCatalogue:
+    """A catalogue whose every call is made by a worker."""
+
+    def __init__(self, name: str, catalogue: CataloguePort, workers: WorkersPort) -> None:
+        self.name = name
+        self._catalogue = catalogue
+        self._workers = workers
+        self._free = threading.BoundedSemaphore(MOST_CALLS)
+
+    def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        return self._call(lambda: self._catalogue.matching(scope, glob))
+
+    def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        return self._call(lambda: self._catalogue.dataset(scope, name, version))
+
+    def publish(self, publication: Publication) -> int | None:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        return self._call(lambda: self._catalogue.publish(publication))
+
+    def _call(self, function: Callable[[], T]) -> T:
+        if not self._free.acquire(blocking=False):
+            raise CatalogueError(f"the catalogue {self.name} answers {MOST_CALLS} others; try again soon")
+        call = self._workers.call(f"catalogue {self.name}", function, CALL_TIME)
+        call.add_done_callback(self._free_again)
+        try:
+            return call.result()
+        except OSError as error:  # a time limit too
+            raise CatalogueError(f"the catalogue {self.name} does not answer: {error}") from error
+
+    def _free_again(self, _: "Future[T]") -> None:
+        self._free.release()
 
 
 @dataclass(frozen=True, slots=True)
 class ReadableCatalogue:
-    """Finds files in scopes that are a person's; raises LookupError for another scope."""
+    """Finds files in scopes that a person may read; raises LookupError for another scope."""
 
-    _catalogue: CataloguePort
+    _catalogues: Catalogues
     _owner: Identity
 
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
         """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
-        return self._of(scope).matching(scope, glob)
+        catalogue, inner, name = self._catalogues.of(scope, self._owner)
+        return _ours(name, catalogue.matching(inner, glob))
 
     def dataset(self, scope: str, name: str, version: int | None) -> FoundDataset:
         """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
-        return self._of(scope).dataset(scope, name, version)
+        catalogue, inner, external = self._catalogues.of(scope, self._owner)
+        found = catalogue.dataset(inner, name, version)
+        return replace(found, files=_ours(external, found.files))
 
-    def _of(self, scope: str) -> CataloguePort:
-        if scope not in (mine := scopes_of(self._owner)):
-            raise LookupError(f"the scope {scope!r} is not yours; yours are {', '.join(mine)}")
-        return self._catalogue
+
+def _ours(catalogue: str, found: Sequence[FoundFile]) -> Sequence[FoundFile]:
+    """Give files of another's catalogue their scopes here."""
+    if not catalogue:
+        return found
+    return [
+        replace(one, file=replace(one.file, scope=external_scope(catalogue, one.file.scope))) for one in found
+    ]

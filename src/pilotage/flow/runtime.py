@@ -5,14 +5,17 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from pilotage.model.catalogues import ExternalCatalogue
 from pilotage.model.federation import Federation
 from pilotage.ports import Clock, Seeds
+from pilotage.ports.catalogue import CatalogueError, CataloguePort
 from pilotage.ports.inbox import Inbox
 from pilotage.ports.moving import Movers
 from pilotage.store import Store
 
 from .brokerages import Brokerages
 from .catalogues import Catalogues
+from .catalogues import Load as LoadCatalogue
 from .deliveries import Deliveries
 from .elements import Elements, Load
 from .file_readers import FileReaders
@@ -32,12 +35,17 @@ def system_seed() -> int:
     return secrets.randbits(32)
 
 
+def no_catalogue(declared: ExternalCatalogue, _: Federation) -> CataloguePort:
+    """Refuse, as a Pilotage that was given no adapters of catalogues."""
+    raise CatalogueError(f"the catalogue {declared.name} is not asked from here")
+
+
 class Runtime:
     """Store, ports, clock, seeds, workers, caches and wake-ups of one Pilotage.
 
     ``clock`` tells the time in s since 1970 (UTC), the store's unless given. ``server_url`` is where pilots
     call home. ``load`` makes the adapter of a computing element, ``movers`` the movers, given what to call
-    when they have news.
+    when they have news, ``load_catalogue`` the adapter of a catalogue that others keep.
     ``priorities`` is where operators leave priorities of transfers (D9).
     """
 
@@ -53,6 +61,7 @@ class Runtime:
         workers: WorkersPort | None = None,
         server_url: str = "",
         priorities: Inbox | None = None,
+        load_catalogue: LoadCatalogue = no_catalogue,
     ) -> None:
         self.store = store
         self.clock = clock or store.clock
@@ -69,7 +78,8 @@ class Runtime:
         stage = partial(self.wakeups.wake, "stage")
         self.deliveries = Deliveries(movers(stage), self.workers, stage)
         self.file_readers = FileReaders(self.deliveries.open)
-        self.catalogues = Catalogues(OwnCatalogue(store, self.clock, seeds))
+        own = OwnCatalogue(store, self.clock, seeds)
+        self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)
         store.listeners.append(self.wakeups.committed)
 
     @cached_property

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from .catalogues import ExternalCatalogue
 from .constants import (
     BrokerageConstants,
     DirectorConstants,
@@ -363,6 +364,8 @@ class Federation:
     """Every storage."""
     queues: Annotated[tuple[Queue, ...], Field(min_length=1)]
     """Every queue."""
+    catalogues: tuple[ExternalCatalogue, ...] = ()
+    """Catalogues of files that others keep."""
     links: tuple[Link, ...] = ()
     """What is known of the ways between sites."""
     shares: tuple[GlobalShare, ...] = (GlobalShare(name="default"),)

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import and_, bindparam, func, literal_column, or_, select
+from sqlalchemy import and_, bindparam, func, or_, select
 
 from pilotage.model import copies_quotas as quotas
 from pilotage.model.data import CopiesSize, Copy
@@ -14,15 +14,13 @@ from pilotage.model.world import World
 
 from . import catalogue
 from .columns import begins, has_state, is_state
-from .files import files, replicas
+from .files import IS_COPY, files, replicas
 from .jobs import job_inputs, jobs
 from .reader import RecordReader
 from .sets import among
 from .transfers import transfers
 
 _r, _f = replicas.c, files.c
-# Written out, as the condition of the index on copies is.
-_IS_COPY = _r.path != literal_column("''")
 _LIMIT: Any = bindparam("limit", type_=None)
 _other = replicas.alias()
 _ELSEWHERE = select(_other.c.file).where(
@@ -47,12 +45,12 @@ _COPIES = (
     select(_r.file, _r.storage, _r.path, _f.size, func.coalesce(_r.since, 0.0))
     .join(files, _f.name == _r.file)
     # What must stay is left out here: among the first so many it would keep all behind it from ever going.
-    .where(_IS_COPY, _ELSEWHERE.exists(), ~_READ.exists(), ~_MOVING.exists(), ~among(_r.file, "asked"))
+    .where(IS_COPY, _ELSEWHERE.exists(), ~_READ.exists(), ~_MOVING.exists(), ~among(_r.file, "asked"))
     .order_by(_r.since, _r.file)
     .limit(_LIMIT)
 )
 _AGED = and_(func.coalesce(_r.since, 0.0) < bindparam("before"), ~_USED.exists())
-_SIZES = select(_r.storage, _r.file, _f.size).join(files, _f.name == _r.file).where(_IS_COPY)
+_SIZES = select(_r.storage, _r.file, _f.size).join(files, _f.name == _r.file).where(IS_COPY)
 _USES = (
     select(job_inputs.c.file, jobs.c.queue, func.max(jobs.c.since))
     .join(jobs, jobs.c.id == job_inputs.c.job)

@@ -2,8 +2,20 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, String, Table, literal_column
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Double,
+    ForeignKey,
+    Index,
+    String,
+    Table,
+    func,
+    literal_column,
+)
 
+from pilotage.model.paths import COPIES
 from pilotage.model.work import JobKind
 
 from .columns import Id, metadata, partial, text_column
@@ -32,7 +44,14 @@ _f = files.c
 Index("files_by_task", _f.task, _f.name, **partial(_f.task.is_not(None)))
 _r = replicas.c
 
-Index("replicas_copies", _r.since, _r.file, **partial(_r.path != literal_column("''")))
+# Written out, so that the query's condition is that of the index, word for word.
+_START: ColumnElement[int] = literal_column("1")
+_LENGTH: ColumnElement[int] = literal_column(str(len(COPIES) + 1))
+_FOLDER: ColumnElement[str] = literal_column(f"'{COPIES}/'")
+IS_COPY = func.substr(_r.path, _START, _LENGTH) == _FOLDER
+"""The condition of copies that Pilotage made: originals of other catalogues may have paths of their own."""
+
+Index("replicas_copies", _r.since, _r.file, **partial(IS_COPY))
 Index("files_by_job", _f.job, **partial(_f.job.is_not(None)))
 
 

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from urllib.parse import urlsplit
 
 from pilotage.agent.storage import SCHEMES as PILOTS_READ
+from pilotage.catalogues import loader as catalogues
 from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
 from pilotage.model.federation import ComputingElement, Federation, Queue, Storage, TransferService
@@ -23,10 +24,11 @@ from pilotage.ports.computing import ListMatching
 
 
 def faults(federation: Federation) -> list[Fault]:
-    """Find what no machine could use: each queue's computing element and each storage's URL."""
+    """Find what no machine could use: computing elements of queues, URLs of storages, catalogues' options."""
     found = chain(
         *(_storage_faults(at, storage) for at, storage in enumerate(federation.storages)),
         *(_element_faults(path, element) for path, element in _elements(federation)),
+        *(_catalogue_faults(at, federation) for at in range(len(federation.catalogues))),
     )
     return list(islice(found, MOST_FAULTS))
 
@@ -54,7 +56,18 @@ def lacking(federation: Federation) -> list[Fault]:
             first.setdefault(f"kind {element.kind}", Fault((*path, "kind"), message))
         elif message := _unusable(element):
             first.setdefault(f"kind {element.kind}", Fault((*path, "kind"), message))
-    return list(first.values())
+    return [*first.values(), *_catalogues_lacking(federation)]
+
+
+def _catalogues_lacking(federation: Federation) -> Iterator[Fault]:
+    for at, declared in enumerate(federation.catalogues):
+        try:
+            catalogues.load(declared, federation)
+        except AdapterError as error:
+            message = f"the catalogue {declared.name} cannot be asked from here: {error}"
+            yield Fault(("catalogues", at, "kind"), message)
+        except (LookupError, ValueError):
+            continue
 
 
 def _unusable(element: ComputingElement) -> str:
@@ -139,6 +152,19 @@ def _element_faults(path: Path, element: ComputingElement) -> Iterator[Fault]:
     if element.list_match and not isinstance(adapter, ListMatching):
         message = f"kind {element.kind!r} cannot tell whether it has a resource for a pilot (P8)"
         yield Fault((*path, "list_match"), message, "leave list_match out")
+
+
+def _catalogue_faults(at: int, federation: Federation) -> Iterator[Fault]:
+    declared, path = federation.catalogues[at], ("catalogues", at)
+    if declared.kind not in catalogues.installed():
+        yield from _misspelt((*path, "kind"), declared.kind, catalogues.installed())
+        return
+    try:
+        catalogues.load(declared, federation)
+    except (LookupError, ValueError) as error:
+        # For want of a package of this machine that is no fault.
+        if not isinstance(error, AdapterError):
+            yield Fault((*path, "options"), str(error) or repr(error), "see what this kind takes")
 
 
 def _misspelt(path: Path, name: str, known: Collection[str]) -> Iterator[Fault]:

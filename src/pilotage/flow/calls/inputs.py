@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Protocol
 
+from pilotage.flow.catalogues import ReadableCatalogue
 from pilotage.flow.runtime import Runtime
+from pilotage.model.catalogues import open_to
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.scopes import default_scope, identifier, scopes_of, version_of
 from pilotage.model.spec import Input
 from pilotage.model.work import InputDataset, InputFile, InputPattern, TaskSpec
-from pilotage.ports.catalogue import CatalogueError, FoundDataset, FoundFile
+from pilotage.ports.catalogue import CatalogueError, FoundFile
 from pilotage.ports.moving import StorageError
 
 Fault = tuple[str, str]
@@ -22,22 +23,12 @@ SCAN_TIME = 30.0
 """Seconds that looking up the patterns of one submission may take."""
 
 
-class Catalogue(Protocol):
-    """The catalogue as one person may read it."""
-
-    def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
-
-    def dataset(self, scope: str, name: str, version: int | None) -> FoundDataset:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
-
-
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """Where inputs are looked up: ``scan`` finds files on a storage; None is no catalogue."""
 
     scan: Callable[[Storage, str], list[InputFile]]
-    catalogue: Catalogue | None = None
+    catalogue: ReadableCatalogue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +85,12 @@ def scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
     return replace(spec, inputs=tuple(items))
 
 
-def out_of_scope(spec: TaskSpec, owner: Identity) -> list[Fault]:
-    """Refuse names in scopes that are not the owner's, one for each scope."""
+def out_of_scope(spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:
+    """Refuse names in scopes that are not the owner's to read, one for each scope."""
     mine = scopes_of(owner)
     # Backwards, so that the first item of each scope is the one that is named.
     others = {item.scope: at for at, item in reversed([*enumerate(spec.inputs)]) if item.scope not in mine}
+    others = {scope: at for scope, at in others.items() if not open_to(federation.catalogues, scope, owner)}
     return [
         (f"inputs[{at}].scope", f"{scope!r} is not yours; give one of {', '.join(mine)}, or leave it out")
         for scope, at in sorted(others.items())

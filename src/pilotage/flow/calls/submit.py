@@ -91,7 +91,7 @@ def examined(
         inputs.lookup_for(runtime, owner),
         lambda spec, federation: (
             _faults(spec, federation, owner)
-            or inputs.out_of_scope(spec, owner)
+            or inputs.out_of_scope(spec, federation, owner)
             or _foreign(runtime.store, spec, federation, owner)
             or quota.take(spec)
         ),

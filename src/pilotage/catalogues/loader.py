@@ -1,0 +1,30 @@
+"""Discovery of catalogues' adapters: entry points of the group ``pilotage.catalogues``, by kind."""
+
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint
+
+from pilotage.model.catalogues import ExternalCatalogue
+from pilotage.model.federation import Federation
+from pilotage.ports import adapters
+from pilotage.ports.catalogue import CataloguePort
+
+GROUP = "pilotage.catalogues"
+METHODS = ("matching", "dataset", "publish")
+
+
+def installed() -> Mapping[str, EntryPoint]:
+    """The kinds of catalogues that have an adapter on this machine."""
+    return adapters.installed(GROUP)
+
+
+def load(declared: ExternalCatalogue, federation: Federation) -> CataloguePort:
+    """Make the adapter for ``declared.kind``.
+
+    Raises AdapterError where this machine has none that can be used, and ValueError where the adapter refuses
+    its options.
+    """
+    prefixes = {one.name: f"{one.url.rstrip('/')}/" for one in federation.storages}
+    known = {one.rse: (one.storage, one.prefix or prefixes[one.storage]) for one in declared.storages}
+    made: CataloguePort = adapters.factory(GROUP, declared.kind)(declared.name, known, declared.options)
+    adapters.check_methods(made, f"catalogue kind {declared.kind!r}", METHODS)
+    return made

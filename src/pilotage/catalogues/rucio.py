@@ -1,0 +1,214 @@
+"""Rucio as a catalogue, by its own client (the extra ``rucio``)."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+from requests import RequestException
+from rucio.client import Client
+from rucio.common.exception import (
+    DataIdentifierNotFound,
+    RucioException,
+)
+
+from pilotage.model.documents import from_document
+from pilotage.model.patterns import matcher
+from pilotage.model.types import CLOSED
+from pilotage.model.work import InputFile
+from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile, Publication
+
+Rses = Mapping[str, tuple[str, str]]
+"""Storages that both sides know by RSE: the federation's name, and how addresses of files there begin."""
+
+AT_ONCE = 1000
+"""Files that one request names."""
+
+CALL_TIMEOUT = 10
+"""Seconds that one request may wait for the next bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RucioOptions:
+    """How Rucio is reached, and as whom. Secrets may be given in files of the server's machine instead."""
+
+    __pydantic_config__ = CLOSED
+
+    url: Annotated[str, Field(pattern=r"^https?://")]
+    """The Rucio server."""
+    auth_url: Annotated[str, Field(pattern=r"^(https?://.*)?$")] = ""
+    """The server that authenticates; empty: the same."""
+    account: Annotated[str, Field(min_length=1, max_length=100)]
+    """Rucio's account."""
+    auth_type: Literal["userpass", "x509", "x509_proxy"] = "userpass"
+    """The way to authenticate."""
+    username: str = ""
+    """For ``userpass``."""
+    password: str = ""
+    """For ``userpass``."""
+    password_file: str = ""
+    """A file whose first line is the password, read at each call."""
+    certificate: str = ""
+    """Path of the certificate, for ``x509``, or of the proxy."""
+    key: str = ""
+    """Path of the certificate's key."""
+    ca: str = ""
+    """Path of the authorities' certificates; empty: the system's."""
+    vo: str = ""
+    """VO of a Rucio that serves several; empty: none."""
+
+    @property
+    def credentials(self) -> dict[str, str]:
+        """The credentials as Rucio's client takes them. Raises OSError where a file cannot be read."""
+        if self.auth_type == "x509":
+            return {"client_cert": self.certificate, "client_key": self.key}
+        if self.auth_type == "x509_proxy":
+            return {"client_proxy": self.certificate}
+        password = self.password
+        if self.password_file:
+            password = Path(self.password_file).expanduser().read_text(encoding="utf-8").partition("\n")[0]
+        return {"username": self.username, "password": password}
+
+
+class Rucio:
+    """Finds files and datasets in Rucio, and publishes outputs there.
+
+    Datasets have no versions: one that is closed never changes again, one that is open is refused.
+    """
+
+    def __init__(self, name: str, rses: Rses, options: Mapping[str, Any]) -> None:
+        self._name = name
+        self._rses = rses
+        try:
+            self._options = TypeAdapter(RucioOptions).validate_python(dict(options))
+        except ValidationError as error:
+            # Without the values, of which one may be a password.
+            faults = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+            raise ValueError(f"options: {'; '.join(faults)}") from None
+
+    def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        accepts = matcher(glob)
+        with self._asked() as client:
+            names = client.list_dids(scope, [{"name": _widened(glob)}], did_type="file")
+            found = [*islice((name for name in names if accepts(name)), MOST_FOUND + 1)]
+            if len(found) > MOST_FOUND:
+                raise LookupError(f"more than {MOST_FOUND} files match {glob!r}; narrow the pattern")
+            files: list[FoundFile] = []
+            for start in range(0, len(found), AT_ONCE):
+                part = [{"scope": scope, "name": name} for name in found[start : start + AT_ONCE]]
+                files += self._lying(client.list_replicas(part))
+        return sorted(files, key=lambda one: one.file.name)
+
+    def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        if version is not None:
+            raise LookupError(
+                f"the catalogue {self._name} has no versions of datasets; leave the version out"
+            )
+        with self._asked() as client:
+            try:
+                known = client.get_did(scope, name)
+            except DataIdentifierNotFound as error:
+                raise LookupError(f"the catalogue {self._name} has no dataset {scope}:{name}") from error
+            if known["type"] != "DATASET":
+                kind = known["type"].lower()
+                raise LookupError(f"{scope}:{name} is no dataset in {self._name} but a {kind}")
+            if known["open"]:
+                raise LookupError(
+                    f"{scope}:{name} is still open in {self._name} and may change: close it there, or name "
+                    "its files by a glob"
+                )
+            files = self._lying(client.list_replicas([{"scope": scope, "name": name}]))
+            count = sum(1 for _ in client.list_files(scope, name))
+        if len(files) < count:
+            raise LookupError(f"{count - len(files)} of {count} files of {scope}:{name} have no replica")
+        return FoundDataset(version=None, files=sorted(files, key=lambda one: one.file.name))
+
+    def publish(self, publication: Publication) -> int | None:
+        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
+        raise CatalogueError(f"nothing is published in {self._name} yet: {publication.dataset}")
+
+    @contextmanager
+    def _asked(self) -> "Iterator[Client]":
+        """Yield a client. Raises CatalogueError for what it raises."""
+        options = self._options
+        try:
+            # A folder of each call's own: where the client keeps tokens by itself, anybody may leave one.
+            with TemporaryDirectory(prefix="pilotage-rucio-") as folder:
+                yield _client_class(folder)(
+                    rucio_host=options.url,
+                    auth_host=options.auth_url or options.url,
+                    account=options.account,
+                    auth_type=options.auth_type,
+                    creds=options.credentials,
+                    ca_cert=options.ca or None,
+                    timeout=CALL_TIMEOUT,
+                    user_agent="pilotage",
+                    vo=options.vo or None,
+                )
+        except (RucioException, RequestException, OSError) as error:
+            text = " ".join(str(error).split())[:300]
+            raise CatalogueError(f"the catalogue {self._name} ({options.url}): {text}") from error
+
+    def _lying(self, replicas: Iterator[Mapping[str, Any]]) -> list[FoundFile]:
+        """Return files with their replicas at storages of the federation. Raises LookupError for too many."""
+        found = [self._file(one) for one in islice(replicas, MOST_FOUND + 1)]
+        if len(found) > MOST_FOUND:
+            raise LookupError(f"it has more than {MOST_FOUND} files; name them in parts")
+        return found
+
+    def _file(self, replica: Mapping[str, Any]) -> FoundFile:
+        """Read a file's record. Raises LookupError where no storage of the federation holds it."""
+        name, paths = replica["name"], self._paths(replica["rses"])
+        if not paths:
+            held = ", ".join(sorted(replica["rses"])[:10]) or "none that is available"
+            raise LookupError(
+                f"{replica['scope']}:{name} is at {held}; the catalogue {self._name} maps "
+                f"{', '.join(sorted(self._rses))} to storages of this federation"
+            )
+        document = {
+            "name": name,
+            "scope": replica["scope"],
+            "size": replica["bytes"],
+            "checksum": _checksum(replica),
+            "replicas": sorted(paths),
+        }
+        try:
+            file = from_document(InputFile, document)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            raise LookupError(f"{replica['scope']}:{name} cannot be an input: {fault['msg']}") from None
+        return FoundFile(file=file, paths={storage: path for storage, path in paths.items() if path != name})
+
+    def _paths(self, addresses: Mapping[str, Sequence[str]]) -> dict[str, str]:
+        """Return the path below each storage of the federation that holds a file."""
+        found: dict[str, str] = {}
+        for rse in sorted(addresses.keys() & self._rses.keys()):
+            storage, prefix = self._rses[rse]
+            below = [one.removeprefix(prefix).lstrip("/") for one in addresses[rse] if one.startswith(prefix)]
+            if below:
+                found[storage] = below[0]
+        return found
+
+
+def _client_class(folder: str) -> type[Client]:
+    """Return the client that keeps its tokens in a folder."""
+    return type("PrivateClient", (Client,), {"TOKEN_PATH_PREFIX": f"{folder}/"})
+
+
+def _widened(glob: str) -> str:
+    """Return a pattern that finds all that ``glob`` means and more: Rucio has a star alone, for any text."""
+    text, bracket, _ = glob.partition("[")
+    return re.sub(r"\*+/?\**|\?+", "*", text) + ("*" if bracket else "")
+
+
+def _checksum(replica: Mapping[str, Any]) -> str:
+    if replica.get("adler32"):
+        return f"adler32:{replica['adler32'].lower().zfill(8)}"
+    return f"md5:{replica['md5'].lower()}" if replica.get("md5") else ""

@@ -1,0 +1,205 @@
+"""Rucio keeps the promises of the port, against a real server."""
+
+import socket
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.catalogues.loader import load
+from pilotage.flow import catalogues
+from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.model.catalogues import ExternalCatalogue, MappedStorage
+from pilotage.model.identity import Identity
+from pilotage.model.spec import Input
+from pilotage.model.work import InputDataset, InputFile, InputPattern, TaskSpec
+from pilotage.ports.catalogue import CatalogueError, CataloguePort
+from pilotage.server import runtime_of
+from pilotage.store import Store
+from tests.flow.house import House, federation
+
+from .contract import FILES, SCOPE, A, CatalogueContract
+from .rucio_server import LOGIN, rucio_server
+
+PHYSICIST = Identity(name="ada", vo="atlas")
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with rucio_server(tmp_path_factory.mktemp("rucio")) as url:
+        client = administrator(url)
+        for rse, deterministic in (("SOUTH", True), ("NORTH", False), ("FAR", True)):
+            client.add_rse(rse, deterministic=deterministic)
+            client.add_protocol(rse, protocol(rse))
+            client.set_local_account_limit("root", rse, 10**15)
+        client.add_scope("root", SCOPE)
+        client.add_scope("root", "mc20")
+        client.add_replicas("SOUTH", [record(one) for one in FILES])
+        client.add_replicas("FAR", [{**record(A), "name": "far.dat", "scope": "mc20"}])
+        yield url
+
+
+def administrator(url: str) -> Any:
+    client = pytest.importorskip("rucio.client", reason="rucio-clients is not installed: the extra rucio")
+    creds = {"username": LOGIN["username"], "password": LOGIN["password"]}
+    # Its tokens would lie where those of another server of this machine may.
+    folder = {"TOKEN_PATH_PREFIX": f"{tempfile.mkdtemp(prefix='pilotage-test-')}/"}
+    return type("Administrator", (client.Client,), folder)(
+        rucio_host=url, auth_host=url, account="root", auth_type="userpass", creds=creds
+    )
+
+
+def protocol(rse: str) -> dict[str, Any]:
+    able = {"read": 1, "write": 1, "delete": 1}
+    return {
+        "scheme": "file",
+        "hostname": "localhost",
+        "port": 0,
+        "prefix": f"/rse/{rse}/",
+        "impl": "rucio.rse.protocols.posix.Default",
+        "domains": {
+            "lan": able,
+            "wan": {**able, "third_party_copy_read": 1, "third_party_copy_write": 1},
+        },
+    }
+
+
+def record(file: InputFile) -> dict[str, Any]:
+    adler = file.checksum.partition(":")[2]
+    return {"scope": SCOPE, "name": file.name, "bytes": file.size, "adler32": adler}
+
+
+def declared(url: str, **options: Any) -> ExternalCatalogue:
+    return ExternalCatalogue(
+        name="rucio",
+        vos=("atlas",),
+        storages=(
+            MappedStorage(rse="SOUTH", storage="south-disk", prefix="file://localhost/rse/SOUTH/"),
+            MappedStorage(rse="NORTH", storage="north-disk", prefix="file://localhost/rse/NORTH/"),
+        ),
+        options={"url": url, **LOGIN, **options},
+    )
+
+
+def adapter(url: str, place: Path, **options: Any) -> CataloguePort:
+    return load(declared(url, **options), federation(place))
+
+
+class RucioShelf:
+    """The server with the files of the contract; its datasets are closed."""
+
+    def __init__(self, url: str, place: Path) -> None:
+        self.port = adapter(url, place)
+        self.administrator = administrator(url)
+
+    def define(self, dataset: str, files: Sequence[InputFile]) -> None:
+        self.administrator.add_dataset(SCOPE, dataset)
+        dids = [{"scope": SCOPE, "name": one.name} for one in files]
+        self.administrator.attach_dids(SCOPE, dataset, dids)
+        self.administrator.close(SCOPE, dataset)
+
+
+@pytest.fixture
+def shelf(url: str, tmp_path: Path) -> RucioShelf:
+    return RucioShelf(url, tmp_path)
+
+
+class TestRucio(CatalogueContract):
+    def test_an_open_dataset_may_change_and_is_refused(self, shelf: RucioShelf, runs: str) -> None:
+        shelf.administrator.add_dataset(SCOPE, runs)
+        with pytest.raises(LookupError, match="still open in rucio and may change: close it there"):
+            shelf.port.dataset(SCOPE, runs)
+
+    def test_what_lies_elsewhere_is_refused_with_where(self, shelf: RucioShelf) -> None:
+        with pytest.raises(
+            LookupError, match=r"mc20:far\.dat is at FAR; the catalogue rucio maps NORTH, SOUTH"
+        ):
+            shelf.port.matching("mc20", "far.dat")
+
+    def test_paths_are_those_that_rucio_tells(self, shelf: RucioShelf) -> None:
+        (found,) = shelf.port.matching(SCOPE, "walks.dat")
+        assert found.paths["south-disk"].endswith("/walks.dat")
+        assert found.paths["south-disk"].startswith(f"{SCOPE}/")
+
+    def test_a_wrong_password_is_told_without_it(self, url: str, tmp_path: Path) -> None:
+        with pytest.raises(CatalogueError, match="rucio") as refused:
+            adapter(url, tmp_path, password="never-shown").matching(SCOPE, "*")
+        assert "never-shown" not in str(refused.value)
+
+    def test_the_password_may_stand_in_a_file(self, url: str, tmp_path: Path) -> None:
+        (tmp_path / "password").write_text("secret\n")
+        able = adapter(url, tmp_path, password="", password_file=str(tmp_path / "password"))
+        assert len(able.matching(SCOPE, "walks*")) == 1
+
+
+def test_wrong_options_are_told_without_their_values(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="url: ") as refused:
+        adapter("ftp://x", tmp_path, password="never-shown")
+    assert "never-shown" not in str(refused.value)
+
+
+class _Atlas(House):
+    """A house whose federation knows a Rucio."""
+
+    def __init__(self, store: Store, place: Path, url: str) -> None:
+        super().__init__(store, place)
+        knowing = replace(federation(place), catalogues=(declared(url),))
+        self.runtime.save_federation(knowing, "test")
+
+    def asked(self, *inputs: Input, owner: Identity = PHYSICIST) -> SubmissionOutcome:
+        return self.submit({"inputs": inputs}, owner=owner)
+
+
+def test_a_task_reads_a_dataset_of_rucio_where_rucio_says_that_it_lies(
+    store: Store, tmp_path: Path, url: str, shelf: RucioShelf
+) -> None:
+    whole = f"whole-{tmp_path.name}"
+    shelf.define(whole, FILES[:2])
+    house = _Atlas(store, tmp_path, url)
+    ((_, task),) = house.asked(InputDataset(dataset=whole, scope=f"rucio~{SCOPE}")).tasks
+    view = store.queries.task(task)
+    assert view is not None
+    assert view.datasets == (f"rucio~{SCOPE}:{whole}",)
+    assert [one.name for one in view.spec.inputs if isinstance(one, InputFile)] == [
+        "runs/1.dat",
+        "runs/2.dat",
+    ]
+    entry = store.catalogue.entry(f"rucio~{SCOPE}:runs/1.dat")
+    assert entry is not None
+    ((replica,),) = (entry.replicas,)
+    assert (replica.storage, replica.path) == ("south-disk", replica.place)
+    assert replica.path.endswith("/runs/1.dat")
+    # Its path is its own, and yet it is no copy that Pilotage made.
+    assert store.snapshots.for_cleaning(house.now, 1, 10).copies == ()
+
+
+def test_others_than_its_vos_do_not_read_through_a_catalogue(store: Store, tmp_path: Path, url: str) -> None:
+    house = _Atlas(store, tmp_path, url)
+    for asked in (
+        InputDataset(dataset="whole", scope=f"rucio~{SCOPE}"),
+        InputPattern(glob="**", scope=f"rucio~{SCOPE}"),
+        InputFile(name="walks.dat", size=1, replicas=("south-disk",), scope=f"rucio~{SCOPE}"),
+    ):
+        ((_, ((_, message), *_)),) = house.asked(asked, owner=Identity(name="eve", vo="ligo")).refused
+        assert f"'rucio~{SCOPE}' is not yours" in message
+
+
+def test_a_dead_rucio_holds_up_few_of_those_who_ask_it_and_nobody_else(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogues, "CALL_TIME", 2.0)
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        house = _Atlas(store, tmp_path, f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        runtime = runtime_of(store)
+        asked = TaskSpec(name="t", inputs=(InputPattern(glob="**", scope=f"rucio~{SCOPE}"),))
+        with ThreadPoolExecutor(12) as people:
+            waiting = [people.submit(submit, runtime, [asked], PHYSICIST) for _ in range(12)]
+            assert house.submit({}, owner=PHYSICIST).tasks
+            told = [one.result().refused[0][1][0][1] for one in waiting]
+        runtime.close()
+    assert sum("try again soon" in one for one in told) >= 12 - catalogues.MOST_CALLS
+    assert all("the catalogue rucio" in one for one in told)
