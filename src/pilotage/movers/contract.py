@@ -88,6 +88,7 @@ class _Trial:
             if status.state in ("delivered", "failed"):
                 return status
             self.changed.wait(0.05)
+            self.changed.clear()
         return DeliveryStatus(state="moving", error="it does not end")
 
     def arrived(self, path: str = NAME) -> bytes | None:
