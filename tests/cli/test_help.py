@@ -41,6 +41,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "history",
             "fetch",
             "files",
+            "record",
             "simulate",
             "sites",
         ),

@@ -3,18 +3,21 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
 from pilotage.cli.app import app
 from pilotage.simulation.metrics import Metrics
+from pilotage.simulation.pictures import SHOWN
 from pilotage.simulation.reading import read
 from pilotage.simulation.scenario import Spell
 from pilotage.simulation.trials import Trial, compared, run
 from pilotage.simulation.work import submissions
 
 FEDERATION = Path(__file__).parents[2] / "examples" / "simulation" / "federation.yaml"
+SVG = "{http://www.w3.org/2000/svg}"
 SMALL = """
 name: small
 federation: federation.yaml
@@ -105,6 +108,16 @@ def test_the_command_prints_a_table_or_a_document(tmp_path: Path) -> None:
     document = json.loads(runner.invoke(app, ["simulate", path, "--json"]).stdout)
     assert document["runs"][0]["metrics"]["lost"] == 0
     assert document["compared"]["pilotage"]["wait"]["ratio"] is None
+
+
+def test_pictures_show_every_run_and_each_ratio(tmp_path: Path) -> None:
+    words = ["simulate", str(small(tmp_path)), "--policy", "pilotage", "--policy", "random", "--seeds", "2"]
+    result = CliRunner().invoke(app, [*words, "--pictures", str(tmp_path / "new" / "pictures")])
+    assert result.exit_code == 0, result.output
+    drawn = {path.name: ElementTree.parse(path) for path in (tmp_path / "new" / "pictures").iterdir()}
+    circles = {name: len(tree.findall(f".//{SVG}circle")) for name, tree in drawn.items()}
+    assert circles["runs.svg"] == 2 * 2 * len(SHOWN)
+    assert 0 < circles["ratios.svg"] <= len(SHOWN)
 
 
 def test_either_a_scenario_or_a_world_is_given() -> None:

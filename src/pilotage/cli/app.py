@@ -17,6 +17,7 @@ from . import (
     logs,
     pilots,
     queues,
+    recording,
     server,
     simulating,
     sites,
@@ -75,6 +76,7 @@ for room in (
     transfers,
     worlds,
     deciding,
+    recording,
     simulating,
 ):
     app.add_typer(room.app)

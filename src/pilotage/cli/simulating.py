@@ -37,6 +37,9 @@ def simulate(
             help="A saved world in place of a scenario: where its waiting jobs would go under each policy."
         ),
     ] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Write ratios.svg and runs.svg into this folder.")
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Simulate work over a federation: the real steps in virtual time, nothing of the outside is touched.
@@ -45,14 +48,16 @@ def simulate(
     """
     policies = list(dict.fromkeys(policy or ["pilotage"]))
     if scenario is not None and replay is None:
-        _run(scenario, policies, seeds, json_output)
-    elif replay is not None and scenario is None:
+        _run(scenario, policies, seeds, pictures, json_output)
+    elif replay is not None and scenario is None and pictures is None:
         _replay(replay, policies, json_output)
     else:
-        raise BadInput("give either a scenario, or a saved world with --replay")
+        raise BadInput("give either a scenario, or a saved world with --replay; pictures are of scenarios")
 
 
-def _run(scenario: Path, policies: Sequence[str], seeds: int, json_output: bool) -> None:
+def _run(
+    scenario: Path, policies: Sequence[str], seeds: int, pictures: Path | None, json_output: bool
+) -> None:
     from pilotage.simulation.policies import UnknownPolicy, policy_of
     from pilotage.simulation.reading import read
     from pilotage.simulation.trials import REFERENCE, trials
@@ -68,7 +73,21 @@ def _run(scenario: Path, policies: Sequence[str], seeds: int, json_output: bool)
         for trial in trials(case, policies, range(1, seeds + 1)):
             found.append(trial)
             status.update(f"simulating: {len(found)} of {plural(len(policies) * seeds, 'run')} done")
+    if pictures is not None:
+        _draw(found, pictures)
     _show(found, json_output)
+
+
+def _draw(found: "Sequence[Trial]", folder: Path) -> None:
+    from pilotage.simulation.pictures import ratios, runs
+    from pilotage.simulation.trials import compared
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "ratios.svg").write_text(ratios(compared(found)))
+        (folder / "runs.svg").write_text(runs(found))
+    except OSError as error:
+        raise BadInput(f"{folder} cannot be written: {error.strerror}") from error
 
 
 def _replay(path: Path, policies: Sequence[str], json_output: bool) -> None:

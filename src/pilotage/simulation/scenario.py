@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -175,8 +175,8 @@ class Arrival:
     """When, in s since the simulation began."""
     user: Name = "alice"
     """Who submits it."""
-    vo: Name = "sim"
-    """The user's VO."""
+    vo: Name | Literal[""] = "sim"
+    """The user's VO; empty: none."""
     work: Annotated[float, Field(gt=0, le=1e12)] = 36_000
     """HS23 seconds that each of its jobs takes on one core in truth, whatever the task estimates."""
     job_spread: Spread = 0

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import take
+from pilotage.flow.step import Step, take
 from pilotage.flow.workers import Inline
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
 from pilotage.model.states import TaskState
@@ -30,6 +30,13 @@ ENDED_TASKS = (TaskState.FINISHED, TaskState.FAILED, TaskState.CANCELLED)
 
 BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""
+
+
+AT_ONCE = {"stage": 4}
+"""Steps that move a record on in several passes, and how many of them a tick has at most.
+
+A server takes these within a second: at a pass a tick, files would take minutes for nothing.
+"""
 
 
 class Simulation:
@@ -119,11 +126,17 @@ class Simulation:
         for step in self._steps:
             if self.runtime.wakeups.is_woken(step.name):
                 self._waiting.add(step.name)
-            if step.name in self._waiting and not take(
-                step, self.runtime, self.runtime.begin(self.federation.loops.batch)
-            ):
-                self._waiting.discard(step.name)
+            if step.name in self._waiting:
+                self._take(step)
         self._calls.match()
+
+    def _take(self, step: Step) -> None:
+        """Take a step; one that has changed something is taken again, at the next tick unless at once."""
+        for _ in range(AT_ONCE.get(step.name, 1)):
+            self.runtime.wakeups.is_woken(step.name)
+            if not take(step, self.runtime, self.runtime.begin(self.federation.loops.batch)):
+                self._waiting.discard(step.name)
+                return
 
     def _element(self, declared: ComputingElement) -> ComputingElementPort:
         name = str(declared.options["queue"])

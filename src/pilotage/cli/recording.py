@@ -1,0 +1,98 @@
+"""Record what a server's jobs did as a scenario."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .errors import BadInput
+from .output import Json, console, document_text, echo, plural, show_json
+
+if TYPE_CHECKING:
+    from pilotage.simulation.recording import RecordedTask
+
+    from .client import Client
+
+app = typer.Typer()
+
+PAGE = 1000
+"""Tasks that are asked for at once, and the most jobs of a task by which its work is told."""
+
+
+@app.command(
+    epilog="Example: pilotage record day.yaml --hours 24 | pilotage federation show > federation.yaml | "
+    "pilotage simulate day.yaml --policy pilotage --policy early"
+)
+def record(
+    scenario: Annotated[Path, typer.Argument(help="The file to write.")],
+    hours: Annotated[float, typer.Option(min=0.1, max=8760, help="How far back.")] = 24,
+    most: Annotated[int, typer.Option(min=1, max=10_000, help="The most tasks, the newest.")] = 1000,
+    federation: Annotated[
+        Path, typer.Option(help="The federation's file that the scenario names, relative to it.")
+    ] = Path("federation.yaml"),
+    json_output: Json = False,
+) -> None:
+    """Write the tasks of the last hours as a scenario: when they came, and the work that their jobs were.
+
+    Of commands, environments and payload files nothing is written. Tasks of which no job has ended well are
+    left out.
+    """
+    from pilotage.model.documents import from_document
+    from pilotage.model.federation import Federation
+    from pilotage.simulation.recording import document_of, recorded
+
+    from .client import Client
+
+    begin = time.time() - hours * 3600
+    with Client() as client, console(stderr=True).status("reading tasks"):
+        declared = from_document(Federation, client.get("/federation"))
+        tasks = list(_tasks(client, begin, most))
+    made = recorded(scenario.stem, str(federation), declared, tasks, begin)
+    if not made.tasks:
+        raise BadInput(f"no job of the {plural(len(tasks), 'task')} of the last {hours:g} h has ended well")
+    try:
+        scenario.write_text(document_text(document_of(made)))
+    except OSError as error:
+        raise BadInput(f"{scenario} cannot be written: {error.strerror}") from error
+    left = len(tasks) - len(made.tasks)
+    if json_output:
+        show_json({"output": str(scenario), "tasks": len(made.tasks), "left_out": left})
+    else:
+        echo(
+            f"{scenario} holds {plural(len(made.tasks), 'task')}; {left} without a result left out", err=True
+        )
+
+
+def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]":
+    """Tasks that were submitted since, newest first, with the first of their jobs that ended well."""
+    from pilotage.model.documents import from_document
+    from pilotage.model.work import TaskSpec
+    from pilotage.simulation.recording import EndedJob, RecordedTask
+
+    for view in _views(client, begin, most):
+        spec = client.get(f"/tasks/{view['id']}")["spec"]
+        jobs = client.get(f"/tasks/{view['id']}/jobs", state="finished", limit=PAGE)["jobs"]
+        yield RecordedTask(
+            spec=from_document(TaskSpec, spec),
+            owner=view["owner"],
+            vo=view["vo"],
+            created=view["created"],
+            jobs=[
+                EndedJob(queue=job["queue"], wall_seconds=job["wall_seconds"])
+                for job in jobs
+                if job["wall_seconds"]
+            ],
+        )
+
+
+def _views(client: "Client", begin: float, most: int) -> Iterator[dict[str, Any]]:
+    before: int | None = None
+    while most > 0:
+        page = client.get("/tasks", limit=min(most, PAGE), before=before)["tasks"]
+        yield from (view for view in page if view["created"] >= begin)
+        if not page or page[-1]["created"] < begin:
+            return
+        most -= len(page)
+        before = page[-1]["id"]

@@ -1,0 +1,111 @@
+"""Scenarios from what a server's jobs did: yesterday's work, to be done again under other policies."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from statistics import median, pstdev
+from typing import Any
+
+from pilotage.model.documents import to_document
+from pilotage.model.federation import UNKNOWN_CORE_POWER, Federation
+from pilotage.model.types import DESCRIBED
+from pilotage.model.work import InputFile, TaskSpec
+
+from .scenario import Arrival, Scenario
+
+SHORTEST, WIDEST = 1.0, 5.0
+"""The least work in HS23 s, and the widest spread, that a scenario may have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedJob:
+    """A job that ended well: its queue, and the s that its payload took."""
+
+    __pydantic_config__ = DESCRIBED
+
+    queue: str
+    wall_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedTask:
+    """A task as it was submitted, when (s since 1970 UTC), by whom, and its jobs that ended well."""
+
+    spec: TaskSpec
+    owner: str
+    vo: str
+    created: float
+    jobs: Sequence[EndedJob]
+
+
+def recorded(
+    name: str, federation: str, declared: Federation, tasks: Iterable[RecordedTask], begin: float
+) -> Scenario:
+    """The scenario of tasks that were submitted from ``begin`` on, of which jobs ended well.
+
+    It begins with the first of them; ``federation`` is the file that it names. Commands, environments and
+    payload files are left out: they may hold secrets, and no simulation runs them. Where jobs ran tells how
+    much work they were.
+    """
+    powers = {queue.name: queue.core_power or UNKNOWN_CORE_POWER for queue in declared.queues}
+    storages = {storage.name for storage in declared.storages}
+    found = [task for task in tasks if task.jobs and task.created >= begin]
+    first = min((task.created for task in found), default=begin)
+    arrivals = (_arrival(task, powers, storages, task.created - first) for task in found)
+    return Scenario(
+        name=name, federation=federation, tasks=tuple(sorted(arrivals, key=lambda arrival: arrival.at))
+    )
+
+
+def _arrival(task: RecordedTask, powers: dict[str, float], storages: set[str], at: float) -> Arrival:
+    works = [
+        max(
+            SHORTEST,
+            job.wall_seconds * powers.get(job.queue, UNKNOWN_CORE_POWER) * max(1, task.spec.cores),
+        )
+        for job in task.jobs
+    ]
+    return Arrival(
+        task=_without_secrets(task.spec, storages),
+        at=at,
+        user=task.owner,
+        vo=task.vo,
+        work=median(works),
+        job_spread=min(WIDEST, pstdev(map(log, works))),
+        output_size=max(1.0, task.spec.out_disk * task.spec.events_per_job),
+    )
+
+
+def _without_secrets(spec: TaskSpec, storages: set[str]) -> TaskSpec:
+    """The task with nothing in it that a payload would be given, and the inputs that lie somewhere."""
+    inputs = tuple(
+        replace(one, replicas=tuple(name for name in one.replicas if name in storages))
+        for one in spec.inputs
+        if isinstance(one, InputFile) and storages.intersection(one.replicas)
+    )
+    return replace(
+        spec,
+        inputs=inputs,
+        jobs=spec.jobs if inputs or not spec.inputs else spec.planned_jobs,
+        command=("run",),
+        environment={},
+        payload_files={},
+        merge=spec.merge and replace(spec.merge, command=("merge",)),
+    )
+
+
+def document_of(scenario: Scenario) -> dict[str, Any]:
+    """The scenario as a document of what is given, without the fields that have their default."""
+    tasks = [
+        _given(to_document(one), _ARRIVAL) | {"task": _given(to_document(one.task), _SPEC)}
+        for one in scenario.tasks
+    ]
+    return {"name": scenario.name, "federation": scenario.federation, "tasks": tasks}
+
+
+_SPEC = to_document(TaskSpec(name="-"))
+_ARRIVAL = to_document(Arrival(task=TaskSpec(name="-")))
+
+
+def _given(document: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if value != defaults.get(name)}

@@ -1,0 +1,85 @@
+"""What a server's jobs did, as a scenario: no secrets, the work that it was, and it can be simulated."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pilotage.cli.app import app
+from pilotage.federation.documents import read as read_document
+from pilotage.model.documents import to_document
+from pilotage.model.federation import Federation
+from pilotage.model.work import InputFile, TaskSpec
+from pilotage.simulation.reading import read
+from pilotage.simulation.recording import EndedJob, RecordedTask, recorded
+from pilotage.simulation.trials import run
+from pilotage.simulation.work import submissions
+from tests.cli.conftest import FakeServer
+
+FEDERATION = Path(__file__).parents[2] / "examples" / "simulation" / "federation.yaml"
+SPEC = TaskSpec(
+    name="count",
+    share="production",
+    command=("sh", "-c", "curl -H 'Authorization: secret'"),
+    environment={"TOKEN": "secret"},
+    payload_files={"key": "secret"},
+    inputs=tuple(InputFile(name=f"data/{at}", size=10**8, replicas=("east-disk", "gone")) for at in range(4)),
+    scouts=0,
+)
+
+
+def task(created: float, *walls: float) -> RecordedTask:
+    jobs = [EndedJob(queue="south-queue", wall_seconds=wall) for wall in walls]
+    return RecordedTask(spec=SPEC, owner="alice", vo="sim", created=created, jobs=jobs)
+
+
+def test_work_is_what_jobs_took_by_the_power_of_where_they_ran() -> None:
+    declared = read_document(Federation, FEDERATION)
+    tasks = [task(500, 100.0, 200.0, 400.0), task(300, 50.0), task(50, 50.0), task(400)]
+    made = recorded("day", "federation.yaml", declared, tasks, begin=100)
+    assert [(one.at, one.work, one.user) for one in made.tasks] == [(0, 400, "alice"), (200, 1600, "alice")]
+    assert made.tasks[0].job_spread == 0
+    assert made.tasks[1].job_spread == pytest.approx(0.566, abs=0.001)
+    assert "secret" not in str(to_document(made))
+    assert {one.replicas for one in made.tasks[0].task.inputs if isinstance(one, InputFile)} == {
+        ("east-disk",)
+    }
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    fake = FakeServer()
+    yield fake
+    fake.close()
+
+
+def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "federation.yaml").write_text(FEDERATION.read_text())
+    now = time.time()
+    views = [
+        {"id": id_, "owner": "alice", "vo": "", "created": now - ago}
+        for id_, ago in ((9, 60), (8, 3600), (7, 90_000))
+    ]
+    server.answers["GET /federation"] = to_document(read_document(Federation, FEDERATION))
+    server.answers["GET /tasks"] = {"tasks": views}
+    for view in views:
+        server.answers[f"GET /tasks/{view['id']}"] = {"spec": to_document(SPEC)}
+        ended = {"jobs": [{"queue": "north-queue", "wall_seconds": 600.0}] * (view["id"] == 8)}
+        server.answers[f"GET /tasks/{view['id']}/jobs"] = ended
+    path = tmp_path / "day.yaml"
+    environment = {"PILOTAGE_URL": server.url, "PILOTAGE_TOKEN": "x", "PILOTAGE_HOME": str(tmp_path)}
+    told = CliRunner().invoke(app, ["record", str(path), "--json"], env=environment)
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout) == {"output": str(path), "tasks": 1, "left_out": 1}
+    assert "secret" not in path.read_text()
+    case = read(path)
+    found = run(case, "early", 1, submissions(case, 1)).metrics
+    assert (found.jobs, found.lost, found.unfinished) == (4, 0, 0)
+    server.answers["GET /tasks"] = {"tasks": []}
+    empty = CliRunner().invoke(app, ["record", str(path)], env=environment)
+    assert (empty.exit_code, "has ended well" in empty.output) == (2, True)
