@@ -364,12 +364,12 @@ def test_transfers_are_shown(pilotage: Pilotage, server: FakeServer) -> None:
         "share": "atlas-upload",
         "priority": 25,
         "state": "failed",
-        "since": time.time(),
+        "since": time.time() - 7200,
         "error": "no route [to host]",
     }
     server.answers["GET /transfers"] = {"transfers": [transfer]}
     words = " ".join(pilotage("transfers").stdout.split())
-    assert "3 a disk tape atlas-upload 25 failed 0 s no route [to host]" in words
+    assert "3 a disk tape atlas-upload 25 failed 2 h no route [to host]" in words
 
 
 def test_transfers_are_prioritised(pilotage: Pilotage, server: FakeServer) -> None:

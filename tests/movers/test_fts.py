@@ -127,7 +127,8 @@ def test_a_job_that_was_taken_without_an_answer_is_recognised(house: House) -> N
 
 def test_what_a_killed_server_left_is_waited_for_and_not_done_twice(house: House) -> None:
     house.fts.hold.clear()
-    first = house.delivery()
+    never = {**house.service.options, "poll": 3600}  # whoever is killed sees no more of its job
+    first = house.delivery(service=replace(house.service, options=never))
     threading.Thread(target=lambda: _quietly(house, first), daemon=True).start()
     assert settled(house.fts, {"SUBMITTED"})
     anew = House(house.fts, house.place, house.address)  # another process, which knows nothing of it
