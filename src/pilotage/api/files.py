@@ -14,6 +14,7 @@ from pilotage.flow.calls import catalogue
 from pilotage.flow.calls.inputs import SCAN_TIME
 from pilotage.flow.file_readers import TooManyReaders
 from pilotage.model.catalogues import open_to
+from pilotage.model.folders import may_list, not_yours, refuse_others
 from pilotage.model.identity import Credential
 from pilotage.model.paths import is_output
 from pilotage.model.patterns import literal_beginning, matcher
@@ -157,7 +158,8 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
     files = [replace(one, scope=one.scope or default_scope(owner, one.name)) for one in body.files]
     for scope in {one.scope for one in files}:
         check_scope(caller, scope)
-    if faults := checks.file_faults(files, runtime.store.federation()):
+    bound = None if caller.role == "operator" else owner
+    if faults := checks.file_faults(files, runtime.store.federation(), bound):
         raise HTTPException(422, faults[0])
     try:
         new = catalogue.register(runtime, files, actor(caller))
@@ -176,9 +178,13 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
         raise HTTPException(
             404, f"there is no storage {body.storage!r}; known are {', '.join(sorted(storages))}"
         )
+    place, person = storages[body.storage], None if caller.role == "operator" else caller.identity
+    if person and not may_list(place, body.match, person):
+        raise HTTPException(403, not_yours(place, body.match, person))
     try:
-        scanned = runtime.deliveries.scan(storages[body.storage], body.match, SCAN_TIME)
+        scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME)
         files = [replace(one, scope=scope) for one in scanned if not is_output(one.name)]
+        refuse_others(files, [place], person)
         new = catalogue.register(runtime, files, actor(caller)) if files else 0
     except FileConflict as conflict:
         raise HTTPException(409, str(conflict)) from conflict

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pilotage.model import fairshare
 from pilotage.model.federation import ComputingElement, Federation, GlobalShare, Queue
+from pilotage.model.folders import others_files
 from pilotage.model.identity import Identity
 from pilotage.model.paths import INPUTS, RESERVED, is_output
 from pilotage.model.ranking import RankError, rank
@@ -71,8 +72,13 @@ def task_faults(spec: TaskSpec) -> list[Fault]:
     return list(islice(chain(*parts), MOST_FAULTS))
 
 
-def file_faults(files: Sequence[InputFile], federation: Federation) -> list[str]:
-    """Return the faults of files that are to be registered: each lies at storages of the federation."""
+def file_faults(
+    files: Sequence[InputFile], federation: Federation, owner: Identity | None = None
+) -> list[str]:
+    """Return the faults of files that are to be registered: each lies at storages of the federation.
+
+    With an ``owner``, where their VO may name files.
+    """
     storages = _Known("storage", {storage.name for storage in federation.storages})
     found = (
         f"files[{at}]: {fault.text}"
@@ -83,7 +89,9 @@ def file_faults(files: Sequence[InputFile], federation: Federation) -> list[str]
             *(_outputs_are_ours(file)),
         )
     )
-    return list(islice(found, MOST_FAULTS))
+    others = others_files(files, federation.storages, owner) if owner else ()
+    foreign = (f"files[{at}]: {reason}" for at, reason in others)
+    return list(islice(chain(found, foreign), MOST_FAULTS))
 
 
 def _outputs_are_ours(file: InputFile) -> Iterator[Fault]:

@@ -18,7 +18,19 @@ from .constants import (
     StagingConstants,
     TimeoutConstants,
 )
-from .types import CLOSED, LARGE, Cores, Megabytes, Name, NonNegative, Number, Positive, Seconds, Slots
+from .types import (
+    CLOSED,
+    LARGE,
+    Cores,
+    FileName,
+    Megabytes,
+    Name,
+    NonNegative,
+    Number,
+    Positive,
+    Seconds,
+    Slots,
+)
 
 __all__ = [
     "Blacklisting",
@@ -120,6 +132,10 @@ class Storage:
     unused first. None: no limit but their age."""
     transfer_slots: Slots | None = None
     """Most transfers from it and to it that are delivered at the same time; none: no limit of its own."""
+    folders: Mapping[FileName, tuple[Name, ...]] = field(default_factory=dict)
+    """Whose files lie where: VOs by folder, of which the longest around a path counts. Only their people may
+    register, list or name as input what lies there, and nobody but operators what lies elsewhere. Empty:
+    anybody may name anything that the storage has."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the mover for this kind of URL, credentials among them."""
     transfer_service: TransferService | None = None

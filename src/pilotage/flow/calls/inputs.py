@@ -8,6 +8,7 @@ from pilotage.flow.catalogues import ReadableCatalogue
 from pilotage.flow.runtime import Runtime
 from pilotage.model.catalogues import open_to
 from pilotage.model.federation import Federation, Storage
+from pilotage.model.folders import may_list, not_yours, others_files, refuse_others
 from pilotage.model.identity import Identity
 from pilotage.model.scopes import default_scope, identifier, scopes_of, version_of
 from pilotage.model.spec import Input
@@ -25,10 +26,14 @@ SCAN_TIME = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Where inputs are looked up: ``scan`` finds files on a storage; None is no catalogue."""
+    """Where inputs are looked up, and for whom: ``scan`` finds files on a storage; None is no catalogue.
+
+    Without an ``owner`` files may be anybody's.
+    """
 
     scan: Callable[[Storage, str], list[InputFile]]
     catalogue: ReadableCatalogue | None = None
+    owner: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
             raise TimeoutError(f"no time is left of the {SCAN_TIME:g} s that a submission has")
         return runtime.deliveries.scan(storage, glob, left)
 
-    return Lookup(scan, runtime.catalogues.read_by(owner))
+    return Lookup(scan, runtime.catalogues.read_by(owner), owner)
 
 
 def scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
@@ -99,6 +104,9 @@ def out_of_scope(spec: TaskSpec, federation: Federation, owner: Identity) -> lis
 
 def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Resolved, list[Fault]]:
     """Replace patterns and datasets by the files that they stand for, each with all storages that hold it."""
+    # Before anything is looked up: what lies in others' folders is not even listed.
+    if lookup.owner and (foreign := [*_foreign(spec, federation, lookup.owner)]):
+        return Resolved(spec), foreign
     if all(isinstance(item, InputFile) for item in spec.inputs):
         return Resolved(spec), []
     storages = {storage.name: storage for storage in federation.storages}
@@ -113,6 +121,19 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
         faults.extend((f"inputs[{index}]", fault) for fault in findings.add(files))
     resolved = replace(spec, inputs=tuple(findings.files[name] for name in sorted(findings.files)))
     return Resolved(resolved, tuple(sorted(set(findings.datasets))), findings.paths), faults
+
+
+def _foreign(spec: TaskSpec, federation: Federation, owner: Identity) -> Iterator[Fault]:
+    """Refuse files and patterns at paths of storages that are not the owner's to name."""
+    storages = {storage.name: storage for storage in federation.storages}
+    for index, item in enumerate(spec.inputs):
+        if isinstance(item, InputFile):
+            for _, reason in others_files([item], federation.storages, owner):
+                yield f"inputs[{index}].name", reason
+        elif isinstance(item, InputPattern):
+            for name in item.storages:
+                if name in storages and not may_list(storages[name], item.glob, owner):
+                    yield f"inputs[{index}].glob", not_yours(storages[name], item.glob, owner)
 
 
 def _name(item: Input) -> str:
@@ -155,6 +176,7 @@ def _on_storages(
                 f"looking for {pattern.glob!r} on {name} took too long: {error}; narrow the pattern, or name "
                 "the files with their sizes"
             ) from error
+    refuse_others(files, storages.values(), lookup.owner)
     if not files:
         raise LookupError(f"no file matches {pattern.glob!r} on {', '.join(pattern.storages)}")
     return [FoundFile(file=replace(file, scope=pattern.scope)) for file in files]
