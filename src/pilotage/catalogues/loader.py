@@ -9,7 +9,7 @@ from pilotage.ports import adapters
 from pilotage.ports.catalogue import CataloguePort
 
 GROUP = "pilotage.catalogues"
-METHODS = ("matching", "dataset", "publish")
+METHODS = ("matching", "dataset")
 
 
 def installed() -> Mapping[str, EntryPoint]:

@@ -21,7 +21,7 @@ from pilotage.model.documents import from_document
 from pilotage.model.patterns import matcher
 from pilotage.model.types import CLOSED
 from pilotage.model.work import InputFile
-from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile, Publication
+from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile
 
 Rses = Mapping[str, tuple[str, str]]
 """Storages that both sides know by RSE: the federation's name, and how addresses of files there begin."""
@@ -76,7 +76,7 @@ class RucioOptions:
 
 
 class Rucio:
-    """Finds files and datasets in Rucio, and publishes outputs there.
+    """Finds files and datasets in Rucio.
 
     Datasets have no versions: one that is closed never changes again, one that is open is refused.
     """
@@ -129,10 +129,6 @@ class Rucio:
         if len(files) < count:
             raise LookupError(f"{count - len(files)} of {count} files of {scope}:{name} have no replica")
         return FoundDataset(version=None, files=sorted(files, key=lambda one: one.file.name))
-
-    def publish(self, publication: Publication) -> int | None:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
-        raise CatalogueError(f"nothing is published in {self._name} yet: {publication.dataset}")
 
     @contextmanager
     def _asked(self) -> "Iterator[Client]":

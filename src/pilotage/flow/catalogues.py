@@ -11,7 +11,7 @@ from pilotage.model.documents import to_json
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
 from pilotage.model.scopes import scopes_of
-from pilotage.ports.catalogue import CatalogueError, CataloguePort, FoundDataset, FoundFile, Publication
+from pilotage.ports.catalogue import CatalogueError, CataloguePort, FoundDataset, FoundFile
 
 from .own_catalogue import OwnCatalogue
 from .workers import WorkersPort
@@ -91,10 +91,6 @@ class BoundedCatalogue:
     def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
         """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
         return self._call(lambda: self._catalogue.dataset(scope, name, version))
-
-    def publish(self, publication: Publication) -> int | None:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
-        return self._call(lambda: self._catalogue.publish(publication))
 
     def _call(self, function: Callable[[], T]) -> T:
         if not self._free.acquire(blocking=False):

@@ -9,7 +9,7 @@ from pilotage.model.patterns import literal_beginning, matcher
 from pilotage.model.scopes import identifier, name_of, version_of
 from pilotage.model.work import File, InputFile, NewDatasetVersion
 from pilotage.ports import Clock, Seeds
-from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile, Publication
+from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile
 from pilotage.store import Store
 from pilotage.store.datasets import DatasetVersion, Member
 
@@ -65,11 +65,6 @@ class OwnCatalogue:
         if newest := self._store.datasets.version(dataset):
             raise LookupError(f"{dataset} has no version {version}; its newest is {newest.version}")
         raise LookupError(f"the catalogue has no dataset {dataset}")
-
-    def publish(self, publication: Publication) -> int | None:
-        """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
-        dataset = identifier(publication.scope, publication.dataset)
-        return self.edit(dataset, publication.files, "add", publication.author).version
 
     def edit(self, dataset: str, given: Sequence[File], edit: Edit, author: str) -> DatasetVersion:
         """Make the next version of a dataset; where nothing would differ, the current one stays.

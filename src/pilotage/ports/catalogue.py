@@ -1,10 +1,10 @@
-"""The port to catalogues: files and datasets are looked up by name, outputs are published as datasets."""
+"""The port to catalogues: files and datasets are looked up by name."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pilotage.model.work import File, InputFile, Replica
+from pilotage.model.work import InputFile
 
 MOST_FOUND = 100_000
 """Files of a catalogue that one pattern or one dataset of a task may stand for."""
@@ -30,21 +30,10 @@ class FoundDataset:
     files: Sequence[FoundFile]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
-    """Outputs that are to be a dataset: files by identifier, where each lies, and who made them."""
-
-    scope: str
-    dataset: str
-    files: Sequence[File]
-    replicas: Sequence[Replica]
-    author: str
-
-
 class CataloguePort(Protocol):
     """A catalogue. Every call may block, and may be repeated after a crash: what is so already stays so.
 
-    Scopes are the catalogue's own. ``tests/flow/catalogue_contract.py`` tests these promises.
+    Scopes are the catalogue's own. ``tests/catalogues/contract.py`` tests these promises.
     """
 
     def matching(self, scope: str, glob: str) -> Sequence[FoundFile]:
@@ -58,10 +47,4 @@ class CataloguePort(Protocol):
 
         The same version is the same files always: raises LookupError where there is none, or where it is not
         whole any more, and CatalogueError.
-        """
-
-    def publish(self, publication: Publication) -> int | None:
-        """Make files part of a dataset, which comes into being with the first; returns its version.
-
-        What is part of it already stays so. Raises CatalogueError.
         """
