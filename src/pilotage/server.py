@@ -23,6 +23,7 @@ from pilotage.flow.relay import Relay
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
+from pilotage.host_processes import HostProcesses
 from pilotage.inbox import FileInbox
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Credential, Identity
@@ -66,6 +67,7 @@ def runtime_of(
         server_url=url,
         priorities=priorities,
         load_catalogue=load_catalogue,
+        presence=HostProcesses(),
     )
 
 

@@ -1,4 +1,4 @@
-"""``kill -9`` of a server in mid-transfer: nothing half-written is ever seen, nothing is lost."""
+"""``kill -9`` of a server in mid-transfer: nothing half-written is seen, the next one goes on at once."""
 
 import hashlib
 import os
@@ -33,7 +33,6 @@ queues:
     num_slots: 10
     computing_element: {{ max_pilots: 1, options: {{ directory: "{place}/pilots" }} }}
 links: [ {{ source: far, destination: near, closeness: 1 }} ]
-staging: {{ delivery_timeout: 5 }}
 loops: {{ period: 1 }}
 """
 ONLY = ("--only", "split,broker,stage")

@@ -1,5 +1,7 @@
 """What the end of a delivery means for its transfer."""
 
+from dataclasses import replace
+
 import pytest
 
 from pilotage.model.federation import StagingConstants
@@ -51,6 +53,23 @@ def test_an_upload_out_of_the_scratch_area_keeps_its_source() -> None:
     )
     move = after_failure(upload, "x", NOW, CONSTANTS, ())
     assert (move.target, move.changes["source"]) == (X.QUEUED, "east")
+
+
+def test_what_a_server_that_has_ended_delivered_is_put_back_at_once() -> None:
+    deliveries = [
+        transfer(1, X.DELIVERING, heartbeat=NOW, server="here ended"),
+        transfer(2, X.DELIVERING, heartbeat=NOW, server="elsewhere"),
+        transfer(3, X.DELIVERING, heartbeat=NOW),
+        transfer(4, X.DELIVERING, heartbeat=NOW, server="here ended", attempt=5),
+        transfer(5, X.DONE, server="here ended"),
+    ]
+    both = [replica(f"file{number}", storage) for number in range(1, 6) for storage in ("west", "north-a")]
+    seen = world(three_sites(), transfers=deliveries, replicas=both)
+    decision = abandoned(replace(seen, server="here", servers_gone=("here ended",)))
+    assert [(move.ids, move.target) for move in decision.moves] == [((1,), X.QUEUED), ((4,), X.FAILED)]
+    changes = decision.moves[0].changes
+    assert (changes["source"], changes["wake_at"]) == ("north-a", None), "the source is not to blame"
+    assert changes["error"] == "the server that delivered it has ended"
 
 
 def test_deliveries_without_a_heartbeat_are_given_up_as_failed() -> None:

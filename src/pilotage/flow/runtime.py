@@ -11,6 +11,7 @@ from pilotage.ports import Clock, Seeds
 from pilotage.ports.catalogue import CatalogueError, CataloguePort
 from pilotage.ports.inbox import Inbox
 from pilotage.ports.moving import Movers
+from pilotage.ports.presence import Presence, Unnamed
 from pilotage.store import Store
 
 from .brokerages import Brokerages
@@ -46,7 +47,8 @@ class Runtime:
     ``clock`` tells the time in s since 1970 (UTC), the store's unless given. ``server_url`` is where pilots
     call home. ``load`` makes the adapter of a computing element, ``movers`` the movers, given what to call
     when they have news, ``load_catalogue`` the adapter of a catalogue that others keep.
-    ``priorities`` is where operators leave priorities of transfers (D9).
+    ``priorities`` is where operators leave priorities of transfers (D9), ``presence`` tells which servers are
+    gone.
     """
 
     def __init__(
@@ -62,12 +64,14 @@ class Runtime:
         server_url: str = "",
         priorities: Inbox | None = None,
         load_catalogue: LoadCatalogue = no_catalogue,
+        presence: Presence | None = None,
     ) -> None:
         self.store = store
         self.clock = clock or store.clock
         self.seeds = seeds
         self.server_url = server_url
         self.priorities = priorities
+        self.presence = presence or Unnamed()
         self.workers = workers or Workers()
         self.wakeups = Wakeups(steps)
         self.brokerages = Brokerages()

@@ -167,3 +167,5 @@ class Transfer:
     """When its bytes last moved, in s since 1970."""
     error: str = ""
     """Why its last attempt failed."""
+    server: str = ""
+    """The process that delivers it, or did last."""

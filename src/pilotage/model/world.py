@@ -287,3 +287,7 @@ class World:
     """Tasks whose lease is over: their submitter has fallen silent."""
     deliveries: tuple[DeliverySighting, ...] = ()
     """What movers say of transfers."""
+    server: str = ""
+    """The process that decides, by the name that transfers which it delivers bear; empty: it has none."""
+    servers_gone: tuple[str, ...] = ()
+    """Processes that deliver no more, since they have ended."""

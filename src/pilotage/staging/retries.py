@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from pilotage.model.decision import Change, Decision, Move, Value
 from pilotage.model.federation import StagingConstants
@@ -53,9 +54,9 @@ def after_failure(
 
 
 def abandoned(world: World) -> Decision:
-    """DELIVERING without a heartbeat for ``delivery_timeout`` s, its mover killed or stuck, as a failure.
+    """DELIVERING whose server ended, at once; without a heartbeat for ``delivery_timeout`` s, as a failure.
 
-    A delivery that gets stuck every time ends FAILED, like any other, when it is out of tries.
+    A delivery that gets stuck every time, or ends its server, ends FAILED when it is out of tries.
     """
     constants, sources = world.federation.staging, Sources(world.federation)
     holders: dict[str, set[str]] = defaultdict(set)
@@ -65,8 +66,20 @@ def abandoned(world: World) -> Decision:
     for transfer in sorted(world.transfers, key=lambda transfer: transfer.id):
         last = transfer.since if transfer.heartbeat is None else transfer.heartbeat
         silent = world.time - last
-        if transfer.state is TransferState.DELIVERING and silent > constants.delivery_timeout:
-            ranked = sources.ranked(holders[transfer.file], transfer.destination) or (transfer.source,)
+        if transfer.state is not TransferState.DELIVERING:
+            continue
+        ranked = sources.ranked(holders[transfer.file], transfer.destination) or (transfer.source,)
+        if transfer.server in world.servers_gone:
+            changes.append(_put_back(transfer, world.time, constants, ranked))
+        elif silent > constants.delivery_timeout:
             error = f"no heartbeat of its delivery for {constants.delivery_timeout:g} s"
             changes.append(after_failure(transfer, error, world.time, constants, ranked))
     return Decision(step="staging.abandoned", time=world.time, seed=world.seed, changes=tuple(changes))
+
+
+def _put_back(transfer: Transfer, now: float, constants: StagingConstants, sources: tuple[str, ...]) -> Move:
+    """Try again at once from the same source, which is not to blame, while tries are left."""
+    tried = after_failure(transfer, "the server that delivered it has ended", now, constants, sources)
+    if tried.target is TransferState.FAILED:
+        return tried
+    return replace(tried, changes={**tried.changes, "source": transfer.source, "wake_at": None})

@@ -38,6 +38,7 @@ def start(world: World) -> Decision:
     slots = Slots(world, DELIVERING)
     slots.give(most - slots.busy)
     changes: dict[str, Value] = {"heartbeat": world.time, "started": world.time, "wake_at": None}
+    changes["server"] = world.server
     return Decision(
         step="staging.start",
         time=world.time,

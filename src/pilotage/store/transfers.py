@@ -29,6 +29,7 @@ transfers = Table(
     Column("ended", Double),
     text_column("history"),
     Column("share_priority", Integer, nullable=False, server_default="0"),
+    text_column("server"),
     Index("transfers_by_state", "state", "since", "id"),
     Index("transfers_by_file", "file", "state"),
 )
@@ -57,7 +58,17 @@ Index(
 
 TRANSFER_COLUMNS = (
     *(_x.id, _x.file, _x.source, _x.destination, _x.direction, _x.share, _x.priority, _x.state),
-    *(_x.attempt, _x.created, _x.since, _x.source_path, _x.emergency, _x.wake_at, _x.heartbeat, _x.error),
+    *(
+        _x.attempt,
+        _x.created,
+        _x.since,
+        _x.source_path,
+        _x.emergency,
+        _x.wake_at,
+        _x.heartbeat,
+        _x.error,
+        _x.server,
+    ),
 )
 _STATES = {str(state): state for state in TransferState}
 
@@ -81,4 +92,5 @@ def transfer(row: Sequence[Any]) -> Transfer:
         wake_at=row[13],
         heartbeat=row[14],
         error=row[15],
+        server=row[16],
     )

@@ -19,7 +19,10 @@ def _reads(runtime: Runtime, now: Pass) -> World:
     # Before the snapshot: a delivery that is told of must find its transfer as it was started, or later.
     news = runtime.deliveries.news()
     world = runtime.store.snapshots.for_staging(now.time, now.seed, limit=now.batch)
-    return replace(world, deliveries=news)
+    presence = runtime.presence
+    delivering = {one.server for one in world.transfers if one.state is TransferState.DELIVERING}
+    gone = presence.gone(delivering - {"", presence.name})
+    return replace(world, deliveries=news, server=presence.name, servers_gone=tuple(sorted(gone)))
 
 
 def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
