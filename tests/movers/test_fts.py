@@ -17,6 +17,7 @@ from pilotage.model.federation import Storage, TransferService
 from pilotage.model.states import TransferState
 from pilotage.model.work import File, Transfer
 from pilotage.movers.contract import Rig, violations
+from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming
 from pilotage.movers.threads import Cancelled, RunningCopy
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Place, order
@@ -359,3 +360,19 @@ def test_a_certificate_is_delegated_once_as_a_proxy_that_openssl_accepts(
     ]
     done = subprocess.run(command, cwd=authority, capture_output=True, text=True, check=False)
     assert done.stdout.strip().endswith("OK"), done.stderr
+
+
+def test_worker_processes_hand_files_over_too(house: House) -> None:
+    """As a server runs it: the order, with its service, goes to another process."""
+    ended = threading.Event()
+    mover = WorkerProcesses("streaming", house.mover, ended.set)
+    try:
+        (started,) = mover.start([house.delivery()])
+        end = time.monotonic() + 40
+        while (status := mover.poll([started.reference])[started.reference]).state == "moving":
+            assert time.monotonic() < end
+            ended.wait(0.1)
+        assert (status.state, status.error) == ("delivered", "")
+        assert [file["file_state"] for file in house.fts.files] == ["FINISHED"]
+    finally:
+        mover.close()
