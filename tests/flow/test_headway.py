@@ -95,6 +95,18 @@ def test_what_was_overtaken_is_read_in_parts_or_rests_until_all_is_looked_at() -
     assert passes.take(room=1)[1] == 400
 
 
+def test_what_rests_is_read_when_nothing_else_is_left() -> None:
+    passes = Passes(looking=100.0)
+    passes.add(1, each=100)
+    passes.add(2, each=LEAST)
+    passes.stuck = {1}
+    # All is looked at once, for 200 s: for 2,000 s not again.
+    assert passes.take(room=100) == {1: 100, 2: LEAST}
+    assert passes.take(room=100) == {1: 100, 2: LEAST - 100}
+    passes.stuck.clear()
+    assert passes.take(room=100) == {1: 100}
+
+
 def test_what_one_plugin_leaves_keeps_no_task_of_another_waiting() -> None:
     headway = Headway(lambda: NOW)
     waiting = [Waiting(1, "default", 500, 1000), Waiting(2, "default", 500, 1000)]

@@ -23,10 +23,11 @@ class Headway:
     """Memory of how tasks fared in the passes of a step. Only a help: nothing is lost with it.
 
     Most passes read of each share, by priority, then age, a quarter more jobs than found room in the passes
-    before, twice as many where all did; so what waits behind them costs nothing. A task
-    that was overtaken, because others of its share found room behind it, is read in parts: twice as many as
-    went; where none went it rests. Now and then a pass looks at some jobs of every task: a thousand tasks
-    cost more than the thousand jobs that go, so the rest between two such passes grows with their cost.
+    before, twice as many where all did; so what waits behind them costs nothing. A task that was overtaken,
+    because others of its share found room behind it, is read in parts: twice as many as went; where none
+    went it rests, unless the others leave room in the pass. Now and then a pass looks at some jobs of every
+    task: a thousand tasks cost more than the thousand jobs that go, so the rest between two such passes grows
+    with their cost.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -81,14 +82,19 @@ class Headway:
         scale = min(1.0, limit / max(1, sum(wanted.values())))
         left = {share: max(1, int(jobs * scale)) for share, jobs in wanted.items()}
         found: dict[int, int] = {}
-        self._leaves_out = False
         for one in waiting:
             jobs = min(one.jobs, left[one.share], self._most.get(one.task, limit))
             if jobs > 0:
                 left[one.share] -= jobs
                 # Tasks with the same number are read together: all of a task is always said by the same.
                 found[one.task] = limit if jobs == one.jobs else jobs
-            self._leaves_out |= jobs < one.jobs
+        # What rests has the room that is left: it may be all that waits, and nothing ahead of it any more.
+        for one in waiting:
+            jobs = min(one.jobs, left[one.share])
+            if jobs > 0 and one.task not in found:
+                left[one.share] -= jobs
+                found[one.task] = limit if jobs == one.jobs else jobs
+        self._leaves_out = any(found.get(one.task, 0) < one.jobs for one in waiting)
         return found
 
     def note(self, read: Iterable[Job], moved: Iterable[int]) -> bool:
