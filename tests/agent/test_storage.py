@@ -85,7 +85,7 @@ def test_files_come_and_go_over_http(server: Any, tmp_path: Path, folder: str) -
     fetch(one, JobInput("in:1.txt", 5, "adler32:062c0215"), tmp_path / "copy", lambda: False)
     assert (tmp_path / "copy").read_text() == "hello"
     (tmp_path / "out").write_bytes(b"x" * 100_000)
-    output = store(one, "out", tmp_path, lambda: False)
+    output = store(one, "out", "out", tmp_path, lambda: False)
     assert (output.name, output.size) == ("out", 100_000)
     assert handler.files["/data/.scratch/house/1.1/out"] == b"x" * 100_000
     assert {key for _, _, key in handler.seen} == {"open"}

@@ -61,6 +61,22 @@ def test_only_merged_outputs_or_those_that_match(
     assert (none.exit_code, none.stderr) == (1, "task 12 has no outputs that match '*.root'\n")
 
 
+def test_folders_of_outputs_come_along_and_lead_nowhere_else(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    deep = [
+        output(1, name="tasks/f/12/1/plots/2026/x.png"),
+        output(3, "merge", name="tasks/f/12/3/all/y.png"),
+    ]
+    served.answers["GET /tasks/12/outputs"] = {"files": deep}
+    assert pilotage("fetch", 12, "--match", "*.png", "--to", tmp_path / "home").exit_code == 0
+    for name in ("1/plots/2026/x.png", "all/y.png"):
+        assert (tmp_path / "home" / name).read_bytes() == CONTENT
+    served.answers["GET /tasks/12/outputs"] = {"files": [output(1, name="tasks/f/12/1/../../x.png")]}
+    told = pilotage("fetch", 12, "--to", tmp_path / "home")
+    assert "has no name that a file can have here" in told.stderr
+
+
 def test_what_is_not_as_it_should_be_is_told_and_left_nowhere(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:

@@ -191,6 +191,7 @@ def test_a_fairshare_policy_that_does_not_parse_is_a_fault_of_its_queue(policy: 
         (replace(TASK, payload_files={"stdout": "x"}), ("payload_files", "stdout")),
         (replace(TASK, payload_files={"inputs.txt": "x"}), ("payload_files", "inputs.txt")),
         (replace(TASK, outputs=("a", "tmp")), ("outputs", 1)),
+        (replace(TASK, outputs=("a", "inputs/")), ("outputs", 1)),
         (replace(TASK, merge=MergeSpec(command=("m",), outputs=("inputs",))), ("merge", "outputs", 0)),
         (replace(TASK, environment={"A": "é" * 50_000}), ("environment",)),
         (replace(TASK, command=("a", "é" * 50_001)), ("command", 1)),

@@ -4,13 +4,13 @@ import pytest
 from pydantic import TypeAdapter
 
 from pilotage.model.paths import (
-    base_name,
     copy_path,
     is_copy,
     is_output,
     is_scratch,
     maker,
     output_name,
+    path_in_job,
     scratch_path,
 )
 from pilotage.model.work import FileName
@@ -20,7 +20,8 @@ def test_two_instances_never_use_the_same_path() -> None:
     assert scratch_path("north", 5, 1, "out") == ".scratch/north/5.1/out"
     assert scratch_path("south", 5, 1) == ".scratch/south/5.1"
     assert output_name("north", 2, 5, "out") == "tasks/north/2/5/out"
-    assert base_name("tasks/north/2/5/out") == "out"
+    assert path_in_job("tasks/north/2/5/out") == "out"
+    assert path_in_job("user.a:tasks/north/2/5/plots/2026/x.png") == "plots/2026/x.png"
 
 
 def test_the_longest_output_name_is_a_legal_file_name() -> None:

@@ -227,50 +227,65 @@ def test_any_content_arrives_as_it_is(tmp_path: Path, content: bytes) -> None:
 
 
 def scratch(storage: Path, destination: Path) -> Delivery:
-    (storage / ".scratch/5.1").mkdir(parents=True)
-    (storage / ".scratch/5.1/file").write_bytes(CONTENT)
+    (storage / ".scratch/house/5.1").mkdir(parents=True)
+    (storage / ".scratch/house/5.1/file").write_bytes(CONTENT)
     one = delivery(storage, destination, scratch=True)
-    return replace(one, source=replace(one.source, path=".scratch/5.1/file"))
+    return replace(one, source=replace(one.source, path=".scratch/house/5.1/file"))
 
 
 def test_at_the_same_storage_the_scratch_file_is_renamed(destination: Path) -> None:
     one = scratch(destination, destination)
-    before = (destination / ".scratch/5.1/file").stat().st_ino
+    before = (destination / ".scratch/house/5.1/file").stat().st_ino
     for _ in range(2):
         assert deliver(one, ignore).size == len(CONTENT)
     assert (destination / "data/file").stat().st_ino == before
     assert files_below(destination) == ["data/file"]
-    assert not (destination / ".scratch/5.1").exists()
+    assert not (destination / ".scratch/house/5.1").exists()
+
+
+def test_of_an_output_in_folders_none_stays_behind(destination: Path) -> None:
+    one = scratch(destination, destination)
+    for folder in ("a/b", "c"):
+        (destination / ".scratch/house/5.1" / folder).mkdir(parents=True)
+    source = ".scratch/house/5.1/a/b/file"
+    (destination / ".scratch/house/5.1/file").rename(destination / source)
+    deliver(replace(one, source=replace(one.source, path=source)), ignore)
+    assert [path.name for path in (destination / ".scratch/house/5.1").iterdir()] == ["c"]
+    (destination / ".scratch/house/5.1/c/file").write_bytes(CONTENT)
+    again = replace(one.source, path=".scratch/house/5.1/c/file")
+    deliver(replace(one, source=again), ignore)
+    assert list((destination / ".scratch").iterdir()) == [destination / ".scratch/house"]
+    assert list((destination / ".scratch/house").iterdir()) == []
 
 
 def test_a_wrong_scratch_file_is_not_renamed(destination: Path) -> None:
     one = scratch(destination, destination)
-    (destination / ".scratch/5.1/file").write_bytes(b"other")
+    (destination / ".scratch/house/5.1/file").write_bytes(b"other")
     with pytest.raises(DeliveryFailed, match="5 bytes"):
         deliver(one, ignore)
-    assert files_below(destination) == [".scratch/5.1/file"]
+    assert files_below(destination) == [".scratch/house/5.1/file"]
 
 
 def test_cleanup_takes_the_scratch_file_away_and_its_folder_with_the_last(
     tmp_path: Path, destination: Path
 ) -> None:
     one = scratch(tmp_path / "east", destination)
-    other = tmp_path / "east/.scratch/5.1/log"
+    other = tmp_path / "east/.scratch/house/5.1/log"
     other.write_bytes(b"more")
     deliver(one, ignore)
-    assert files_below(tmp_path / "east") == [".scratch/5.1/log"]
+    assert files_below(tmp_path / "east") == [".scratch/house/5.1/log"]
     other.unlink()
     deliver(one, ignore)
     deliver(one, ignore)
-    assert not (tmp_path / "east/.scratch/5.1").exists()
+    assert not (tmp_path / "east/.scratch/house/5.1").exists()
     assert deliver(one, ignore).size == len(CONTENT)
 
 
 def test_a_symbolic_link_in_the_scratch_area_is_not_followed(tmp_path: Path, destination: Path) -> None:
     one = scratch(tmp_path / "east", destination)
     (tmp_path / "secret").write_bytes(CONTENT)
-    (tmp_path / "east/.scratch/5.1/file").unlink()
-    (tmp_path / "east/.scratch/5.1/file").symlink_to(tmp_path / "secret")
+    (tmp_path / "east/.scratch/house/5.1/file").unlink()
+    (tmp_path / "east/.scratch/house/5.1/file").symlink_to(tmp_path / "secret")
     with pytest.raises(DeliveryFailed, match="symbolic link"):
         deliver(one, ignore)
 
@@ -287,9 +302,9 @@ def test_an_order_names_both_places_and_whether_the_source_is_scratch() -> None:
     assert (download.transfer, download.attempt) == (7, 2)
     copied = order(transfer(7, X.DELIVERING), file, storages, "here", ".copies/here/user.alice/tasks/1/5/out")
     assert str(copied.source) == "file:///north-a/.copies/here/user.alice/tasks/1/5/out"
-    outgoing = transfer(7, X.DELIVERING, direction="upload", source_path=".scratch/5.1/out")
+    outgoing = transfer(7, X.DELIVERING, direction="upload", source_path=".scratch/house/5.1/out")
     upload = order(outgoing, file, storages, "here")
-    assert (upload.source.path, upload.scratch) == (".scratch/5.1/out", True)
+    assert (upload.source.path, upload.scratch) == (".scratch/house/5.1/out", True)
     assert upload.destination.path == "tasks/1/5/out"
 
 
@@ -344,11 +359,11 @@ def test_scan_refuses_a_name_that_no_file_may_have_and_says_which(tmp_path: Path
 
 
 def test_remove_deletes_a_dead_attempts_scratch_and_nothing_else(tmp_path: Path) -> None:
-    for name in (".scratch/5.1/out", ".scratch/5.2/out", "tasks/1"):
+    for name in (".scratch/house/5.1/out", ".scratch/5.2/out", "tasks/1"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
     for _ in range(2):
-        remove(storage(tmp_path), ".scratch/5.1")
+        remove(storage(tmp_path), ".scratch/house/5.1")
     assert files_below(tmp_path) == [".scratch/5.2/out", "tasks/1"]
     for prefix in ("tasks", "", ".scratch", ".scratch/", ".scratch/../tasks", "/.scratch/5.2"):
         with pytest.raises(StorageError, match="is neither below"):
@@ -440,8 +455,8 @@ def test_a_scratch_file_that_is_exchanged_while_it_is_delivered_is_not_accepted(
 
     def exchange(size: int) -> None:
         if size == len(CONTENT):
-            (destination / ".scratch/5.1/file").unlink()
-            (destination / ".scratch/5.1/file").symlink_to("/etc/passwd")
+            (destination / ".scratch/house/5.1/file").unlink()
+            (destination / ".scratch/house/5.1/file").symlink_to("/etc/passwd")
 
     with pytest.raises(DeliveryFailed, match="exchanged while it was delivered"):
         deliver(one, exchange)

@@ -120,6 +120,21 @@ def test_outputs_become_files_of_the_job_and_the_job_holds() -> None:
     assert move.changes["exit_code"] == 0
 
 
+def test_a_pattern_or_folder_takes_what_was_stored_of_it_and_at_least_one_file() -> None:
+    names = ("plots/2026/x.png", "results/b.root", "results/a.root", "unasked.txt")
+    outputs = tuple(Output(name=name, size=1, checksum="") for name in names)
+    said = Report(job=1, attempt=1, state="done", outputs=outputs)
+    asked = task(outputs=("results/*.root", "plots/"))
+    decision = receive(told(said, jobs=(held(1, S.RUNNING),), tasks=(asked,)))
+    (files,) = into(decision, S.HOLDING).creates.values()
+    assert [file.name for file in files if isinstance(file, File)] == [
+        f"{OWN}:tasks/test/1/1/{name}" for name in ("plots/2026/x.png", "results/a.root", "results/b.root")
+    ]
+    fewer = replace(said, outputs=outputs[:1])
+    decision = receive(told(fewer, jobs=(held(1, S.RUNNING),), tasks=(asked,)))
+    assert into(decision, S.FAILED).changes["error"] == "output results/*.root missing"
+
+
 def test_a_job_that_lacks_an_expected_output_has_failed() -> None:
     said = Report(job=1, attempt=1, state="done", outputs=(Output(name="a.txt", size=1, checksum=""),))
     expecting = task(outputs=("a.txt", "b.txt"))

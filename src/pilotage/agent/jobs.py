@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from . import transfer, workdir
+from . import outputs, transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
@@ -194,14 +194,14 @@ class JobRunner:
     async def _work_on(self, held: Held) -> None:
         """Work on one attempt from its first byte to its last report."""
         ended, place = Ended(), self._place(held)
-        outputs: list[Output] = []
+        stored: list[Output] = []
         lost: tuple[str, ...] = ()
         try:
             await self._prepare(held)
             ended = await self._run_payload(held)
             error = ended.error and f"{ended.error}{self._disk_fault()}"
             if not error:
-                outputs = await self._store(held)
+                stored = await self._store(held)
         except AttemptFailedError as failure:
             error = held.stopping or f"{failure}{self._disk_fault()}"
             lost = (failure.name,) if isinstance(failure, InputLostError) else ()
@@ -216,7 +216,7 @@ class JobRunner:
             held.done = not error
             told = asdict(replace(ended, points=())) | {"error": _storable(error), "lost_inputs": lost}
             del told["points"]
-            told["outputs"] = tuple(outputs) if held.done else ()
+            told["outputs"] = tuple(stored) if held.done else ()
             if ended.disk_io is not None:
                 told["disk_io"] = round(ended.disk_io / held.attempt.cores, 3)
             logs = AttemptLogs(*held.attempt.pair, await self._in_thread(read_streams, place), ended.points)
@@ -304,10 +304,11 @@ class JobRunner:
 
     async def _store(self, held: Held) -> list[Output]:
         attempt, place = held.attempt, self._place(held)
-        held.stored = bool(attempt.work.outputs)
+        found = await self._in_thread(outputs.find, attempt.work.outputs, place)
+        held.stored = bool(found)
         return [
-            await self._in_thread(transfer.store, attempt, name, place, lambda: bool(held.stopping))
-            for name in attempt.work.outputs
+            await self._in_thread(transfer.store, attempt, name, path, place, lambda: bool(held.stopping))
+            for name, path in found.items()
         ]
 
     async def _files_of(self, held: Held) -> dict[str, str]:

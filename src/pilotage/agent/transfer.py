@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .attempt import Attempt, AttemptFailedError, InputLostError, legal, legal_path, legal_scratch
-from .storage import OpenStorage, open_storage
+from .storage import OpenStorage, open_beneath, open_storage
 from .wire import JobInput, Output
 
 log = logging.getLogger(__name__)
@@ -107,16 +108,17 @@ def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: H
         raise InputLostError(file.name, f"checksum {found}, should be {file.checksum}")
 
 
-def store(attempt: Attempt, name: str, directory: Path, halted: Halt) -> Output:
-    """Put one output into the attempt's scratch folder.
+def store(attempt: Attempt, name: str, path: str, directory: Path, halted: Halt) -> Output:
+    """Put one output, by its path in the directory, into the attempt's scratch folder under its name.
 
-    Raises AttemptFailedError where the payload made no regular file of that name.
+    Raises AttemptFailedError where the payload made no regular file there.
     """
     storage, scratch = _storage(attempt), legal_scratch(attempt)
     stored: list[Output] = []
 
     def once() -> None:
-        with _opened(directory, legal("output", name)) as local:
+        legal("output", name, deep=True)
+        with _opened(directory, path) as local:
             source = _Measured(local, halted)
             arrived = storage.write(f"{scratch}/{name}", source)  # type: ignore[arg-type]
         if arrived is not None and arrived != source.size:
@@ -128,17 +130,22 @@ def store(attempt: Attempt, name: str, directory: Path, halted: Halt) -> Output:
 
 
 def _opened(directory: Path, name: str) -> IO[bytes]:
-    """A regular file that the payload made; links and pipes in its place are refused."""
+    """A regular file that the payload made; links on the way, and pipes in its place, are refused."""
     if directory.is_symlink():
         raise AttemptFailedError("the payload put a link in the place of its directory")
     irregular = AttemptFailedError(f"output {name}: not a regular file")
-    if (directory / name).is_symlink():
-        raise irregular
+    folder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         # Non-blocking, or a pipe that the payload made would hold this thread.
-        descriptor = os.open(directory / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = open_beneath(folder, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         raise AttemptFailedError(f"output {name} missing") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EXDEV):
+            raise irregular from None
+        raise
+    finally:
+        os.close(folder)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise irregular

@@ -118,6 +118,7 @@ class Work:
     and ``workdir`` (what it adds to its directory) in MB, ``walltime`` in s. Where it is ``contained``, it
     sees its directory, the system, and the paths in ``readable`` and ``writable``. It runs in a container of
     the first of ``images`` that can be had, where there are any, and sees ``gpus`` GPUs.
+    ``outputs`` are names, patterns, and folders whose names end in ``/``.
     """
 
     task: int
@@ -157,7 +158,7 @@ class MatchAnswer:
 
 @dataclass(frozen=True)
 class Output:
-    """A file that an attempt left in its scratch folder: bytes, and ``algorithm:hexdigest``."""
+    """A file that an attempt left in its scratch folder, with its path there: bytes, checksum."""
 
     name: str
     size: int

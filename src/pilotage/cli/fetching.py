@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.paths import path_in_job
+
 from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Json, console, echo, plural, show_json
@@ -28,7 +30,7 @@ def fetch(
     match: Annotated[str, typer.Option(help="Only outputs whose names match, such as '*.root'.")] = "*",
     json_output: Json = False,
 ) -> None:
-    """Bring a task's outputs here: those of a job to JOB/NAME, those of its merge job to NAME.
+    """Bring a task's outputs here: those of a job to JOB/NAME, those of its merge job to NAME, with folders.
 
     Size and checksum are checked. What is here already is not read again, and what broke off goes on.
     """
@@ -52,7 +54,7 @@ def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> 
 
     outputs = client.get(f"/tasks/{task}/outputs")["files"]
     kinds = [file for file in outputs if not merged or file["kind"] == "merge"]
-    found = [file for file in kinds if fnmatchcase(_base(file), match)]
+    found = [file for file in kinds if fnmatchcase(_path(file), match)]
     if not found:
         what = "merged outputs" if merged else "outputs"
         raise CommandFailure(f"task {task} has no {what}" + (f" that match {match!r}" if kinds else " yet"))
@@ -61,15 +63,16 @@ def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> 
 
 def _place(file: Any) -> Path:
     """Return where an output is put: several jobs give theirs the same name."""
-    return Path(_base(file)) if file["kind"] == "merge" else Path(str(file["job"]), _base(file))
+    return Path(_path(file)) if file["kind"] == "merge" else Path(str(file["job"]), _path(file))
 
 
-def _base(file: Any) -> str:
-    name: str = file["name"].rpartition("/")[2]
+def _path(file: Any) -> str:
+    """Return the path of an output in its job's directory."""
+    path = path_in_job(file["name"])
     # Such a name would lead out of the folder.
-    if name in ("", ".", ".."):
+    if {"", ".", ".."} & set(path.split("/")):
         raise BadInput(f"the output {file['name']!r} has no name that a file can have here")
-    return name
+    return path
 
 
 def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> list[str]:

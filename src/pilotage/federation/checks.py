@@ -315,7 +315,9 @@ def _files(spec: TaskSpec) -> Iterator[Fault]:
     merged = spec.merge.outputs if spec.merge else ()
     for path, names in (("outputs",), spec.outputs), (("merge", "outputs"), merged):
         yield from _twice(path, names)
-        yield from (_reserved((*path, at), name) for at, name in enumerate(names) if name in INPUTS)
+        yield from (
+            _reserved((*path, at), name) for at, name in enumerate(names) if name.split("/")[0] in INPUTS
+        )
     jobs = -(-len(spec.inputs) // spec.files_per_job)
     if jobs > MOST_JOBS:
         message = f"{len(spec.inputs)} make {jobs} jobs, above {MOST_JOBS}"

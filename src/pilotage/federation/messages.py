@@ -36,6 +36,10 @@ _PATTERNS = {
         "give a relative name like data/part-1.txt of letters, digits and _.:@+=~-"
     ),
     "^[A-Za-z0-9_][A-Za-z0-9_.+-]*$": "give a plain file name of letters, digits and _.+-, without a slash",
+    r"^[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*(/[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*)*/?$": (
+        "give a relative path of letters, digits and _.+=~-, with * ? [] or ** for what varies, and a / at "
+        "the end of a folder"
+    ),
     "^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$": (
         "give adler32: and 8, md5: and 32, or sha256: and 64 lower-case hexadecimal digits"
     ),

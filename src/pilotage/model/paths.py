@@ -44,9 +44,9 @@ def output_name(instance: str, task: int, job: int, name: str) -> str:
     return f"{OUTPUTS}/{instance}/{task}/{job}/{name}"
 
 
-def base_name(file: str) -> str:
-    """The name that a payload gave to its output, from the logical name."""
-    return file.rpartition("/")[2]
+def path_in_job(output: str) -> str:
+    """The path of an output in its job's directory, from its logical name or identifier."""
+    return output.split("/", 4)[-1]
 
 
 def is_output(file: str) -> bool:

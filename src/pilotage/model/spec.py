@@ -19,6 +19,7 @@ from .types import (
     Name,
     NonNegative,
     OutputName,
+    OutputPattern,
     Scope,
     Seconds,
 )
@@ -94,8 +95,8 @@ class MergeSpec:
 
     command: Annotated[tuple[str, ...], Field(min_length=1)]
     """The program and its arguments."""
-    outputs: Annotated[tuple[OutputName, ...], Field(min_length=1)]
-    """Names of the files that it leaves in its directory."""
+    outputs: Annotated[tuple[OutputPattern, ...], Field(min_length=1)]
+    """Files that it leaves in its directory, as those of the task."""
     ram: Megabytes | None = None
     """MB that it needs; none: as the other jobs."""
     walltime: Seconds | None = None
@@ -143,8 +144,9 @@ class TaskSpec:
     """Text files to put into the payload's directory, by name."""
     inputs: tuple[Input, ...] = ()
     """Files to read, patterns of them, or datasets."""
-    outputs: tuple[OutputName, ...] = ()
-    """Names of the files that each job leaves in its directory."""
+    outputs: tuple[OutputPattern, ...] = ()
+    """Files that each job leaves in its directory: names, patterns such as ``results/*.root``, and folders,
+    such as ``plots/``. A pattern or folder stands for one file at least."""
     merge: MergeSpec | None = None
     """The jobs that make one output of many."""
     files_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1

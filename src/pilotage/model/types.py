@@ -36,6 +36,23 @@ DatasetName = Annotated[
 
 Scope = Annotated[str, Field(max_length=410, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.@+=~-]*)?$")]
 OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
+OutputPath = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=~-]*)*$",
+    ),
+]
+OutputPattern = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*(/[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*)*/?$",
+    ),
+]
+"""A path, one with wildcards, or a folder, which ends in ``/``."""
 Checksum = Annotated[str, Field(pattern=r"^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$")]
 
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]

@@ -29,7 +29,7 @@ from .types import (
     FileSize,
     Megabytes,
     NonNegative,
-    OutputName,
+    OutputPath,
     Seconds,
 )
 from .work import File, Job, Pilot, PilotKind, Replica, Task, Transfer
@@ -161,8 +161,8 @@ class Output:
 
     __pydantic_config__ = CLOSED
 
-    name: OutputName
-    """Its name in the job's directory."""
+    name: OutputPath
+    """Its path in the job's directory."""
     size: FileSize
     """Bytes."""
     checksum: Checksum

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+from pilotage.model.paths import scratch_path
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError
 
 from .backend import Backend, PathEntry
@@ -9,6 +10,8 @@ from .checksums import CheckedChunks
 from .resuming import resumed
 from .third_party import Carry, carried, fetched
 
+SCRATCH_DEPTH = scratch_path("", 0, 0).count("/")
+"""Slashes in the path of an attempt's folder."""
 KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
 
 
@@ -45,15 +48,17 @@ def copy(
 
 
 def clear(source: Backend, delivery: Delivery) -> None:
-    """Delete a delivered file from its scratch area, and its folder with the last of them."""
+    """Delete a delivered file from its scratch area, and with the last of them its folders."""
     if not delivery.scratch:
         return
     _delete(source, delivery.source.path)
     folder = delivery.source.path.rpartition("/")[0]
     # An empty folder is in nobody's way: a storage that cannot list or delete it keeps it.
     with suppress(OSError, StorageError):
-        if next(iter(source.entries(folder)), None) is None:
+        # Up to that of the attempt, .scratch/INSTANCE/JOB.ATTEMPT: those above it are everybody's.
+        while folder.count("/") >= SCRATCH_DEPTH and next(iter(source.entries(folder)), None) is None:
             source.delete_folder(folder, recursive=False)
+            folder = folder.rpartition("/")[0]
 
 
 def _is_there(target: Backend, path: str, expected: Delivered, progress: Progress) -> bool:

@@ -9,6 +9,7 @@ from pilotage.model.failures import Failure, ending_of, outweighed
 from pilotage.model.identity import Identity
 from pilotage.model.logs import KeptLog, LogKey
 from pilotage.model.moves import JobMoves
+from pilotage.model.outputs import missing, taken
 from pilotage.model.paths import output_name
 from pilotage.model.scopes import identifier, name_of, personal_scope
 from pilotage.model.states import AT_A_PILOT, DONE_JOBS, JobState, PilotState
@@ -201,10 +202,9 @@ class _Hearing:
         task = self._tasks[job.task]
         expected = task.spec.for_job(job.kind).outputs
         stored = {output.name: output for output in report.outputs}
-        missing = [name for name in expected if name not in stored]
-        if missing:
-            plural = "s" if len(missing) > 1 else ""
-            self._fail(job, f"output{plural} {', '.join(missing)} missing", _metrics(report))
+        if lacks := missing(expected, stored):
+            plural = "s" if len(lacks) > 1 else ""
+            self._fail(job, f"output{plural} {', '.join(lacks)} missing", _metrics(report))
             return
         target = JobState.HOLDING
         if not expected:
@@ -212,7 +212,7 @@ class _Hearing:
             target = JobState.MERGING if merged else JobState.FINISHED
         ending = {"ended": self._world.time, "error": "", **_metrics(report)}
         instance = self._world.federation.name
-        files = tuple(_file(instance, task, job, stored[name]) for name in expected)
+        files = tuple(_file(instance, task, job, stored[name]) for name in taken(expected, stored))
         self._step(job, target, "payload done", ending, (*files, *self._outweighed(task)))
 
     def _step(

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pilotage.flow.matching import Matched
+from pilotage.model.outputs import example
 from pilotage.model.scopes import name_of
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import MatchRequest, Output, Report
@@ -117,7 +118,7 @@ class VirtualPilot:
         is_lost = self.site.is_black_hole(self.node)
         lasts = BLACK_HOLE if is_lost else amount / (self.core_power * max(1, spec.cores))
         size = scene.payloads.tasks[task.id].output_size // max(1, len(spec.outputs))
-        outputs = tuple(Output(name=name, size=size, checksum="") for name in spec.outputs)
+        outputs = tuple(Output(name=example(name), size=size, checksum="") for name in spec.outputs)
         running = _Running((job.id, job.attempt), task.id, amount, lasts, outputs)
         self._running[running.attempt] = running
         self._had_jobs = True

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pilotage.model.decision import Creation, Decision, Move, Value
 from pilotage.model.moves import JobMoves
-from pilotage.model.paths import base_name, copy_path, scratch_path
+from pilotage.model.paths import copy_path, path_in_job, scratch_path
 from pilotage.model.sources import outputs_at
 from pilotage.model.states import UNFINISHED_TRANSFERS, JobState, TransferState
 from pilotage.model.transfer_queues import FINISHING
@@ -174,7 +174,7 @@ def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
     return NewTransfer(
         file=file.name,
         source=facts.queue_storages[job.queue],
-        source_path=scratch_path(instance, job.id, job.attempt, base_name(file.name)),
+        source_path=scratch_path(instance, job.id, job.attempt, path_in_job(file.name)),
         destination=destination_of(facts.world, task, job.queue),
         direction="upload",
         share=share,

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pilotage.agent.attempt import Attempt, AttemptFailedError
+from pilotage.agent.attempt import Attempt, AttemptFailedError, legal
 from pilotage.agent.payload import Ended
 from pilotage.agent.system import now
 from pilotage.agent.wire import JobInput, Point, Specification
 from pilotage.computing.web_service import AnswerLost
+from pilotage.model.paths import path_in_job
 
 from .peer import Peer, PeerTask, Refused
 
@@ -224,11 +225,14 @@ class ForwardedAttempt:
         """Wait a little before a call is made again."""
         self._woken.wait(1.0)
 
-    def bring(self, directory: Path, names: tuple[str, ...]) -> None:
-        """Bring its outputs and what it wrote to its streams. Raises OSError and Refused."""
+    def bring(self, directory: Path, outputs: bool) -> None:
+        """Bring what it wrote to its streams, and its ``outputs``.
+
+        Raises OSError, Refused, and AttemptFailedError for an output whose name leads elsewhere.
+        """
         for stream, text in self._peer.streams(self._job).items() if self._job else ():
             (directory / stream).write_text(text)
-        for file in self._peer.outputs(self.task or 0):
-            name = file["name"].rpartition("/")[2]
-            if name in names:
-                self._peer.fetch(file["file"], file["size"], directory / name)
+        for file in self._peer.outputs(self.task or 0) if outputs else ():
+            path = directory / legal("output", path_in_job(file["name"]), deep=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._peer.fetch(file["file"], file["size"], path)

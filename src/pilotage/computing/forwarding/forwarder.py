@@ -103,14 +103,14 @@ class ForwardingRunner(JobRunner):
 
     def _bring(self, held: Held, forwarded: ForwardedAttempt, outputs: bool) -> None:
         """Bring what it wrote, and its ``outputs`` where it ended well."""
-        names = held.attempt.work.outputs if outputs else ()
-        until = now() + (BRINGING if names else 0)
+        wanted = outputs and bool(held.attempt.work.outputs)
+        until = now() + (BRINGING if wanted else 0)
         while True:
             try:
-                forwarded.bring(self._place(held), names)
+                forwarded.bring(self._place(held), wanted)
                 return
             except (OSError, Refused) as error:
-                if not names:
+                if not wanted:
                     log.warning("job %s: its streams cannot be fetched: %s", held.attempt.name, error)
                     return
                 if now() > until or held.stopping:

@@ -1,0 +1,116 @@
+"""The files that a payload leaves as outputs: by their names, by patterns, and in folders."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from .attempt import RESERVED, AttemptFailedError
+
+log = logging.getLogger(__name__)
+MOST_FILES, MOST_BYTES, LONGEST_NAME = 1000, 10**12, 200
+"""Most files of an attempt that patterns and folders find, bytes of all of them, and characters of a name."""
+DEEPEST = 16
+"""Parts of a path, and folders in which nothing is looked for below."""
+MOST_LOOKED_AT = 100_000
+"""Files and folders that are looked at before the search is given up."""
+_WILDCARD, _UNUSUAL = re.compile(r"[*?\[]"), re.compile(r"(^|(?<=/))[^A-Za-z0-9_]|[^A-Za-z0-9_.+=~/-]")
+
+
+def find(asked: Sequence[str], directory: Path) -> dict[str, str]:
+    """Find outputs: the path of each in the directory by the name that it is stored under.
+
+    A name is taken as it is, whether there is such a file or not. Raises AttemptFailedError where a pattern
+    or folder finds nothing, or they find too much.
+    """
+    patterns = [name for name in asked if name.endswith("/") or _WILDCARD.search(name)]
+    found = {name: name for name in asked if name not in patterns}
+    unmet, size = set(patterns), 0
+    for path, length in _files(directory, patterns) if patterns else ():
+        met = {pattern for pattern in patterns if matches(pattern, path)}
+        if not met or path in found.values():
+            continue
+        unmet -= met
+        size += length
+        name = _usual(path)
+        if name in found:
+            raise AttemptFailedError(f"outputs {found[name]!r} and {path!r} would both be called {name!r}")
+        found[name] = path
+        if len(found) > MOST_FILES or size > MOST_BYTES:
+            raise AttemptFailedError(
+                f"outputs: more than {MOST_FILES} files, or {MOST_BYTES} bytes, are found"
+            )
+    for pattern in patterns:
+        if pattern in unmet and not any(matches(pattern, path) for path in found.values()):
+            raise AttemptFailedError(f"output {pattern}: the payload left no such file")
+    return found
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Tell whether a pattern takes a path: ``*`` within a folder, ``**`` any folders, ``/`` at the end."""
+    if pattern.endswith("/"):
+        pattern += "**"
+    parts = pattern.split("/")
+    if parts[-1] == "**":
+        parts.append("*")
+    # The numbers of parts that may have taken what came so far.
+    reached = _with_none(parts, {0})
+    for name in path.split("/"):
+        following = set()
+        for number in reached:
+            if number < len(parts) and (parts[number] == "**" or fnmatchcase(name, parts[number])):
+                following.add(number if parts[number] == "**" else number + 1)
+        reached = _with_none(parts, following)
+    return len(parts) in reached
+
+
+def _with_none(parts: Sequence[str], reached: set[int]) -> set[int]:
+    """The same with what is reached where ``**`` stands for no folder at all."""
+    for number, part in enumerate(parts):
+        if part == "**" and number in reached:
+            reached.add(number + 1)
+    return reached
+
+
+def _files(directory: Path, patterns: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Paths and sizes of the regular files; neither links nor hidden files, nor what was put there for it."""
+    left, front = MOST_LOOKED_AT, [""]
+    while front:
+        folder = front.pop()
+        try:
+            entries = sorted(os.scandir(directory / folder), key=lambda entry: entry.name)
+        except OSError as error:
+            raise AttemptFailedError(f"outputs: {folder or 'the directory'}: {error.strerror}") from error
+        left -= len(entries)
+        if left < 0:
+            raise AttemptFailedError(f"outputs: more than {MOST_LOOKED_AT} files and folders to look at")
+        for entry in entries:
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            if entry.name.startswith(".") or path in RESERVED:
+                continue
+            if entry.is_file(follow_symlinks=False):
+                yield path, entry.stat(follow_symlinks=False).st_size
+            elif entry.is_dir(follow_symlinks=False):
+                front.append(_entered(path, patterns))
+    return
+
+
+def _entered(path: str, patterns: Sequence[str]) -> str:
+    """Return a folder if it may be looked into. Raises AttemptFailedError where it lies too deep."""
+    if path.count("/") >= DEEPEST - 1 and any(matches(pattern, f"{path}/x") for pattern in patterns):
+        raise AttemptFailedError(f"outputs: {path} lies more than {DEEPEST} folders deep")
+    return path
+
+
+def _usual(path: str) -> str:
+    """The path with ``_`` for each character that names of files may not have here."""
+    name = _UNUSUAL.sub("_", path)
+    if len(name) > LONGEST_NAME:
+        raise AttemptFailedError(f"output {path!r}: longer than {LONGEST_NAME} characters")
+    if name != path:
+        log.info("output %r is called %r", path, name)
+    return name

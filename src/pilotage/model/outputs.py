@@ -1,0 +1,47 @@
+"""What tasks call their outputs: names of files, patterns of names, and folders, whose names end in ``/``."""
+
+import re
+from collections.abc import Collection, Sequence
+from fnmatch import fnmatchcase
+from string import ascii_letters, digits
+
+from .patterns import WILDCARDS, matcher
+
+_ANY = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]")
+
+
+def is_taken(asked: str, name: str) -> bool:
+    """Tell whether an output of this name is one that was asked for."""
+    return matcher(f"{asked}**" if asked.endswith("/") else asked)(name)
+
+
+def missing(asked: Sequence[str], stored: Collection[str]) -> list[str]:
+    """What was asked for and no stored output answers to."""
+    names = set(stored)
+    return [
+        one
+        for one in asked
+        if one not in names and not (is_many(one) and any(is_taken(one, n) for n in names))
+    ]
+
+
+def taken(asked: Sequence[str], stored: Collection[str]) -> list[str]:
+    """The names of stored outputs that were asked for: those by name first, in the order of asking."""
+    named = [one for one in asked if one in stored]
+    many = [one for one in asked if is_many(one)]
+    found = (name for name in sorted(stored) if any(is_taken(one, name) for one in many))
+    return list(dict.fromkeys((*named, *found)))
+
+
+def is_many(asked: str) -> bool:
+    """Tell whether it is a pattern or a folder, and so may stand for any number of files."""
+    return asked.endswith("/") or bool(WILDCARDS.search(asked))
+
+
+def example(asked: str) -> str:
+    """A name that a payload could give to such an output."""
+    return _ANY.sub(_one_taken, f"{asked}1" if asked.endswith("/") else asked)
+
+
+def _one_taken(wildcard: re.Match[str]) -> str:
+    return next((letter for letter in ascii_letters + digits if fnmatchcase(letter, wildcard[0])), "1")

@@ -1,0 +1,142 @@
+"""Outputs by name, by pattern and in folders: what is found, what is left alone, and what is refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from pilotage.agent import outputs
+from pilotage.agent.attempt import AttemptFailedError, legal
+from pilotage.agent.outputs import find, matches
+from pilotage.model.outputs import example, is_taken
+from pilotage.model.types import OutputPath, OutputPattern
+
+from .test_agent import Site, sh, site
+
+__all__ = ["site"]
+
+
+def made(directory: Path, *names: str) -> Path:
+    for name in names:
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return directory
+
+
+def test_names_patterns_and_folders_find_their_files_once(tmp_path: Path) -> None:
+    made(tmp_path, "log", "results/a.root", "results/b.root", "results/c.txt", "results/deep/d.root")
+    made(tmp_path, "plots/x.png", "plots/2026/y.png", "other")
+    found = find(("log", "results/*.root", "results/a.root", "plots/", "lo?"), tmp_path)
+    assert list(found) == [
+        *("log", "results/a.root", "results/b.root", "plots/x.png", "plots/2026/y.png"),
+    ]
+    assert set(find(("**/*.root",), tmp_path)) == {"results/a.root", "results/b.root", "results/deep/d.root"}
+    assert list(find(("results/[a-b].root",), tmp_path)) == ["results/a.root", "results/b.root"]
+
+
+def test_what_was_there_before_hidden_files_and_links_are_left_alone(tmp_path: Path) -> None:
+    place = made(tmp_path / "job", "inputs/in", "inputs.txt", "stdout", "stderr", "tmp/t", ".hidden", "out")
+    made(tmp_path, "secret/passwd")
+    (place / "link").symlink_to(tmp_path / "secret/passwd")
+    (place / "folder").symlink_to(tmp_path / "secret")
+    os.mkfifo(place / "pipe")
+    assert list(find(("**",), place)) == ["out"]
+    assert list(find(("*", "stdout"), place)) == ["stdout", "out"]
+    with pytest.raises(AttemptFailedError, match=r"output folder/: the payload left no such file"):
+        find(("folder/",), place)
+
+
+def test_names_that_storages_would_not_take_are_changed_and_never_to_one_that_is_taken(
+    tmp_path: Path,
+) -> None:
+    made(tmp_path, "plots/mass (GeV).png", "plots/-a/é.png")
+    assert find(("plots/",), tmp_path) == {
+        "plots/mass__GeV_.png": "plots/mass (GeV).png",
+        "plots/_a/_.png": "plots/-a/é.png",
+    }
+    made(tmp_path, "plots/mass__GeV_.png")
+    with pytest.raises(AttemptFailedError, match="would both be called 'plots/mass__GeV_"):
+        find(("plots/",), tmp_path)
+
+
+def test_a_pattern_without_a_file_is_named(tmp_path: Path) -> None:
+    made(tmp_path, "results/a.txt")
+    for asked in ("results/*.root", "plots/", "../*", "results/a.txt/"):
+        with pytest.raises(AttemptFailedError) as failure:
+            find(("results/a.txt", asked), tmp_path)
+        assert str(failure.value) == f"output {asked}: the payload left no such file"
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "error"),
+    [
+        ("MOST_FILES", 2, "more than 2 files"),
+        ("MOST_BYTES", 10, "or 10 bytes"),
+        ("MOST_LOOKED_AT", 2, "more than 2 files and folders to look at"),
+        ("DEEPEST", 2, "outputs: a/b lies more than 2 folders deep"),
+        ("LONGEST_NAME", 5, "longer than 5 characters"),
+    ],
+)
+def test_what_patterns_find_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, value: int, error: str
+) -> None:
+    made(tmp_path, "one", "two", "three", "a/b/four")
+    assert len(find(("**",), tmp_path)) == 4
+    monkeypatch.setattr(outputs, bound, value)
+    with pytest.raises(AttemptFailedError, match=error):
+        find(("**",), tmp_path)
+    assert list(find(("one",), tmp_path)) == ["one"]
+
+
+PARTS = st.sampled_from(["a", "ab", "a*", "*", "**", "?b", "[ab]", "[!a]", "b.c"])
+
+
+@given(st.lists(PARTS, min_size=1, max_size=5), st.booleans(), st.lists(st.sampled_from("ab"), min_size=1))
+def test_agent_and_server_agree_on_what_a_pattern_takes(
+    parts: list[str], folder: bool, names: list[str]
+) -> None:
+    pattern, path = "/".join(parts) + "/" * folder, "/".join(names)
+    assert matches(pattern, path) == is_taken(pattern, path)
+    TypeAdapter(OutputPattern).validate_python(pattern)
+    TypeAdapter(OutputPath).validate_python(example(pattern))
+    assert is_taken(pattern, example(pattern)), example(pattern)
+
+
+@given(st.text(alphabet="aZ0_./+=~-*?", min_size=1, max_size=12))
+def test_names_of_outputs_are_legal_at_the_agent(name: str) -> None:
+    try:
+        TypeAdapter(OutputPath).validate_python(name)
+    except ValidationError:
+        return
+    assert legal("output", name, deep=True) == name
+
+
+@pytest.mark.slow
+def test_an_agent_stores_every_file_with_its_folders(site: Site) -> None:
+    script = (
+        "mkdir -p results plots/2026; for n in a.root b.root c.txt; do echo $n > results/$n; done; "
+        "echo p > plots/2026/p.png; ln -s /etc/passwd results/evil.root; ln -s /etc plots/etc; ln -s /etc out"
+    )
+    site.server.works = [
+        [
+            site.work(*sh(script), outputs=["results/*.root", "plots/"]),
+            site.work(*sh(script), outputs=["out/passwd"], first=2),
+            site.work(*sh(script), outputs=["results/", "none/*"], first=3),
+        ]
+    ]
+    site.run()
+    stored = {path.relative_to(site.scratch()): path.read_text() for path in site.scratch().rglob("*.*")}
+    assert {str(path): text for path, text in stored.items()} == {
+        "results/a.root": "a.root\n",
+        "results/b.root": "b.root\n",
+        "plots/2026/p.png": "p\n",
+    }
+    told = {output.name: output.size for output in site.server.last(1).outputs}
+    assert told == {str(path): len(text) for path, text in stored.items()}
+    assert site.server.last(2).error == "output out/passwd: not a regular file"
+    assert site.server.last(3).error == "output none/*: the payload left no such file"
+    assert not site.scratch("3.1").exists()
