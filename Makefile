@@ -25,10 +25,10 @@ demo: $(READY) ## one real task all the way, on the embedded default
 	$(BIN)/pilotage demo
 
 test: $(READY) ## the tests, on SQLite, a real PostgreSQL, and the batch systems that are installed
-	$(BIN)/python -m pytest -n auto --dist loadgroup -rs -m "not endurance" $(OPTIONS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -rs -m "not endurance" $(OPTIONS)
 
 test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks
-	$(BIN)/python -m pytest -n auto --dist loadgroup -rs -m endurance $(OPTIONS)
+	$(BIN)/python -m pytest -n auto --dist load -rs -m endurance $(OPTIONS)
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh

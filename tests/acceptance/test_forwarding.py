@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ brokerage: {{ advertise_period: 1, match_period: 1 }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 5 }}
 timeouts: {{ heartbeat: 12, sent: 20, starting: 60, holding: 30, transferring: 60, pilot_created: 4 }}
 director: {{ period: 0.2, failing_pause: 0.5 }}
-staging: {{ retry_delay: 0.2, max_attempts: 50 }}
+staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
 
 FAR = """
@@ -80,7 +80,7 @@ queues:
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}
 timeouts: {{ heartbeat: 3, sent: 6, starting: 20, holding: 20, transferring: 30, pilot_created: 4 }}
 director: {{ period: 0.2, failing_pause: 0.5 }}
-staging: {{ retry_delay: 0.2, max_attempts: 50 }}
+staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
 
 PAYLOAD = """
@@ -145,9 +145,9 @@ class Pair:
         return self.state(task) in ("finished", "failed", "cancelled")
 
 
-@pytest.fixture
-def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Both servers, started; a parameter changes how the first one is declared."""
+@contextmanager
+def started(**declared: str) -> Iterator[Pair]:
+    """Both servers, started; ``declared`` changes how the first one is."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-forwarding-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, place, ignore_errors=True)
@@ -155,7 +155,7 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
             (place / name).mkdir()
         ports = [stack.enter_context(locked_port()) for _ in range(2)]
         values = {"place": place, "far": f"http://127.0.0.1:{ports[1]}", "storage": "hand", "most": 100}
-        values |= getattr(request, "param", {})
+        values |= declared
         houses = []
         for name, text, port in zip(("near", "far"), (NEAR, FAR), ports, strict=True):
             (place / f"{name}.yaml").write_text(text.format(**values))
@@ -168,15 +168,24 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
             houses.append(house)
         houses[1].call("GET", "/health")
         pair = Pair(place, *houses)
+        try:
+            yield pair
+        finally:
+            print(pair.near.last_words(), pair.far.last_words())  # pytest shows it where the test failed
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    """Both servers, for all tests that kill neither: they start once."""
+    with started() as pair:
         yield pair
-        print(pair.near.last_words(), pair.far.last_words())  # pytest shows it where the test failed
 
 
 def test_m1_a_job_runs_at_a_site_of_the_other_and_explain_shows_both_decisions(pair: Pair) -> None:
     task = pair.submit(1.0)
     wait_until(lambda: pair.ended(task), PATIENCE, "the end of the task")
     assert pair.state(task) == "finished", pair.explained(task)
-    (made,) = (pair.place / "home" / "tasks").rglob("sums.txt")
+    (made,) = (pair.place / "home" / "tasks" / "near" / str(task)).rglob("sums.txt")
     assert made.read_text().startswith("file-00 ")
     told = pair.explained(task)
     first, mark, second = told.partition("forwarded by queue beyond-queue:")
@@ -187,7 +196,7 @@ def test_m1_a_job_runs_at_a_site_of_the_other_and_explain_shows_both_decisions(p
     assert "alpha-queue" in second or "beta-queue" in second, told
     logs = pair.near.call("GET", f"/jobs/{pair.job(task)['id']}/logs")["logs"]
     assert [log["parts"][0]["text"] for log in logs if log["stream"] == "stdout"] == ["begins\n"]
-    assert not list((pair.place / "hand" / "forwarded" / "near").iterdir())
+    assert not list((pair.place / "hand" / "forwarded" / "near").glob(f"{pair.job(task)['id']}.*"))
 
 
 def test_m1_forwarders_keep_the_contract_of_computing_elements(pair: Pair) -> None:
@@ -195,8 +204,9 @@ def test_m1_forwarders_keep_the_contract_of_computing_elements(pair: Pair) -> No
         "url": pair.far.url,
         "token_file": str(pair.place / "far" / "token"),
         "storage": "hand",
-        "directory": str(pair.place / "forwarders"),
+        "directory": str(pair.place / "contract"),
     }
+    (pair.place / "contract").mkdir()
     with FakeServer(idle=600).serving() as server:
         orders = [
             PilotOrder(pilot=n, name=f"near-pilot-{n}", token=TOKEN, server_url=server.url, walltime=3600)
@@ -215,8 +225,7 @@ def test_m1_forwarders_keep_the_contract_of_computing_elements(pair: Pair) -> No
 
 def test_m1_cancelling_goes_through(pair: Pair) -> None:
     task = pair.submit(600)
-    wait_until((pair.place / "ledger" / "begun").exists, PATIENCE, "the payload's start")
-    wait_until(lambda: pair.job(task)["state"] == "running", PATIENCE, "the news of it")
+    wait_until(lambda: pair.job(task)["state"] == "running", PATIENCE, "the news of the payload's start")
     pair.near.call("POST", f"/tasks/{task}/cancel")
     far = pair.far.call("GET", "/tasks")["tasks"][0]["id"]
     wait_until(
@@ -224,11 +233,11 @@ def test_m1_cancelling_goes_through(pair: Pair) -> None:
     )
 
 
-@pytest.mark.parametrize("pair", [{"storage": "nowhere"}], indirect=True)
-def test_m1_what_the_other_refuses_is_told_with_its_words(pair: Pair) -> None:
-    task = pair.submit(1.0, max_attempts=1)
-    wait_until(lambda: pair.ended(task), PATIENCE, "the end of the task")
-    error = pair.job(task)["error"]
+def test_m1_what_the_other_refuses_is_told_with_its_words() -> None:
+    with started(storage="nowhere") as pair:
+        task = pair.submit(1.0, max_attempts=1)
+        wait_until(lambda: pair.ended(task), PATIENCE, "the end of the task")
+        error = pair.job(task)["error"]
     assert "refuses the job" in error, error
     assert "nowhere" in error, error
 
@@ -243,11 +252,15 @@ def test_m1_failures_over_there_come_back_with_their_reasons(pair: Pair) -> None
 
 
 @pytest.mark.endurance
-def test_m1_whatever_is_killed_nothing_is_forwarded_twice(pair: Pair) -> None:
+def test_m1_whatever_is_killed_nothing_is_forwarded_twice() -> None:
     """``kill -9`` of both servers and of forwarders; ``PILOTAGE_TEST_SEED`` repeats the moments."""
     seed = int(os.environ.get("PILOTAGE_TEST_SEED", random.SystemRandom().randrange(10**6)))
     print(f"PILOTAGE_TEST_SEED={seed}")
-    dice = random.Random(seed)
+    with started() as pair:
+        _survives(pair, random.Random(seed))
+
+
+def _survives(pair: Pair, dice: random.Random) -> None:
     task = pair.submit(1.0, jobs=JOBS, max_attempts=100)
     victims: dict[str, Callable[[], object]] = {
         "near": lambda: pair.near.restart("server"),
