@@ -26,8 +26,7 @@ def figures() -> dict[str, float]:
     """``large_file_PROTOCOL_ratio``, our rate by the tool's, and ``third_party_copies_per_s``.
 
     Files are read from memory and written to the disk: the tools' files are told to be there by ``sync``.
-    None is deleted before the end: a disk whose host lends it blocks takes several times as long to write
-    what was just freed, and whoever comes second would pay for the first.
+    None is deleted before the end, so that nobody writes to what another has just freed.
     """
     place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
     place.chmod(0o755)
