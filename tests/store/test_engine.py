@@ -17,7 +17,7 @@ from pilotage.model.states import JobState
 from pilotage.model.states import JobState as J
 from pilotage.model.work import NewTask, TaskSpec
 from pilotage.store import Store
-from pilotage.store.engine import Database, passes
+from pilotage.store.engine import Database, _is_committed, passes
 from pilotage.testing.stores import bring, create, decision, move, new_jobs, new_task, states
 
 TASK = NewTask(spec=TaskSpec(name="t"), owner=Identity(name="alice"))
@@ -84,6 +84,18 @@ def test_a_commit_whose_answer_was_lost_is_not_done_again(postgresql: Store) -> 
     assert create(postgresql, TASK) == [1]
     assert lost
     assert [task.id for task in postgresql.queries.tasks(None, None, 10)] == [1]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_commit_that_is_still_under_way_is_waited_for(postgresql: Store, committed: bool) -> None:
+    engine = postgresql.database.engine
+    with engine.connect() as earlier, engine.connect() as asking, ThreadPoolExecutor() as pool:
+        number = earlier.execute(text("SELECT CAST(pg_current_xact_id() AS text)")).scalar_one()
+        answer = pool.submit(_is_committed, asking, number)
+        with pytest.raises(TimeoutError):
+            answer.result(0.3)
+        (earlier.commit if committed else earlier.rollback)()
+        assert answer.result(30) is committed
 
 
 def test_a_commit_that_was_lost_before_it_took_effect_is_done_again(postgresql: Store) -> None:

@@ -124,7 +124,7 @@ _TABLE: list[Transition] = [
     *_rows("job", [J.SENT], [J.STARTING], "its pilot prepares it"),
     *_rows("job", [J.SENT, J.STARTING], [J.RUNNING], "its payload runs"),
     *_rows("job", [J.RUNNING], [J.HOLDING], "payload done, outputs stored at the site"),
-    *_rows("job", [J.HOLDING], [J.TRANSFERRING], "outputs on the way to the nucleus"),
+    *_rows("job", [J.HOLDING], [J.TRANSFERRING], "outputs on the way to their storage"),
     *_rows("job", [J.RUNNING, J.HOLDING, J.TRANSFERRING], [J.MERGING], "outputs wait to be merged"),
     *_rows("job", [J.RUNNING, J.HOLDING, J.TRANSFERRING, J.MERGING], [J.FINISHED], "all done"),
     *_rows("job", _LIVE_JOBS, [J.FAILED], "this attempt failed"),

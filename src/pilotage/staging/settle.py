@@ -162,7 +162,7 @@ def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:
             _fail(facts, moves, job, _no_queue(job))
         else:
             uploads = tuple(_upload(facts, job, file) for file in outputs)
-            cause = "outputs on the way to the nucleus"
+            cause = "outputs on the way to their storage"
             moves.add(job, job.state, JobState.TRANSFERRING, cause=cause, creates=uploads)
     return stale
 

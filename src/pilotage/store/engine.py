@@ -15,6 +15,7 @@ import os
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -117,7 +118,7 @@ class Database:
                 transaction = self._begin(connection, alone)
                 if unanswered:
                     earlier, result = unanswered.pop()
-                    if connection.execute(_FATE, {"transaction": earlier}).scalar_one() == "committed":
+                    if _is_committed(connection, earlier):
                         return result
                 result = work(connection)
                 if transaction:
@@ -208,6 +209,20 @@ class _Turn:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def _is_committed(connection: Connection, transaction: str) -> bool:
+    """Tell whether a transaction took effect. Raises TimeoutError where it does not end.
+
+    One that ran beside others may still be under way: a server may learn late that its client is gone.
+    """
+    end = time.monotonic() + RETRY_FOR
+    while time.monotonic() < end:
+        fate = connection.execute(_FATE, {"transaction": transaction}).scalar_one()
+        if fate != "in progress":
+            return bool(fate == "committed")
+        time.sleep(0.05)
+    raise TimeoutError(f"transaction {transaction} has not ended for {RETRY_FOR:g} s: nobody knows its fate")
 
 
 def _retried(once: Callable[[], T]) -> T:
