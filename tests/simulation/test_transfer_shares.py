@@ -88,7 +88,7 @@ def test_d3_ten_shares_under_constant_load_have_their_slots_within_one() -> None
     simulation.run(HOUR, until=load.fill)
     for share, promised in PROMISED.items():
         held = load.held[share][begun[share] :]
-        assert len(held) > 80, "a pass every 40 s, or more"
+        assert len(held) >= 60, "a pass a minute, or more"
         assert all(abs(slots - promised) <= 1 for slots in held), (share, float(promised), set(held))
     assert load.emergencies == 0
     simulation.close()

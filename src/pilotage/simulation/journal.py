@@ -23,7 +23,7 @@ class Journal:
     empty_pilots: int = 0
     """Those that ended without ever having had a job."""
     moved: int = 0
-    """Bytes delivered to storages for jobs to read."""
+    """Bytes delivered to storages for jobs to read, or read from afar."""
     delivered: int = 0
     """Bytes of outputs that were delivered."""
     _brought: dict[Key, int] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class Metrics:
     share_error: float
     """Part of the work done during the arrivals that went to another share than was due."""
     moved: float
-    """GB brought to storages for jobs to read."""
+    """GB brought to storages for jobs to read, or read by them from afar."""
     unused: float
     """Part of these that no job read."""
     cpu_efficiency: float

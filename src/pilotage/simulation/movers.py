@@ -26,6 +26,18 @@ LOCAL = 1000.0
 """MB/s between storages of one site."""
 
 
+def links_of(federation: Federation, behaviour: LinkBehaviour, clock: VirtualClock) -> FairLinks:
+    """The links of a federation, which deliveries and reading jobs share."""
+    known = {(link.source, link.destination): link.throughput_1h for link in federation.links}
+
+    def throughput(ends: Ends) -> float:
+        if ends[0] == ends[1]:
+            return LOCAL
+        return (known.get(ends) or behaviour.throughput) * behaviour.factor
+
+    return FairLinks(clock, throughput)
+
+
 @dataclass(slots=True)
 class _Moving:
     flow: int
@@ -40,6 +52,7 @@ class VirtualMovers:
         self,
         federation: Federation,
         behaviour: LinkBehaviour,
+        links: FairLinks,
         clock: VirtualClock,
         journal: Journal,
         dice: random.Random,
@@ -52,13 +65,7 @@ class VirtualMovers:
         self._dice = dice
         self._on_news = on_news
         self._sites = {storage.url: storage.site for storage in federation.storages}
-        known = {(link.source, link.destination): link.throughput_1h for link in federation.links}
-        self._links = FairLinks(
-            clock,
-            lambda ends: (
-                LOCAL if ends[0] == ends[1] else (known.get(ends) or behaviour.throughput) * behaviour.factor
-            ),
-        )
+        self._links = links
         self._moving: dict[str, _Moving] = {}
 
     def for_delivery(self, source: str, destination: str) -> "VirtualMovers":  # noqa: ARG002

@@ -1,12 +1,16 @@
 """Virtual pilots: they ask for work, run payloads for as long as these take, report, and end when idle."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pilotage.flow.matching import Matched
+from pilotage.model.federation import Storage
 from pilotage.model.outputs import example
 from pilotage.model.scopes import name_of
+from pilotage.model.sources import Sources
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import MatchRequest, Output, Report
 from pilotage.pilots.reports import Attempt, Told
@@ -24,13 +28,20 @@ ASK_AGAIN = 60.0
 
 @dataclass(slots=True)
 class _Running:
-    """A payload: its task, its work in HS23 s, and the report once it has ended."""
+    """A payload: its task, its work in HS23 s, its beginning, and the report once it has ended.
+
+    It computes for as long as it ``lasts``, in s. ``left`` counts what has to end before: its computing, and
+    each file that it reads from afar by ``flows``.
+    """
 
     attempt: Attempt
     task: int
     work: float
+    began: float
     lasts: float
     outputs: tuple[Output, ...]
+    left: int = 1
+    flows: list[int] = field(default_factory=list)
     told: bool = False
     report: Report | None = None
 
@@ -42,7 +53,7 @@ class VirtualPilot:
     site: "VirtualSite"
     order: PilotOrder
     core_power: float
-    storage_url: str
+    storage: Storage
     called: bool = False
     ended: bool = False
     node: str = ""
@@ -62,7 +73,8 @@ class VirtualPilot:
         if self.ended:
             return
         self.ended = True
-        self._running.clear()
+        for attempt in list(self._running):
+            self._stop(attempt)
         if self.node:
             journal, now = self.site.scene.journal, self.site.scene.clock()
             journal.pilots += 1
@@ -102,8 +114,9 @@ class VirtualPilot:
             self.called = True
             self._beat_after(given.federation.loops.heartbeat)
         tasks = {task.id: task for task in given.tasks}
+        remote = _read_from_afar(given, self.storage, self.site.scene.sources)
         for job in given.jobs:
-            self._begin(tasks[job.task], job)
+            self._begin(tasks[job.task], job, [remote[name] for name in job.inputs if name in remote])
         if given.jobs:
             self.site.scene.calls.tell(self)
         if self._running:
@@ -111,7 +124,7 @@ class VirtualPilot:
         else:
             self._rest(given.federation.loops.pilot_idle)
 
-    def _begin(self, task: Task, job: Job) -> None:
+    def _begin(self, task: Task, job: Job, remote: Sequence[tuple[str, int]]) -> None:
         scene, behaviour, dice = self.site.scene, self.site.behaviour, self.site.dice
         spec = task.expected(job.kind)
         amount = scene.payloads.work(task.id, job.id)
@@ -119,18 +132,32 @@ class VirtualPilot:
         lasts = BLACK_HOLE if is_lost else amount / (self.core_power * max(1, spec.cores))
         size = scene.payloads.tasks[task.id].output_size // max(1, len(spec.outputs))
         outputs = tuple(Output(name=example(name), size=size, checksum="") for name in spec.outputs)
-        running = _Running((job.id, job.attempt), task.id, amount, lasts, outputs)
+        running = _Running((job.id, job.attempt), task.id, amount, scene.clock(), lasts, outputs)
         self._running[running.attempt] = running
         self._had_jobs = True
         scene.journal.started(job.id, scene.clock())
         for file in job.inputs:
-            scene.journal.read(name_of(file), self.storage_url)
+            scene.journal.read(name_of(file), self.storage.url)
         fails = is_lost or dice.random() < behaviour.payload_fails
-        scene.clock.after(lasts, partial(self._payload_ended, running, fails))
+        ended = partial(self._part_ended, running, fails)
+        scene.clock.after(lasts, ended)
+        for site, size in () if is_lost else remote:
+            running.left += 1
+            running.flows.append(scene.links.begin((site, self.site.name), size / 1e6, ended))
+            scene.journal.moved += size
+
+    def _part_ended(self, running: _Running, fails: bool) -> None:
+        running.left -= 1
+        if not (running.left or self.ended) and running.attempt in self._running:
+            self._payload_ended(running, fails)
+
+    def _stop(self, attempt: Attempt) -> None:
+        """Forget a payload, and let go of the links that it reads over."""
+        running = self._running.pop(attempt, None)
+        for flow in running.flows if running else ():
+            self.site.scene.links.cancel(flow)
 
     def _payload_ended(self, running: _Running, fails: bool) -> None:
-        if self.ended or running.attempt not in self._running:
-            return
         job, attempt = running.attempt
         running.report = Report(
             job=job,
@@ -138,7 +165,7 @@ class VirtualPilot:
             state="failed" if fails else "done",
             error="the virtual payload failed" if fails else "",
             exit_code=int(fails),
-            wall_seconds=running.lasts,
+            wall_seconds=self.site.scene.clock() - running.began,
             cpu_seconds=running.lasts * self.order.cores / self.order.slots,
             outputs=() if fails else running.outputs,
         )
@@ -170,9 +197,9 @@ class VirtualPilot:
             if report.state == "running":
                 self._running[report.job, report.attempt].told = True
             else:
-                del self._running[report.job, report.attempt]
+                self._stop((report.job, report.attempt))
         for attempt in stops:
-            self._running.pop(attempt, None)
+            self._stop(attempt)
 
     def _ask(self) -> None:
         if not self.ended:
@@ -201,3 +228,17 @@ class VirtualPilot:
 
     def _loses_answer(self) -> bool:
         return self.site.dice.random() < self.site.behaviour.answer_lost
+
+
+def _read_from_afar(given: Matched, storage: Storage, sources: Sources) -> dict[str, tuple[str, int]]:
+    """Files that are not at a storage: the site that they are read from, and their bytes."""
+    held: dict[str, list[str]] = defaultdict(list)
+    for replica in given.replicas:
+        held[replica.file].append(replica.storage)
+    sites = {one.name: one.site for one in given.federation.storages}
+    sizes = {file.name: file.size for file in given.files}
+    return {
+        name: (sites[sources.ranked(holders, storage.name)[0]], sizes[name])
+        for name, holders in held.items()
+        if storage.name not in holders
+    }

@@ -11,6 +11,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step, take
 from pilotage.flow.workers import Inline
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
+from pilotage.model.sources import Sources
 from pilotage.model.states import TaskState
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.store import Store
@@ -20,7 +21,7 @@ from .baselines import Always, RandomPlacement
 from .calls import PilotCalls
 from .clock import VirtualClock
 from .journal import Journal
-from .movers import VirtualMovers
+from .movers import VirtualMovers, links_of
 from .payloads import Payloads, SimulatedTask
 from .policies import KNOWN, Policy, steps_of
 from .scenario import Scenario
@@ -66,12 +67,13 @@ class Simulation:
         self._sites: dict[str, VirtualSite] = {}
         self._waiting: set[str] = set()
         dice = random.Random(f"links of {seed}")
+        links = links_of(federation, scenario.links, self.clock)
         self.runtime = Runtime(
             self.store,
             self._steps,
             load=self._element,
             movers=lambda on_news: VirtualMovers(
-                federation, scenario.links, self.clock, self.journal, dice, on_news
+                federation, scenario.links, links, self.clock, self.journal, dice, on_news
             ),
             clock=self.clock,
             seeds=_seeds(seed),
@@ -80,7 +82,17 @@ class Simulation:
         if policy.placement == "random":
             self.runtime.brokerages = Always(RandomPlacement())
         self._calls = PilotCalls(self.runtime)
-        self._scene = Scene(self.runtime, self._calls, self.clock, self.journal, self.payloads, BEGIN, seed)
+        self._scene = Scene(
+            runtime=self.runtime,
+            calls=self._calls,
+            clock=self.clock,
+            journal=self.journal,
+            payloads=self.payloads,
+            links=links,
+            sources=Sources(federation),
+            begin=BEGIN,
+            seed=seed,
+        )
 
     def submit(self, submission: SimulatedTask) -> SubmissionOutcome:
         """Submit a task now."""
@@ -145,7 +157,7 @@ class Simulation:
             behaviour = self._scenario.site(queue.site)
             self._sites[queue.site] = VirtualSite(queue.site, behaviour, self._scene)
         storage = next(one for one in self.federation.storages if one.name == queue.storage)
-        return VirtualElement(self._sites[queue.site], queue.core_power or UNKNOWN_CORE_POWER, storage.url)
+        return VirtualElement(self._sites[queue.site], queue.core_power or UNKNOWN_CORE_POWER, storage)
 
 
 def _seeds(seed: int) -> Callable[[], int]:

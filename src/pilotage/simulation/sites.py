@@ -6,11 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pilotage.flow.runtime import Runtime
+from pilotage.model.federation import Storage
+from pilotage.model.sources import Sources
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
 from .calls import PilotCalls
 from .clock import VirtualClock
 from .journal import Journal
+from .links import FairLinks
 from .payloads import Payloads
 from .pilots import VirtualPilot
 from .scenario import SiteBehaviour
@@ -27,6 +30,8 @@ class Scene:
     clock: VirtualClock
     journal: Journal
     payloads: Payloads
+    links: FairLinks
+    sources: Sources
     begin: float
     seed: int
 
@@ -116,19 +121,19 @@ class VirtualSite:
 class VirtualElement:
     """The computing element of a queue at a virtual site, whose cores have ``core_power`` HS23 each.
 
-    Its jobs read at the storage of ``storage_url``.
+    Its jobs read at its ``storage``, what is not there from afar.
     """
 
-    def __init__(self, site: VirtualSite, core_power: float, storage_url: str) -> None:
+    def __init__(self, site: VirtualSite, core_power: float, storage: Storage) -> None:
         self._site = site
         self._core_power = core_power
-        self._storage_url = storage_url
+        self._storage = storage
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
         """Put pilots into the batch queue. Raises OSError while the site is dead or if its answer is lost."""
         self._reach()
         for order in orders:
-            self._site.submit(VirtualPilot(self._site, order, self._core_power, self._storage_url))
+            self._site.submit(VirtualPilot(self._site, order, self._core_power, self._storage))
         if self._site.dice.random() < self._site.behaviour.answer_lost:
             raise OSError(f"{self._site.name} took pilots, but its answer was lost")
         return [Submitted(reference=order.name) for order in orders]
