@@ -12,9 +12,10 @@ from pathlib import Path
 from pilotage.computing.loader import load
 from pilotage.flow.calls.match import match
 from pilotage.flow.runtime import Runtime
-from pilotage.model.decision import Create, Decision, Move
+from pilotage.model.decision import Candidates, Choice, Create, Decision, Move
 from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.model.identity import Identity
+from pilotage.model.spec import Binding
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewJob, NewPilot, NewTask, Requirements, TaskSpec
 from pilotage.movers.loader import InstalledMovers
@@ -25,7 +26,7 @@ from . import house
 JOBS = 50_000
 CLIENTS = 4
 SECONDS = 5.0
-QUEUE = "q"
+QUEUE, OTHER = "q", "r"
 OWNER = Identity(name="bench", vo="bench")
 
 
@@ -36,31 +37,41 @@ def figures() -> dict[str, float]:
         ("", "postgresql", 200),
         ("_2000tq", "postgresql", 2000),
         ("_sqlite", "sqlite", 200),
+        ("_elastic", "postgresql", 200),
+        ("_elastic_sqlite", "sqlite", 200),
     )
     for suffix, database, queues in cases:
-        rate, p99 = measure(database, queues)
+        rate, p99 = measure(database, queues, borrowing="elastic" in suffix)
         found[f"matches_per_s{suffix}"] = rate
         found[f"matches_p99_ms{suffix}"] = p99 * 1000
     return found
 
 
-def measure(database: house.Database, queues: int) -> tuple[float, float]:
-    """Matches a second, and the 99th percentile of the seconds that one takes."""
+def measure(database: house.Database, queues: int, borrowing: bool = False) -> tuple[float, float]:
+    """Matches a second, and the 99th percentile of the seconds that one takes.
+
+    ``borrowing``: pilots are at another queue than the one where all jobs wait, and borrow them.
+    """
     place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
     place.chmod(0o755)
     try:
         with house.store(database, place) as url:
-            return _run(url, prepare(url, queues))
+            return _run(url, prepare(url, queues, at=OTHER if borrowing else QUEUE))
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def prepare(url: str, queues: int, jobs: int = JOBS, pilots: int = CLIENTS * 25) -> list[int]:
-    """A queue with activated jobs in so many task queues, and the pilots of its clients."""
+def prepare(
+    url: str, queues: int, jobs: int = JOBS, pilots: int = CLIENTS * 25, at: str = QUEUE
+) -> list[int]:
+    """A queue with activated jobs in so many task queues, and the pilots of its clients at a queue."""
     store = Store.open(url)
     site, storage = Site(name="s", nucleus=True), Storage(name="d", site="s", url="file:///tmp")
-    queue = Queue(name=QUEUE, site="s", storage="d", computing_element=ComputingElement())
-    store.save_federation(Federation(name="b", sites=(site,), storages=(storage,), queues=(queue,)), "bench")
+    declared = tuple(
+        Queue(name=name, site="s", storage="d", computing_element=ComputingElement())
+        for name in (QUEUE, OTHER)
+    )
+    store.save_federation(Federation(name="b", sites=(site,), storages=(storage,), queues=declared), "bench")
     specs = [TaskSpec(name=f"t{number}", ram=number + 1) for number in range(queues)]
     tasks = _made(store, *(NewTask(spec=spec, owner=OWNER) for spec in specs))
     new = [
@@ -75,12 +86,9 @@ def prepare(url: str, queues: int, jobs: int = JOBS, pilots: int = CLIENTS * 25)
         for _ in range(jobs // queues)
     ]
     ids = _made(store, *new)
-    _moved(store, Move(
-        kind="job", ids=tuple(ids), source=JobState.DEFINED, target=JobState.ACTIVATED, cause="b",
-        changes={"queue": QUEUE},
-    ))  # fmt: skip
+    _activate(store, tasks, ids, "early" if at == QUEUE else "elastic")
     pilot = NewPilot(
-        queue=QUEUE, requirements="r", kind="generic", owner=OWNER,
+        queue=at, requirements="r", kind="generic", owner=OWNER,
         cores=1, memory=0, walltime=1e7,
     )  # fmt: skip
     ids = _made(store, *[pilot] * pilots)
@@ -95,6 +103,29 @@ def _made(store: Store, *records: NewTask | NewJob | NewPilot) -> list[int]:
     change = Create(records=records, cause="b")
     committed = store.commit(Decision(step="b", time=time.time(), seed=1, changes=(change,)), "bench")
     return [id_ for id_ in committed.created[0] if id_ is not None]
+
+
+def _activate(store: Store, tasks: list[int], ids: list[int], binding: Binding) -> None:
+    """Bring the jobs of each task to the queue, for ten hours, with the choice that both queues passed in."""
+    each = len(ids) // len(tasks)
+    began = time.time() - 36_000
+    candidates = Candidates(queues=(QUEUE, OTHER), weights=(1.0, 1.0))
+    choices = [
+        Choice(
+            task=task, job_kind="normal", jobs=(), placed={QUEUE: each}, considered=2,
+            candidates=candidates, refusals=(),
+        )
+        for task in tasks
+    ]  # fmt: skip
+    moves = [
+        Move(
+            kind="job", ids=tuple(ids[number * each : (number + 1) * each]), source=JobState.DEFINED,
+            target=JobState.ACTIVATED, cause="b", changes={"queue": QUEUE}, choice=number, binding=binding,
+        )
+        for number in range(len(tasks))
+    ]  # fmt: skip
+    decision = Decision(step="b", time=began, seed=1, changes=tuple(moves), choices=tuple(choices))
+    store.commit(decision, "bench")
 
 
 def _moved(store: Store, move: Move) -> None:

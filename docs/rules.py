@@ -538,7 +538,7 @@ RULES: tuple[Rule, ...] = (
         "A pilot takes the job of the highest claim: task queues drawn by priority, then priority, then age.",
         ("pilots.matcher",),
         settled="In exact proportion; a share is its owner's, however many task queues these are. "
-        "No two pilots get the same attempt.",
+        "No two pilots get the same attempt. What is free then may take jobs of other queues (E1, E2).",
     ),
     Rule(
         "M1",
@@ -593,9 +593,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M8",
         "The same throttle bounds what any brokerage or the director hands to a site.",
-        ("pilots.rooms", f"{MATCHMAKING}.cycle", f"{CHECKS}.forwarding"),
+        ("pilots.rooms", f"{MATCHMAKING}.cycle", f"{CHECKS}.forwarding", "pilots.borrowing"),
         settled="Pilots claim the site's limits, jobs the matches since its advertisement; so do those that "
-        "the production brokerage sends to a forwarding site.",
+        "the production brokerage sends to a forwarding site, and those that pilots take from other queues.",
     ),
 )
 """All rules of the production brokerage, time-outs, data staging, pilots and matchmaking, in order."""

@@ -43,6 +43,7 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "writable": [],
         "gpus": 0,
         "images": [],
+        "sources": {},
         "jobs": [
             {"job": job, "attempt": 1, "scratch": f".scratch/small/{job}.1", "inputs": []} for job in jobs
         ],

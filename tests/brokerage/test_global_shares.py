@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotage.brokerage.engine.global_shares import order
 from pilotage.model.decision import Decision
 from pilotage.model.federation import Federation, GlobalShare
+from pilotage.model.global_shares import order
 from pilotage.model.states import JobState
 from pilotage.model.world import JobCount
 from pilotage.testing import federation, jobs, queue, task, world

@@ -126,9 +126,9 @@ def test_either_a_scenario_or_a_world_is_given() -> None:
 
 
 def test_an_unknown_policy_is_bad_input(tmp_path: Path) -> None:
-    found = CliRunner().invoke(app, ["simulate", str(small(tmp_path)), "--policy", "late"])
+    found = CliRunner().invoke(app, ["simulate", str(small(tmp_path)), "--policy", "nonsense"])
     assert found.exit_code == 2
-    assert "there is no policy 'late'" in found.output
+    assert "there is no policy 'nonsense'" in found.output
 
 
 def test_random_placement_uses_every_queue_that_fits_and_ends_all_work(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Transfers between a queue's storage and a job's directory: copies, with size and checksum checked."""
+"""Transfers between storages and a job's directory: copies, with size and checksum checked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
@@ -57,8 +57,11 @@ class _Measured:
 
 
 def fetch(attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
-    """Bring one input. Raises AttemptFailedError naming it when it is missing, altered or unreadable."""
-    storage = _storage(attempt)
+    """Bring one input. Raises AttemptFailedError naming it when it is missing, altered or unreadable.
+
+    Of one that is read from afar nobody concludes that it is lost: it may just not be seen from here.
+    """
+    storage = _source(attempt, file.source) if file.source else _storage(attempt)
     source = legal_path("input", file.path or legal("input", file.name, deep=True))
     target.parent.mkdir(parents=True, exist_ok=True)
 
@@ -70,7 +73,12 @@ def fetch(attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
         with remote, target.open("wb") as local:
             _copy_checked(file, remote, local, halted)
 
-    _tried(f"input {file.name}", once, halted)
+    try:
+        _tried(f"input {file.name}", once, halted)
+    except InputLostError as lost:
+        if file.source:
+            raise AttemptFailedError(f"{lost}, read from {file.source}") from lost
+        raise
 
 
 def _tried(what: str, once: Callable[[], Any], halted: Halt) -> None:
@@ -162,7 +170,18 @@ def discard(attempt: Attempt) -> None:
 
 def _storage(attempt: Attempt) -> OpenStorage:
     work = attempt.work
+    return _opened_storage(f"storage of task {work.task}", work.storage_url, work.storage_options)
+
+
+def _source(attempt: Attempt, name: str) -> OpenStorage:
+    source = attempt.work.sources.get(name)
+    if source is None:
+        raise AttemptFailedError(f"storage {name} of an input is not among the sources of its work")
+    return _opened_storage(f"storage {name}", source.url, source.options)
+
+
+def _opened_storage(what: str, url: str, options: Mapping[str, Any]) -> OpenStorage:
     try:
-        return open_storage(work.storage_url, work.storage_options)
+        return open_storage(url, options)
     except (ValueError, TypeError, AttributeError) as error:
-        raise AttemptFailedError(f"storage of task {work.task} cannot be opened: {error}") from error
+        raise AttemptFailedError(f"{what} cannot be opened: {error}") from error

@@ -91,13 +91,23 @@ class Offer:
 class JobInput:
     """A file that a job reads, by name: bytes, and checksum (empty: unknown).
 
-    ``path`` is where it lies below the storage's URL; empty: at its name.
+    ``path`` is where it lies below the storage's URL; empty: at its name. ``source`` names one of the work's
+    sources where it is read from afar; empty: it is at the queue's own storage.
     """
 
     name: str
     size: int
     checksum: str = ""
     path: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A storage elsewhere that inputs are read from: its URL, and options as of the queue's own storage."""
+
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -117,8 +127,8 @@ class Work:
     ``memory`` is the MB that a job is expected to need. Limits on its payload, 0 for none: ``memory_limit``
     and ``workdir`` (what it adds to its directory) in MB, ``walltime`` in s. Where it is ``contained``, it
     sees its directory, the system, and the paths in ``readable`` and ``writable``. It runs in a container of
-    the first of ``images`` that can be had, where there are any, and sees ``gpus`` GPUs.
-    ``outputs`` are names, patterns, and folders whose names end in ``/``.
+    the first of ``images`` that can be had, where there are any, and sees ``gpus`` GPUs. Some inputs are read
+    from ``sources`` elsewhere, by name. ``outputs`` are names, patterns, and folders that end in ``/``.
     """
 
     task: int
@@ -139,6 +149,7 @@ class Work:
     writable: tuple[str, ...] = ()
     gpus: int = 0
     images: tuple[str, ...] = ()
+    sources: Mapping[str, Source] = field(default_factory=dict)
     jobs: tuple[JobOrder, ...] = ()
 
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
-from pilotage.explain import failures, history, pilots, queues, rendering, transfers, usage
+from pilotage.explain import borrowing, failures, history, pilots, queues, rendering, transfers, usage
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
-from pilotage.flow.calls import conditions, forwarded, takers
+from pilotage.flow.calls import conditions, elsewhere, forwarded, takers
 from pilotage.flow.runtime import Runtime
+from pilotage.model.borrowing import Borrowing, Comparison
 from pilotage.model.decision import Choice, DatedChoice
 from pilotage.model.logs import Point
 from pilotage.model.states import JobState
@@ -47,6 +48,10 @@ class JobExplanation(Explained):
     """The reasons why a job went where it went, or nowhere."""
 
     job: JobDetails
+    borrowings: list[Borrowing]
+    """Attempts that pilots of other queues took (E2)."""
+    comparisons: list[Comparison]
+    """What pilots of other queues make of it while it waits (E2)."""
 
 
 class TransferExplanation(BaseModel):
@@ -163,13 +168,18 @@ def explained_job(
 
     Of a job that waits for a pilot also those that could take it.
     """
-    told = [*history.of_job(job), *_waits(runtime, job), *usage.of_attempt(*used)]
+    borrowed, queues_ = runtime.store.queries.borrowings(job.id)
+    compared = elsewhere.comparisons(runtime, job.id, queues_)
+    told = [*history.of_job(job), *borrowing.of_borrowings(borrowed), *_waits(runtime, job)]
+    told += [*borrowing.of_comparisons(job.queue, compared), *usage.of_attempt(*used)]
     told += rendering.of_choices(choices)
     told += forwarded.explained(runtime, job)
     if not choices:
         told.append(f"job {job.id} is {job.state}: no brokerage has decided about it yet")
     return JobExplanation.model_construct(
         job=job,
+        borrowings=borrowed,
+        comparisons=compared,
         choices=list(choices),
         explanations=[explain(choice) for choice in choices],
         lines=folded(told, width),

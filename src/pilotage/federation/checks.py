@@ -20,6 +20,7 @@ from pilotage.model.transfers import declared_sub_shares
 from pilotage.model.work import MOST_JOBS, InputFile, TaskSpec
 
 from . import classads
+from .bindings import binding_faults
 from .faults import MOST_FAULTS, Fault, Path
 
 MAX_PAYLOAD = 1 << 20
@@ -45,7 +46,9 @@ def check_task(
 
     With an ``owner``, their VO must be that of the share.
     """
-    found = chain(task_faults(spec), _references(spec, federation, owner))
+    found = chain(
+        task_faults(spec), _references(spec, federation, owner), binding_faults(spec, federation, owner)
+    )
     return [(fault.path, fault.text) for fault in islice(found, MOST_FAULTS)]
 
 

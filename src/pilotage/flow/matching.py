@@ -10,15 +10,18 @@ import numpy as np
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
-from pilotage.model.work import File, Job, Pilot, Replica, Requirements, Task
+from pilotage.model.work import File, Job, Pilot, Replica, Task
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import containment as containments
 from pilotage.pilots import lines as policy
 from pilotage.pilots.lines import Draw, Level, QueueLines
 from pilotage.pilots.reports import called_home
+from pilotage.pilots.task_queues import is_open, left_of
 from pilotage.store import Store
+from pilotage.store.borrowed_matches import Basis, WantedElsewhere
 from pilotage.store.matches import CAUSE, Given, Wanted
 
+from .borrowing import Borrowing
 from .errors import PilotGone, PilotRefused
 from .resting import Resting
 
@@ -69,20 +72,31 @@ class Matching:
         self._known: dict[str, Known] = {}
         self._pilots: OrderedDict[int, Pilot] = OrderedDict()
         self._resting = Resting(store)
+        self._borrowing = Borrowing(store)
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
-        """Give a pilot the jobs of the highest claims. Raises :class:`PilotGone`, :class:`PilotRefused`."""
+        """Give a pilot the jobs of the highest claims, then jobs of other queues for what it has free (E2).
+
+        Raises :class:`PilotGone`, :class:`PilotRefused`.
+        """
         pilot, known = self._looked_up(request, time, seed)
         parts: list[Given] = []
         kept: list[Draw] = []
         for number in range(TRIES):
             admission = self._resting.admission(pilot, time)
-            left = _left(request, parts)
+            left = left_of(request, _jobs_of(parts))
             left = (
                 left if admission.jobs is None else replace(left, max_jobs=min(left.max_jobs, admission.jobs))
             )
             with self._lock:
                 draws = kept or policy.draw(known.lines, left, pilot, seed + number, admission)
+            if not draws and (borrowed := self._borrowed(known, pilot, left, time, seed)):
+                # That nothing of its own queue came meanwhile was checked with what it was given.
+                parts += borrowed
+                if borrowed[-1].good:
+                    return _matched(known, parts)
+                pilot, known = self._looked_up(request, time, seed, True, True)
+                continue
             tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
             given = self._give(known, pilot, draws, time, seed)
             if tries and not given.jobs:
@@ -94,7 +108,46 @@ class Matching:
             stale = not given.good
             pilot, known = self._looked_up(request, time, seed, stale, stale or bool(missing))
             kept = _keeping_their_turn(known.lines, missing if given.good else (), seed + number)
-        return _matched(known, parts)
+        left = left_of(request, _jobs_of(parts))
+        return _matched(known, [*parts, *(self._borrowed(known, pilot, left, time, seed) if draws else ())])
+
+    def _borrowed(
+        self, known: Known, pilot: Pilot, left: MatchRequest, time: float, seed: int
+    ) -> list[Given]:
+        """Give a pilot jobs of other queues for what it has left, the next for each that is gone.
+
+        The last tells whether it rests on what still holds. Raises :class:`PilotGone`.
+        """
+        found: list[Given] = []
+        for _ in range(TRIES if known.queue and is_open(known.queue) else 0):
+            pilot = self._pilots.get(pilot.id, pilot)
+            admission = self._resting.admission(pilot, time)
+            basis = Basis(known.number, known.version, pilot.matched > 0)
+            room = left_of(left, _jobs_of(found))
+            wanted = known.queue and self._borrowing.wanted(
+                known.queue, basis, room, pilot, admission, time, seed
+            )
+            if not wanted:
+                break
+            tries = self._resting.begin(pilot, {one.job.requirements for one in wanted.jobs}, time)
+            found.append(self._taken(pilot, wanted, time, seed))
+            if tries and not found[-1].jobs:
+                self._resting.take_back(tries)
+            if not found[-1].good:
+                break
+        return found
+
+    def _taken(self, pilot: Pilot, wanted: WantedElsewhere, time: float, seed: int) -> Given:
+        given = self._store.matches.take(wanted)
+        self._borrowing.note(wanted, given)
+        if not given.alive:
+            self._pilots.pop(pilot.id, None)
+            raise PilotGone(pilot.id)
+        if given.jobs:
+            if not pilot.matched:  # only whether it had any matters
+                self._remember(replace(pilot, matched=len(given.jobs)))
+            self._tell([(pilot, given.jobs)], time, seed)
+        return given
 
     def match_all(self, requests: Sequence[MatchRequest], time: float, seed: int) -> list[Matched | None]:
         """Give jobs to several pilots in one commit, for each its jobs in order; None for one that is gone.
@@ -112,7 +165,11 @@ class Matching:
             if len(got.jobs) < sum(jobs for *_, jobs in wanted.heads):
                 self._known.pop(wanted.queue, None)
             served = got.good and (got.jobs or not wanted.heads)
-            found.append(_matched(known, [got]) if served else self._alone(request, time, seed))
+            if served:
+                left = left_of(request, got.jobs)
+                found.append(_matched(known, [got, *self._borrowed(known, pilot, left, time, seed)]))
+            else:
+                found.append(self._alone(request, time, seed))
         return found
 
     def pilots(self, ids: Sequence[int], time: float, seed: int) -> dict[int, Pilot]:
@@ -307,18 +364,5 @@ def _keeping_their_turn(lines: QueueLines, missing: Sequence[Draw], seed: int) -
     ]
 
 
-def _left(request: MatchRequest, parts: Sequence[Given]) -> MatchRequest:
-    """The request less what these jobs take."""
-    jobs = [job for part in parts for job in part.jobs]
-    if not jobs:
-        return request
-    asked = [Requirements.from_text(job.requirements) for job in jobs]
-    # Never 0, which would stand for no limit.
-    memory = request.memory and max(1e-9, request.memory - sum(one.memory for one in asked))
-    return replace(
-        request,
-        max_jobs=request.max_jobs - len(jobs),
-        cores=request.cores - sum(one.cores for one in asked),
-        memory=memory,
-        gpus=request.gpus - sum(one.gpus for one in asked),
-    )
+def _jobs_of(parts: Sequence[Given]) -> list[Job]:
+    return [job for part in parts for job in part.jobs]

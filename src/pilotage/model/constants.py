@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .spec import LiveWork
+from .spec import Binding, LiveWork
 from .types import CLOSED, Day, Fraction, Name, NonNegative, Number, Positive, Seconds, Slots
 
 
@@ -283,6 +283,22 @@ class GuardConstants:
     def rest_after(self, rests: int) -> float:
         """Seconds for which a place rests after so many rests."""
         return min(self.rest * 2.0 ** min(rests, 20), self.longest_rest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BindingConstants:
+    """Constants of binding: whose jobs may be borrowed, and for what gain (E1, E2)."""
+
+    __pydantic_config__ = CLOSED
+
+    default: Binding = "early"
+    """The binding of tasks that name none, of VOs that are not named (E1)."""
+    by_vo: Mapping[str, Binding] = field(default_factory=dict)
+    """The same by VO (E1)."""
+    least_gain: Seconds = 300
+    """s that a borrowed job must end sooner, at the least (E2)."""
+    run_part: Fraction = 0.1
+    """Part of its run that it must end sooner besides (E2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializer
 
 from .advertisements import NewAdvertisement
+from .borrowing import Borrowing
 from .failures import Failure
-from .spec import LiveWork
+from .spec import Binding, LiveWork
 from .states import Kind, State
 from .types import DESCRIBED
 from .work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
@@ -21,7 +22,7 @@ from .work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfe
 Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
 _Data = File | Replica | NewDatasetVersion
-Creation = NewTask | NewJob | NewTransfer | NewPilot | _Data | Failure | NewAdvertisement
+Creation = NewTask | NewJob | NewTransfer | NewPilot | _Data | Failure | NewAdvertisement | Borrowing
 
 KINDS: Mapping[type, Kind] = {NewTask: "task", NewJob: "job", NewTransfer: "transfer", NewPilot: "pilot"}
 """The kind of new records; others, such as files and their replicas, have no states."""
@@ -74,6 +75,10 @@ class Move:
     """Capacity taken."""
     choice: int | None = None
     """Index of the reason in ``Decision.choices``."""
+    binding: Binding = "early"
+    """Of placed jobs, whether pilots of the choice's other candidates may take them (E1)."""
+    at: str | None = None
+    """The queue where a job must still be: else it is handed back; none: wherever it is (E2)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from .catalogues import ExternalCatalogue
 from .constants import (
+    BindingConstants,
     BrokerageConstants,
     DirectorConstants,
     GuardConstants,
@@ -33,6 +34,7 @@ from .types import (
 )
 
 __all__ = [
+    "BindingConstants",
     "Blacklisting",
     "BrokerageConstants",
     "ComputingElement",
@@ -136,6 +138,9 @@ class Storage:
     """Whose files lie where: VOs by folder, of which the longest around a path counts. Only their people may
     register, list or name as input what lies there, and nobody but operators what lies elsewhere. Empty:
     anybody may name anything that the storage has."""
+    remote_reads: bool = False
+    """Whether pilots of other sites may read from it themselves, for jobs that they borrow (E3). They are
+    given its options, credentials among them; they can read file://, http:// and https://."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the mover for this kind of URL, credentials among them."""
     transfer_service: TransferService | None = None
@@ -398,6 +403,8 @@ class Federation:
     """Constants of transfer shares."""
     director: DirectorConstants = field(default_factory=DirectorConstants)
     """Constants of the director."""
+    binding: BindingConstants = field(default_factory=BindingConstants)
+    """Whether jobs stay at the queue that was chosen for them, and for what gain they leave it."""
     timeouts: TimeoutConstants = field(default_factory=TimeoutConstants)
     """Time-outs."""
     scouting: ScoutConstants = field(default_factory=ScoutConstants)

@@ -10,7 +10,12 @@ from .work import Job, Task
 
 _ORDER = {state: place for place, state in enumerate(JobState)}
 
-FRESH: Mapping[str, Value] = {"queue": "", "pilot": None, "wake_at": None, "started": None, "ended": None}
+FRESH: Mapping[str, Value] = {
+    "queue": "",
+    "choice": None,
+    "pilot": None,
+    **dict.fromkeys(("wake_at", "started", "ended")),
+}
 """What a job that will be brokered again forgets; its last error stays to be read."""
 
 

@@ -77,6 +77,22 @@ class Sources:
             self._ranked[key] = tuple(sorted(able, key=lambda name: self._rank(name, destination)))
         return self._ranked[key]
 
+    def readable_from(self, holders: Iterable[str], destination: str) -> Storage | None:
+        """The storage that a pilot beside ``destination`` reads a file from, which is not there (E3).
+
+        It is the best of :meth:`ranked` that lets pilots read from afar; tape does not answer in time.
+        """
+        ranked = (self._storages[name] for name in self.ranked(holders, destination))
+        return next((one for one in ranked if one.remote_reads and not one.tape), None)
+
+    def storage(self, name: str) -> Storage:
+        """The storage of a name. Raises KeyError."""
+        return self._storages[name]
+
+    def link(self, source: str, destination: str) -> Link | None:
+        """The link between two sites, where one is declared."""
+        return self._links.get((source, destination))
+
     def _can_bring(self, name: str, destination: str) -> bool:
         target = self._storages.get(destination)
         return target is not None and name != destination and target.site in self.sites_reached(name)

@@ -25,6 +25,9 @@ from .types import (
 )
 
 JobKind = Literal["normal", "scout", "merge"]
+Binding = Literal["early", "elastic", "late"]
+"""How firmly a job is bound to the queue that a brokerage prefers: it stays there, may be borrowed by a pilot
+that would end it sooner, or is taken by any candidate's pilot (E1)."""
 
 MOST_JOBS = 100_000
 """Most jobs of one task."""
@@ -127,6 +130,10 @@ class TaskSpec:
     """The brokerage plugin; empty: that of the submitter's VO."""
     queues: tuple[Name, ...] = ()
     """Queues to which it is bound (B2); none: all."""
+    binding: Binding | Literal[""] = ""
+    """``early``: jobs stay at the queue that was chosen; ``elastic``: a pilot of another candidate may borrow
+    one that would end sooner there; ``late``: any candidate's pilot takes them; empty: as the federation has
+    it for the VO (E1)."""
 
     stations: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
     """Stations of which a site must have one, for the matchmaking brokerage; none: any site (M3)."""

@@ -121,6 +121,9 @@ _TABLE: list[Transition] = [
     *_rows("job", [J.ASSIGNED], [J.ACTIVATED], "inputs arrived"),
     *_rows("job", [*_UNSTARTED, J.SENT], [J.DEFINED], "not started in time; brokered again"),
     *_rows("job", [J.ACTIVATED], [J.SENT], "matched to a pilot"),
+    *_rows(
+        "job", [J.ASSIGNED], [J.SENT], "borrowed by a pilot elsewhere, which reads its inputs itself (E2)"
+    ),
     *_rows("job", [J.SENT], [J.STARTING], "its pilot prepares it"),
     *_rows("job", [J.SENT, J.STARTING], [J.RUNNING], "its payload runs"),
     *_rows("job", [J.RUNNING], [J.HOLDING], "payload done, outputs stored at the site"),

@@ -316,7 +316,9 @@ class Job:
     created: float
     """When it was made, in s since 1970."""
     queue: str = ""
-    """Where it was brokered to; empty before."""
+    """The queue that was preferred for it, and once a pilot has it that pilot's; empty before."""
+    choice: int | None = None
+    """The stored choice whose candidates may take it; none: it stays at its queue (E1)."""
     pilot: int | None = None
     """The pilot that has it; none before it was matched."""
     inputs: tuple[str, ...] = ()

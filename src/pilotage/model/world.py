@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .advertisements import Advertisement
+from .borrowing import Borrowing, Candidacy
 from .data import CopiesSize, Copy
 from .failures import Failure
 from .federation import Federation
@@ -99,6 +100,8 @@ class QueueReport:
     """Pilots that have called home and not ended."""
     disk_io: float | None = None
     """Mean disk I/O of running jobs in kB/s per core; none: not reported (B12)."""
+    mean_run: float | None = None
+    """Mean s that payloads took which ended there lately; none: not measured (E2)."""
     activated_since: float | None = None
     """When the oldest activated job became that, in s since 1970; none: not known (B9)."""
     pilots_possible: bool | None = None
@@ -257,6 +260,10 @@ class World:
     """Failed attempts that speak against a place or a task (F2, F3)."""
     advertisements: tuple[Advertisement, ...] = ()
     """What sites tell of themselves, and what was handed to them since (M2, M5)."""
+    candidacies: tuple[Candidacy, ...] = ()
+    """Queues whose pilots may take jobs that wait elsewhere, by choice (E1)."""
+    borrowings: tuple[Borrowing, ...] = ()
+    """Jobs that pilots took from other queues, have, and read from afar (E3)."""
     usages: tuple[JobUsage, ...] = ()
     """What jobs used."""
     requests: tuple[MatchRequest, ...] = ()

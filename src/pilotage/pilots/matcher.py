@@ -1,8 +1,8 @@
 """The matcher: a pilot takes the jobs of the highest claim among all that it could run (P13)."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -14,9 +14,10 @@ from pilotage.model.states import LIVE_PILOTS, JobState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
+from .borrowing import Offer, chosen, claims, moves, offers
 from .draws import Turns
 from .reports import was_given
-from .task_queues import is_open, may_run, walltime_left, walltime_needed
+from .task_queues import fits, is_open, left_of
 from .tries import Admission, Tries
 
 
@@ -44,11 +45,12 @@ def match(world: World) -> Decision:
 
     A task queue is drawn in proportion to the priority of the job at its head, as a share of its owner, who
     has no more of many task queues than of one; within it jobs go by priority, then age. Requests are served
-    by pilot, whatever order they stand in. A pilot that is not alive is given nothing.
+    by pilot, whatever order they stand in. A pilot that is not alive is given nothing. What is still free
+    takes jobs of other queues: those that it ends sooner, then those that are bound to none (E1, E2).
     """
     queues = {queue.name: queue for queue in world.federation.queues if is_open(queue)}
     pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
-    lines = _lines(world)
+    lines, elsewhere = _lines(world), _Elsewhere(world)
     found = rests(world.failures, world.federation.guard)
     tries = Tries(fast=world.federation.guard.fast)
     changes: list[Change] = []
@@ -59,12 +61,38 @@ def match(world: World) -> Decision:
         queue = queues.get(request.queue)
         admission = tries.admission(found, request.queue, pilot.place, world.time)
         jobs = _take(world, request, pilot, queue, lines[request.queue], admission) if queue else []
-        for job in jobs:
+        borrowed = elsewhere.take(left_of(request, jobs), pilot, queue, admission) if queue else []
+        elsewhere.taken.update(job.id for job in jobs)
+        for offer in borrowed:
+            _leave(lines[offer.job.queue], offer.job)
+        for job in (*jobs, *(offer.job for offer in borrowed)):
             tries.begin(found, request.queue, pilot.place, _whose(job), world.time)
-        changes.append(was_given(world.time, pilot, len(jobs)))
+        changes.append(was_given(world.time, pilot, len(jobs) + len(borrowed)))
         if jobs:
             changes.append(_sent(pilot, jobs))
+        if borrowed and queue:
+            changes.extend(moves(borrowed, pilot, queue, world.time, claims(world, queue)))
     return Decision(step="match", time=world.time, seed=world.seed, changes=tuple(changes))
+
+
+@dataclass(slots=True)
+class _Elsewhere:
+    """The jobs of other queues that pilots of each queue might take, read once for each; none goes twice."""
+
+    world: World
+    offers: dict[str, tuple[Offer, ...]] = field(default_factory=dict)
+    taken: set[int] = field(default_factory=set)
+
+    def take(self, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission) -> list[Offer]:
+        """Take what a pilot has room for."""
+        if request.max_jobs < 1 or request.cores < 1:
+            return []
+        if queue.name not in self.offers:
+            self.offers[queue.name] = offers(self.world, queue.name)
+        found = [offer for offer in self.offers[queue.name] if offer.job.id not in self.taken]
+        taken = chosen(found, request, pilot, queue, admission)
+        self.taken |= {offer.job.id for offer in taken}
+        return taken
 
 
 def _lines(world: World) -> dict[str, list[_Line]]:
@@ -80,6 +108,13 @@ def _lines(world: World) -> dict[str, list[_Line]]:
     return lines
 
 
+def _leave(lines: Iterable[_Line], job: Job) -> None:
+    """Take a job that a pilot of another queue has out of its task queue."""
+    for line in lines:
+        if job in line.jobs:
+            line.jobs.remove(job)
+
+
 def _take(
     world: World,
     request: MatchRequest,
@@ -92,7 +127,7 @@ def _take(
     fitting = [
         line
         for line in lines
-        if _fits(line.wanted, request, pilot, queue) and admission.takes(line.wanted.vo, line.wanted.owner)
+        if fits(line.wanted, request, pilot, queue) and admission.takes(line.wanted.vo, line.wanted.owner)
     ]
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
@@ -117,18 +152,6 @@ def _turns(seed: int, pilot: int, lines: Sequence[_Line]) -> Turns:
     owners = [numbers.setdefault(line.owner, len(numbers)) for line in lines]
     heads = np.array([line.head for line in lines], dtype=np.float64)
     return Turns(seed, pilot, heads, np.array(owners, dtype=np.int64))
-
-
-def _fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queue) -> bool:
-    """Tell whether the pilot could run such a job at all."""
-    return (
-        may_run(request.kind, request.owner, wanted)
-        and wanted.cores <= request.cores
-        and wanted.memory <= (request.memory or inf)
-        and wanted.gpus <= request.gpus
-        and (request.containers or not wanted.container)
-        and walltime_needed(wanted, queue) <= walltime_left(request, pilot)
-    )
 
 
 def _whose(job: Job) -> tuple[str, str]:

@@ -52,6 +52,11 @@ KNOWN: Mapping[str, Policy] = {
         without=("rebind",),
         placement="random",
     ),
+    "elastic": Policy(
+        summary="jobs may be borrowed by pilots that end them sooner (E2)",
+        constants={"binding": {"default": "elastic"}},
+    ),
+    "late": Policy(summary="jobs are bound to no queue (E1)", constants={"binding": {"default": "late"}}),
     "unguarded": Policy(
         summary="no guard against black holes (F2)", constants={"guard": {"in_a_row": 1_000_000_000}}
     ),

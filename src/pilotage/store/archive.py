@@ -23,6 +23,7 @@ from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
 from . import transfers as transfer_rows
+from .borrowings import borrowings
 from .columns import is_state
 from .counters import KEY_COLUMNS, Deltas, counts
 from .decisions import dated, decisions, forget
@@ -237,5 +238,6 @@ def _delete(connection: Connection, found: Slice) -> None:
         deltas.add(found.what, values, state, -count)
     deltas.write(connection)
     if found.what == "job":
-        connection.execute(delete(job_inputs).where(among(job_inputs.c.job, "ids")), ids)
+        for of_jobs in (job_inputs, borrowings):
+            connection.execute(delete(of_jobs).where(among(of_jobs.c.job, "ids")), ids)
     connection.execute(delete(RECORDS[found.what]).where(among(table.id, "ids")), ids)

@@ -42,13 +42,16 @@ _OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
 
 WRITABLE: dict[Kind, frozenset[str]] = {
     "task": frozenset({"error", "measured", "lease_end"}),
-    "job": frozenset({"queue", "pilot", "wake_at", *_OUTCOME}),
+    "job": frozenset({"queue", "choice", "pilot", "wake_at", *_OUTCOME}),
     "transfer": frozenset({"source", "source_path", *_STAGING}),
     "pilot": frozenset(
         {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks"}
     ),
 }
 """The columns that a decision may set."""
+
+QUEUE = KEYS + KEY_COLUMNS["job"].index("queue")
+"""Where a job has its queue."""
 
 _REVOKE = delete(tokens).where(among(tokens.c.pilot, "pilots"))
 
@@ -96,6 +99,10 @@ def _check_move(move: Move, choices: int) -> None:
         raise IllegalTransition(move.kind, move.source, move.target)
     if move.choice is not None and not 0 <= move.choice < choices:
         raise ValueError(f"a move rests on choice {move.choice}, the decision has {choices}")
+    if move.binding != "early" and move.choice is None:
+        raise ValueError(f"a move to {move.binding} binding rests on no choice, and so on no candidates")
+    if move.at is not None and move.kind != "job":
+        raise ValueError(f"a {move.kind} is at no queue that a move could ask for")
 
 
 def _check_changes(change: Move | Touch) -> None:
@@ -206,9 +213,11 @@ class Commit:
     def _move(self, move: Move) -> tuple[int, ...]:
         """Move the records that are as the decision saw them, as many as the claims leave room for."""
         rows = self._records.standing(move.kind, (move.source,), move.ids, move.attempts)
+        if move.at is not None:
+            rows = [row for row in rows if row[QUEUE] == move.at]
         taken = rows[: self._deltas.room(move.claims, len(rows))] if move.claims else rows
         self._handed_back += len(set(move.ids)) - len(taken)
-        reason = None if move.choice is None else self._reasons.note(move.choice, bool(taken))
+        reason = None if move.choice is None else self._reasons.note(move.choice, bool(taken), move.binding)
         if not taken:
             return ()
         entry = self._entries.entry(move.kind, move.source, move.target, move.cause, reason)
@@ -218,6 +227,8 @@ class Commit:
                 self._deltas.matched(claim, len(taken))
         self._count(move, taken)
         values = {**move.changes, "state": str(move.target), "since": self._decision.time}
+        if move.binding != "early":
+            values["choice"] = reason
         self._records.change(move.kind, taken, values)
         if move.next_attempt:
             self._records.next_attempt(move.kind, taken)

@@ -44,6 +44,7 @@ counters = Table(
     Column("count", Integer, nullable=False),
 )
 
+# A job that goes to another queue leaves two: without a target there, and here without a source.
 job_deltas = Table(
     "job_deltas",
     metadata,
@@ -70,7 +71,7 @@ _BRANCHES = " UNION ALL ".join(
     [
         "SELECT counter, first, second, state, count FROM counters",
         *(
-            f"SELECT '{name}', {first}, {second}, {state}, {sign}count FROM job_deltas"
+            f"SELECT '{name}', {first}, {second}, {state}, {sign}count FROM job_deltas WHERE {state} <> ''"
             for name, first, second in ((JOBS_BY_QUEUE, "queue", "share"), (JOBS_BY_TASK, "task::text", "''"))
             for state, sign in (("source", "-"), ("target", ""))
         ),
@@ -201,8 +202,10 @@ class Deltas(Differences):
         if self._connection.dialect.name != "postgresql":
             return
         for *values, source, target, count in self._connection.execute(_FOLDED):
-            self.add("job", values, source, -int(count))
-            self.add("job", values, target, int(count))
+            if source:
+                self.add("job", values, source, -int(count))
+            if target:
+                self.add("job", values, target, int(count))
 
     def look_up(self, claims: Iterable[Claim]) -> None:
         """Read all that these claims rest on, together; the caller is alone, so that it stays as it is."""

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.advertisements import NewAdvertisement
+from pilotage.model.borrowing import Borrowing
 from pilotage.model.decision import KINDS, Creation, Forget
 from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
@@ -15,7 +16,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import FIRST, LIVE_JOBS, Kind
 from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
-from . import advertisements, bulk, datasets, failures
+from . import advertisements, borrowings, bulk, datasets, failures
 from .columns import has_state
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
@@ -31,9 +32,10 @@ from .transfer_requests import TransferRequests
 WITHOUT_NUMBER = 0
 """Stands for the id of a record that is known otherwise, such as a file."""
 
+_TOLD = (Failure, NewAdvertisement, NewDatasetVersion, Borrowing)
 _ORDER: tuple[type, ...] = (
     *(NewTask, File, Replica, NewDatasetVersion),
-    *(NewJob, NewTransfer, NewPilot, Failure, NewAdvertisement),
+    *(NewJob, NewTransfer, NewPilot, Failure, NewAdvertisement, Borrowing),
 )
 """What others refer to comes first."""
 
@@ -119,7 +121,7 @@ class Creator:
             return self._files(records)
         if type_ is Replica:
             return self._replicas(records)
-        if type_ in (Failure, NewAdvertisement, NewDatasetVersion):
+        if type_ in _TOLD:
             return self._told(type_, records)
         if type_ is NewTransfer:
             return self._transfers(records, cause)
@@ -135,9 +137,10 @@ class Creator:
         return ids
 
     def _told(self, type_: type, records: Sequence[Any]) -> list[int | None]:
-        """Write failures, advertisements or versions of datasets, which have no states."""
-        if type_ is Failure:
-            failures.write(self._connection, records)
+        """Write failures, borrowings, advertisements or versions of datasets, which have no states."""
+        if type_ in (Failure, Borrowing):
+            write = failures.write if type_ is Failure else borrowings.write
+            write(self._connection, records)
             return [WITHOUT_NUMBER] * len(records)
         if type_ is NewDatasetVersion:
             written = [datasets.write(self._connection, record, self._time) for record in records]

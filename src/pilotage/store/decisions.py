@@ -1,7 +1,7 @@
 """Stored choices: tables, how they are written and forgotten, and what people see of them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sqlalchemy import (
@@ -21,8 +21,9 @@ from sqlalchemy import (
 )
 
 from pilotage.model.decision import DatedChoice, Decision
-from pilotage.model.reasons import packed, unpacked
+from pilotage.model.reasons import PackedChoice, packed, unpacked
 
+from . import candidates
 from .columns import Id, id_column, metadata, partial, text_column
 from .reasons import StoredFacts, choice_of, documents_of, facts_of
 from .sets import among
@@ -71,10 +72,15 @@ _FACTS = select(_f.id, _f.document).where(among(_f.id, "facts"))
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The rows of a decision's choices, but for what the commit adds, and the document of their facts."""
+    """The rows of a decision's choices, but for what the commit adds, and the document of their facts.
+
+    ``candidates`` are the queues of choices by index, and whether jobs were placed there, where pilots of all
+    of them may take the jobs (E1).
+    """
 
     facts: bytes = b""
     rows: Sequence[dict[str, Any]] = ()
+    candidates: Mapping[int, Sequence[tuple[str, bool]]] = field(default_factory=dict)
 
 
 def documents(decision: Decision) -> Documents:
@@ -87,7 +93,17 @@ def documents(decision: Decision) -> Documents:
         {"task": choice.task, "step": decision.step, "time": decision.time, "document": document}
         for choice, document in zip(choices, own, strict=True)
     ]
-    return Documents(shared, rows)
+    open_to_all = {move.choice for move in decision.moves if move.binding != "early"}
+    passed = {
+        index: [(queue, queue in choice.placed) for queue in map(facts.queues.__getitem__, _passed(choice))]
+        for index, choice in enumerate(choices)
+        if index in open_to_all
+    }
+    return Documents(shared, rows, passed)
+
+
+def _passed(choice: PackedChoice) -> Sequence[int]:
+    return choice.candidates.queues
 
 
 class CommitChoices:
@@ -98,11 +114,17 @@ class CommitChoices:
         self._documents = documents
         self._ineffective: set[int] = set()
         self._effective: set[int] = set()
+        self._bindings: dict[int, str] = {}
         self._first = first
 
-    def note(self, choice: int, effective: bool) -> int:
-        """Note whether a move that rests on a choice moved anything; returns the choice's number."""
+    def note(self, choice: int, effective: bool, binding: str = "early") -> int:
+        """Note whether a move that rests on a choice moved anything, and the binding of what it moved.
+
+        Returns the choice's number.
+        """
         (self._effective if effective else self._ineffective).add(choice)
+        if effective and binding != "early":
+            self._bindings[choice] = binding
         return self._first + choice
 
     def write(self, time: float, actor: str) -> None:
@@ -133,6 +155,14 @@ class CommitChoices:
             facts = {"id": self._first, "last": rows[-1]["id"], "document": self._documents.facts}
             self._connection.execute(insert(decision_facts), facts)
             self._connection.execute(insert(decisions), rows)
+        candidates.write(
+            self._connection,
+            [
+                (self._first + choice, queue, binding, placed)
+                for choice, binding in self._bindings.items()
+                for queue, placed in self._documents.candidates[choice]
+            ],
+        )
 
 
 def forget(connection: Connection, ids: Iterable[int]) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from pilotage.model.priorities import HIGH_PRIORITY
-from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState, State
+from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, UNSTARTED_JOBS, JobState, State
 from pilotage.model.work import Job, JobKind
 
 from .columns import Id, id_column, is_state, life_columns, metadata, partial, text_column
@@ -49,6 +49,7 @@ jobs = Table(
     Column("ended", Double),
     Column("disk_io", Double),
     text_column("history"),
+    Column("choice", Id),
 )
 
 job_inputs = Table(
@@ -87,9 +88,17 @@ Index(
 )
 Index("jobs_at_pilots", _j.pilot, _j.id, **partial(is_state(jobs, *AT_A_PILOT)))
 
+is_unstarted = is_state(jobs, *UNSTARTED_JOBS)
+Index(
+    "jobs_to_borrow",
+    *(_j.choice, _j.queue, _j.priority, _j.id.desc()),
+    **partial(and_(_j.choice.is_not(None), is_unstarted)),
+)
+
 JOB_COLUMNS = (
     *(_j.id, _j.task, _j.kind, _j.share, _j.priority, _j.requirements, _j.state, _j.attempt),
     *(_j.since, _j.created, _j.queue, _j.pilot, _j.input_count, _j.events, _j.wake_at, _j.error),
+    _j.choice,
 )
 JOB_STATES = {str(state): state for state in JobState}
 
@@ -146,6 +155,7 @@ def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:
         events=row[13],
         wake_at=row[14],
         error=row[15],
+        choice=row[16],
     )
 
 

@@ -1,4 +1,4 @@
-"""When a queue last saw a pilot call and a job start, and its jobs' disk I/O: for B9, B12 and B26."""
+"""When a queue last saw a pilot call and a job start, what its jobs took: for B9, B12, B26 and E2."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +19,7 @@ queue_reports = Table(
     Column("last_pilot", Double),
     Column("last_start", Double),
     Column("disk_io", Double),
+    Column("mean_run", Double),
 )
 
 _COLUMNS = ("last_pilot", "last_start")
@@ -46,16 +47,20 @@ _SEEN = {
 }
 
 NEWEST = 0.05
-"""Part of a queue's mean disk I/O that the newest job counts."""
+"""Part of a queue's means that the newest job counts."""
 
-_OLD = queue_reports.c.disk_io
+_MEANS = ("disk_io", "mean_run")
+
+
+def _moved_mean(upsert: Any, column: str) -> Any:
+    old, new = _q[column], upsert.excluded[column]
+    # What was not measured leaves the mean as it is.
+    return func.coalesce(func.coalesce(old, new) * (1 - NEWEST) + new * NEWEST, old)
+
+
 _MEASURED = {
     name: upsert.on_conflict_do_update(
-        index_elements=[queue_reports.c.queue],
-        set_={
-            "disk_io": func.coalesce(_OLD, upsert.excluded.disk_io) * (1 - NEWEST)
-            + upsert.excluded.disk_io * NEWEST
-        },
+        index_elements=[_q.queue], set_={column: _moved_mean(upsert, column) for column in _MEANS}
     )
     for name, upsert in _UPSERTS.items()
 }
@@ -68,7 +73,7 @@ class LastSeen:
         self._connection = connection
         self._time = time
         self._queues: dict[str, set[str]] = {column: set() for column in _COLUMNS}
-        self._disk_io: list[dict[str, Any]] = []
+        self._measured: list[dict[str, Any]] = []
 
     def moved(self, kind: Kind, target: State, record: Mapping[str, Any]) -> None:
         """Note a move: a job that runs has started, a pilot that runs has called."""
@@ -78,10 +83,15 @@ class LastSeen:
             self._queues["last_pilot"].add(record["queue"])
 
     def measured(self, record: Mapping[str, Any], changes: Mapping[str, Any], jobs: int) -> None:
-        """Note the disk I/O that so many jobs of a queue had, in kB/s per core."""
+        """Note the disk I/O that so many jobs of a queue had, in kB/s per core, and how long they ran.
+
+        The time of a failed one says nothing of others.
+        """
         if changes.get("disk_io") is not None:
+            run = None if changes.get("error") else changes.get("wall_seconds")
+            means = {"queue": record["queue"], "disk_io": changes["disk_io"], "mean_run": run or None}
             # Each of the jobs counts in the moving mean, as if they had been reported one by one.
-            self._disk_io += [{"queue": record["queue"], "disk_io": changes["disk_io"]}] * jobs
+            self._measured += [means] * jobs
 
     def touched(self, touch: Touch, record: Mapping[str, Any]) -> None:
         """Note a pilot's heartbeat, which is a call."""
@@ -90,8 +100,8 @@ class LastSeen:
 
     def write(self) -> None:
         """Replace earlier times by this commit's, and let its measurements into the means."""
-        if self._disk_io:
-            self._connection.execute(_MEASURED[self._connection.dialect.name], self._disk_io)
+        if self._measured:
+            self._connection.execute(_MEASURED[self._connection.dialect.name], self._measured)
         for column, queues in self._queues.items():
             # Whoever finds that nothing is to be written must not lock the row that all commits meet at.
             lately = self._lately(column, queues) if queues else set()

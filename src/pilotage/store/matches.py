@@ -16,11 +16,13 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from pilotage.model.borrowing import CAUSES
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import File, Job, Pilot, Replica, Task
 
-from . import bulk
+from . import borrowed_matches, bulk
 from . import tasks as task_rows
+from .borrowed_matches import WantedElsewhere
 from .counters import KEY_COLUMNS, Differences
 from .engine import Database
 from .history import Entries, Meaning, Meanings
@@ -192,6 +194,31 @@ class Matches:
         meaning = Meaning.of("job", JobState.ACTIVATED, JobState.SENT, CAUSE, actor)
         entries = Entries(self._meanings.numbers([meaning]), wanted.time, actor)
         return entries.entry("job", JobState.ACTIVATED, JobState.SENT, CAUSE)
+
+    def take(self, wanted: WantedElsewhere) -> Given:
+        """Give a pilot what is still there of jobs of other queues; the call is its heartbeat."""
+        actor = f"pilot:{wanted.pilot}"
+        causes = {taken.state: CAUSES[taken.borrowing.binding] for taken in wanted.jobs}
+        meanings = [Meaning.of("job", key[0], JobState.SENT, causes[key], actor) for key in causes]
+        entries = Entries(self._meanings.numbers(meanings), wanted.time, actor)
+        told = {key: entries.entry("job", key[0], JobState.SENT, causes[key]) for key in causes}
+        if not self._database.is_postgresql:
+            return self._given(
+                *self._database.write_directly(
+                    lambda driver: borrowed_matches.take(driver, wanted, told, _TASK.format(size="length"))
+                )
+            )
+        sql = borrowed_matches.POSTGRESQL.format(task=_TASK.format(size="pg_column_size"))
+        values = borrowed_matches.values(wanted, {key: of(1).rstrip() for key, of in told.items()})
+        if wanted.claim is None:
+            rows = self._database.run(sql, values)
+        else:
+            # Claims are looked at by whoever is alone, so that no two pass a limit together.
+            rows = self._database.write(lambda connection: connection.exec_driver_sql(sql, values).all())
+        found = [tuple(one[2:]) for one in rows if one[2] is not None]
+        if found:
+            self._left_beside()
+        return self._given(bool(rows[0][0]), bool(rows[0][1]), found)
 
     def _report(self, wanted: Wanted) -> None:
         """Write down, now and then, that a pilot of the queue called."""

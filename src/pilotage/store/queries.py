@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from pilotage.model.borrowing import Borrowing
 from pilotage.model.counters import JOBS_BY_QUEUE, JOBS_BY_TASK, PILOTS_BY_QUEUE, TRANSFERS_BY_SHARE
 from pilotage.model.decision import DatedChoice
 from pilotage.model.identity import Identity
@@ -28,7 +29,7 @@ from pilotage.model.states import (
 )
 from pilotage.model.work import File, JobKind, Pilot, Transfer
 
-from . import conditions
+from . import borrowings, conditions
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -183,6 +184,10 @@ class Queries:
             return JobDetails(**job_rows.shown(row, self._sites(connection)), events=happened)
 
         return self._database.read(read)
+
+    def borrowings(self, job: int) -> tuple[list[Borrowing], list[str]]:
+        """Read by which queues' pilots attempts of a job were taken, and of a waiting one which could."""
+        return self._database.read(lambda one: (borrowings.of_job(one, job), borrowings.takers(one, job)))
 
     def events(self, kind: Kind, record: int) -> list[EventView]:
         """The history of any record, oldest first."""

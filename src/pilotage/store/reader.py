@@ -98,7 +98,7 @@ _RUNNING_PILOTS = select(_k.first, _k.count).where(
     _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
 )
 
-_NOTHING = (None, None, None)
+_NOTHING = (None, None, None, None)
 
 
 class RecordReader:
@@ -286,6 +286,7 @@ class RecordReader:
                 last_pilot=seen.get(queue, _NOTHING)[0],
                 last_start=seen.get(queue, _NOTHING)[1],
                 disk_io=seen.get(queue, _NOTHING)[2],
+                mean_run=seen.get(queue, _NOTHING)[3],
                 batch_workers=int(workers.get(queue, 0)),
                 running_pilots=running.get(queue, 0),
             )

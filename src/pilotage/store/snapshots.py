@@ -18,16 +18,14 @@ from pilotage.model.states import (
     AT_A_PILOT,
     LIVE_JOBS,
     LIVE_PILOTS,
-    LIVE_TASKS,
-    LIVE_TRANSFERS,
     JobState,
     PilotState,
     TaskState,
 )
-from pilotage.model.work import Job, Pilot, Task
-from pilotage.model.world import JobCount, MatchRequest, Report, TaskCount, World
+from pilotage.model.work import Job, Task
+from pilotage.model.world import JobCount, Report, TaskCount, World
 
-from . import broker_facts, copies, failures, staging, waiting, watching
+from . import borrowings, broker_facts, copies, failures, staging, waiting, watching, whole
 from .columns import has_state, is_state
 from .counters import counts
 from .engine import Database
@@ -42,9 +40,6 @@ from .waiting import Parts
 
 ENDED_LATELY = 3600.0
 """How long the director hears of a pilot that has ended, in s."""
-
-MOST_COPIES = 1000
-"""How many copies that Pilotage made a whole world shows."""
 
 EXAMPLES = 20
 """How many failed jobs of a task are shown for their errors."""
@@ -153,6 +148,10 @@ class Snapshots:
             return _to_broker(reader, world, found)
 
         return self._world(time, seed, read)
+
+    def for_borrowing(self, time: float, seed: int, queue: str) -> World:
+        """Jobs that the pilots of a queue might take from others, and what they are compared by."""
+        return self._world(time, seed, lambda reader, world: borrowings.read(reader, world, queue))
 
     def for_explain(self, time: float, seed: int, task: int, limit: int, job: int | None = None) -> World:
         """Read what brokering a task's jobs again would: as if they were DEFINED, and not in the counts.
@@ -298,36 +297,7 @@ class Snapshots:
 
     def whole(self, time: float, seed: int) -> World:
         """All that is live, in order, and a request for work of every pilot that runs."""
-
-        def read(reader: RecordReader, world: World) -> dict[str, Any]:
-            found = reader.jobs_where(is_live)
-            moving = reader.transfers_in(*LIVE_TRANSFERS)
-            live = reader.live_pilots()
-            live_tasks = [id_ for (id_,) in reader.rows(select(_t.id).where(is_state(tasks, *LIVE_TASKS)))]
-            names = {name for job in found for name in job.inputs} | {transfer.file for transfer in moving}
-            made = reader.outputs_of(job.id for job in found)
-            known = tuple(sorted({*reader.files(names), *made}, key=lambda file: file.name))
-            return {
-                "tasks": reader.tasks([*live_tasks, *(job.task for job in found)]),
-                "jobs": found,
-                "files": known,
-                "replicas": reader.replicas_of(known),
-                "transfers": moving,
-                "unawaited": staging.unawaited(reader, world, moving),
-                **copies.read(reader, world, MOST_COPIES),
-                "pilots": live,
-                "task_queues": reader.task_queues(),
-                "job_counts": reader.job_counts(),
-                "task_counts": reader.task_counts(live_tasks),
-                "link_counts": reader.link_counts(),
-                "queue_reports": broker_facts.reports(reader, time, world.federation.director),
-                "failures": failures.everything(reader, time),
-                "advertisements": reader.advertisements(),
-                "requests": _requests(world, live),
-                "iterated": reader.iterated("provision"),
-            }
-
-        return self._world(time, seed, read)
+        return self._world(time, seed, whole.read)
 
 
 def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:
@@ -383,26 +353,3 @@ def _without(counts: Sequence[JobCount], taken: Iterable[Job]) -> tuple[JobCount
 
 def _by_id(*groups: Any) -> tuple[Any, ...]:
     return tuple(sorted(chain.from_iterable(groups), key=lambda record: record.id))
-
-
-def _requests(world: World, live: Sequence[Pilot]) -> tuple[MatchRequest, ...]:
-    """Requests of all running pilots, as if all their slots were free."""
-    slots = {
-        queue.name: queue.computing_element.pilot_slots
-        for queue in world.federation.queues
-        if queue.computing_element
-    }
-    return tuple(
-        MatchRequest(
-            pilot=pilot.id,
-            queue=pilot.queue,
-            kind=pilot.kind,
-            owner=pilot.owner,
-            cores=pilot.cores,
-            memory=pilot.memory,
-            walltime=max(0.0, pilot.walltime - (world.time - pilot.since)),
-            max_jobs=slots.get(pilot.queue, 1),
-        )
-        for pilot in live
-        if pilot.state == PilotState.RUNNING
-    )

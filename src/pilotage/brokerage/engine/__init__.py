@@ -2,7 +2,7 @@
 
     world ─▶ groups of like jobs ─▶ columns ─▶ checks ─▶ choices and moves ─▶ decision
 
-- ``job_groups``, ``global_shares`` and ``options``: like jobs, their turn, and what holds for their VO;
+- ``job_groups`` and ``options``: like jobs in turn, and what holds for their VO;
 - ``queue_columns``, ``task_columns``, ``nuclei``, ``link_weights`` and ``offers``: attributes as columns;
 - ``check`` and ``verdicts``: checks on all pairs at once, and the refusals they give; ``house_checks`` are
   those that every brokerage makes, ``needs`` what several compute alike;

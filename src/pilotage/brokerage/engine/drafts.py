@@ -7,6 +7,7 @@ from functools import cached_property
 from pilotage.model.decision import Claim, Creation, Decision, Move, Value
 from pilotage.model.reasons import Choices, Facts, Packable
 from pilotage.model.sources import Sources
+from pilotage.model.spec import Binding
 from pilotage.model.states import JobState
 from pilotage.model.transfers import base_priority, share_of, transfer_priority
 from pilotage.model.work import Job, NewTransfer, Task
@@ -27,24 +28,43 @@ class DecisionDraft:
         self._downloads = Downloads(world, queues.reach.sources)
         self._moves: list[Move] = []
         self._choices: list[Packable] = []
+        self._forwarding = {queue.name for queue in world.federation.queues if queue.forwards}
 
     def place(
-        self, ids: tuple[int, ...], queue: int, *, local: bool, cause: str, claims: tuple[Claim, ...]
+        self,
+        ids: tuple[int, ...],
+        queue: int,
+        *,
+        local: bool,
+        cause: str,
+        claims: tuple[Claim, ...],
+        binding: Binding = "early",
     ) -> None:
-        """Send jobs to a queue (by code), ASSIGNED with their downloads unless all input is ``local``."""
-        self._moves.append(
-            Move(
-                kind="job",
-                ids=ids,
-                source=JobState.DEFINED,
-                target=JobState.ACTIVATED if local else JobState.ASSIGNED,
-                cause=cause,
-                changes={"queue": self._names[queue]},
-                creates={} if local else self._downloads.of_jobs(ids, self._queues.storage_of(queue)),
-                claims=claims,
-                choice=len(self._choices),
-            )
-        )
+        """Send jobs to a queue (by code), ASSIGNED with their downloads unless all input is ``local``.
+
+        Of ``late`` ones nothing is moved where pilots can read it from where it lies (E1, E3).
+        """
+        name, storage = self._names[queue], self._queues.storage_of(queue)
+        # Another Pilotage is handed what lies at the storage of its queue.
+        reads = binding == "late" and not local and name not in self._forwarding
+        creates = {} if local else self._downloads.of_jobs(ids, storage, unless_read=reads)
+        ready = tuple(id_ for id_ in ids if id_ not in creates) if reads else ids if local else ()
+        staged = tuple(id_ for id_ in ids if id_ in creates) if reads else () if local else ids
+        for part, target in ((ready, JobState.ACTIVATED), (staged, JobState.ASSIGNED)):
+            if part:
+                move = Move(
+                    kind="job",
+                    ids=part,
+                    source=JobState.DEFINED,
+                    target=target,
+                    cause=cause,
+                    changes={"queue": name},
+                    creates=creates if part is staged else {},
+                    claims=claims,
+                    choice=len(self._choices),
+                    binding=binding,
+                )
+                self._moves.append(move)
 
     def suspend(self, group: Group, cause: str, until: float) -> tuple[int, ...]:
         """Make the jobs PENDING until a time (s since 1970); returns their ids in the order of the moves.
@@ -121,16 +141,26 @@ class Downloads:
             holders[replica.file].add(replica.storage)
         return holders
 
-    def of_jobs(self, ids: Sequence[int], storage: str) -> dict[int, tuple[Creation, ...]]:
-        """One download for each input of a job that the storage does not hold, from its best source."""
+    def of_jobs(
+        self, ids: Sequence[int], storage: str, unless_read: bool = False
+    ) -> dict[int, tuple[Creation, ...]]:
+        """One download for each input of a job that the storage does not hold, from its best source.
+
+        None for a first attempt whose pilot can read all of them from afar, where that is enough (E3).
+        """
         found: dict[int, tuple[Creation, ...]] = {}
         for number in ids:
             job = self._jobs[number]
             # Each file once, in the job's order, so that the decision is the same byte for byte.
             missing = [name for name in dict.fromkeys(job.inputs) if storage not in self._held(name)]
-            if missing:
+            if missing and not (unless_read and self._is_readable(job, missing, storage)):
                 found[number] = tuple(self._download(job, name, storage) for name in missing)
         return found
+
+    def _is_readable(self, job: Job, missing: Sequence[str], storage: str) -> bool:
+        # A job that was tried before is not put at the mercy of links again.
+        sources = (self._sources.readable_from(self._held(name), storage) for name in missing)
+        return job.attempt == 1 and all(sources)
 
     def missing(self, number: int, queues: QueueColumns) -> str:
         """The error of a job with an input that can be brought to no queue; empty where there is none."""

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pilotage.model import global_shares
 from pilotage.model.states import JobState
 from pilotage.model.work import JobKind, Task, TaskSpec
 from pilotage.model.world import World
 
-from . import global_shares
 from .options import Options, VoPolicy
 from .queue_columns import QueueColumns
 from .spec_table import SpecTable, least_output

@@ -12,6 +12,7 @@ from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumn
 from pilotage.brokerage.engine.spec_table import SpecTable
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import AT_ONCE, FactsDraft, examine, mask_of
+from pilotage.model.borrowing import binding_of
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.decision import Claim, Decision
 from pilotage.model.site_limits import match_claim
@@ -81,6 +82,7 @@ class _Cycle:
     ) -> None:
         self._specs = specs
         self._time = world.time
+        self._constants = world.federation.binding
         self._queues = queues
         self._extensions = extensions
         self._checks = (*CHECKS, *extensions.checks)
@@ -129,10 +131,11 @@ class _Cycle:
     def _place(self, group: Group, placed: Sequence[Placed], limit: Limit) -> tuple[int, ...]:
         """Send the oldest jobs to the best queue, and so on; returns those that went anywhere."""
         moved = 0
+        binding = binding_of(group.task.spec, group.task.owner, self._constants)
         for queue, local, jobs in placed:
             ids = group.jobs[moved : moved + jobs]
             claims = self._claim(group.share, queue, local, int(limit.jobs[queue]))
-            self._draft.place(ids, queue, local=local, cause="brokered (B38)", claims=claims)
+            self._draft.place(ids, queue, local=local, cause="brokered (B38)", claims=claims, binding=binding)
             moved += jobs
         return group.jobs[:moved]
 

@@ -45,6 +45,9 @@ def lacking(federation: Federation) -> list[Fault]:
                 f"{hint(scheme)}"
             )
             first.setdefault(scheme, Fault(("storages", at, "url"), message))
+        if storage.remote_reads and scheme not in PILOTS_READ:
+            message = f"pilots cannot read {scheme}:// yet, nor take jobs elsewhere that read from there"
+            first.setdefault(f"afar {scheme}", Fault(("storages", at, "remote_reads"), message))
     for at, queue in enumerate(federation.queues):
         scheme = _scheme(federation, queue)
         if queue.computing_element and scheme not in PILOTS_READ:

@@ -4,20 +4,21 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pilotage.agent.wire import JobInput, JobOrder, MatchAnswer, Specification, Work
+from pilotage.agent.wire import JobOrder, MatchAnswer, Specification, Work
 from pilotage.flow.runtime import Runtime
 from pilotage.model.documents import to_document
 from pilotage.model.federation import ComputingElement, Federation, Queue, Storage
 from pilotage.model.logs import LogKey
 from pilotage.model.paths import scratch_path
-from pilotage.model.scopes import name_of
 from pilotage.model.stations import station_of
 from pilotage.model.timeouts import shortest_heartbeat
-from pilotage.model.work import File, Job, JobKind, Task, TaskSpec
+from pilotage.model.work import JobKind, Task, TaskSpec
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import lacking
 from pilotage.ports.moving import options_for
 from pilotage.store.logs import node_log
+
+from .readings import Readings, sources
 
 if TYPE_CHECKING:
     from pilotage.flow.matching import Matched
@@ -101,23 +102,15 @@ def _works(matched: "Matched") -> tuple[Work, ...]:
         return ()
     federation, queue = matched.federation, matched.queue
     tasks = {task.id: task for task in matched.tasks}
-    files = {file.name: file for file in matched.files}
-    # An original has no path of its own: pilots find it under its name.
-    paths = {replica.file: replica.path for replica in matched.replicas if replica.storage == queue.storage}
+    readings = Readings(matched)
     groups: dict[tuple[int, JobKind], list[JobOrder]] = defaultdict(list)
     for job in matched.jobs:
-        groups[job.task, job.kind].append(_order(federation.name, job, files, paths))
+        inputs = tuple(readings.of(job, name) for name in job.inputs)
+        scratch = scratch_path(federation.name, job.id, job.attempt)
+        groups[job.task, job.kind].append(JobOrder(job.id, job.attempt, scratch, inputs))
     return tuple(
         _work(federation, tasks[task], kind, queue, orders) for (task, kind), orders in sorted(groups.items())
     )
-
-
-def _order(instance: str, job: Job, files: Mapping[str, File], paths: Mapping[str, str]) -> JobOrder:
-    inputs = tuple(
-        JobInput(name_of(name), files[name].size, files[name].checksum, paths.get(name, ""))
-        for name in job.inputs
-    )
-    return JobOrder(job.id, job.attempt, scratch_path(instance, job.id, job.attempt), inputs)
 
 
 def _images(federation: Federation, spec: TaskSpec, queue: Queue) -> tuple[str, ...]:
@@ -159,5 +152,6 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         writable=element.writable_paths,
         gpus=spec.gpus_used,
         images=_images(federation, spec, queue),
+        sources=sources(federation, jobs),
         jobs=tuple(jobs),
     )

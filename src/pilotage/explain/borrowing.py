@@ -1,0 +1,41 @@
+"""Jobs that pilots of other queues took, or left, as lines of text (E1 to E3)."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from pilotage.model.borrowing import Borrowing, Comparison
+
+
+def of_borrowings(found: Iterable[Borrowing]) -> Iterator[str]:
+    """Tell where attempts of a job were preferred, who took them, and what was expected of that."""
+    for one in found:
+        came = f" and {_size(one.staging)} are still to come" if one.staging else ""
+        gain = f"{_clock(one.ends_there, one.time)} at {one.preferred}, where {one.ahead} are ahead{came}"
+        ends = f"ends {_clock(one.ends_here, one.time)} there, {gain}"
+        why = ends if one.binding == "elastic" else f"bound to none; {ends}"
+        taken = f"taken by {one.queue} at {_clock(one.time, one.time)}"
+        yield f"attempt {one.attempt} preferred {one.preferred}; {taken}: {why} (E2)"
+
+
+def of_comparisons(preferred: str, found: Iterable[Comparison]) -> Iterator[str]:
+    """Tell what pilots of other queues make of a job that waits at its preferred one."""
+    for one in found:
+        if one.obstacle or one.gain is None:
+            yield f"{one.queue}'s pilot left it: {one.obstacle} (E3)"
+        elif one.binding == "late":
+            yield f"bound to none: the next free slot at {preferred} or {one.queue} takes it in its turn (E1)"
+        elif one.gain <= one.needed:
+            yield f"{one.queue}'s pilot left it: gain {one.gain:.0f} s, {one.needed:.0f} s needed (E2)"
+        else:
+            gain = f"gain {one.gain:.0f} s, {one.needed:.0f} s needed"
+            yield f"a pilot at {one.queue} with a free slot takes it in its turn: {gain} (E2)"
+
+
+def _clock(time: float, now: float) -> str:
+    """The time of day, with the day where it is another one; UTC."""
+    then, today = datetime.fromtimestamp(time, UTC), datetime.fromtimestamp(now, UTC)
+    return then.strftime("%H:%M" if then.date() == today.date() else "%Y-%m-%d %H:%M")
+
+
+def _size(megabytes: float) -> str:
+    return f"{megabytes / 1000:.3g} GB" if megabytes >= 1000 else f"{megabytes:.3g} MB"

@@ -1,0 +1,19 @@
+"""Checks of what tasks ask of the binding of their jobs (E1)."""
+
+from collections.abc import Iterator
+
+from pilotage.model.federation import Federation
+from pilotage.model.identity import Identity
+from pilotage.model.spec import TaskSpec
+
+from .faults import Fault
+
+MATCHMAKING = "matchmaking"
+
+
+def binding_faults(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
+    """Bindings that a brokerage does not have: match-making draws a site, and binds jobs to it."""
+    plugin = spec.brokerage or (federation.plugins.get(owner.vo, "") if owner else "")
+    if plugin == MATCHMAKING and spec.binding not in ("", "early"):
+        message = f"is {spec.binding!r}, and the brokerage {plugin} binds jobs to the site that it draws"
+        yield Fault(("binding",), message, "leave it out, or ask for another brokerage")

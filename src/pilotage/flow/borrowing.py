@@ -1,0 +1,123 @@
+"""Jobs of other queues for the pilots of one process: what might be taken is remembered for some seconds."""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pilotage.model.decision import Claim
+from pilotage.model.federation import Queue
+from pilotage.model.work import Pilot
+from pilotage.model.world import MatchRequest
+from pilotage.pilots import borrowing as policy
+from pilotage.pilots.borrowing import Offer
+from pilotage.pilots.tries import Admission
+from pilotage.store import Store
+from pilotage.store.borrowed_matches import Basis, Taken, WantedElsewhere
+from pilotage.store.matches import Given
+
+KNOWN_FOR = 5.0
+"""Seconds for which offers hold; those that are all taken before are read anew at once."""
+
+NOTHING_FOR = 1.0
+"""Seconds for which there is nothing to look at: to find that out costs one look at an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The offers to a queue's pilots by job, in their order, as of a version of the federation.
+
+    ``were_any`` tells whether there were some at first, and ``were_lines`` whether any job might have been
+    taken; the claim is on the queue's site.
+    """
+
+    version: int
+    time: float
+    offers: dict[int, Offer]
+    claim: Claim | None
+    were_any: bool
+    were_lines: bool
+
+    def holds(self, version: int, time: float) -> bool:
+        """Tell whether nothing need be read anew."""
+        fresh = 0 <= time - self.time <= (KNOWN_FOR if self.were_lines else NOTHING_FOR)
+        return fresh and version == self.version and bool(self.offers or not self.were_any)
+
+    def leave(self, numbers: Iterable[int]) -> None:
+        """Offer jobs no more."""
+        for number in numbers:
+            self.offers.pop(number, None)
+
+
+class Borrowing:
+    """Offers jobs of other queues to pilots (E1 to E3), no offer to two. Safe to use from many threads.
+
+    The store refuses what does not wait any more where it was seen, which another server's pilots may have
+    taken: then the next choice is offered.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+
+    def wanted(
+        self,
+        queue: Queue,
+        basis: Basis,
+        request: MatchRequest,
+        pilot: Pilot,
+        admission: Admission,
+        time: float,
+        seed: int,
+    ) -> WantedElsewhere | None:
+        """The jobs that a pilot takes of other queues, which nobody else here is offered; None for none."""
+        if request.max_jobs < 1 or request.cores < 1:
+            return None
+        with self._lock:
+            known = self._known.get(queue.name)
+        if known is None or not known.holds(basis.version, time):
+            known = self._read(basis.version, queue, time, seed)
+        with self._lock:
+            known = self._known.get(queue.name, known)
+            offers = known.offers.values()
+            taken = policy.chosen(offers, request, pilot, queue, admission)
+            # A claim is of one match: what does not fit it is found out job by job.
+            taken = taken[:1] if known.claim else taken
+            asked = [*taken, *policy.spares(offers, taken, request, pilot, queue, admission)]
+            known.leave(offer.job.id for offer in taken)
+        if not taken:
+            return None
+        return WantedElsewhere(
+            pilot=pilot.id,
+            queue=queue.name,
+            basis=basis,
+            jobs=tuple(Taken(offer.job, policy.record(offer, queue, time)) for offer in asked),
+            most=len(taken),
+            claim=known.claim,
+            containment=pilot.containment,
+            node=pilot.node,
+            time=time,
+        )
+
+    def note(self, wanted: WantedElsewhere, given: Given) -> None:
+        """Note what a pilot was given: what stands before the last of it, and it was not given, is gone.
+
+        Where it was given none, so much has changed that all is read anew.
+        """
+        numbers = [one.job.id for one in wanted.jobs]
+        last = max((numbers.index(job.id) for job in given.jobs), default=None)
+        with self._lock:
+            if last is None:
+                self._known.pop(wanted.queue, None)
+            elif known := self._known.get(wanted.queue):
+                known.leave(numbers[: last + 1])
+
+    def _read(self, version: int, queue: Queue, time: float, seed: int) -> _Known:
+        world = self._store.snapshots.for_borrowing(time, seed, queue.name)
+        found = {offer.job.id: offer for offer in policy.offers(world, queue.name) if offer.is_open}
+        claims = policy.claims(world, queue)
+        claim, lines = claims[0] if claims else None, bool(world.candidacies)
+        known = _Known(version, time, found, claim, bool(found), lines)
+        with self._lock:
+            self._known[queue.name] = known
+        return known

@@ -1,0 +1,36 @@
+"""What the pilots of other queues make of a job that waits (E1 to E3)."""
+
+from collections.abc import Iterable
+from math import isfinite
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.borrowing import Comparison
+from pilotage.pilots.borrowing import offers
+
+MOST_QUEUES = 5
+"""Queues, of those with running pilots, whose view of a job is told."""
+
+
+def comparisons(runtime: Runtime, job: int, queues: Iterable[str]) -> list[Comparison]:
+    """Compare as the matches do, from the same world; of lines that are long only the tails are looked at."""
+    names = set(queues)
+    if not names:
+        return []
+    time, seed, snapshots = runtime.clock(), runtime.seeds(), runtime.store.snapshots
+    reports = snapshots.for_borrowing(time, seed, min(names)).queue_reports
+    running = sorted(report.queue for report in reports if report.running_pilots and report.queue in names)
+    found: list[Comparison] = []
+    for name in running[:MOST_QUEUES]:
+        world = snapshots.for_borrowing(time, seed, name)
+        found += (
+            Comparison(
+                queue=name,
+                binding=offer.binding,
+                gain=offer.prediction.gain if isfinite(offer.prediction.gain) else None,
+                needed=offer.needed,
+                obstacle=offer.obstacle,
+            )
+            for offer in offers(world, name)
+            if offer.job.id == job
+        )
+    return found

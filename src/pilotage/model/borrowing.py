@@ -1,0 +1,84 @@
+"""Queues whose pilots may take a waiting job, and the jobs that pilots took from other queues (E1 to E3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .constants import BindingConstants
+from .identity import Identity
+from .spec import Binding, TaskSpec
+from .types import DESCRIBED
+
+CAUSES: Mapping[Binding, str] = {
+    "elastic": "borrowed by a pilot that ends it sooner (E2)",
+    "late": "bound to none, taken by a pilot of another candidate (E1)",
+}
+"""Why a job goes to a pilot of another queue, by its binding, in its history."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidacy:
+    """A queue that passed in a choice whose jobs may be taken elsewhere."""
+
+    __pydantic_config__ = DESCRIBED
+
+    choice: int
+    """Number of the stored choice."""
+    queue: str
+    """The queue."""
+    binding: Binding
+    """``elastic`` or ``late``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Borrowing:
+    """A job that a pilot took from another queue, with the prediction that it was taken for."""
+
+    __pydantic_config__ = DESCRIBED
+
+    job: int
+    """The job."""
+    attempt: int
+    """The attempt that was taken."""
+    time: float
+    """When it was taken, in s since 1970."""
+    preferred: str
+    """The queue where it waited."""
+    queue: str
+    """The queue whose pilot took it."""
+    site: str
+    """The site of that queue, to which its inputs come."""
+    binding: Binding
+    """``elastic`` or ``late``."""
+    ahead: int
+    """Jobs of its share that stood before it there."""
+    staging: float
+    """MB of its inputs that were still to come there."""
+    ends_there: float
+    """When it would have ended there, in s since 1970."""
+    ends_here: float
+    """When it was to end where it was taken, in s since 1970."""
+    reads: Mapping[str, float] = field(default_factory=dict)
+    """MB/s that it reads over links, averaged over its run, by the site that they come from (E3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What the pilots of a queue make of a job that waits elsewhere."""
+
+    __pydantic_config__ = DESCRIBED
+
+    queue: str
+    """The queue."""
+    binding: Binding
+    """``elastic`` or ``late``."""
+    gain: float | None
+    """s that it would end sooner there; none: it could not be read there."""
+    needed: float
+    """s of gain above which it is borrowed (E2)."""
+    obstacle: str = ""
+    """What keeps it from being taken, whatever it gains (E3); empty: nothing."""
+
+
+def binding_of(spec: TaskSpec, owner: Identity, constants: BindingConstants) -> Binding:
+    """The binding of a task: its own, else that of its owner's VO, else the federation's (E1)."""
+    return spec.binding or constants.by_vo.get(owner.vo, constants.default)

@@ -1,0 +1,211 @@
+"""Jobs that wait at other queues, and that a pilot with a free slot would end sooner (E1 to E3)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from pilotage.model import global_shares
+from pilotage.model.advertisements import Advertisement, current
+from pilotage.model.borrowing import CAUSES, Borrowing
+from pilotage.model.decision import Claim, Move
+from pilotage.model.federation import Queue, Site
+from pilotage.model.site_limits import ANY_NUMBER, match_claim, matches_left
+from pilotage.model.spec import Binding
+from pilotage.model.states import UNSTARTED_JOBS, JobState
+from pilotage.model.work import Job, Pilot, Requirements
+from pilotage.model.world import MatchRequest, World
+
+from .predictions import Prediction, Predictions
+from .task_queues import fits, is_open
+from .tries import Admission
+
+SPARES = 6
+"""Jobs that may stand in for those that were chosen: servers that choose alike are some matches apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A job that waits elsewhere, as a queue's pilots see it.
+
+    It is borrowed for a gain above what is ``needed``, in s, unless an ``obstacle`` keeps it where it is.
+    ``turn`` is the place of its global share, ``reads`` are the MB that it reads by the site they come from.
+    """
+
+    job: Job
+    binding: Binding
+    wanted: Requirements
+    turn: int
+    prediction: Prediction
+    needed: float
+    reads: Mapping[str, float] = field(default_factory=dict)
+    obstacle: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether a pilot takes it: for its gain, or because it is bound to no queue."""
+        return not self.obstacle and (self.binding == "late" or self.prediction.gain > self.needed)
+
+    @property
+    def order(self) -> tuple[bool, int, float, int]:
+        """Its place: what is borrowed before what is unbound, by share, by gain or by how long it waits."""
+        if self.binding == "late":
+            return True, self.turn, self.job.since, self.job.id
+        return False, self.turn, self.needed - self.prediction.gain, -self.job.id
+
+
+def offers(world: World, name: str) -> tuple[Offer, ...]:
+    """The jobs of other queues that the pilots of a queue might take, those first that go first.
+
+    In a line they are looked at from its tail: each that stands behind another would wait longer.
+    """
+    queue = next((queue for queue in world.federation.queues if queue.name == name), None)
+    if queue is None or not is_open(queue) or queue.forwards:
+        return ()
+    bindings = {one.choice: one.binding for one in world.candidacies if one.queue == name}
+    waiting = [
+        (job, bindings[job.choice])
+        for job in world.jobs
+        if job.choice in bindings and job.state in UNSTARTED_JOBS and job.queue != name
+    ]
+    if not waiting or _room(world, queue) <= 0:
+        return ()
+    predictions = Predictions(world, queue)
+    turns = global_shares.order(world.federation.shares, world.job_counts)
+    behind: Counter[tuple[str, str]] = Counter()
+    found: list[Offer] = []
+    for job, binding in sorted(waiting, key=lambda pair: (pair[0].priority, -pair[0].id)):
+        found.append(_offer(predictions, job, binding, behind[job.queue, job.share], turns))
+        behind[job.queue, job.share] += 1
+    return tuple(sorted(found, key=lambda offer: offer.order))
+
+
+def _offer(
+    predictions: Predictions, job: Job, binding: Binding, behind: int, turns: Mapping[str, int]
+) -> Offer:
+    reads = predictions.reads(job)
+    prediction = predictions.of(job, behind, reads)
+    return Offer(
+        job=job,
+        binding=binding,
+        wanted=Requirements.from_text(job.requirements),
+        turn=turns.get(job.share, len(turns)),
+        prediction=prediction,
+        needed=predictions.needed(prediction),
+        reads=reads or {},
+        obstacle=predictions.obstacle(job, prediction, reads),
+    )
+
+
+def chosen(
+    offers: Iterable[Offer], request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
+) -> list[Offer]:
+    """The offers that a pilot takes with what it has free, in their order."""
+    cores, memory, gpus = request.cores, request.memory or inf, request.gpus
+    most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
+    taken: list[Offer] = []
+    for offer in offers:
+        if len(taken) >= most or cores < 1:
+            break
+        wanted = offer.wanted
+        roomy = wanted.cores <= cores and wanted.memory <= memory and wanted.gpus <= gpus
+        if roomy and _is_for(offer, request, pilot, queue, admission):
+            taken.append(offer)
+            cores, memory, gpus = cores - wanted.cores, memory - wanted.memory, gpus - wanted.gpus
+    return taken
+
+
+def spares(
+    offers: Iterable[Offer],
+    taken: Sequence[Offer],
+    request: MatchRequest,
+    pilot: Pilot,
+    queue: Queue,
+    admission: Admission,
+) -> list[Offer]:
+    """Offers that could each stand in for one that was chosen, and that another server may have taken.
+
+    One job may be any that fits; of several each leaves room for the others only if all ask for the same.
+    """
+    numbers = {offer.job.id for offer in taken}
+    wanted = {offer.wanted for offer in taken}
+    found: list[Offer] = []
+    if len(taken) == 1 or len(wanted) == 1:
+        for offer in offers:
+            alike = len(taken) == 1 or offer.wanted in wanted
+            if offer.job.id not in numbers and alike and _is_for(offer, request, pilot, queue, admission):
+                found.append(offer)
+            if len(found) == SPARES:
+                break
+    return found
+
+
+def _is_for(offer: Offer, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission) -> bool:
+    """Tell whether a pilot would take an offer that it has room for."""
+    admitted = admission.takes(offer.wanted.vo, offer.wanted.owner)
+    return offer.is_open and admitted and fits(offer.wanted, request, pilot, queue)
+
+
+def claims(world: World, queue: Queue) -> tuple[Claim, ...]:
+    """Claim a match at the site of a queue, where it has told its counts and limits bound them (M6, M8)."""
+    told = _told(world, queue)
+    if told is None or (limit := matches_left(_site(world, queue), told)) >= ANY_NUMBER:
+        return ()
+    return (match_claim(queue.site, told.number, limit),)
+
+
+def record(offer: Offer, queue: Queue, time: float) -> Borrowing:
+    """What is kept of a job that a pilot of a queue takes at a time, in s since 1970."""
+    found, run = offer.prediction, max(offer.prediction.here, 1.0)
+    return Borrowing(
+        job=offer.job.id,
+        attempt=offer.job.attempt,
+        time=time,
+        preferred=offer.job.queue,
+        queue=queue.name,
+        site=queue.site,
+        binding=offer.binding,
+        ahead=found.ahead,
+        staging=found.staging,
+        ends_there=time + found.there,
+        ends_here=time + found.here,
+        reads={site: megabytes / run for site, megabytes in offer.reads.items()},
+    )
+
+
+def moves(
+    taken: Sequence[Offer], pilot: Pilot, queue: Queue, time: float, claimed: tuple[Claim, ...] = ()
+) -> Iterator[Move]:
+    """The moves of taken jobs, each only from where it was seen: whoever comes second is handed nothing."""
+    together: dict[tuple[str, JobState, Binding], list[Offer]] = defaultdict(list)
+    for offer in taken:
+        together[offer.job.queue, offer.job.state, offer.binding].append(offer)
+    for (preferred, state, binding), alike in sorted(together.items()):
+        yield Move(
+            kind="job",
+            ids=tuple(offer.job.id for offer in alike),
+            attempts=tuple(offer.job.attempt for offer in alike),
+            source=state,
+            target=JobState.SENT,
+            cause=CAUSES[binding],
+            changes={"pilot": pilot.id, "queue": pilot.queue},
+            creates={offer.job.id: (record(offer, queue, time),) for offer in alike},
+            claims=claimed,
+            at=preferred,
+        )
+
+
+def _room(world: World, queue: Queue) -> int:
+    """The matches that the site of a queue takes before it tells its counts anew."""
+    told = _told(world, queue)
+    return ANY_NUMBER if told is None else matches_left(_site(world, queue), told) - told.matched
+
+
+def _told(world: World, queue: Queue) -> Advertisement | None:
+    period = world.federation.brokerage.advertise_period
+    found = (told for told in world.advertisements if told.site == queue.site)
+    return next((told for told in found if current(told, world.time, period)), None)
+
+
+def _site(world: World, queue: Queue) -> Site:
+    return next(site for site in world.federation.sites if site.name == queue.site)

@@ -1,0 +1,191 @@
+"""Predictions for waiting jobs: when each would end where it waits, and when at another queue (E2, E3)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
+from pilotage.model.sources import Sources, throughput_of
+from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS
+from pilotage.model.work import Job, Task
+from pilotage.model.world import QueueReport, World
+
+MEGABYTE = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """The rest of a job's life where it waits, and at the queue that might take it; times in s.
+
+    ``ahead`` jobs of its share stand before it, ``staging`` MB of its inputs are still to come, which takes
+    ``arrival``. Here its inputs are read in ``read``: infinity where no link to read them over is known.
+    """
+
+    ahead: int = 0
+    wait: float = 0
+    staging: float = 0
+    arrival: float = 0
+    run_there: float = 0
+    run_here: float = 0
+    read: float = 0
+
+    @property
+    def there(self) -> float:
+        """Seconds until it would end where it waits."""
+        return self.wait + self.arrival + self.run_there
+
+    @property
+    def here(self) -> float:
+        """Seconds until it would end here, the longer of its run and of reading its inputs."""
+        return max(self.run_here, self.read)
+
+    @property
+    def gain(self) -> float:
+        """Seconds that it would end sooner here."""
+        return self.there - self.here
+
+
+@dataclass(slots=True)
+class Predictions:
+    """The facts of a world by which jobs are compared between their own queues and a taker."""
+
+    world: World
+    taker: Queue
+    _queues: Mapping[str, Queue] = field(init=False)
+    _reports: Mapping[str, QueueReport] = field(init=False)
+    _tasks: Mapping[int, Task] = field(init=False)
+    _megabytes: Mapping[str, float] = field(init=False)
+    _sources: Sources = field(init=False)
+    _holders: defaultdict[str, set[str]] = field(init=False)
+    _waiting: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
+    _running: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
+    _held: defaultdict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        world = self.world
+        self._queues = {queue.name: queue for queue in world.federation.queues}
+        self._reports = {report.queue: report for report in world.queue_reports}
+        self._tasks = {task.id: task for task in world.tasks}
+        self._megabytes = {file.name: file.size / MEGABYTE for file in world.files}
+        self._sources = Sources(world.federation)
+        self._holders = defaultdict(set)
+        for replica in world.replicas:
+            self._holders[replica.file].add(replica.storage)
+        for count in world.job_counts:
+            if count.state in UNSTARTED_JOBS:
+                self._waiting[count.queue, count.share] += count.jobs
+            elif count.state in AT_A_PILOT:
+                self._running[count.queue, count.share] += count.jobs
+        self._held = defaultdict(float)
+        for borrowing in world.borrowings:
+            for site, rate in borrowing.reads.items():
+                if borrowing.site == self.taker.site:
+                    self._held[site] += rate
+
+    def of(self, job: Job, behind: int, reads: Mapping[str, float] | None) -> Prediction:
+        """Predict a job behind which so many of its line are known to stand.
+
+        ``reads`` are the MB that it would read from afar by site; None: not to be had here at all.
+        """
+        line = job.queue, job.share
+        ahead = max(0, self._waiting[line] - 1 - behind)
+        run_there = self._run(job, self._queues.get(job.queue))
+        staging, arrival = self._arrival(job)
+        return Prediction(
+            ahead=ahead,
+            wait=self._wait(job, ahead, run_there),
+            staging=staging,
+            arrival=arrival,
+            run_there=run_there,
+            run_here=self._run(job, self.taker),
+            read=float("inf") if reads is None else sum(map(self._over, reads, reads.values())),
+        )
+
+    def needed(self, prediction: Prediction) -> float:
+        """The gain, in s, above which a job is borrowed: predictions err, and bytes are not free."""
+        constants = self.world.federation.binding
+        return constants.least_gain + constants.run_part * prediction.run_here
+
+    def reads(self, job: Job) -> dict[str, float] | None:
+        """The MB that a job would read from afar by site; None where an input can be read from nowhere."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for name in dict.fromkeys(job.inputs):
+            if self.taker.storage not in self._holders[name]:
+                source = self._sources.readable_from(self._holders[name], self.taker.storage)
+                if source is None:
+                    return None
+                found[source.site] += self._megabytes[name]
+        return dict(found)
+
+    def obstacle(self, job: Job, prediction: Prediction, reads: Mapping[str, float] | None) -> str:
+        """What keeps a job from being read from afar here, in words; empty where nothing does (E3)."""
+        if not reads:
+            return "" if reads is not None else "its pilots can read an input from nowhere"
+        if job.attempt > 1:
+            return "it was tried before, and would be read from afar"
+        for site in sorted(reads):
+            rate = self._rate(site)
+            if rate is not None and self._held[site] >= rate > 0:
+                return f"the readers of the link from {site} hold its {rate:g} MB/s already"
+        unknown = prediction.read == float("inf")
+        told = f"reading takes {prediction.read:.0f} s, and the job {prediction.run_here:.0f} s"
+        slow = told if prediction.read > prediction.run_here else ""
+        return f"no rate is known of the link from {' or '.join(sorted(reads))}" if unknown else slow
+
+    def _wait(self, job: Job, ahead: int, run: float) -> float:
+        """Those ahead over the slots of the share, each for as long as payloads take there.
+
+        While nothing of the share runs there, the time since anything started, or as long as it has waited.
+        """
+        report = self._reports.get(job.queue)
+        slots = self._running[job.queue, job.share]
+        if slots:
+            mean = report.mean_run if report and report.mean_run else run
+            return ahead / slots * mean
+        started = report.last_start if report else None
+        return self.world.time - min(job.since, self.world.time if started is None else started)
+
+    def _run(self, job: Job, queue: Queue | None) -> float:
+        """Seconds that a job is expected to run at a queue; what payloads take there where nobody said."""
+        if queue is None:
+            return 0.0
+        spec = self._tasks[job.task].expected(job.kind).for_job(job.kind)
+        cores = spec.cores or queue.cores or 1
+        power = cores * (queue.core_power or UNKNOWN_CORE_POWER) * spec.cpu_efficiency
+        work = spec.cpu_time * job.events / power
+        expected = work + spec.base_time if work else spec.walltime or spec.base_time
+        report = self._reports.get(job.queue)
+        return expected or (report.mean_run if report and report.mean_run else 0.0)
+
+    def _arrival(self, job: Job) -> tuple[float, float]:
+        """MB of a job's inputs that are not at its own queue, and the s that they take."""
+        queue = self._queues.get(job.queue)
+        if queue is None:
+            return 0.0, 0.0
+        megabytes, seconds = 0.0, 0.0
+        for name in dict.fromkeys(job.inputs):
+            if queue.storage not in self._holders[name]:
+                megabytes += self._megabytes[name]
+                seconds += self._staged(name, queue)
+        return megabytes, seconds
+
+    def _staged(self, name: str, queue: Queue) -> float:
+        """Seconds for a file over the link from its best source; 0 where nobody measured that."""
+        ranked = self._sources.ranked(self._holders[name], queue.storage)
+        source = self._sources.storage(ranked[0]) if ranked else None
+        link = self._sources.link(source.site, queue.site) if source else None
+        rate = throughput_of(link) if link else None
+        return self._megabytes[name] / rate if rate else 0.0
+
+    def _over(self, site: str, megabytes: float) -> float:
+        """Seconds for so much over what readers leave of the link from a site."""
+        rate = self._rate(site)
+        left = 0.0 if rate is None else rate - self._held[site]
+        return megabytes / left if left > 0 else float("inf")
+
+    def _rate(self, site: str) -> float | None:
+        """MB/s of the link from a site; infinity within one, None where nobody measured it."""
+        if site == self.taker.site:
+            return float("inf")
+        link = self._sources.link(site, self.taker.site)
+        return throughput_of(link) if link else None

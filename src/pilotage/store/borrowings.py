@@ -1,0 +1,168 @@
+"""Jobs that pilots took from other queues, and the world in which more of them are taken (E1 to E3)."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    Index,
+    Integer,
+    String,
+    Table,
+    TextClause,
+    bindparam,
+    select,
+    text,
+    true,
+)
+
+from pilotage.model.borrowing import Borrowing, Candidacy
+from pilotage.model.documents import from_json, to_json
+from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS
+from pilotage.model.world import World
+
+from . import bulk
+from .candidates import candidates
+from .columns import Id, has_state, metadata, partial
+from .jobs import JOB_COLUMNS, jobs
+from .reader import RecordReader
+
+MOST_LINES = 500
+"""Lines, each of a choice at a queue, whose tails are looked at: those of the newest choices."""
+
+MOST_JOBS = 600
+"""Jobs at these tails that are looked at in all, two of each line at the least."""
+
+MOST_READERS = 1000
+"""Jobs that the pilots of a site took last and read from afar; those that they still have are readers."""
+
+borrowings = Table(
+    "borrowings",
+    metadata,
+    Column("job", Id, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("site", String, nullable=False),
+    Column("time", Double, nullable=False),
+    Column("reads", Boolean, nullable=False),
+    Column("document", String, nullable=False),
+)
+COLUMNS = ("job", "attempt", "site", "time", "reads", "document")
+
+_b, _j = borrowings.c, jobs.c
+
+is_reading = _b.reads.is_(true())
+
+Index("borrowings_by_site", _b.site, _b.time, **partial(is_reading))
+
+_LINES = text("""
+SELECT own.choice, own.binding, other.queue FROM candidates AS own
+JOIN candidates AS other ON other.choice = own.choice AND other.placed AND other.queue <> own.queue
+WHERE own.queue = :queue ORDER BY own.choice DESC, other.queue LIMIT :most""")
+_COLUMNS = ", ".join(f"job.{column.name}" for column in JOB_COLUMNS)
+_WAITS = {
+    "sqlite": "(x.state = 'assigned' OR x.state = 'activated')",
+    "postgresql": "x.state IN ('assigned', 'activated')",
+}
+_TAIL = """FROM jobs AS x
+  WHERE x.choice = line.choice AND x.queue = line.queue AND x.choice IS NOT NULL AND {waits}
+  ORDER BY x.priority, x.id DESC LIMIT :each"""
+_JOBS = {
+    "sqlite": """
+SELECT {columns} FROM (
+  SELECT value ->> 0 AS choice, value ->> 1 AS queue FROM json_each(:lines)
+) AS line CROSS JOIN jobs AS job ON job.id IN (SELECT x.id {tail})""",
+    "postgresql": """
+SELECT {columns} FROM (
+  SELECT (value ->> 0)::bigint AS choice, value ->> 1 AS queue
+  FROM json_array_elements(CAST(:lines AS json)) AS value
+) AS line CROSS JOIN LATERAL (SELECT x.* {tail}) AS job""",
+}
+_LAST = (
+    select(_b.job, _b.attempt, _b.document)
+    .where(_b.site == bindparam("site"), is_reading)
+    .order_by(_b.time.desc())
+    .limit(MOST_READERS)
+    .subquery("last")
+)
+_READERS = (
+    select(_LAST.c.document)
+    .join(jobs, (_j.id == _LAST.c.job) & (_j.attempt == _LAST.c.attempt))
+    .where(has_state(jobs, *AT_A_PILOT))
+)
+_OF_JOB = select(_b.document).where(_b.job == bindparam("job")).order_by(_b.attempt)
+
+_TAKERS = (
+    select(candidates.c.queue)
+    .join(jobs, _j.choice == candidates.c.choice)
+    .where(_j.id == bindparam("job"), has_state(jobs, *UNSTARTED_JOBS), candidates.c.queue != _j.queue)
+    .order_by(candidates.c.queue)
+)
+
+
+@cache
+def tails(dialect: str) -> TextClause:
+    """The query for the last jobs of lines, ``each`` so many."""
+    tail = _TAIL.format(waits=_WAITS[dialect])
+    return text(_JOBS[dialect].format(columns=_COLUMNS, tail=tail))
+
+
+def write(connection: Connection, records: Sequence[Borrowing]) -> None:
+    """Keep what was borrowed."""
+    bulk.insert(connection, borrowings, COLUMNS, [row(record) for record in records])
+
+
+def row(record: Borrowing) -> tuple[int, int, str, float, bool, str]:
+    """The row of a borrowing."""
+    document = to_json(record).decode()
+    return (record.job, record.attempt, record.site, record.time, bool(record.reads), document)
+
+
+def of_job(connection: Connection, job: int) -> list[Borrowing]:
+    """Read how attempts of a job came to run elsewhere than at their preferred queues, oldest first."""
+    return [from_json(Borrowing, text) for text in connection.execute(_OF_JOB, {"job": job}).scalars()]
+
+
+def takers(connection: Connection, job: int) -> list[str]:
+    """Read the queues whose pilots may take a job that waits elsewhere, by name."""
+    return list(connection.execute(_TAKERS, {"job": job}).scalars())
+
+
+def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
+    """Read the borrowed jobs that pilots of a site have and read from afar, of those taken last."""
+    found = [from_json(Borrowing, document) for (document,) in reader.rows(_READERS, site=site)]
+    return tuple(sorted(found, key=lambda one: one.job))
+
+
+def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:
+    """The jobs that a queue's pilots might take from others, and all that they are compared by.
+
+    Nothing where no job may be taken. However many wait: the tails of so many lines are looked at.
+    """
+    lines = reader.rows(_LINES, queue=queue, most=MOST_LINES)
+    if not lines:
+        return {}
+    each = max(2, MOST_JOBS // len(lines))
+    named = json.dumps([[choice, preferred] for choice, _, preferred in lines])
+    waiting = reader.with_inputs(reader.raw_rows(tails(reader.dialect), lines=named, each=each))
+    bindings = {choice: binding for choice, binding, _ in lines}
+    inputs = reader.inputs_of(waiting)
+    site = next((one.site for one in world.federation.queues if one.name == queue), "")
+    return {
+        "candidacies": tuple(
+            Candidacy(choice=choice, queue=queue, binding=binding)
+            for choice, binding in sorted(bindings.items())
+        ),
+        "jobs": waiting,
+        "tasks": reader.tasks_of(waiting),
+        "files": inputs,
+        "replicas": reader.replicas_of(inputs),
+        "job_counts": reader.job_counts(),
+        "queue_reports": reader.queue_reports(),
+        "advertisements": reader.advertisements(),
+        "borrowings": readers(reader, site),
+    }

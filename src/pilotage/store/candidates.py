@@ -1,0 +1,70 @@
+"""Queues whose pilots may take jobs that wait elsewhere, by choice: no row for any job (E1).
+
+Rows live as long as a job waits that rests on their choice, and the newest choices alone: a job of an older
+one, which has come to the front of its line meanwhile, stays where it is.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Boolean, Column, Connection, Index, String, Table, bindparam, delete, select, true
+
+from pilotage.model.borrowing import Candidacy
+
+from . import bulk
+from .columns import Id, metadata, partial
+from .jobs import is_unstarted, jobs
+from .reader import RecordReader
+from .sets import among
+
+MOST_CHOICES = 1000
+"""Choices whose candidates are kept at most."""
+
+candidates = Table(
+    "candidates",
+    metadata,
+    Column("choice", Id, primary_key=True, autoincrement=False),
+    Column("queue", String, primary_key=True),
+    Column("binding", String, nullable=False),
+    Column("placed", Boolean, nullable=False),
+)
+"""``placed``: some of the choice's jobs went to the queue."""
+
+_c, _j = candidates.c, jobs.c
+
+is_placed = _c.placed.is_(true())
+
+Index("candidates_by_queue", _c.queue, _c.choice)
+Index("candidates_placed", _c.choice, _c.queue, **partial(is_placed))
+
+_COLUMNS = ("choice", "queue", "binding", "placed")
+_WAITS = select(_j.id).where(_j.choice == _c.choice, is_unstarted).correlate(candidates)
+_GONE = select(_c.choice).where(is_placed, ~_WAITS.exists()).distinct()
+_NEWEST = (
+    select(_c.choice).where(is_placed).distinct().order_by(_c.choice.desc()).limit(1).offset(MOST_CHOICES)
+)
+_FORGET = delete(candidates).where(among(_c.choice, "choices"))
+_FORGET_OLDER = delete(candidates).where(_c.choice <= bindparam("choice"))
+_ALL = (
+    select(_c.choice, _c.queue, _c.binding).where(among(_c.choice, "choices")).order_by(_c.choice, _c.queue)
+)
+
+
+def write(connection: Connection, rows: Sequence[tuple[int, str, str, bool]]) -> None:
+    """Keep candidates: choice, queue, binding, and whether it was placed there; what is past goes."""
+    if not rows:
+        return
+    bulk.insert(connection, candidates, _COLUMNS, rows)
+    gone = connection.execute(_GONE).scalars().all()
+    if gone:
+        connection.execute(_FORGET, {"choices": list(gone)})
+    older = connection.execute(_NEWEST).scalar()
+    if older is not None:
+        connection.execute(_FORGET_OLDER, {"choice": older})
+
+
+def of_choices(reader: RecordReader, choices: Iterable[int]) -> tuple[Candidacy, ...]:
+    """Read the candidates of choices."""
+    wanted = sorted(set(choices))
+    rows: Sequence[Any] = reader.rows(_ALL, choices=wanted) if wanted else ()
+    return tuple(Candidacy(choice=choice, queue=queue, binding=binding) for choice, queue, binding in rows)

@@ -1,0 +1,83 @@
+"""The whole world: all that is live, as it is saved, and any decision made again from it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import select
+
+from pilotage.model.borrowing import Borrowing
+from pilotage.model.states import LIVE_TASKS, LIVE_TRANSFERS, UNSTARTED_JOBS, PilotState
+from pilotage.model.work import Pilot
+from pilotage.model.world import MatchRequest, World
+
+from . import borrowings, broker_facts, candidates, copies, failures, staging
+from .columns import is_state
+from .jobs import is_live
+from .reader import RecordReader
+from .tasks import tasks
+
+MOST_COPIES = 1000
+"""How many copies that Pilotage made a whole world shows."""
+
+_LIVE_TASKS = select(tasks.c.id).where(is_state(tasks, *LIVE_TASKS))
+
+
+def read(reader: RecordReader, world: World) -> dict[str, Any]:
+    """All that is live, in order, and a request for work of every pilot that runs."""
+    found = reader.jobs_where(is_live)
+    moving = reader.transfers_in(*LIVE_TRANSFERS)
+    live = reader.live_pilots()
+    live_tasks = [id_ for (id_,) in reader.rows(_LIVE_TASKS)]
+    names = {name for job in found for name in job.inputs} | {transfer.file for transfer in moving}
+    made = reader.outputs_of(job.id for job in found)
+    known = tuple(sorted({*reader.files(names), *made}, key=lambda file: file.name))
+    choices = (job.choice for job in found if job.choice is not None and job.state in UNSTARTED_JOBS)
+    return {
+        "tasks": reader.tasks([*live_tasks, *(job.task for job in found)]),
+        "jobs": found,
+        "files": known,
+        "replicas": reader.replicas_of(known),
+        "transfers": moving,
+        "unawaited": staging.unawaited(reader, world, moving),
+        "candidacies": candidates.of_choices(reader, choices),
+        "borrowings": tuple(_readers(reader, world)),
+        **copies.read(reader, world, MOST_COPIES),
+        "pilots": live,
+        "task_queues": reader.task_queues(),
+        "job_counts": reader.job_counts(),
+        "task_counts": reader.task_counts(live_tasks),
+        "link_counts": reader.link_counts(),
+        "queue_reports": broker_facts.reports(reader, world.time, world.federation.director),
+        "failures": failures.everything(reader, world.time),
+        "advertisements": reader.advertisements(),
+        "requests": _requests(world, live),
+        "iterated": reader.iterated("provision"),
+    }
+
+
+def _readers(reader: RecordReader, world: World) -> Iterator[Borrowing]:
+    for site in world.federation.sites:
+        yield from borrowings.readers(reader, site.name)
+
+
+def _requests(world: World, live: Sequence[Pilot]) -> tuple[MatchRequest, ...]:
+    """Requests of all running pilots, as if all their slots were free."""
+    slots = {
+        queue.name: queue.computing_element.pilot_slots
+        for queue in world.federation.queues
+        if queue.computing_element
+    }
+    return tuple(
+        MatchRequest(
+            pilot=pilot.id,
+            queue=pilot.queue,
+            kind=pilot.kind,
+            owner=pilot.owner,
+            cores=pilot.cores,
+            memory=pilot.memory,
+            walltime=max(0.0, pilot.walltime - (world.time - pilot.since)),
+            max_jobs=slots.get(pilot.queue, 1),
+        )
+        for pilot in live
+        if pilot.state == PilotState.RUNNING
+    )

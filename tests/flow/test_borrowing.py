@@ -1,0 +1,299 @@
+"""Jobs that pilots of other queues take: each once, from where it was seen, reading from afar (E1 to E3)."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from pilotage.api.explanations import explained_job
+from pilotage.flow.matching import Matching
+from pilotage.flow.planning import plan
+from pilotage.model.advertisements import NewAdvertisement
+from pilotage.model.decision import Create, Decision
+from pilotage.model.federation import BindingConstants, ComputingElement, Link
+from pilotage.model.states import JobState, TransferState
+from pilotage.model.work import InputFile
+from pilotage.model.world import MatchRequest
+from pilotage.store import Store
+from pilotage.store.candidates import candidates
+
+from .house import House, attempts, federation
+
+J = JobState
+ELASTIC = BindingConstants(default="elastic", least_gain=60)
+
+
+def declare(house: House, binding: BindingConstants = ELASTIC, slots: int = 1000, **other: Any) -> None:
+    """North's queue, which all jobs prefer, and south's beside it, from where north's disk can be read."""
+    known = federation(house.place)
+    (north,) = known.queues
+    element = ComputingElement(kind="fake", pilot_slots=4)
+    values = {"name": "south-queue", "site": "south", "storage": "south-disk", "num_slots": 0}
+    south = replace(north, **{**values, "computing_element": element, **other})
+    house.store.save_federation(
+        replace(
+            known,
+            name="flow",
+            queues=(replace(north, num_slots=slots), south),
+            storages=tuple(replace(storage, remote_reads=True) for storage in known.storages),
+            links=(Link(source="north", destination="south", throughput_1h=10),),
+            binding=binding,
+        ),
+        "test",
+    )
+
+
+def waiting(house: House, jobs: int = 3, minutes: float = 10, **spec: Any) -> int:
+    """A task whose jobs wait at north's queue for so long, each of a run of an hour."""
+    task = house.task(**{"jobs": jobs, "walltime": 3600, **spec})
+    house.take("broker")
+    found = house.store.queries.jobs(task, None, 100)
+    assert {job.queue for job in found} == {"north-queue"}
+    house.now += 60 * minutes
+    return task
+
+
+def queues(house: House, task: int) -> dict[tuple[str, JobState], int]:
+    found: dict[tuple[str, JobState], int] = {}
+    for job in house.store.queries.jobs(task, None, 100):
+        found[job.queue, job.state] = found.get((job.queue, job.state), 0) + 1
+    return found
+
+
+def south(house: House) -> int:
+    return house.pilot(queue="south-queue")
+
+
+def kept(store: Store) -> int:
+    query = select(func.count()).select_from(candidates)
+    return store.database.read(lambda connection: connection.execute(query).scalar_one())
+
+
+def test_e2_a_pilot_borrows_from_the_tail_what_it_ends_sooner(house: House) -> None:
+    declare(house)
+    task = waiting(house, 3, minutes=10)
+    assert kept(house.store) == 2, "one choice, two queues, however many jobs"
+    pilot = south(house)
+    assert attempts(house.match(pilot, most=1)) == [(3, 1)]
+    assert queues(house, task) == {("north-queue", J.ACTIVATED): 2, ("south-queue", J.SENT): 1}
+    counted = {queue.name: dict(queue.jobs) for queue in house.store.queries.queues()}
+    assert counted == {"north-queue": {J.ACTIVATED: 2}, "south-queue": {J.SENT: 1}}
+    last = house.store.queries.events("job", 3)[-1]
+    assert (last.source, last.target, last.actor) == (J.ACTIVATED, J.SENT, f"pilot:{pilot}")
+    assert "E2" in last.cause
+    assert house.store.queries.pilot(pilot).matched == 1  # type: ignore[union-attr]
+    # What was left beside the counters is added to them: nothing is lost, nothing counts twice.
+    house.task(jobs=1)
+    counted = {queue.name: dict(queue.jobs) for queue in house.store.queries.queues()}
+    assert counted == {"north-queue": {J.ACTIVATED: 2}, "south-queue": {J.SENT: 1}}
+    assert house.report(pilot, "done", [(3, 1)]) == []
+    assert house.states(task) == {J.ACTIVATED: 2, J.FINISHED: 1}
+
+
+def test_e2_a_job_that_gains_too_little_stays(house: House) -> None:
+    declare(house)
+    waiting(house, 3, minutes=6)
+    assert attempts(house.match(south(house))) == [], "360 s are gained, 60 s and a tenth of an hour needed"
+
+
+def test_e1_what_is_bound_early_stays_and_a_task_may_say_otherwise(house: House) -> None:
+    declare(house, BindingConstants())
+    waiting(house, 3, minutes=600)
+    assert kept(house.store) == 0
+    assert attempts(house.match(south(house))) == []
+    task = waiting(house, 1, minutes=600, binding="elastic")
+    ((job, _),) = attempts(house.match(south(house)))
+    assert [one.id for one in house.store.queries.jobs(task, None, 2)] == [job]
+
+
+def test_e1_late_jobs_wait_for_no_gain_and_go_after_those_that_are_borrowed(house: House) -> None:
+    declare(house)
+    late = waiting(house, 1, minutes=0, binding="late")
+    elastic = waiting(house, 1, minutes=10)
+    pilot = south(house)
+    first, second = (attempts(house.match(pilot, most=1)) for _ in range(2))
+    assert (first, second) == ([(2, 1)], [(1, 1)])
+    assert queues(house, elastic) == queues(house, late) == {("south-queue", J.SENT): 1}
+
+
+def test_p13_what_waits_at_its_own_queue_goes_first(house: House) -> None:
+    declare(house)
+    waiting(house, 2, minutes=100)
+    own = house.task(queues=("south-queue",), walltime=3600)
+    house.take("broker")
+    pilot = south(house)
+    assert [attempts(house.match(pilot, most=1)) for _ in range(2)] == [[(3, 1)], [(2, 1)]]
+    assert queues(house, own) == {("south-queue", J.SENT): 1}
+
+
+def test_b2_named_queues_and_p7_private_pilots_hold(house: House) -> None:
+    declare(house)
+    waiting(house, 1, minutes=100, queues=("north-queue",))
+    waiting(house, 1, minutes=100, private_pilots=True)
+    assert attempts(house.match(south(house))) == []
+
+
+def test_e3_inputs_are_read_from_afar_and_transfers_that_nobody_waits_for_are_cancelled(house: House) -> None:
+    declare(house)
+    file = InputFile(name="a.dat", size=100_000_000, replicas=("south-disk",))
+    known = house.store.federation()
+    back = Link(source="south", destination="north", throughput_1h=10)
+    house.store.save_federation(replace(known, links=(*known.links, back)), "test")
+    task = house.task(inputs=(file,), walltime=3600, queues=("north-queue", "south-queue"))
+    house.take("broker")
+    assert queues(house, task) == {("north-queue", J.ASSIGNED): 1}
+    house.now += 1200
+    answer = house.match(south(house))
+    assert attempts(answer) == [(1, 1)], "it waits for its input there, which lies here"
+    (work,) = answer.works
+    assert work.jobs[0].inputs[0].source == ""
+    house.take("stage")
+    (transfer,) = house.store.queries.transfers(None, 10)
+    assert transfer.state is TransferState.CANCELLED
+
+
+def read_afar(house: House, size: int, walltime: float) -> list[Any]:
+    declare(house)
+    file = InputFile(name="a.dat", size=size, replicas=("north-disk",))
+    waiting(house, minutes=1000, jobs=1, inputs=(file,), walltime=walltime)
+    return list(house.match(south(house)).works)
+
+
+def test_e3_a_borrowed_job_is_told_where_its_input_lies(house: House) -> None:
+    (work,) = read_afar(house, 1_000_000_000, walltime=3600)
+    assert work.jobs[0].inputs[0].source == "north-disk"
+    assert work.sources["north-disk"].url == f"file://{house.place}/north"
+
+
+def test_e3_no_read_takes_longer_than_the_run(house: House) -> None:
+    assert read_afar(house, 1_000_000_000, walltime=60) == []
+
+
+def requests(house: House, pilots: Iterable[int], queue: str) -> list[MatchRequest]:
+    found = [house.store.queries.pilot(pilot) for pilot in pilots]
+    return [
+        MatchRequest(
+            pilot=one.id, queue=queue, kind=one.kind, owner=one.owner,
+            cores=1, memory=0, walltime=86400, max_jobs=1,
+        )
+        for one in found if one is not None
+    ]  # fmt: skip
+
+
+def test_e2_pilots_of_both_queues_and_two_servers_give_every_attempt_once(house: House) -> None:
+    declare(house)
+    task = waiting(house, 40, minutes=1000)
+    asking = [
+        *requests(house, [south(house) for _ in range(3)], "south-queue"),
+        *requests(house, [house.pilot() for _ in range(3)], "north-queue"),
+    ]
+    servers = [Matching(house.store), Matching(house.store)]
+
+    def ask(number: int) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        while jobs := servers[number % 2].match(asking[number], house.now, number).jobs:
+            found += [(job.id, job.attempt) for job in jobs]
+        return found
+
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(ask, range(6)))
+    given = [attempt for each in found for attempt in each]
+    assert sorted(given) == [(job, 1) for job in range(1, 41)]
+    counted = {queue.name: queue.jobs[J.SENT] for queue in house.store.queries.queues() if queue.jobs}
+    assert sum(counted.values()) == 40
+    for name, parts in (("south-queue", found[:3]), ("north-queue", found[3:])):
+        assert queues(house, task).get((name, J.SENT), 0) == sum(map(len, parts)) == counted.get(name, 0)
+
+
+def test_e2_a_job_that_somebody_else_took_is_not_waited_for(house: House) -> None:
+    declare(house)
+    waiting(house, 5, minutes=1000)
+    first, second = Matching(house.store), Matching(house.store)
+    one, other = requests(house, [south(house), south(house)], "south-queue")
+    (last,) = first.match(one, house.now, 1).jobs
+    (before,) = second.match(other, house.now, 1).jobs
+    assert (last.id, before.id) == (5, 4)
+    # The first server still believes that this one waits, and takes the next instead.
+    (third,) = first.match(one, house.now, 2).jobs
+    assert third.id == 3
+
+
+def test_m8_a_site_that_told_its_counts_takes_no_more_than_it_has_room_for(house: House) -> None:
+    declare(house)
+    waiting(house, 3, minutes=1000)
+    pilot = south(house)
+    ad = NewAdvertisement(
+        site="south", source="pushed", attributes={"MaxJobs": 12, "CurrentJobs": 10}, replaces=None
+    )
+    change = Create(records=(ad,), cause="told")
+    house.store.commit(Decision(step="t", time=house.now, seed=1, changes=(change,)), "test")
+    assert sorted(attempts(house.match(pilot))) == [(2, 1), (3, 1)]
+    assert attempts(house.match(south(house))) == []
+
+
+def test_the_same_is_decided_from_a_saved_world(house: House) -> None:
+    declare(house)
+    waiting(house, 3, minutes=1000)
+    pilot = house.pilot(queue="south-queue")
+    house.match(pilot, most=0)
+    world = house.store.snapshots.whole(house.now, 1)
+    decision = plan("match", world)
+    planned = {id_: move.at for move in decision.moves if move.kind == "job" for id_ in move.ids}
+    taken = dict.fromkeys((job for job, _ in attempts(house.match(pilot, most=4))), "north-queue")
+    assert planned == taken == {1: "north-queue", 2: "north-queue", 3: "north-queue"}
+    house.store.commit(decision, "test")
+    assert kept(house.store) == 2
+
+
+def test_candidates_go_when_nobody_waits_for_their_choice(house: House) -> None:
+    declare(house)
+    waiting(house, 1)
+    assert attempts(house.match(house.pilot())) == [(1, 1)]
+    waiting(house, 1)
+    assert kept(house.store) == 2
+
+
+@pytest.mark.parametrize("wanted", ["elastic", "late"])
+def test_what_failed_elsewhere_is_brokered_anew(house: House, wanted: str) -> None:
+    declare(house)
+    task = waiting(house, 1, minutes=1000, binding=wanted)
+    pilot = south(house)
+    house.report(pilot, "failed", attempts(house.match(pilot)))
+    house.take("broker")
+    assert queues(house, task) == {("north-queue", J.ACTIVATED): 1}
+    assert house.store.queries.job(1).attempt == 2  # type: ignore[union-attr]
+
+
+def lines(house: House, job: int) -> list[str]:
+    found = house.store.queries.job(job)
+    assert found is not None
+    return explained_job(house.runtime, found, (), 400).lines
+
+
+def test_explain_says_who_took_a_job_and_why_and_who_left_it(house: House) -> None:
+    declare(house)
+    waiting(house, 2, minutes=6)
+    pilot = south(house)
+    assert attempts(house.match(pilot)) == []
+    assert "south-queue's pilot left it: gain 360 s, 420 s needed (E2)" in lines(house, 1)
+    house.now += 3600
+    assert attempts(house.match(pilot, most=1)) == [(2, 1)]
+    (told,) = (line for line in lines(house, 2) if "preferred" in line)
+    assert told == (
+        "attempt 1 preferred north-queue; taken by south-queue at 09:06: ends 10:06 there, "
+        "11:12 at north-queue, where 1 are ahead (E2)"
+    )
+    assert any("takes it in its turn: gain 3960 s" in line for line in lines(house, 1))
+
+
+def test_explain_names_the_brake_and_what_is_bound_to_none(house: House) -> None:
+    assert read_afar(house, 1_000_000_000, walltime=60) == []
+    told = "south-queue's pilot left it: reading takes 100 s, and the job 60 s (E3)"
+    assert told in lines(house, 1)
+    waiting(house, 1, minutes=0, binding="late")
+    assert any(
+        "bound to none: the next free slot at north-queue or south-queue" in x for x in lines(house, 2)
+    )
