@@ -238,7 +238,7 @@ def _read_from_afar(given: Matched, storage: Storage, sources: Sources) -> dict[
     sites = {one.name: one.site for one in given.federation.storages}
     sizes = {file.name: file.size for file in given.files}
     return {
-        name: (sites[sources.ranked(holders, storage.name)[0]], sizes[name])
+        name: (sites[able[0]], sizes[name])
         for name, holders in held.items()
-        if storage.name not in holders
+        if storage.name not in holders and (able := sources.ranked(holders, storage.name))
     }
