@@ -195,3 +195,24 @@ def test_a_file_that_no_storage_gives_tells_why(alice: TestClient, registered: s
     refused = alice.get("/files/content", params={"file": registered})
     assert refused.status_code == 502
     assert "north-disk: " in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://elsewhere/f", "file:///etc/passwd", "//elsewhere/f", "/etc/passwd", "..", "runs/../../f"]
+)
+def test_an_url_or_a_path_outside_of_the_declared_storages_is_no_file(
+    alice: TestClient, root: Path, url: str
+) -> None:
+    """Files are names below storages, and storages are names of the federation: neither can be an address."""
+    task = {"name": "reach", "command": ["true"]}
+    inputs: list[dict[str, Any]] = [
+        {"name": url, "size": 1, "replicas": ["north-disk"]},
+        {"name": "f", "size": 1, "replicas": [url]},
+        {"storages": ["north-disk"], "glob": url},
+        {"storages": [url], "glob": "*"},
+    ]
+    for one in inputs:
+        assert alice.post("/tasks", json={"tasks": [{**task, "inputs": [one]}]}).status_code == 422, one
+    for one in (entry(url), entry("f", replicas=[url])):
+        assert alice.post("/files", json={"files": [one]}).status_code == 422, one
+    assert alice.get("/files").json()["files"] == []

@@ -80,6 +80,25 @@ def test_a_pilot_is_asked_for_what_somebody_reads(
     assert report(pilot, holding=[[job, 1]])["read"] == []
 
 
+def test_a_character_that_comes_in_two_is_shown_once_whole(
+    alice: TestClient, running: tuple[int, int, TestClient]
+) -> None:
+    job, _, pilot = running
+    told = "für".encode()
+
+    def parts(seen: int) -> list[tuple[int, int, str]]:
+        document = alice.get(f"/jobs/{job}/logs", params={"stdout_seen": seen}).json()
+        return [tuple(part.values()) for part in document["logs"][0]["parts"]]
+
+    report(pilot, holding=[[job, 1]], logs=[logs(job, log(told[:2]))])
+    assert (parts(0), parts(1)) == ([(0, 1, "f")], [])
+    report(pilot, holding=[[job, 1]], logs=[logs(job, log(told))])
+    assert parts(1) == [(1, 4, "ür")]
+    failed = {"job": job, "attempt": 1, "state": "failed", "error": "it failed"}
+    report(pilot, reports=[failed], logs=[logs(job, log(told[:2]))])
+    assert parts(0) == [(0, 2, "f\N{REPLACEMENT CHARACTER}")]
+
+
 def test_what_is_left_out_of_a_long_stream_is_told(
     alice: TestClient, running: tuple[int, int, TestClient]
 ) -> None:

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import zlib
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -126,13 +127,13 @@ def shown(store: Store, key: LogKey, seen: dict[str, int], runs: bool) -> KeptLo
         attempt=key.attempt,
         attempts=store.logs.attempts(key.kind, key.record),
         runs=runs,
-        logs=[_view(log, seen.get(log.stream, 0)) for log in streams],
+        logs=[_view(log, seen.get(log.stream, 0), runs) for log in streams],
         points=store.logs.points(key),
         node=store.logs.node(key.record) if key.kind == "pilot" else None,
     )
 
 
-def _view(log: StoredLog, seen: int) -> LogView:
+def _view(log: StoredLog, seen: int, grows: bool) -> LogView:
     # What is left out lies between head and tail: the tail ends where the stream ends.
     tail = log.size - (len(log.data) - log.head)
     pieces = ((0, log.data[: log.head]), (tail, log.data[log.head :]))
@@ -140,14 +141,14 @@ def _view(log: StoredLog, seen: int) -> LogView:
         stream=cast("LogStream", log.stream),
         time=log.time,
         size=log.size,
-        parts=[part for start, data in pieces for part in _part(start, data, seen)],
+        parts=[part for start, data in pieces for part in _part(start, data, seen, grows)],
     )
 
 
-def _part(start: int, data: bytes, seen: int) -> Iterable[LogPart]:
-    """The part of a piece that was not seen yet."""
-    end = start + len(data)
-    if seen >= end or not data:
-        return ()
+def _part(start: int, data: bytes, seen: int, grows: bool) -> Iterable[LogPart]:
+    """The part of a piece that was not seen yet; the rest of a character may be still to come where it grows."""
     at = max(start, seen)
-    return (LogPart(start=at, end=end, text=data[at - start :].decode(errors="replace")),)
+    decoder = getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data[at - start :], final=not grows)
+    end = start + len(data) - len(decoder.getstate()[0])
+    return (LogPart(start=at, end=end, text=text),) if at < end else ()
