@@ -146,7 +146,7 @@ def _view(log: StoredLog, seen: int, grows: bool) -> LogView:
 
 
 def _part(start: int, data: bytes, seen: int, grows: bool) -> Iterable[LogPart]:
-    """The part of a piece that was not seen yet; the rest of a character may be still to come where it grows."""
+    """The part of a piece that was not seen yet, less half a character whose rest is still to come."""
     at = max(start, seen)
     decoder = getincrementaldecoder("utf-8")("replace")
     text = decoder.decode(data[at - start :], final=not grows)
