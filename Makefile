@@ -32,7 +32,7 @@ test-endurance: $(READY) ## the tests that take minutes: kills at random moments
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -rs $(OPTIONS) tests/sites
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs $(OPTIONS) tests/sites
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
 	$(BIN)/python -m pytest -n auto --dist load --hypothesis-profile quick -m "not slow and not acceptance and not postgresql" $(OPTIONS)

@@ -1,6 +1,7 @@
 """Real batch systems for tests, started where this machine has what it takes.
 
-Each is started once in a run: with ``--dist loadgroup`` one worker has all tests of a system.
+Each is started once for a worker; ``--dist loadfile`` keeps together the tests of a file, which mostly want
+one system.
 """
 
 import os
@@ -20,18 +21,6 @@ from . import gridengine as gridengines
 from . import login as logins
 from . import slurm as slurms
 from . import slurmrest as rests
-
-SYSTEMS = ("arc_server", "running_grid_engine", "kubernetes_options", "running_slurm")
-"""Fixtures that start a system, those that take longest first: tests with several go where the first is."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests of a system together."""
-    for item in items:
-        needed = set(getattr(item, "fixturenames", ()))
-        if system := next((name for name in SYSTEMS if name in needed), ""):
-            item.add_marker(pytest.mark.xdist_group(system))
 
 
 @pytest.fixture(scope="session")
