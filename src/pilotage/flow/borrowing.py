@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from pilotage.model.decision import Claim
 from pilotage.model.federation import Queue
@@ -71,8 +72,6 @@ class Borrowing:
         seed: int,
     ) -> WantedElsewhere | None:
         """The jobs that a pilot takes of other queues, which nobody else here is offered; None for none."""
-        if request.max_jobs < 1 or request.cores < 1:
-            return None
         with self._lock:
             known = self._known.get(queue.name)
         if known is None or not known.holds(basis.version, time):
@@ -91,7 +90,9 @@ class Borrowing:
             pilot=pilot.id,
             queue=queue.name,
             basis=basis,
-            jobs=tuple(Taken(offer.job, policy.record(offer, queue, time)) for offer in asked),
+            jobs=tuple(
+                Taken(offer.job, offer.binding, partial(policy.record, offer, queue, time)) for offer in asked
+            ),
             most=len(taken),
             claim=known.claim,
             containment=pilot.containment,

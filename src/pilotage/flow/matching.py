@@ -120,10 +120,12 @@ class Matching:
         """
         found: list[Given] = []
         for _ in range(TRIES if known.queue and is_open(known.queue) else 0):
+            room = left_of(left, _jobs_of(found))
+            if room.max_jobs < 1 or room.cores < 1:
+                break
             pilot = self._pilots.get(pilot.id, pilot)
             admission = self._resting.admission(pilot, time)
             basis = Basis(known.number, known.version, pilot.matched > 0)
-            room = left_of(left, _jobs_of(found))
             wanted = known.queue and self._borrowing.wanted(
                 known.queue, basis, room, pilot, admission, time, seed
             )

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from .data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
@@ -171,6 +172,10 @@ class Task:
         return max(asked, most) if most else 0
 
 
+KNOWN_TEXTS = 4096
+"""Texts of requirements that are remembered as they were read: matches read the same ones."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
     """Requirements that the jobs of one task queue share (P1)."""
@@ -237,6 +242,7 @@ class Requirements:
         return json.dumps(values, separators=(",", ":"))
 
     @classmethod
+    @lru_cache(maxsize=KNOWN_TEXTS)
     def from_text(cls, text: str) -> "Requirements":
         """The reverse of :attr:`text`. Of older stores, what stands for the work is a walltime."""
         values = json.loads(text)

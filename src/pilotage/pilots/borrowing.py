@@ -100,7 +100,7 @@ def _offer(
 def chosen(
     offers: Iterable[Offer], request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
 ) -> list[Offer]:
-    """The offers that a pilot takes with what it has free, in their order."""
+    """Return those of open offers that a pilot takes with what it has free, in their order."""
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
     taken: list[Offer] = []
@@ -143,7 +143,7 @@ def spares(
 def _is_for(offer: Offer, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission) -> bool:
     """Tell whether a pilot would take an offer that it has room for."""
     admitted = admission.takes(offer.wanted.vo, offer.wanted.owner)
-    return offer.is_open and admitted and fits(offer.wanted, request, pilot, queue)
+    return admitted and fits(offer.wanted, request, pilot, queue)
 
 
 def claims(world: World, queue: Queue) -> tuple[Claim, ...]:

@@ -88,9 +88,10 @@ class _Elsewhere:
         if request.max_jobs < 1 or request.cores < 1:
             return []
         if queue.name not in self.offers:
-            self.offers[queue.name] = offers(self.world, queue.name)
-        found = [offer for offer in self.offers[queue.name] if offer.job.id not in self.taken]
-        taken = chosen(found, request, pilot, queue, admission)
+            found = offers(self.world, queue.name)
+            self.offers[queue.name] = tuple(offer for offer in found if offer.is_open)
+        left = [offer for offer in self.offers[queue.name] if offer.job.id not in self.taken]
+        taken = chosen(left, request, pilot, queue, admission)
         self.taken |= {offer.job.id for offer in taken}
         return taken
 

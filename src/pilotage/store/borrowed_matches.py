@@ -28,15 +28,17 @@ State = tuple[JobState, Binding]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A job as it was seen where it waits, and what is kept of its being taken."""
+    """A job as it was seen where it waits, its binding there, and what is kept of its being taken."""
 
     job: Job
-    borrowing: Borrowing
+    binding: Binding
+    # Made when it is written: SQLite writes nothing of the spares, which are most.
+    borrowing: Callable[[], Borrowing]
 
     @property
     def state(self) -> State:
         """What its entry in the history goes by."""
-        return self.job.state, self.borrowing.binding
+        return self.job.state, self.binding
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,12 @@ ORDER BY sent.place"""
 def values(wanted: WantedElsewhere, entries: Mapping[State, str]) -> dict[str, Any]:
     """The parameters of the statement of PostgreSQL, given the entry in the history by state and binding."""
     jobs = [taken.job for taken in wanted.jobs]
+    kept = [taken.borrowing() for taken in wanted.jobs]
     site, number = wanted.claim.key if wanted.claim else ("", 0)
     return {
         "pilot": wanted.pilot,
         "queue": wanted.queue,
-        "site_of_queue": wanted.jobs[0].borrowing.site,
+        "site_of_queue": kept[0].site,
         "activation": wanted.basis.number,
         "version": wanted.basis.version,
         "used": wanted.basis.used,
@@ -139,8 +142,8 @@ def values(wanted: WantedElsewhere, entries: Mapping[State, str]) -> dict[str, A
         "queues": bulk.array([job.queue for job in jobs]),
         "states": bulk.array([str(job.state) for job in jobs]),
         "entries": bulk.array([entries[taken.state] for taken in wanted.jobs]),
-        "reads": bulk.array([bool(taken.borrowing.reads) for taken in wanted.jobs]),
-        "documents": bulk.array([row(taken.borrowing)[-1] for taken in wanted.jobs]),
+        "reads": bulk.array([bool(one.reads) for one in kept]),
+        "documents": bulk.array([row(one)[-1] for one in kept]),
         "most": wanted.most,
         "limited": wanted.claim is not None,
         "site": str(site),
@@ -198,7 +201,7 @@ def take(
     for taken, _ in found:
         entry = entries[taken.state](taken.job.attempt)
         run(_SEND, (wanted.time, wanted.pilot, wanted.queue, entry, taken.job.id))
-        run(_KEEP, row(taken.borrowing))
+        run(_KEEP, row(taken.borrowing()))
     sent = [(taken, held, _sent(held, wanted)) for taken, held in found]
     moved = Counter((_KEYS(before), _KEYS(after), taken.job.state) for taken, before, after in sent)
     for (before, after, state), count in moved.items():

@@ -198,7 +198,7 @@ class Matches:
     def take(self, wanted: WantedElsewhere) -> Given:
         """Give a pilot what is still there of jobs of other queues; the call is its heartbeat."""
         actor = f"pilot:{wanted.pilot}"
-        causes = {taken.state: CAUSES[taken.borrowing.binding] for taken in wanted.jobs}
+        causes = {taken.state: CAUSES[taken.binding] for taken in wanted.jobs}
         meanings = [Meaning.of("job", key[0], JobState.SENT, causes[key], actor) for key in causes]
         entries = Entries(self._meanings.numbers(meanings), wanted.time, actor)
         told = {key: entries.entry("job", key[0], JobState.SENT, causes[key]) for key in causes}
