@@ -221,6 +221,21 @@ def test_e2_a_job_that_somebody_else_took_is_not_waited_for(house: House) -> Non
     assert third.id == 3
 
 
+def test_e2_a_server_that_is_far_behind_others_finds_what_they_left(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(house)
+    waiting(house, 60, minutes=1000)
+    behind, ahead = Matching(house.store), Matching(house.store)
+    one, other = requests(house, [south(house), south(house)], "south-queue")
+    assert [job.id for job in behind.match(one, house.now, 1).jobs] == [60]
+    taken = [job.id for number in range(30) for job in ahead.match(other, house.now, number).jobs]
+    assert taken == list(range(59, 29, -1))
+    # It does so by what it knows already: to read hundreds of offers takes as long as many matches.
+    monkeypatch.delattr("pilotage.store.snapshots.Snapshots.for_borrowing")
+    assert [job.id for job in behind.match(one, house.now, 2).jobs] == [29]
+
+
 def test_m8_a_site_that_told_its_counts_takes_no_more_than_it_has_room_for(house: House) -> None:
     declare(house)
     waiting(house, 3, minutes=1000)

@@ -22,13 +22,19 @@ KNOWN_FOR = 5.0
 NOTHING_FOR = 1.0
 """Seconds for which there is nothing to look at: to find that out costs one look at an index."""
 
+MISSES = 3
+"""Requests in a row that found nothing any more, after which offers are read anew."""
 
-@dataclass(frozen=True, slots=True)
+WIDER = 8
+"""Times as many spares in each request after such a one: others may be hundreds of jobs ahead."""
+
+
+@dataclass(slots=True)
 class _Known:
     """The offers to a queue's pilots by job, in their order, as of a version of the federation.
 
     ``were_any`` tells whether there were some at first, and ``were_lines`` whether any job might have been
-    taken; the claim is on the queue's site.
+    taken; the claim is on the queue's site. ``misses`` are requests in a row that found nothing any more.
     """
 
     version: int
@@ -37,6 +43,7 @@ class _Known:
     claim: Claim | None
     were_any: bool
     were_lines: bool
+    misses: int = 0
 
     def holds(self, version: int, time: float) -> bool:
         """Tell whether nothing need be read anew."""
@@ -82,7 +89,8 @@ class Borrowing:
             taken = policy.chosen(offers, request, pilot, queue, admission)
             # A claim is of one match: what does not fit it is found out job by job.
             taken = taken[:1] if known.claim else taken
-            asked = [*taken, *policy.spares(offers, taken, request, pilot, queue, admission)]
+            most = policy.SPARES * WIDER**known.misses
+            asked = [*taken, *policy.spares(offers, taken, request, pilot, queue, admission, most)]
             known.leave(offer.job.id for offer in taken)
         if not taken:
             return None
@@ -103,15 +111,18 @@ class Borrowing:
     def note(self, wanted: WantedElsewhere, given: Given) -> None:
         """Note what a pilot was given: what stands before the last of it, and it was not given, is gone.
 
-        Where it was given none, so much has changed that all is read anew.
+        Where it was given none, all of them are; or a claim, or what it rests on, holds no more, and all is
+        read anew.
         """
         numbers = [one.job.id for one in wanted.jobs]
-        last = max((numbers.index(job.id) for job in given.jobs), default=None)
+        last = max((numbers.index(job.id) for job in given.jobs), default=len(numbers))
         with self._lock:
-            if last is None:
-                self._known.pop(wanted.queue, None)
-            elif known := self._known.get(wanted.queue):
+            if known := self._known.get(wanted.queue):
                 known.leave(numbers[: last + 1])
+                known.misses = 0 if given.jobs else known.misses + 1
+                unsure = not given.jobs and (wanted.claim is not None or not given.good)
+                if unsure or known.misses >= MISSES:
+                    self._known.pop(wanted.queue)
 
     def _read(self, version: int, queue: Queue, time: float, seed: int) -> _Known:
         world = self._store.snapshots.for_borrowing(time, seed, queue.name)

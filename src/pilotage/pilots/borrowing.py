@@ -122,10 +122,12 @@ def spares(
     pilot: Pilot,
     queue: Queue,
     admission: Admission,
+    most: int = SPARES,
 ) -> list[Offer]:
     """Offers that could each stand in for one that was chosen, and that another server may have taken.
 
-    One job may be any that fits; of several each leaves room for the others only if all ask for the same.
+    So many at ``most``. One job may be any that fits; of several each leaves room for the others only if all
+    ask for the same.
     """
     numbers = {offer.job.id for offer in taken}
     wanted = {offer.wanted for offer in taken}
@@ -135,7 +137,7 @@ def spares(
             alike = len(taken) == 1 or offer.wanted in wanted
             if offer.job.id not in numbers and alike and _is_for(offer, request, pilot, queue, admission):
                 found.append(offer)
-            if len(found) == SPARES:
+            if len(found) == most:
                 break
     return found
 
