@@ -49,7 +49,7 @@ class Delegation:
 
     @property
     def name(self) -> str:
-        """How payloads are held to limits: ``cgroup v1``, ``cgroup v2`` or ``watching``."""
+        """The way payloads are held to limits: ``cgroup v1``, ``cgroup v2`` or ``watching``."""
         return f"cgroup v{self.version}" if self.parents else WATCHING
 
     def group(self, attempt: str) -> dict[str, Any]:

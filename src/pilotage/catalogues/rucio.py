@@ -35,7 +35,7 @@ CALL_TIMEOUT = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RucioOptions:
-    """How Rucio is reached, and as whom. Secrets may be given in files of the server's machine instead."""
+    """Address and account of Rucio. Secrets may be given in files of the server's machine instead."""
 
     __pydantic_config__ = CLOSED
 

@@ -63,7 +63,7 @@ class Borrowing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What the pilots of a queue make of a job that waits elsewhere."""
+    """A waiting job as the pilots of another queue judge it."""
 
     __pydantic_config__ = DESCRIBED
 

@@ -1,4 +1,4 @@
-"""What tasks call their outputs: names of files, patterns of names, and folders, whose names end in ``/``."""
+"""Outputs as tasks name them: names of files, patterns of names, and folders, whose names end in ``/``."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -16,7 +16,7 @@ def is_taken(asked: str, name: str) -> bool:
 
 
 def missing(asked: Sequence[str], stored: Collection[str]) -> list[str]:
-    """What was asked for and no stored output answers to."""
+    """The outputs that were asked for and that no stored file answers to."""
     names = set(stored)
     return [
         one

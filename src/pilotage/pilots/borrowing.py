@@ -157,7 +157,7 @@ def claims(world: World, queue: Queue) -> tuple[Claim, ...]:
 
 
 def record(offer: Offer, queue: Queue, time: float) -> Borrowing:
-    """What is kept of a job that a pilot of a queue takes at a time, in s since 1970."""
+    """The record of a job that a pilot of a queue takes at a time, in s since 1970."""
     found, run = offer.prediction, max(offer.prediction.here, 1.0)
     return Borrowing(
         job=offer.job.id,

@@ -1,4 +1,4 @@
-"""What nodes turn out to lack of that for which a pilot was sent there: GPUs, or containers (P12)."""
+"""Needs that nodes turn out to lack for the work their pilots were sent for: GPUs, or containers (P12)."""
 
 from collections.abc import Callable, Iterable, Mapping
 

@@ -118,7 +118,7 @@ class Predictions:
         return dict(found)
 
     def obstacle(self, job: Job, prediction: Prediction, reads: Mapping[str, float] | None) -> str:
-        """What keeps a job from being read from afar here, in words; empty where nothing does (E3)."""
+        """The reason, in words, not to read a job's inputs from afar here; empty for none (E3)."""
         if not reads:
             return "" if reads is not None else "its pilots can read an input from nowhere"
         if job.attempt > 1:

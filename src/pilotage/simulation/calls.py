@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PilotCalls:
-    """What pilots will tell and ask at the next tick, each of them once."""
+    """Reports and questions of pilots for the next tick, one of each pilot."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

@@ -37,13 +37,13 @@ class Taken:
 
     @property
     def state(self) -> State:
-        """What its entry in the history goes by."""
+        """The state and binding that its entry in the history names."""
         return self.job.state, self.binding
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What it rests on that nothing of the pilot's own queue was drawn: as long as it holds, nothing came.
+    """The grounds for nothing of the pilot's own queue being drawn: while they hold, nothing came there.
 
     ``number`` is that of the last activation there, ``version`` that of the federation, and ``used`` whether
     the pilot had been given jobs before.

@@ -335,7 +335,7 @@ def _given_one(
 
 
 def _dealt(found: Given, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) -> Iterator[Given]:
-    """What was given to several pilots, to each its own."""
+    """The jobs given to several pilots, by pilot."""
     tasks = {task.id: task for task in found.tasks}
     files = {file.name: file for file in found.files}
     lying: dict[str, list[Replica]] = defaultdict(list)

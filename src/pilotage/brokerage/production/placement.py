@@ -141,7 +141,7 @@ class Limit:
 
     @property
     def crowd(self) -> Crowd:
-        """Who is crowded now; the same object until that changes."""
+        """The queues and shares that are crowded now; the same object until that changes."""
         if self._crowd is None:
             size, waiting = len(self.jobs), self._ledger.waiting
             over = np.flatnonzero(self.room[:size] < 0)

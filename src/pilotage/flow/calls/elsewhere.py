@@ -1,4 +1,4 @@
-"""What the pilots of other queues make of a job that waits (E1 to E3)."""
+"""A waiting job as the pilots of other queues judge it (E1 to E3)."""
 
 from collections.abc import Iterable
 from math import isfinite

@@ -26,7 +26,7 @@ SCAN_TIME = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Where inputs are looked up, and for whom: ``scan`` finds files on a storage; None is no catalogue.
+    """Look-ups of inputs for somebody: ``scan`` finds files on a storage; None is no catalogue.
 
     Without an ``owner`` files may be anybody's.
     """

@@ -1,4 +1,4 @@
-"""Where a pilot reads the inputs of the jobs that it is given: beside its queue, or from afar (E3)."""
+"""The storages from which a pilot reads inputs of its jobs: beside its queue, or from afar (E3)."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -165,7 +165,7 @@ def _mapping(found: Any) -> Answer:
 
 
 def _words(answer: "requests.Response") -> str:
-    """What the server says of an error, which is ``message`` of a JSON document or plain text."""
+    """The server's words about an error: ``message`` of a JSON document, or plain text."""
     try:
         said = _mapping(answer.json()).get("message", answer.text)
     except ValueError:
