@@ -184,6 +184,8 @@ def test_m6_the_simple_variant_and_a_limit_on_pending_jobs() -> None:
     has = refusals(asked(simple, told("HOME", pilots=3)))["M6", "CurrentJobs < MaxJobs"]["NEAR"]
     assert has == ("CurrentJobs < MaxJobs", "CurrentJobs = 3, MaxJobs = 3")
     assert refusals(asked(simple, told("HOME", pilots=9)))["M6", "CurrentJobs < MaxJobs"]["NEAR"] == (3, 9)
+    submitting = house(queue("NEAR"), max_jobs=3, throttle="current", max_submitting_jobs=2)
+    assert placed(asked(submitting, told("HOME", pilots=2), many=9)) == {"NEAR": 2}
     pending = house(queue("NEAR"), max_pending_jobs=10)
     state = asked(pending, told("HOME", attributes={"PendingJobs": 8}), many=9)
     assert placed(state) == {"NEAR": 2}

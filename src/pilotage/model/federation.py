@@ -84,7 +84,7 @@ class Site:
     """Jobs waiting in its batch system, anybody's, below which more are matched; none: no limit (M6)."""
     throttle: Literal["matches", "current"] = "matches"
     """``matches`` counts what was matched since the last advertisement too; ``current`` is the text's simple
-    ``CurrentJobs < MaxJobs`` (M6)."""
+    ``CurrentJobs < MaxJobs`` in place of it; the other limits hold as they do (M6)."""
     requirements: Annotated[str, Field(max_length=4000)] = ""
     """ClassAd expression that jobs must meet besides, such as ``TARGET.Owner != "guest"`` (M4, M6)."""
     attributes: Annotated[Mapping[str, Any], Field(max_length=200)] = field(default_factory=dict)

@@ -44,7 +44,6 @@ def matches_left(site: Site, told: Advertisement) -> int:
     most, there = limits(site, told), counts(told)
     rooms = {limit: most[limit] - there[count] for limit, count in _ROOMS if limit in most}
     if site.throttle == "current":
-        rooms.pop(MAX_SUBMITTING, None)
         rooms[MAX_JOBS] = ANY_NUMBER if rooms.get(MAX_JOBS, 1) > 0 else 0
     return min([ANY_NUMBER, *rooms.values()])
 

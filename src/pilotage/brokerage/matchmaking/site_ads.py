@@ -156,7 +156,7 @@ def _demands(
 ) -> Iterator[SiteDemand]:
     if "MaxJobs" in attributes:
         yield _throttle(_SIMPLE if site.throttle == "current" else _JOBS)
-    if "MaxSubmittingJobs" in attributes and site.throttle == "matches":
+    if "MaxSubmittingJobs" in attributes:
         yield _throttle(_SUBMITTING)
     if "MaxPendingJobs" in attributes:
         yield _throttle(_PENDING)
