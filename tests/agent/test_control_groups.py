@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pilotage.agent import control_group, delegation
+from pilotage.agent import control_group, delegated_groups
 from pilotage.agent.containment import WITH_INIT
 from pilotage.agent.control_group import ControlGroup, read, remove
-from pilotage.agent.delegation import LEAF, Delegation, Hierarchy, find
+from pilotage.agent.delegated_groups import LEAF, DelegatedGroups, Hierarchy, find
 from pilotage.agent.payload import Payload
 
 from .fake_pilot_server import wait_for
@@ -29,7 +29,7 @@ UNIFIED = Path("/sys/fs/cgroup/unified")
 
 
 @pytest.fixture(scope="session")
-def real() -> Delegation:
+def real() -> DelegatedGroups:
     """The control groups of this machine."""
     found = find()
     if not {"memory", "pids"} <= set(found.parents):
@@ -37,7 +37,7 @@ def real() -> Delegation:
     return found
 
 
-def left(found: Delegation) -> list[Path]:
+def left(found: DelegatedGroups) -> list[Path]:
     """Groups of payloads of this process that are still there."""
     own = f"pilotage-*-{os.getpid()}-*"
     return [path for parent in set(found.parents.values()) for path in Path(parent).glob(own)]
@@ -57,7 +57,7 @@ def contained(request: pytest.FixtureRequest, holding: set[str]) -> Iterator[str
 @pytest.mark.slow
 @pytest.mark.usefixtures("contained")
 def test_the_kernel_holds_a_payload_with_all_its_processes_to_its_memory(
-    tmp_path: Path, real: Delegation
+    tmp_path: Path, real: DelegatedGroups
 ) -> None:
     text = "import os, time\nos.fork()\nx = b'x' * 120_000_000\ntime.sleep(60)"
     ended = run(tmp_path, *python(text), memory=200, group=real.group("1.1"))
@@ -68,7 +68,9 @@ def test_the_kernel_holds_a_payload_with_all_its_processes_to_its_memory(
 
 
 @pytest.mark.slow
-def test_files_that_a_payload_reads_and_writes_are_not_its_memory(tmp_path: Path, real: Delegation) -> None:
+def test_files_that_a_payload_reads_and_writes_are_not_its_memory(
+    tmp_path: Path, real: DelegatedGroups
+) -> None:
     text = "data = b'x' * 1_000_000\nwith open('big', 'wb') as file:\n  for n in range(150): file.write(data)"
     ended = run(tmp_path, *python(text), memory=60, group=real.group("1.1"))
     assert ended.error == ""
@@ -77,7 +79,7 @@ def test_files_that_a_payload_reads_and_writes_are_not_its_memory(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_threads_beyond_the_limit_are_refused_and_named(tmp_path: Path, real: Delegation) -> None:
+def test_threads_beyond_the_limit_are_refused_and_named(tmp_path: Path, real: DelegatedGroups) -> None:
     text = (
         "import threading, time\nfor n in range(200): threading.Thread(target=time.sleep, args=(2,)).start()"
     )
@@ -88,7 +90,7 @@ def test_threads_beyond_the_limit_are_refused_and_named(tmp_path: Path, real: De
 
 @pytest.mark.slow
 def test_a_contained_payload_cannot_change_its_group(
-    tmp_path: Path, real: Delegation, contained: str
+    tmp_path: Path, real: DelegatedGroups, contained: str
 ) -> None:
     if contained not in WITH_INIT:
         pytest.skip("a payload that is not contained may do what its user may")
@@ -117,21 +119,21 @@ def test_a_group_that_cannot_be_made_leaves_watching(
 
 
 @pytest.mark.slow
-def test_a_daemon_is_killed_with_its_group(tmp_path: Path, real: Delegation) -> None:
+def test_a_daemon_is_killed_with_its_group(tmp_path: Path, real: DelegatedGroups) -> None:
     ended = run(tmp_path, *python(DAEMON), group=real.group("1.1"))
     assert ended.error == "left processes behind: 1; they were killed"
     assert left(real) == []
 
 
-def _orphan(real: Delegation) -> tuple[subprocess.Popen[bytes], int]:
+def _orphan(real: DelegatedGroups) -> tuple[subprocess.Popen[bytes], int]:
     """An agent that has made the group of a payload and sleeps, and the payload's process."""
     agent = subprocess.Popen(
         [
             *(sys.executable, "-c"),
             "import subprocess, time\n"
             "from pilotage.agent.control_group import ControlGroup\n"
-            "from pilotage.agent.delegation import Delegation\n"
-            f"group = ControlGroup(**Delegation({real.version}, {dict(real.parents)!r}).group('1.1'))\n"
+            "from pilotage.agent.delegated_groups import DelegatedGroups\n"
+            f"group = ControlGroup(**DelegatedGroups({real.version}, {dict(real.parents)!r}).group('1.1'))\n"
             "group.make(0, 0, 1)\n"
             "payload = subprocess.Popen(['sleep', '60'])\n"
             "group.add(payload.pid)\n"
@@ -145,7 +147,7 @@ def _orphan(real: Delegation) -> tuple[subprocess.Popen[bytes], int]:
 
 
 @pytest.mark.slow
-def test_groups_of_an_agent_that_was_killed_go_at_the_next_start(real: Delegation) -> None:
+def test_groups_of_an_agent_that_was_killed_go_at_the_next_start(real: DelegatedGroups) -> None:
     agent, payload = _orphan(real)
     with agent:
         folders = [path for one in set(real.parents.values()) for path in Path(one).glob(f"*-{agent.pid}-*")]
@@ -159,7 +161,7 @@ def test_groups_of_an_agent_that_was_killed_go_at_the_next_start(real: Delegatio
 
 
 @pytest.mark.slow
-def test_a_group_goes_though_its_supervisor_was_killed(tmp_path: Path, real: Delegation) -> None:
+def test_a_group_goes_though_its_supervisor_was_killed(tmp_path: Path, real: DelegatedGroups) -> None:
     def kill(payload: Payload) -> None:
         os.kill(payload.pid, signal.SIGKILL)
 
@@ -172,7 +174,9 @@ def test_a_group_goes_though_its_supervisor_was_killed(tmp_path: Path, real: Del
 
 
 @pytest.mark.slow
-def test_an_agent_tells_what_holds_payloads_and_a_site_may_do_without(site: Site, real: Delegation) -> None:
+def test_an_agent_tells_what_holds_payloads_and_a_site_may_do_without(
+    site: Site, real: DelegatedGroups
+) -> None:
     eat = python("x = b'x' * 300_000_000\nimport time; time.sleep(60)")
     for options, by, error in (
         ((), real.name, "memory exceeded: 200 MB of 200, killed by its control group"),
@@ -287,8 +291,8 @@ def inhabited() -> Iterator[tuple[Path, int]]:
 def test_what_is_in_a_group_of_version_2_goes_to_a_leaf_first(inhabited: tuple[Path, int]) -> None:
     group, process = inhabited
     own = Hierarchy(2, ("hugetlb",), UNIFIED, group)
-    assert delegation._opened(own, ("hugetlb",)) == group
+    assert delegated_groups._opened(own, ("hugetlb",)) == group
     assert (group / LEAF / "cgroup.procs").read_text().split() == [str(process)]
     assert (group / "cgroup.subtree_control").read_text().split() == ["hugetlb"]
     again = Hierarchy(2, ("hugetlb",), UNIFIED, group / LEAF)
-    assert delegation._opened(again, ("hugetlb",)) == group
+    assert delegated_groups._opened(again, ("hugetlb",)) == group

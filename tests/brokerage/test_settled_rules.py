@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pilotage.brokerage.engine.verdicts import Ruling, Told, bits_of, mask_of
+from pilotage.brokerage.engine.verdicts import RefusalValues, Ruling, bits_of, mask_of
 from pilotage.brokerage.production import Production
 from pilotage.explain.analysis import explain
 from pilotage.explain.rendering import lines
@@ -313,8 +313,10 @@ def test_b34_can_be_switched_off_by_itself(kind: JobKind) -> None:
 def test_b11_what_is_told_of_single_pairs_is_kept_for_those_that_remain() -> None:
     label = Label(rule="B11", name="n", mend="wait", unit="GB", lifted_by="l")
     bits = bits_of(np.array([[True, True, False], [False, True, True], [False] * 3]))
-    have = Told("pair", np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 2, 4]))
-    ruling = Ruling(label=label, number=0, bits=bits, rows=np.array([0, 1]), need=Told("one", 9), have=have)
+    have = RefusalValues("pair", np.array([1.0, 2.0, 3.0, 4.0]), np.array([0, 2, 4]))
+    ruling = Ruling(
+        label=label, number=0, bits=bits, rows=np.array([0, 1]), need=RefusalValues("one", 9), have=have
+    )
     second = ruling.only(np.array([1]), bits_of(np.array([[True, False, True]])))
     assert second.refusing.tolist() == [False, True]
     told = second.refusal(1)

@@ -6,7 +6,7 @@ from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.calls.report import report_all
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.world import MatchRequest, Report
-from pilotage.pilots.reports import Told
+from pilotage.pilots.reports import Heartbeat
 
 from .house import House
 
@@ -80,14 +80,17 @@ def test_each_pilot_reports_on_its_own_attempts_alone(house: House) -> None:
     stops = report_all(
         house.runtime,
         {
-            one: Told([(mine, 1)], [running, replace(running, job=foreign)]),
-            other: Told([(foreign, 1)], []),
-            999: Told([], [running]),
+            one: Heartbeat([(mine, 1)], [running, replace(running, job=foreign)]),
+            other: Heartbeat([(foreign, 1)], []),
+            999: Heartbeat([], [running]),
         },
     )
     assert stops == {one: [(foreign, 1)], other: []}
     assert house.states(task) == {J.RUNNING: 1, J.SENT: 1, J.ACTIVATED: 1}
-    done = {one: Told([], [replace(running, state="done")]), other: Told([(foreign, 1), (mine, 1)], [])}
+    done = {
+        one: Heartbeat([], [replace(running, state="done")]),
+        other: Heartbeat([(foreign, 1), (mine, 1)], []),
+    }
     assert report_all(house.runtime, done) == {one: [], other: [(mine, 1)]}
     assert house.states(task) == {J.FINISHED: 1, J.SENT: 1, J.ACTIVATED: 1}
 

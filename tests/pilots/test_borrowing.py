@@ -12,7 +12,7 @@ from pilotage.model.federation import Federation, GlobalShare, Link
 from pilotage.model.states import JobState
 from pilotage.model.work import File, Job
 from pilotage.model.world import JobCount, QueueReport, World
-from pilotage.pilots.borrowing import Offer, chosen, offers
+from pilotage.pilots.borrowing import BorrowableJob, chosen, offers
 from pilotage.pilots.tries import OPEN, Admission
 from pilotage.testing import (
     BOB,
@@ -51,7 +51,7 @@ def waiting(*jobs: Job, of: Federation | None = None, **contents: Any) -> World:
     return world(of or two_queues(), jobs=[replace(one, choice=one.choice or 1) for one in jobs], **contents)
 
 
-def only(found: World) -> Offer:
+def only(found: World) -> BorrowableJob:
     (offer,) = offers(found, "TAKER")
     return offer
 

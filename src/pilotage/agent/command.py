@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import relay
 from .client import PilotClient
-from .delegation import Delegation, find
+from .delegated_groups import DelegatedGroups, find
 from .jobs import Resources
 from .logs import OwnLog
 from .node import look
@@ -121,7 +121,7 @@ def claim(options: argparse.Namespace, node: Node, place: Path) -> Resources:
 
 def limited(resources: Resources, control_groups: bool) -> Resources:
     """The same with the control groups that can be made for its payloads."""
-    found = find() if control_groups else Delegation(fault="control groups are switched off")
+    found = find() if control_groups else DelegatedGroups(fault="control groups are switched off")
     log.info("payloads are limited by %s: %s", found.name, ", ".join(found.parents) or found.fault)
     node = replace(resources.node, limited_by=found.name, limits=tuple(found.parents))
     return replace(resources, delegation=found, node=node)

@@ -15,7 +15,7 @@ from . import outputs, transfer, workdir
 from .attempt import Attempt, AttemptFailedError, InputLostError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
-from .delegation import Delegation
+from .delegated_groups import DelegatedGroups
 from .logs import STREAMS, read_streams, stderr_tail
 from .node import free_disk
 from .payload import OVERDUE, Ended, Order, Payload, sweep
@@ -52,7 +52,7 @@ class Resources:
     hidden: tuple[str, ...] = ()
     gpus: tuple[str, ...] = ()
     node: Node = field(default_factory=Node)
-    delegation: Delegation = field(default_factory=Delegation)
+    delegation: DelegatedGroups = field(default_factory=DelegatedGroups)
 
 
 class RunningPayload(Protocol):

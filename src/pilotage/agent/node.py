@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from .delegation import hierarchies
+from .delegated_groups import hierarchies
 from .system import MEGABYTE
 from .wire import Node
 

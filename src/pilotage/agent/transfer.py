@@ -36,7 +36,7 @@ class _Adler32:
         return f"{self.value:08x}"
 
 
-class _Measured:
+class _MeasuredFile:
     """A file to send, with size and checksum of the bytes that were read since its last :meth:`seek`."""
 
     def __init__(self, file: IO[bytes], halted: Halt) -> None:
@@ -127,7 +127,7 @@ def store(attempt: Attempt, name: str, path: str, directory: Path, halted: Halt)
     def once() -> None:
         legal("output", name, deep=True)
         with _opened(directory, path) as local:
-            source = _Measured(local, halted)
+            source = _MeasuredFile(local, halted)
             arrived = storage.write(f"{scratch}/{name}", source)  # type: ignore[arg-type]
         if arrived is not None and arrived != source.size:
             raise OSError(f"{arrived} bytes arrived, {source.size} were sent")

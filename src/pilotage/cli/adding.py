@@ -80,7 +80,7 @@ def _write(file: Path, records: Mapping[str, Any]) -> None:
     _refuse_known(before, records["sites"][0]["name"], file)
     try:
         text = additions.added(before, records)
-        documents.read(Federation, documents.Source(str(file), text))
+        documents.read(Federation, documents.SourceFile(str(file), text))
     except BadDocument as bad:
         raise BadInput(f"{file}: {bad.faults[0].message}; {bad.faults[0].remedy}") from bad
     try:

@@ -99,11 +99,11 @@ def _world(path: Path) -> "World":
     import time
 
     from pilotage.federation import text
-    from pilotage.federation.documents import Source, read
+    from pilotage.federation.documents import SourceFile, read
     from pilotage.model.federation import Federation
     from pilotage.model.world import World
 
-    source = Source.of(path)
+    source = SourceFile.of(path)
     # What does not parse is read below as a world, which tells its faults.
     with suppress(ValueError):
         document = text.parse(source.content)
@@ -128,7 +128,7 @@ def _told(step: str, world: Path, debug: bool) -> Iterator[None]:
 def _plan_tasks(file: Path, world: Path | None, json_output: bool, debug: bool) -> None:
     from pilotage.federation import documents
 
-    source = documents.Source.of(file)
+    source = documents.SourceFile.of(file)
     ask = _asked_of_server if world is None else partial(_asked_of_world, path=world, debug=debug)
     specs = documents.read_tasks(source, partial(references, ask=ask))
     answer = ask(specs)

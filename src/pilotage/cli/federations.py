@@ -62,7 +62,7 @@ def load(file: File, json_output: Json = False) -> None:
 
     from .client import Client
 
-    source = documents.Source.of(file)
+    source = documents.SourceFile.of(file)
     federation = documents.read(Federation, source)
     with Client() as client:
         answer = client.send("PUT", "/federation", to_document(federation), also=(422,))

@@ -51,7 +51,7 @@ def submit(
     from . import following
     from .client import Client
 
-    source = documents.Source.of(file)
+    source = documents.SourceFile.of(file)
     specs = documents.read_tasks(source, references)
     with Client() as client:
         answer = _submit(client, specs)

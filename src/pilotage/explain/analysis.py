@@ -130,7 +130,7 @@ def explain(choice: Choice) -> Explanation:
         cheapest=min(changes, key=lambda pair: pair[0])[1] if changes else None,
         together=None if changes or ranks else _together(found),
         waived=tuple(
-            replace(_obstacle(_Measured.of(refusal, ())), action=refusal.lifted_by)
+            replace(_obstacle(_MeasuredRefusal.of(refusal, ())), action=refusal.lifted_by)
             for refusal in choice.waived
         ),
         ordering=f"{ordering.rule} {ordering.name}" if ordering else "",
@@ -143,7 +143,7 @@ def obstacles(refusals: Sequence[Refusal]) -> tuple[Obstacle, ...]:
     return _in_order(_measured(refusals))
 
 
-def _in_order(found: Iterable["_Measured"]) -> tuple[Obstacle, ...]:
+def _in_order(found: Iterable["_MeasuredRefusal"]) -> tuple[Obstacle, ...]:
     order = sorted(
         map(_obstacle, found),
         key=lambda obstacle: (-obstacle.only, -obstacle.queues, _number(obstacle.rule), obstacle.name),
@@ -213,7 +213,7 @@ def _decided_by(best: Rank, second: Rank) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Measured:
+class _MeasuredRefusal:
     """A refusal with the places of queues at which nothing else stands in the way, and each queue's gap.
 
     The gap is the distance between have and need as a part of the need; infinite where they are no numbers.
@@ -224,7 +224,7 @@ class _Measured:
     gaps: Sequence[float]
 
     @classmethod
-    def of(cls, refusal: Refusal, alone: Sequence[int]) -> "_Measured":
+    def of(cls, refusal: Refusal, alone: Sequence[int]) -> "_MeasuredRefusal":
         """The refusal, measured."""
         needs = refusal.need if isinstance(refusal.need, tuple) else repeat(refusal.need)
         return cls(refusal, alone, list(map(_gap, needs, refusal.have)))
@@ -235,7 +235,7 @@ class _Measured:
         return best if isfinite(self.gaps[best]) else None
 
 
-def _measured(refusals: Sequence[Refusal]) -> list[_Measured]:
+def _measured(refusals: Sequence[Refusal]) -> list[_MeasuredRefusal]:
     by_check: dict[str, set[str]] = {}
     for refusal in refusals:
         by_check.setdefault(_key(refusal), set()).update(refusal.queues)
@@ -245,7 +245,9 @@ def _measured(refusals: Sequence[Refusal]) -> list[_Measured]:
         several |= once & queues
         once |= queues
     return [
-        _Measured.of(refusal, [place for place, name in enumerate(refusal.queues) if name not in several])
+        _MeasuredRefusal.of(
+            refusal, [place for place, name in enumerate(refusal.queues) if name not in several]
+        )
         for refusal in refusals
     ]
 
@@ -265,7 +267,7 @@ def _key(refusal: Refusal) -> str:
     return f"{refusal.rule} {refusal.name}"
 
 
-def _obstacle(found: _Measured) -> Obstacle:
+def _obstacle(found: _MeasuredRefusal) -> Obstacle:
     refusal, alone = found.refusal, found.alone
     nearest = found.nearest(range(len(refusal.queues)))
     opening = found.nearest(alone) if alone else nearest
@@ -283,7 +285,7 @@ def _obstacle(found: _Measured) -> Obstacle:
     )
 
 
-def _remedy(found: _Measured) -> tuple[tuple[int, float, int, str], Remedy] | None:
+def _remedy(found: _MeasuredRefusal) -> tuple[tuple[int, float, int, str], Remedy] | None:
     """The smallest change of this check that opens a queue, with what it costs; None where none does."""
     refusal, alone = found.refusal, found.alone
     if not alone:
@@ -304,9 +306,9 @@ def _remedy(found: _Measured) -> tuple[tuple[int, float, int, str], Remedy] | No
     return (_EASIEST.index(refusal.mend), gap, -len(opened), _key(refusal)), change
 
 
-def _together(found: Sequence[_Measured]) -> Remedies | None:
+def _together(found: Sequence[_MeasuredRefusal]) -> Remedies | None:
     """The fewest changes of the user's own that open a queue; None where others have to act everywhere."""
-    standing: dict[str, list[tuple[_Measured, int]]] = {}
+    standing: dict[str, list[tuple[_MeasuredRefusal, int]]] = {}
     for one in found:
         for place, queue in enumerate(one.refusal.queues):
             standing.setdefault(queue, []).append((one, place))

@@ -14,7 +14,7 @@ MOST_LINES = 8
 """Lines of the end of an error that are told."""
 
 
-class _Job(Protocol):
+class _FailedJob(Protocol):
     @property
     def id(self) -> int: ...
     @property
@@ -27,12 +27,12 @@ class _Job(Protocol):
     def error(self) -> str: ...
 
 
-def of_failed(jobs: Iterable[_Job], *, ended: bool) -> list[str]:
+def of_failed(jobs: Iterable[_FailedJob], *, ended: bool) -> list[str]:
     """The causes, each with how many jobs, exit code, where, which, and the end of one's standard error.
 
     ``ended`` says whether the task has; else those that will be tried again are told as well.
     """
-    causes: dict[tuple[int | None, str], list[_Job]] = {}
+    causes: dict[tuple[int | None, str], list[_FailedJob]] = {}
     for job in jobs:
         causes.setdefault((job.exit_code, ending_of(job.error)), []).append(job)
     most = sorted(causes.items(), key=lambda cause: (-len(cause[1]), cause[1][0].id))
@@ -44,7 +44,7 @@ def of_failed(jobs: Iterable[_Job], *, ended: bool) -> list[str]:
     return told
 
 
-def _cause(code: int | None, alike: Sequence[_Job], *, ended: bool) -> list[str]:
+def _cause(code: int | None, alike: Sequence[_FailedJob], *, ended: bool) -> list[str]:
     what = "failed" if ended else "failed so far"
     queues = sorted({job.queue for job in alike if job.queue})
     where = f" at {few(queues)}" if queues else ""

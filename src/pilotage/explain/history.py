@@ -21,7 +21,7 @@ class Event(Protocol):
     def cause(self) -> str: ...
 
 
-class _Job(Protocol):
+class _JobWithHistory(Protocol):
     @property
     def id(self) -> int: ...
     @property
@@ -38,7 +38,7 @@ class _Job(Protocol):
     def events(self) -> Sequence[Event]: ...
 
 
-def of_job(job: _Job) -> Iterator[str]:
+def of_job(job: _JobWithHistory) -> Iterator[str]:
     """Tell the job's state, each transition (oldest first), and its last error."""
     where = f" at {job.queue}" if job.queue else ""
     yield f"job {job.id} of task {job.task}: {job.state}{where}, attempt {job.attempt}"

@@ -82,7 +82,7 @@ def file_faults(
 
     With an ``owner``, where their VO may name files.
     """
-    storages = _Known("storage", {storage.name for storage in federation.storages})
+    storages = _KnownNames("storage", {storage.name for storage in federation.storages})
     found = (
         f"files[{at}]: {fault.text}"
         for at, file in enumerate(files)
@@ -113,8 +113,8 @@ def _names(federation: Federation) -> Iterator[Fault]:
 
 
 def _places(federation: Federation) -> Iterator[Fault]:
-    sites = _Known("site", {site.name for site in federation.sites})
-    storages = _Known("storage", {storage.name for storage in federation.storages})
+    sites = _KnownNames("site", {site.name for site in federation.sites})
+    storages = _KnownNames("storage", {storage.name for storage in federation.storages})
     for at, storage in enumerate(federation.storages):
         yield from sites.lacks(("storages", at, "site"), storage.site)
     for at, queue in enumerate(federation.queues):
@@ -132,7 +132,7 @@ def _places(federation: Federation) -> Iterator[Fault]:
 
 
 def _catalogues(federation: Federation) -> Iterator[Fault]:
-    storages = _Known("storage", {storage.name for storage in federation.storages})
+    storages = _KnownNames("storage", {storage.name for storage in federation.storages})
     for at, catalogue in enumerate(federation.catalogues):
         path: Path = ("catalogues", at)
         if catalogue.name in ("vo", "nobody"):
@@ -142,7 +142,7 @@ def _catalogues(federation: Federation) -> Iterator[Fault]:
             yield from storages.lacks((*path, "storages", number, "storage"), one.storage)
 
 
-class _Known(NamedTuple):
+class _KnownNames(NamedTuple):
     """The names of one kind that a reference may have."""
 
     kind: str
@@ -161,7 +161,7 @@ def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Faul
     """Parents that do not exist, and circles of parents, each told once."""
     parents = {record.name: record.parent for record in records}
     places = {record.name: at for at, record in enumerate(records)}
-    known = _Known(kind.removesuffix("s"), parents.keys())
+    known = _KnownNames(kind.removesuffix("s"), parents.keys())
     settled: set[str] = set()
     for start in parents:
         name = start
@@ -212,7 +212,7 @@ def _constants(federation: Federation) -> Iterator[Fault]:
 def _pilots(federation: Federation) -> Iterator[Fault]:
     """Submit pools that do not exist, servers that share a name, ranks that are no arithmetic (P5, P6)."""
     director = federation.director
-    pools = _Known("submit pool", director.submit_pools.keys())
+    pools = _KnownNames("submit pool", director.submit_pools.keys())
     for at, name in enumerate(director.default_submit_pools):
         yield from pools.lacks(("director", "default_submit_pools", at), name)
     for name, pool in director.submit_pools.items():
@@ -236,14 +236,14 @@ def _servers(path: Path, element: ComputingElement) -> Iterator[Fault]:
 
 
 def _plugins(federation: Federation) -> Iterator[Fault]:
-    known = _Known("brokerage plugin", brokerages())
+    known = _KnownNames("brokerage plugin", brokerages())
     for vo, name in federation.plugins.items():
         yield from known.lacks(("plugins", vo), name)
     for name, options in federation.plugin_options.items():
         yield from known.lacks(("plugin_options", name), name)
         if name in known.names:
             yield from _options(name, options)
-    shares = _Known("share", {share.name for share in federation.shares})
+    shares = _KnownNames("share", {share.name for share in federation.shares})
     for name in federation.brokerage.nqueue_limit_site_by_share:
         yield from shares.lacks(("brokerage", "nqueue_limit_site_by_share", name), name)
 
@@ -377,16 +377,16 @@ def _software(spec: TaskSpec) -> Iterator[Fault]:
 def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
     yield from _nucleus(spec, federation)
     yield from _stations(spec, federation)
-    queues = _Known("queue", {queue.name for queue in federation.queues})
+    queues = _KnownNames("queue", {queue.name for queue in federation.queues})
     for at, name in enumerate(spec.queues):
         yield from queues.lacks(("queues", at), name)
-    pools = _Known("submit pool", federation.director.submit_pools.keys())
+    pools = _KnownNames("submit pool", federation.director.submit_pools.keys())
     for at, name in enumerate(spec.submit_pools):
         yield from pools.lacks(("submit_pools", at), name)
     if spec.brokerage:
-        yield from _Known("brokerage plugin", brokerages()).lacks(("brokerage",), spec.brokerage)
+        yield from _KnownNames("brokerage plugin", brokerages()).lacks(("brokerage",), spec.brokerage)
     shares = {share.name: share for share in federation.shares}
-    yield from _Known("share", shares.keys()).lacks(("share",), spec.share)
+    yield from _KnownNames("share", shares.keys()).lacks(("share",), spec.share)
     vo = shares[spec.share].vo if spec.share in shares else ""
     if owner and vo and owner.vo != vo:
         mine = ", ".join(sorted(share.name for share in shares.values() if share.vo in ("", owner.vo)))
@@ -394,8 +394,8 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
         yield Fault(("share",), f"{spec.share!r} belongs to the VO {vo}", remedy)
     if owner and spec.transfer_sub_share:
         declared = declared_sub_shares(owner, federation.staging)
-        yield from _Known("sub-share", declared).lacks(("transfer_sub_share",), spec.transfer_sub_share)
-    storages = _Known("storage", {storage.name for storage in federation.storages})
+        yield from _KnownNames("sub-share", declared).lacks(("transfer_sub_share",), spec.transfer_sub_share)
+    storages = _KnownNames("storage", {storage.name for storage in federation.storages})
     for at, file in enumerate(spec.inputs):
         if isinstance(file, InputFile) and not file.replicas:
             message = f"no storage is known to hold {file.name!r}"
@@ -407,7 +407,7 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
 
 
 def _stations(spec: TaskSpec, federation: Federation) -> Iterator[Fault]:
-    stations = _Known("station", set(chain(*stations_of(federation).values())))
+    stations = _KnownNames("station", set(chain(*stations_of(federation).values())))
     for at, name in enumerate(spec.stations):
         yield from stations.lacks(("stations", at), name)
 
@@ -416,7 +416,7 @@ def _nucleus(spec: TaskSpec, federation: Federation) -> Iterator[Fault]:
     if not spec.nucleus:
         return
     sites = {site.name for site in federation.sites}
-    yield from _Known("site", sites).lacks(("nucleus",), spec.nucleus)
+    yield from _KnownNames("site", sites).lacks(("nucleus",), spec.nucleus)
     holding = {storage.site for storage in federation.storages}
     if spec.nucleus in sites and spec.nucleus not in holding:
         message = f"the site {spec.nucleus!r} has no storage for outputs"

@@ -101,16 +101,16 @@ def _has(value: Any, part: int | str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file that was read: once, for it may be a stream, whatever is found wrong with it later."""
 
     path: str | FilePath
     content: str
 
     @classmethod
-    def of(cls, path: "str | FilePath | Source") -> "Source":
+    def of(cls, path: "str | FilePath | SourceFile") -> "SourceFile":
         """The file at a path. Raises :class:`BadFile` where there is none."""
-        return path if isinstance(path, Source) else cls(path, read_text(path))
+        return path if isinstance(path, SourceFile) else cls(path, read_text(path))
 
     def refused(self, faults: Iterable[tuple[int | None, str, str]]) -> BadFile:
         """Locate faults that somebody else found, given as (index of the task, field, message)."""
@@ -122,13 +122,13 @@ class Source:
 
 
 def read(
-    kind: type[T], path: str | FilePath | Source, also: Callable[[T], Iterable[Fault]] = lambda _: ()
+    kind: type[T], path: str | FilePath | SourceFile, also: Callable[[T], Iterable[Fault]] = lambda _: ()
 ) -> T:
     """The federation or world in a file of YAML or JSON, sound by what is checked ``also``.
 
     Raises :class:`BadFile` with every fault.
     """
-    source = Source.of(path)
+    source = SourceFile.of(path)
     try:
         document = text.parse(source.content)
         if not isinstance(document, dict):
@@ -145,14 +145,16 @@ References = Callable[[Sequence[TaskSpec]], Iterable[tuple[int, str, str]]]
 """Finds what contradicts a federation: index of the task, field, message."""
 
 
-def read_tasks(path: str | FilePath | Source, references: References | None = None) -> tuple[TaskSpec, ...]:
+def read_tasks(
+    path: str | FilePath | SourceFile, references: References | None = None
+) -> tuple[TaskSpec, ...]:
     """The tasks in a file: one or a list, bare or below ``task:`` or ``tasks:``.
 
     A payload file is given as a path relative to the file, or as its text where that has a line break.
     Raises :class:`BadFile` with every fault of every task. Where there are any, ``references`` is asked
     about the tasks without the fields that have some, so that all is told in one round.
     """
-    source = Source.of(path)
+    source = SourceFile.of(path)
     specs: list[TaskSpec] = []
     faults: list[Fault] = []
     rest: list[tuple[Path, TaskSpec]] = []

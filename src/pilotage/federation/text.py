@@ -32,12 +32,12 @@ def parse(text: str) -> Any:
             return _parse_json(text)
         except (ValueError, RecursionError):
             pass  # read as YAML, which it may be, and which knows the line of a fault
-    return _Builder().value(text)
+    return _DocumentBuilder().value(text)
 
 
 def lines(text: str) -> dict[Path, int]:
     """The line, from 1, of every value of a document that :func:`parse` accepts as YAML."""
-    builder = _Builder()
+    builder = _DocumentBuilder()
     builder.value(text)
     return builder.lines
 
@@ -49,7 +49,7 @@ def render(document: object) -> str:
     )
 
 
-class _Builder:
+class _DocumentBuilder:
     """Builds one document from the parser's events; ``lines`` holds where each value begins."""
 
     def __init__(self) -> None:

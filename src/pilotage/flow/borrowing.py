@@ -10,7 +10,7 @@ from pilotage.model.federation import Queue
 from pilotage.model.work import Pilot
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import borrowing as policy
-from pilotage.pilots.borrowing import Offer
+from pilotage.pilots.borrowing import BorrowableJob
 from pilotage.pilots.tries import Admission
 from pilotage.store import Store
 from pilotage.store.borrowed_matches import Basis, Taken, WantedElsewhere
@@ -30,7 +30,7 @@ WIDER = 8
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownJobs:
     """The offers to a queue's pilots by job, in their order, as of a version of the federation.
 
     ``were_any`` tells whether there were some at first, and ``were_lines`` whether any job might have been
@@ -39,7 +39,7 @@ class _Known:
 
     version: int
     time: float
-    offers: dict[int, Offer]
+    offers: dict[int, BorrowableJob]
     claim: Claim | None
     were_any: bool
     were_lines: bool
@@ -56,17 +56,17 @@ class _Known:
             self.offers.pop(number, None)
 
 
-class Borrowing:
-    """Offers jobs of other queues to pilots (E1 to E3), no offer to two. Safe to use from many threads.
+class BorrowableJobs:
+    """Jobs of other queues that pilots may take (E1 to E3), none offered to two.
 
-    The store refuses what does not wait any more where it was seen, which another server's pilots may have
-    taken: then the next choice is offered.
+    Safe to use from many threads. The store refuses what does not wait any more where it was seen, which
+    another server's pilots may have taken: then the next choice is offered.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownJobs] = {}
 
     def wanted(
         self,
@@ -124,12 +124,12 @@ class Borrowing:
                 if unsure or known.misses >= MISSES:
                     self._known.pop(wanted.queue)
 
-    def _read(self, version: int, queue: Queue, time: float, seed: int) -> _Known:
+    def _read(self, version: int, queue: Queue, time: float, seed: int) -> _KnownJobs:
         world = self._store.snapshots.for_borrowing(time, seed, queue.name)
         found = {offer.job.id: offer for offer in policy.offers(world, queue.name) if offer.is_open}
         claims = policy.claims(world, queue)
         claim, lines = claims[0] if claims else None, bool(world.candidacies)
-        known = _Known(version, time, found, claim, bool(found), lines)
+        known = _KnownJobs(version, time, found, claim, bool(found), lines)
         with self._lock:
             self._known[queue.name] = known
         return known

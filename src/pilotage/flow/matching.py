@@ -21,7 +21,7 @@ from pilotage.store import Store
 from pilotage.store.borrowed_matches import Basis, WantedElsewhere
 from pilotage.store.matches import CAUSE, Given, Wanted
 
-from .borrowing import Borrowing
+from .borrowing import BorrowableJobs
 from .errors import PilotGone, PilotRefused
 from .resting import Resting
 
@@ -72,7 +72,7 @@ class Matching:
         self._known: dict[str, Known] = {}
         self._pilots: OrderedDict[int, Pilot] = OrderedDict()
         self._resting = Resting(store)
-        self._borrowing = Borrowing(store)
+        self._borrowing = BorrowableJobs(store)
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
         """Give a pilot the jobs of the highest claims, then jobs of other queues for what it has free (E2).

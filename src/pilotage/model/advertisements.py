@@ -10,7 +10,7 @@ from .types import DESCRIBED
 Constant = Any
 """A number, a text, a truth value, or a list of these."""
 
-Told = Literal["native", "pushed"]
+AdSource = Literal["native", "pushed"]
 
 MOST_BYTES = 20_000
 """Bytes of an advertisement that a site sends."""
@@ -38,7 +38,7 @@ class NewAdvertisement:
 
     site: str
     """The site."""
-    source: Told
+    source: AdSource
     """Whether it was read from the batch system, or sent by the site's administrators."""
     attributes: Mapping[str, Constant] = field(default_factory=dict)
     """Attributes of its ClassAd; those read from a batch system have what it runs besides our pilots too."""
@@ -57,7 +57,7 @@ class Advertisement:
 
     site: str
     """The site."""
-    source: Told
+    source: AdSource
     """Whether it was read from the batch system, or sent by the site's administrators."""
     attributes: Mapping[str, Constant] = field(default_factory=dict)
     """Attributes of its ClassAd."""

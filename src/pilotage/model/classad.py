@@ -121,7 +121,7 @@ class AttributeReference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RelationalExpression:
     """The two sides of a comparison, as texts."""
 
     left: str
@@ -131,7 +131,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Subexpression:
     """A part of an expression that must be true for all of it to be.
 
     ``text`` is as written, ``evaluated`` what the library is given: with the world's time and chance.
@@ -140,15 +140,15 @@ class Part:
     text: str
     evaluated: str
     references: frozenset[AttributeReference]
-    comparison: Comparison | None
+    comparison: RelationalExpression | None
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
     """An expression that may be evaluated: the whole as one part, and the parts that ``&&`` joins."""
 
-    whole: Part
-    parts: tuple[Part, ...]
+    whole: Subexpression
+    parts: tuple[Subexpression, ...]
 
 
 class Lexeme(NamedTuple):
@@ -172,7 +172,7 @@ class _Span(NamedTuple):
 @lru_cache(maxsize=10_000)
 def read(text: str, of_site: bool = False) -> Expression:
     """Read an expression, of a site's ad or of a job's. Raises :class:`ClassAdError`."""
-    reader = _Reader(text, of_site)
+    reader = _Parser(text, of_site)
     span = reader.all()
     return Expression(reader.part(span), tuple(reader.part(part) for part in _flat(span)))
 
@@ -211,7 +211,7 @@ def tokens(text: str, longest: int = MOST_CHARACTERS, most: int = MOST_TOKENS) -
     return [*found, Lexeme("end", "", len(text), len(text))]
 
 
-class _Reader:
+class _Parser:
     """Reads one expression from its first token to its last."""
 
     def __init__(self, text: str, of_site: bool) -> None:
@@ -230,19 +230,19 @@ class _Reader:
             raise self._unexpected("an operator or the end")
         return span
 
-    def part(self, span: _Span) -> Part:
+    def part(self, span: _Span) -> Subexpression:
         """Return the part between two characters."""
-        return Part(
+        return Subexpression(
             text=self._text[span.start : span.end],
             evaluated=self._evaluated(span),
             references=frozenset(found for at, found in self._references if span.start <= at < span.end),
             comparison=self._comparison(span.compared) if span.compared else None,
         )
 
-    def _comparison(self, sides: tuple[_Span, ...]) -> Comparison:
+    def _comparison(self, sides: tuple[_Span, ...]) -> RelationalExpression:
         left, right = sides
         reads = any(found.other for at, found in self._references if left.start <= at < left.end)
-        return Comparison(self._evaluated(left), self._evaluated(right), reads)
+        return RelationalExpression(self._evaluated(left), self._evaluated(right), reads)
 
     def _evaluated(self, span: _Span) -> str:
         at, pieces = span.start, []

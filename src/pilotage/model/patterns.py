@@ -7,7 +7,7 @@ from functools import cache
 
 WILDCARDS = re.compile(r"[*?\[]")
 
-Part = Callable[[str], object]
+PartPattern = Callable[[str], object]
 """Matches one part of a name; None stands for ``**``."""
 
 
@@ -27,7 +27,7 @@ def literal_beginning(pattern: str) -> str:
     return pattern[: found.start()] if found else pattern
 
 
-def _match(patterns: Sequence[Part | None], names: Sequence[str]) -> bool:
+def _match(patterns: Sequence[PartPattern | None], names: Sequence[str]) -> bool:
     """Match a name part by part, each state of the pattern at once: no pattern takes long."""
     states = _with_empty(patterns, {0})
     for name in names:
@@ -42,7 +42,7 @@ def _match(patterns: Sequence[Part | None], names: Sequence[str]) -> bool:
     return len(patterns) in states
 
 
-def _with_empty(patterns: Sequence[Part | None], states: set[int]) -> set[int]:
+def _with_empty(patterns: Sequence[PartPattern | None], states: set[int]) -> set[int]:
     """Add the states that are reached where ``**`` stands for no folder at all."""
     for state in range(len(patterns)):
         if state in states and patterns[state] is None:

@@ -118,7 +118,9 @@ class S3Backend:
             self._abort_uploads(path)
         # Without threads, of which each would hold parts of 8 MiB in memory.
         one_by_one = TransferConfig(use_threads=False, multipart_threshold=LARGEST_PIECE)
-        self._open().upload_fileobj(_Stream(chunks), self._bucket, self._prefix + path, Config=one_by_one)
+        self._open().upload_fileobj(
+            _ChunkStream(chunks), self._bucket, self._prefix + path, Config=one_by_one
+        )
 
     def _abort_uploads(self, path: str) -> None:
         """Abort uploads of an object that nobody ends: what they have takes room, and shows nowhere."""
@@ -201,7 +203,7 @@ def _explained(path: str) -> Iterator[None]:
         raise
 
 
-class _Stream(RawIOBase):
+class _ChunkStream(RawIOBase):
     """Chunks as a stream to read, in whatever sizes are asked for."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:

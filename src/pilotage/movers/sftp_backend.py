@@ -90,7 +90,7 @@ class SftpBackend:
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Readable]:
         """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
-        stream = _Stream(self, path, start)
+        stream = _SftpStream(self, path, start)
         try:
             yield stream
         finally:
@@ -258,7 +258,7 @@ class SftpBackend:
             raise StorageError(f"{self._host} accepts none of the keys") from error
 
 
-class _Stream:
+class _SftpStream:
     """A file that is read from the byte ``start`` on, with the next bytes on their way."""
 
     def __init__(self, backend: SftpBackend, path: str, start: int) -> None:

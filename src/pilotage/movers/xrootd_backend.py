@@ -85,7 +85,7 @@ class XRootDBackend:
         if (kind := self.entry(path).kind) != "file":
             raise StorageError(f"{path} is not a plain file but a {kind}")
         with self._opened(path, OpenFlags.READ) as file:
-            yield _Stream(self, path, file, start)
+            yield _XRootDStream(self, path, file, start)
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`."""
@@ -198,7 +198,7 @@ class XRootDBackend:
         return Path(self._token_file).expanduser().read_text().strip() if self._token_file else ""
 
 
-class _Stream:
+class _XRootDStream:
     """A file that is read from the byte ``start`` on, with the next bytes on their way."""
 
     def __init__(self, backend: XRootDBackend, path: str, file: Any, start: int) -> None:

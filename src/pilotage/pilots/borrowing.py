@@ -25,7 +25,7 @@ SPARES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class BorrowableJob:
     """A job that waits elsewhere, as a queue's pilots see it.
 
     It is borrowed for a gain above what is ``needed``, in s, unless an ``obstacle`` keeps it where it is.
@@ -54,7 +54,7 @@ class Offer:
         return False, self.turn, self.needed - self.prediction.gain, -self.job.id
 
 
-def offers(world: World, name: str) -> tuple[Offer, ...]:
+def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
     """The jobs of other queues that the pilots of a queue might take, those first that go first.
 
     In a line they are looked at from its tail: each that stands behind another would wait longer.
@@ -73,7 +73,7 @@ def offers(world: World, name: str) -> tuple[Offer, ...]:
     predictions = Predictions(world, queue)
     turns = global_shares.order(world.federation.shares, world.job_counts)
     behind: Counter[tuple[str, str]] = Counter()
-    found: list[Offer] = []
+    found: list[BorrowableJob] = []
     for job, binding in sorted(waiting, key=lambda pair: (pair[0].priority, -pair[0].id)):
         found.append(_offer(predictions, job, binding, behind[job.queue, job.share], turns))
         behind[job.queue, job.share] += 1
@@ -82,10 +82,10 @@ def offers(world: World, name: str) -> tuple[Offer, ...]:
 
 def _offer(
     predictions: Predictions, job: Job, binding: Binding, behind: int, turns: Mapping[str, int]
-) -> Offer:
+) -> BorrowableJob:
     reads = predictions.reads(job)
     prediction = predictions.of(job, behind, reads)
-    return Offer(
+    return BorrowableJob(
         job=job,
         binding=binding,
         wanted=Requirements.from_text(job.requirements),
@@ -98,12 +98,12 @@ def _offer(
 
 
 def chosen(
-    offers: Iterable[Offer], request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
-) -> list[Offer]:
+    offers: Iterable[BorrowableJob], request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
+) -> list[BorrowableJob]:
     """Return those of open offers that a pilot takes with what it has free, in their order."""
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
-    taken: list[Offer] = []
+    taken: list[BorrowableJob] = []
     for offer in offers:
         if len(taken) >= most or cores < 1:
             break
@@ -116,14 +116,14 @@ def chosen(
 
 
 def spares(
-    offers: Iterable[Offer],
-    taken: Sequence[Offer],
+    offers: Iterable[BorrowableJob],
+    taken: Sequence[BorrowableJob],
     request: MatchRequest,
     pilot: Pilot,
     queue: Queue,
     admission: Admission,
     most: int = SPARES,
-) -> list[Offer]:
+) -> list[BorrowableJob]:
     """Offers that could each stand in for one that was chosen, and that another server may have taken.
 
     So many at ``most``. One job may be any that fits; of several each leaves room for the others only if all
@@ -131,7 +131,7 @@ def spares(
     """
     numbers = {offer.job.id for offer in taken}
     wanted = {offer.wanted for offer in taken}
-    found: list[Offer] = []
+    found: list[BorrowableJob] = []
     if len(taken) == 1 or len(wanted) == 1:
         for offer in offers:
             alike = len(taken) == 1 or offer.wanted in wanted
@@ -142,7 +142,9 @@ def spares(
     return found
 
 
-def _is_for(offer: Offer, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission) -> bool:
+def _is_for(
+    offer: BorrowableJob, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
+) -> bool:
     """Tell whether a pilot would take an offer that it has room for."""
     admitted = admission.takes(offer.wanted.vo, offer.wanted.owner)
     return admitted and fits(offer.wanted, request, pilot, queue)
@@ -156,7 +158,7 @@ def claims(world: World, queue: Queue) -> tuple[Claim, ...]:
     return (match_claim(queue.site, told.number, limit),)
 
 
-def record(offer: Offer, queue: Queue, time: float) -> Borrowing:
+def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
     """The record of a job that a pilot of a queue takes at a time, in s since 1970."""
     found, run = offer.prediction, max(offer.prediction.here, 1.0)
     return Borrowing(
@@ -176,10 +178,10 @@ def record(offer: Offer, queue: Queue, time: float) -> Borrowing:
 
 
 def moves(
-    taken: Sequence[Offer], pilot: Pilot, queue: Queue, time: float, claimed: tuple[Claim, ...] = ()
+    taken: Sequence[BorrowableJob], pilot: Pilot, queue: Queue, time: float, claimed: tuple[Claim, ...] = ()
 ) -> Iterator[Move]:
     """The moves of taken jobs, each only from where it was seen: whoever comes second is handed nothing."""
-    together: dict[tuple[str, JobState, Binding], list[Offer]] = defaultdict(list)
+    together: dict[tuple[str, JobState, Binding], list[BorrowableJob]] = defaultdict(list)
     for offer in taken:
         together[offer.job.queue, offer.job.state, offer.binding].append(offer)
     for (preferred, state, binding), alike in sorted(together.items()):

@@ -14,7 +14,7 @@ from pilotage.model.states import LIVE_PILOTS, JobState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
-from .borrowing import Offer, chosen, claims, moves, offers
+from .borrowing import BorrowableJob, chosen, claims, moves, offers
 from .draws import Turns
 from .reports import was_given
 from .task_queues import fits, is_open, left_of
@@ -80,10 +80,12 @@ class _Elsewhere:
     """The jobs of other queues that pilots of each queue might take, read once for each; none goes twice."""
 
     world: World
-    offers: dict[str, tuple[Offer, ...]] = field(default_factory=dict)
+    offers: dict[str, tuple[BorrowableJob, ...]] = field(default_factory=dict)
     taken: set[int] = field(default_factory=set)
 
-    def take(self, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission) -> list[Offer]:
+    def take(
+        self, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
+    ) -> list[BorrowableJob]:
         """Take what a pilot has room for."""
         if request.max_jobs < 1 or request.cores < 1:
             return []

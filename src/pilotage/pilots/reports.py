@@ -28,11 +28,11 @@ def receive(world: World, holding: tuple[Attempt, ...]) -> Decision:
     know of it yet.
     """
     (pilot,) = world.pilots
-    return receive_all(world, {pilot.id: Told(holding, world.reports)})
+    return receive_all(world, {pilot.id: Heartbeat(holding, world.reports)})
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Heartbeat:
     """The attempts that a pilot has, as (job, attempt), and its reports."""
 
     holding: Sequence[Attempt]
@@ -44,7 +44,7 @@ class Told:
         return {*self.holding, *((report.job, report.attempt) for report in self.reports)}
 
 
-def receive_all(world: World, told: Mapping[int, Told]) -> Decision:
+def receive_all(world: World, told: Mapping[int, Heartbeat]) -> Decision:
     """Do the same with what each of several pilots tells, one after the other."""
     held: dict[int, list[Job]] = defaultdict(list)
     for job in world.jobs:
@@ -67,10 +67,10 @@ def stops(world: World, holding: tuple[Attempt, ...]) -> list[Attempt]:
     What it finished itself is not among them, for its outputs may still lie in the attempt's scratch area.
     """
     (pilot,) = world.pilots
-    return stops_all(world, {pilot.id: Told(holding, world.reports)})[pilot.id]
+    return stops_all(world, {pilot.id: Heartbeat(holding, world.reports)})[pilot.id]
 
 
-def stops_all(world: World, told: Mapping[int, Told]) -> dict[int, list[Attempt]]:
+def stops_all(world: World, told: Mapping[int, Heartbeat]) -> dict[int, list[Attempt]]:
     """The same for each of several pilots."""
     own: dict[int, set[Attempt]] = defaultdict(set)
     for job in world.jobs:
@@ -147,7 +147,7 @@ class _Hearing:
         self._speaking = world.failures
         self._tasks = {task.id: task for task in world.tasks}
 
-    def hear(self, pilot: Pilot, held: Sequence[Job], told: Told) -> None:
+    def hear(self, pilot: Pilot, held: Sequence[Job], told: Heartbeat) -> None:
         """Follow all that one pilot tells, given the jobs that it is known to hold."""
         self._pilot = pilot
         self._jobs = {(job.id, job.attempt): job for job in held}

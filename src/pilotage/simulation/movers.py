@@ -39,7 +39,7 @@ def links_of(federation: Federation, behaviour: LinkBehaviour, clock: VirtualClo
 
 
 @dataclass(slots=True)
-class _Moving:
+class _VirtualDelivery:
     flow: int
     delivery: Delivery
     arrived: bool = False
@@ -66,7 +66,7 @@ class VirtualMovers:
         self._on_news = on_news
         self._sites = {storage.url: storage.site for storage in federation.storages}
         self._links = links
-        self._moving: dict[str, _Moving] = {}
+        self._moving: dict[str, _VirtualDelivery] = {}
 
     def for_delivery(self, source: str, destination: str) -> "VirtualMovers":  # noqa: ARG002
         """The mover between two storages."""
@@ -108,7 +108,7 @@ class VirtualMovers:
         reference = f"{delivery.transfer}.{delivery.attempt}"
         ends: Ends = self._sites[delivery.source.url], self._sites[delivery.destination.url]
         flow = self._links.begin(ends, delivery.size / 1e6, lambda: self._arrived(reference))
-        self._moving[reference] = _Moving(flow, delivery)
+        self._moving[reference] = _VirtualDelivery(flow, delivery)
         return Started(reference=reference)
 
     def _arrived(self, reference: str) -> None:

@@ -13,7 +13,7 @@ from pilotage.model.scopes import name_of
 from pilotage.model.sources import Sources
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import MatchRequest, Output, Report
-from pilotage.pilots.reports import Attempt, Told
+from pilotage.pilots.reports import Attempt, Heartbeat
 from pilotage.ports.computing import PilotOrder
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class VirtualPilot:
         self.site.scene.calls.tell(self)
         self._ask()
 
-    def told(self) -> Told:
+    def told(self) -> Heartbeat:
         """Tell what runs and what has ended; it is told again where the answer is lost."""
         holding, reports = [], []
         for attempt, running in sorted(self._running.items()):
@@ -184,9 +184,9 @@ class VirtualPilot:
             holding.append(attempt)
             if not running.told:
                 reports.append(Report(job=attempt[0], attempt=attempt[1], state="running"))
-        return Told(holding, reports)
+        return Heartbeat(holding, reports)
 
-    def reported(self, told: Told, stops: list[Attempt] | None) -> None:
+    def reported(self, told: Heartbeat, stops: list[Attempt] | None) -> None:
         """Forget what the server knows now, and stop what is not this pilot's any more."""
         if self._loses_answer():
             return

@@ -75,7 +75,7 @@ class _Writer:
         return bytes([VERSION]) + zlib.compress(payload, FAST)
 
 
-class _Reader:
+class _FactsReader:
     """The reverse: what was written, in the same order."""
 
     def __init__(self, document: bytes) -> None:
@@ -135,7 +135,7 @@ def documents_of(facts: Facts, choices: Sequence[PackedChoice]) -> tuple[bytes, 
 
 def facts_of(document: bytes) -> StoredFacts:
     """Read the facts that choices share from their document."""
-    read = _Reader(document)
+    read = _FactsReader(document)
     queues, labels, columns, refusals = read.header
     facts = Facts(
         queues=queues,
@@ -145,7 +145,7 @@ def facts_of(document: bytes) -> StoredFacts:
     return StoredFacts(facts, _refusals_of(read, refusals, ()))
 
 
-def _column(read: _Reader, column: Any) -> Values:
+def _column(read: _FactsReader, column: Any) -> Values:
     return read.given(column)  # type: ignore[return-value]
 
 
@@ -175,7 +175,7 @@ def _choice(choice: PackedChoice, shared: Mapping[int, int]) -> bytes:
 
 def choice_of(document: bytes, known: StoredFacts) -> PackedChoice:
     """A choice from its document and the facts that it points at."""
-    read = _Reader(document)
+    read = _FactsReader(document)
     task, kind, placed, considered, left, jobs, candidates, refusals, waived = read.header
     return PackedChoice(
         task=task,
@@ -191,7 +191,7 @@ def choice_of(document: bytes, known: StoredFacts) -> PackedChoice:
 
 
 def _candidates(
-    read: _Reader, queues: Any, weights: Any, factors: Any, room: Any, most: int, ordering: Any
+    read: _FactsReader, queues: Any, weights: Any, factors: Any, room: Any, most: int, ordering: Any
 ) -> PackedCandidates:
     rule_name_keys = None if ordering is None else dict(zip(_ORDERING, ordering, strict=True))
     return PackedCandidates(
@@ -217,12 +217,14 @@ def _refusal(out: _Writer, item: PackedRefusal) -> list[Any]:
 
 
 def _refusals_of(
-    read: _Reader, refusals: Iterable[Any], shared: Sequence[PackedRefusal]
+    read: _FactsReader, refusals: Iterable[Any], shared: Sequence[PackedRefusal]
 ) -> tuple[PackedRefusal, ...]:
     return tuple(shared[item] if isinstance(item, int) else _refusal_of(read, *item) for item in refusals)
 
 
-def _refusal_of(read: _Reader, label: int, queues: int, need: Any, have: Any, asked: Any) -> PackedRefusal:
+def _refusal_of(
+    read: _FactsReader, label: int, queues: int, need: Any, have: Any, asked: Any
+) -> PackedRefusal:
     return PackedRefusal(
         label=label,
         queues=read.raw(queues),

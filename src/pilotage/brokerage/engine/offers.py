@@ -67,12 +67,12 @@ class Machine:
 
 
 _NO_RELEASE = Release("", "", "", False)
-Request = tuple[Release, Container, Machine]
+SoftwareRequest = tuple[Release, Container, Machine]
 Asked = Release | Container | Machine
 Aspect = Literal["releases", "containers", "hardware"]
 
 
-def request_of(spec: TaskSpec, asked: Architecture) -> Request:
+def request_of(spec: TaskSpec, asked: Architecture) -> SoftwareRequest:
     """Software, container and hardware that a task asks for, given its parsed architecture.
 
     A container brings its own release."""

@@ -79,7 +79,7 @@ def plain(values: Column) -> Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RefusalValues:
     """Need or have of a ruling as its refusals tell it: by row, by queue, by pair, or one for all."""
 
     kind: Literal["one", "row", "queue", "pair", "table"]
@@ -87,7 +87,7 @@ class Told:
     starts: Codes | None = None
 
     @classmethod
-    def of(cls, parts: Sequence[Any], masks: Sequence[Mask], facts: FactsDraft) -> "Told":
+    def of(cls, parts: Sequence[Any], masks: Sequence[Mask], facts: FactsDraft) -> "RefusalValues":
         """Join the values of parts, each broadcasting to its mask (D, Q), whose pairs are refused."""
         tables = [part for part in parts if isinstance(part, Rows)]
         if tables and len(tables) == len(parts):
@@ -98,7 +98,7 @@ class Told:
         )
 
     @classmethod
-    def _of_arrays(cls, parts: Sequence[Column], masks: Sequence[Mask], facts: FactsDraft) -> "Told":
+    def _of_arrays(cls, parts: Sequence[Column], masks: Sequence[Mask], facts: FactsDraft) -> "RefusalValues":
         # A check may answer NEVER for a part of the tasks: what refuses nothing has nothing to tell.
         telling = [part for part, mask in _pairs(parts, masks) if mask.any()]
         kinds = {_kind(part) for part in telling}
@@ -117,12 +117,12 @@ class Told:
         counts = [mask.sum(axis=1) for mask in masks]
         return cls("pair", np.concatenate(chosen), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
-    def of_rows(self, rows: Codes, bits: Bits, kept: Bits) -> "Told":
+    def of_rows(self, rows: Codes, bits: Bits, kept: Bits) -> "RefusalValues":
         """The same for these rows, of whose refused ``bits`` some are ``kept``."""
         if self.kind in ("one", "queue"):
             return self
         if self.starts is None:
-            return Told("table", [self.values[row] for row in rows.tolist()])
+            return RefusalValues("table", [self.values[row] for row in rows.tolist()])
         size = 8 * bits.shape[1]
         parts = [
             self.values[self.starts[row] : self.starts[row + 1]][
@@ -131,7 +131,7 @@ class Told:
             for row, left in zip(rows.tolist(), kept, strict=True)
         ]
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-        return Told("pair", np.concatenate(parts), starts)
+        return RefusalValues("pair", np.concatenate(parts), starts)
 
     def at(self, row: int) -> Given:
         """Return the value that the refusal of a row tells."""
@@ -179,8 +179,8 @@ class Ruling:
     number: int
     bits: Bits
     rows: Codes
-    need: Told
-    have: Told
+    need: RefusalValues
+    have: RefusalValues
     _made: dict[int, PackedRefusal] = field(default_factory=dict, init=False)
 
     def only(self, tasks: Codes, bits: Bits) -> "Ruling":
@@ -317,6 +317,6 @@ def _ruling(
         number=facts.label(check),
         bits=bits,
         rows=rows if len(bits) == len(distinct) + 1 else np.zeros_like(rows),
-        need=Told.of(needs, masks, facts),
-        have=Told.of(haves, masks, facts),
+        need=RefusalValues.of(needs, masks, facts),
+        have=RefusalValues.of(haves, masks, facts),
     )

@@ -53,14 +53,14 @@ class Matchmaking:
         groups = sorted(
             groups_of(world, queues, specs=self._specs), key=lambda group: (-group.priority, group.jobs[0])
         )
-        cycle = _Cycle(world, queues, self._specs)
+        cycle = _MatchmakingCycle(world, queues, self._specs)
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
             cycle.decide(groups[start : start + rows])
         return cycle.decision()
 
 
-class _Cycle:
+class _MatchmakingCycle:
     """One cycle: the moves and choices so far, and what was matched to each site."""
 
     def __init__(self, world: World, queues: QueueColumns, specs: SpecTable) -> None:

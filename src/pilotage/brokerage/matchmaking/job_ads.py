@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pilotage.brokerage.engine.job_groups import MEGABYTE, Group
 from pilotage.model.advertisements import Constant
-from pilotage.model.classad import AttributeReference, ClassAdError, Part, read
+from pilotage.model.classad import AttributeReference, ClassAdError, Subexpression, read
 from pilotage.model.spec import TaskSpec
 
 from .site_ads import written
@@ -16,8 +16,8 @@ class JobAd:
     """The ad of like jobs: attributes by name, parts of their Requirements, and their Rank."""
 
     attributes: Mapping[str, Constant]
-    parts: tuple[Part, ...]
-    rank: Part | None
+    parts: tuple[Subexpression, ...]
+    rank: Subexpression | None
 
 
 def job_ad(group: Group) -> JobAd:
@@ -45,7 +45,7 @@ def job_ad(group: Group) -> JobAd:
     return JobAd(attributes, _parts(spec), _rank(spec.site_rank))
 
 
-def _parts(spec: TaskSpec) -> tuple[Part, ...]:
+def _parts(spec: TaskSpec) -> tuple[Subexpression, ...]:
     """The list of stations, and what the user wrote, which is not true where it cannot be read (M3)."""
     try:
         own = read(spec.site_requirements).parts if spec.site_requirements else ()
@@ -55,12 +55,12 @@ def _parts(spec: TaskSpec) -> tuple[Part, ...]:
     return (_stations(spec.stations), *own) if spec.stations else own
 
 
-def _stations(names: tuple[str, ...]) -> Part:
+def _stations(names: tuple[str, ...]) -> Subexpression:
     text = " || ".join(f"member({written(name)}, TARGET.StationNames)" for name in names)
-    return Part(text, text, frozenset([AttributeReference(True, "stationnames")]), None)
+    return Subexpression(text, text, frozenset([AttributeReference(True, "stationnames")]), None)
 
 
-def _rank(text: str) -> Part | None:
+def _rank(text: str) -> Subexpression | None:
     try:
         return read(text).whole if text else None
     except ClassAdError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pilotage.brokerage.engine.queue_columns import Column, Mask
-from pilotage.model.classad import Part
+from pilotage.model.classad import Subexpression
 from pilotage.model.decision import Label
 
 from . import library
@@ -22,7 +22,7 @@ class Term:
     ``ad`` is the job's; it has at least what the part reads of it.
     """
 
-    part: Part
+    part: Subexpression
     label: Label
     of_site: bool
     refused: Mask
@@ -32,7 +32,7 @@ class Term:
 class Moving:
     """A part that moves with the matches and reads the job: where it holds is looked up again (S,)."""
 
-    def __init__(self, part: Part, label: Label, of_site: bool, sites: Mask, ad: library.Ad) -> None:
+    def __init__(self, part: Subexpression, label: Label, of_site: bool, sites: Mask, ad: library.Ad) -> None:
         self.part = part
         self.label = label
         self.of_site = of_site
@@ -96,7 +96,7 @@ class JobMatch:
         return sites.each(names, lambda ad: library.rank(rank.evaluated, self._ad, ad), float)
 
 
-def _moves(part: Part | None) -> bool:
+def _moves(part: Subexpression | None) -> bool:
     return part is not None and any(found.name in MOVING for found in part.references)
 
 
@@ -132,7 +132,7 @@ class Matchmaker:
                 terms.append(self._term(part, label, of_site, sites, ad, told))
         return JobMatch(job, ad, terms, moving, self._sites)
 
-    def _parts(self, job: JobAd) -> Iterator[tuple[Part, Label, bool, Mask]]:
+    def _parts(self, job: JobAd) -> Iterator[tuple[Subexpression, Label, bool, Mask]]:
         """The parts of both sides that are looked at for a job, with the sites that they concern."""
         everywhere: Mask = np.ones(len(self._sites), dtype=bool)
         for part in job.parts:
@@ -141,7 +141,13 @@ class Matchmaker:
             yield demand.part, demand.label, True, sites
 
     def _term(
-        self, part: Part, label: Label, of_site: bool, sites: Mask, ad: library.Ad, told: dict[str, object]
+        self,
+        part: Subexpression,
+        label: Label,
+        of_site: bool,
+        sites: Mask,
+        ad: library.Ad,
+        told: dict[str, object],
     ) -> Term:
         read = sorted(names_of(part.references, other=of_site))
         key = (part, label, of_site, *(repr(told.get(name)) for name in read))
@@ -156,7 +162,7 @@ class Matchmaker:
         return self._terms[key]
 
 
-def _of_job(part: Part) -> Label:
+def _of_job(part: Subexpression) -> Label:
     return Label(
         rule="M4",
         name=f"the job's {part.text[:300]}",

@@ -10,7 +10,7 @@ import numpy as np
 from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask, QueueColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, bits_of
-from pilotage.model.classad import Part
+from pilotage.model.classad import Subexpression
 from pilotage.model.decision import Label, Value
 from pilotage.model.reasons import Given, PackedCandidates, PackedChoice, PackedRefusal
 
@@ -28,7 +28,7 @@ NO_AD = Label(
 class Closed:
     """A throttle and the sites that it had closed when a group's turn came."""
 
-    part: Part
+    part: Subexpression
     label: Label
     sites: Mask
 
@@ -91,7 +91,9 @@ class Reasons:
             self._columns[demand] = self._told(one.part, last, NOBODY, True)
         return self._columns[demand]
 
-    def _told(self, part: Part, refused: Mask, ad: library.Ad, of_site: bool) -> tuple[Column, Column]:
+    def _told(
+        self, part: Subexpression, refused: Mask, ad: library.Ad, of_site: bool
+    ) -> tuple[Column, Column]:
         need = np.full(len(refused), part.text, dtype=object)
         have = np.full(len(refused), "", dtype=object)
         for site in np.flatnonzero(refused).tolist():
@@ -99,13 +101,13 @@ class Reasons:
         return need[self._at], have[self._at]
 
     def _refusal(
-        self, key: object, part: Part, label: Label, refused: Mask, ad: library.Ad, of_site: bool
+        self, key: object, part: Subexpression, label: Label, refused: Mask, ad: library.Ad, of_site: bool
     ) -> PackedRefusal | None:
         if key not in self._made:
             self._made[key] = self._packed(label, refused, *self._told(part, refused, ad, of_site))
         return self._made[key]
 
-    def _values(self, part: Part, ad: library.Ad, of_site: bool, site: int) -> tuple[Value, Value]:
+    def _values(self, part: Subexpression, ad: library.Ad, of_site: bool, site: int) -> tuple[Value, Value]:
         """Need and have of a part at a site: two numbers of a comparison, else its text and what it reads.
 
         Equal numbers say nothing: what fails with them asks for more, or less, than the other.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pilotage.model.advertisements import PERIODS, Advertisement, Constant, current
-from pilotage.model.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Part, read
+from pilotage.model.classad import WORLD_CHANCE, WORLD_TIME, ClassAdError, Subexpression, read
 from pilotage.model.decision import Label
 from pilotage.model.federation import Federation, Queue, Site
 from pilotage.model.site_limits import counts, limits
@@ -27,7 +27,7 @@ _PENDING = f"PendingJobs + {MATCHED} < MaxPendingJobs"
 class SiteDemand:
     """A part of what a site requires, as a refusal tells it."""
 
-    part: Part
+    part: Subexpression
     label: Label
 
 

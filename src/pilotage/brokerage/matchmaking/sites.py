@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask
-from pilotage.model.classad import AttributeReference, Part
+from pilotage.model.classad import AttributeReference, Subexpression
 from pilotage.model.decision import Value
 
 from . import library
@@ -135,7 +135,7 @@ class AdvertisedSites:
         ad = self._library[site]
         return library.told(text, *((ad, job) if of_site else (job, ad)))
 
-    def described(self, part: Part, of_site: bool, site: int) -> str:
+    def described(self, part: Subexpression, of_site: bool, site: int) -> str:
         """The attributes of a site that a part reads, with their values."""
         names = names_of(part.references, other=not of_site)
         # Attributes have no case, and are shown as the ad writes them.
@@ -147,7 +147,7 @@ class AdvertisedSites:
         return ", ".join(f"{known.get(name, name)} = {said[name]}" for name in sorted(names))[:400]
 
 
-def _is_throttle(part: Part) -> bool:
+def _is_throttle(part: Subexpression) -> bool:
     return not names_of(part.references, other=True) and any(
         found.name in MOVING for found in part.references
     )

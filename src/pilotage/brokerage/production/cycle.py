@@ -67,14 +67,14 @@ class Production:
         """Moves of the world's DEFINED jobs, with a choice for each group of like jobs."""
         queues = self._columns.of(world.federation).during(world)
         groups = groups_of(world, queues, self._options, self._specs)
-        cycle = _Cycle(world, queues, self._extensions, len(groups), self._specs)
+        cycle = _ProductionCycle(world, queues, self._extensions, len(groups), self._specs)
         rows = max(1, BLOCK // len(queues))
         for start in range(0, len(groups), rows):
             cycle.decide(groups[start : start + rows])
         return cycle.decision()
 
 
-class _Cycle:
+class _ProductionCycle:
     """One pass over the groups: the moves and choices so far, and what they took."""
 
     def __init__(

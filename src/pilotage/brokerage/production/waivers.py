@@ -12,8 +12,8 @@ from pilotage.brokerage.engine.verdicts import (
     Bits,
     Examination,
     FactsDraft,
+    RefusalValues,
     Ruling,
-    Told,
     bits_of,
     mask_of,
     rulings,
@@ -125,7 +125,10 @@ def _prefer(found: Examination, tasks: Codes, queues: QueueColumns, facts: Facts
         place = found.rulings.index(ruling)
         _set_aside(found, ruling, ruling.bits & ~chance, tasks, NEVER_THERE, facts)
         relaxed = replace(
-            ruling, bits=ruling.bits & chance, rows=_only(ruling.rows, tasks), need=Told("one", PLEDGED)
+            ruling,
+            bits=ruling.bits & chance,
+            rows=_only(ruling.rows, tasks),
+            need=RefusalValues("one", PLEDGED),
         )
         # Behind the one that it comes from, so that reasons keep the order of the rules.
         found.rulings.insert(place + 1, relaxed)

@@ -10,10 +10,10 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Request = Mapping[str, Any]
+Arguments = Mapping[str, Any]
 
 
-def submit(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
+def submit(htcondor2: Any, schedd: Any, asked: Arguments) -> dict[str, Any]:
     """Submit a job for each of ``items``, all in one cluster; send their files along if that is asked."""
     description = htcondor2.Submit(dict(asked["description"]))
     made = schedd.submit(description, spool=asked["spool"], itemdata=iter(asked["items"]))
@@ -27,7 +27,7 @@ def submit(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
     return {"cluster": made.cluster(), "first": made.first_proc()}
 
 
-def query(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
+def query(htcondor2: Any, schedd: Any, asked: Arguments) -> dict[str, Any]:
     """Tell the attributes of ``projection`` of all jobs that ``constraint`` holds for."""
     options = htcondor2.QueryOpt.IncludeClusterAd if asked["clusters"] else htcondor2.QueryOpt.Default
     ads = schedd.query(asked["constraint"], list(asked["projection"]), opts=options)
@@ -39,7 +39,7 @@ def query(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
     }
 
 
-def slots(htcondor2: Any, _: Any, asked: Request) -> dict[str, Any]:
+def slots(htcondor2: Any, _: Any, asked: Arguments) -> dict[str, Any]:
     """Tell the size of each slot of the pool; those that were cut out of a larger one are in that one."""
     collector = htcondor2.Collector(asked["collector"] or None)
     names = ["TotalSlotCpus", "TotalSlotMemory"]
@@ -47,13 +47,13 @@ def slots(htcondor2: Any, _: Any, asked: Request) -> dict[str, Any]:
     return {"slots": [[ad.get(name) for name in names] for ad in ads]}
 
 
-def remove(htcondor2: Any, schedd: Any, asked: Request) -> dict[str, Any]:
+def remove(htcondor2: Any, schedd: Any, asked: Arguments) -> dict[str, Any]:
     """Remove all jobs that ``constraint`` holds for."""
     schedd.act(htcondor2.JobAction.Remove, asked["constraint"], "cancelled by Pilotage")
     return {}
 
 
-CALLS: Mapping[str, Callable[[Any, Any, Request], dict[str, Any]]] = {
+CALLS: Mapping[str, Callable[[Any, Any, Arguments], dict[str, Any]]] = {
     "submit": submit,
     "query": query,
     "remove": remove,
@@ -61,7 +61,7 @@ CALLS: Mapping[str, Callable[[Any, Any, Request], dict[str, Any]]] = {
 }
 
 
-def answer(htcondor2: Any, asked: Request) -> dict[str, Any]:
+def answer(htcondor2: Any, asked: Arguments) -> dict[str, Any]:
     """Do what is asked at the schedd that is named; ``reached`` says whether there was one."""
     reached = False
     try:

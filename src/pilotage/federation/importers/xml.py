@@ -39,7 +39,7 @@ class BadXml(RefusedEntry):
 
 def parse(text: str) -> Element:
     """The root element. Raises :class:`BadXml` with the line of the first fault."""
-    builder = _Builder()
+    builder = _ElementBuilder()
     try:
         # Halves of characters go through, so that expat refuses them with their line.
         builder.parser.Parse(text.encode("utf-8", "surrogatepass"), True)
@@ -49,7 +49,7 @@ def parse(text: str) -> Element:
     return builder.root[0]
 
 
-class _Builder:
+class _ElementBuilder:
     def __init__(self) -> None:
         self.root: list[Element] = []
         self._open: list[Element] = []

@@ -30,7 +30,7 @@ def report(
     if silent and runtime.store.heartbeats.beat(pilot, runtime.clock()) == set(holding):
         # Both sides know the same: the policy would move and stop nothing. Most calls are like that.
         return []
-    told = {pilot: policy.Told(holding, reports)}
+    told = {pilot: policy.Heartbeat(holding, reports)}
     world = _world(runtime, told)
     if not world.pilots:
         raise PilotGone(pilot)
@@ -42,7 +42,7 @@ def report(
     return stops[pilot]
 
 
-def report_all(runtime: Runtime, told: Mapping[int, policy.Told]) -> dict[int, list[Attempt]]:
+def report_all(runtime: Runtime, told: Mapping[int, policy.Heartbeat]) -> dict[int, list[Attempt]]:
     """Take the reports of several pilots in one commit; pilots that are gone are not in the answer."""
     silent = [pilot for pilot, one in told.items() if not one.reports]
     held = runtime.store.heartbeats.beat_all(silent, runtime.clock())
@@ -53,7 +53,7 @@ def report_all(runtime: Runtime, told: Mapping[int, policy.Told]) -> dict[int, l
 
 
 def _received(
-    runtime: Runtime, world: World, told: Mapping[int, policy.Told], actor: str
+    runtime: Runtime, world: World, told: Mapping[int, policy.Heartbeat], actor: str
 ) -> dict[int, list[Attempt]]:
     committed = runtime.store.commit(policy.receive_all(world, told), actor)
     # Something moved on between snapshot and commit: what is to be stopped is told as of now.
@@ -62,7 +62,7 @@ def _received(
     return policy.stops_all(world, told)
 
 
-def _world(runtime: Runtime, told: Mapping[int, policy.Told]) -> World:
+def _world(runtime: Runtime, told: Mapping[int, policy.Heartbeat]) -> World:
     """The world of what pilots that live tell."""
     reports = tuple(report for one in told.values() for report in one.reports)
     holding = tuple(attempt for one in told.values() for attempt in one.holding)

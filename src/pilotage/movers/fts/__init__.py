@@ -11,7 +11,7 @@ from pilotage.movers.third_party import CannotFetch
 from pilotage.ports.moving import Delivery, Place, Progress
 
 from .client import FtsClient
-from .jobs import FtsJobs, Request
+from .jobs import FtsFile, FtsJobs
 
 SCHEMES = ("https", "http", "root", "roots")
 """URLs that FTS reads and writes, and whose copies we can check and rename afterwards."""
@@ -41,11 +41,11 @@ class Fts:
             self._jobs = self._jobs or FtsJobs(self._client, float(self._options.get("poll", 10)))
         return self._jobs.carry(self._request(delivery), progress, sign)
 
-    def _request(self, delivery: Delivery) -> Request:
+    def _request(self, delivery: Delivery) -> FtsFile:
         target = delivery.destination
         folder = target.path.rpartition("/")[0]
         parts = [*delivery.former_parts, f"{folder}/{delivery.part}".lstrip("/")]
-        return Request(
+        return FtsFile(
             instance=delivery.instance,
             transfer=delivery.transfer,
             attempt=delivery.attempt,

@@ -29,7 +29,7 @@ class NoAnswerError(StorageError):
     """The server may have done what it was asked, or not: the connection broke before it answered."""
 
 
-class RefusedError(StorageError):
+class JobRefusedError(StorageError):
     """The server does not take a job as it is."""
 
 
@@ -145,7 +145,7 @@ class FtsClient:
         if answer.ok or answer.status_code in allowed:
             return answer
         refused = answer.status_code in (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT)
-        failure = RefusedError if refused else StorageError
+        failure = JobRefusedError if refused else StorageError
         raise failure(f"{method} {self.url}{path}: {answer.status_code} {_words(answer)}")
 
     def _open(self) -> "requests.Session":

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pilotage.movers.carriers import Sign
 from pilotage.ports.moving import Progress, StorageError
 
-from .client import FtsClient, NoAnswerError, RefusedError
+from .client import FtsClient, JobRefusedError, NoAnswerError
 from .delegation import Delegation
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ OVER = frozenset({"FINISHED", "FAILED", "CANCELED", "NOT_USED"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class FtsFile:
     """A file to carry: the URL of its source, and those of its temporary names, by attempt from the first.
 
     ``targets`` has their paths at the destination; the last is this attempt's. ``size`` is in bytes.
@@ -64,7 +64,7 @@ class Request:
 class _Waiting:
     """A delivery that waits, with its file's job and attempt at the server, which may be a former one."""
 
-    request: Request
+    request: FtsFile
     attempt: int
     done: threading.Event = field(default_factory=threading.Event)
     job: str = ""
@@ -95,7 +95,7 @@ class FtsJobs:
         self._new: list[_Waiting] = []
         self._carried: list[_Waiting] = []
 
-    def carry(self, request: Request, progress: Progress, sign: Sign) -> str:
+    def carry(self, request: FtsFile, progress: Progress, sign: Sign) -> str:
         """Have a file brought under a temporary name; returns its path. Blocks. Raises StorageError."""
         waiting, answers = _Waiting(request, request.attempt), 0
         with self._lock:
@@ -159,7 +159,7 @@ class FtsJobs:
         error = f"{self._client.url} gave a job no ID"
         try:
             job = self._client.submit([one.request.document() for one in files], metadata)
-        except RefusedError as refused:
+        except JobRefusedError as refused:
             if len(files) > 1:
                 for part in _parts(files, (len(files) + 1) // 2):
                     self._submit(part)

@@ -40,7 +40,7 @@ class Hierarchy:
 
 
 @dataclass(frozen=True)
-class Delegation:
+class DelegatedGroups:
     """The groups, by controller, below which an agent makes those of its payloads; or the reason for none."""
 
     version: int = 0
@@ -69,7 +69,7 @@ class Delegation:
             log.warning("%s", fault)
 
 
-def find(processes: Path = Path("/proc/self")) -> Delegation:
+def find(processes: Path = Path("/proc/self")) -> DelegatedGroups:
     """Find out whether groups can be made here, of version 2 or else 1, and remove those of killed agents."""
     found = [one for one in hierarchies(processes) if set(CONTROLLERS) & set(one.controllers)]
     faults = []
@@ -80,7 +80,7 @@ def find(processes: Path = Path("/proc/self")) -> Delegation:
                 return _tried(version, own)
         except (NotDelegatedError, OSError) as fault:
             faults.append(f"cgroup v{version}: {fault}")
-    return Delegation(fault="; ".join(faults) or "this machine shows no control groups")
+    return DelegatedGroups(fault="; ".join(faults) or "this machine shows no control groups")
 
 
 def hierarchies(processes: Path = Path("/proc/self")) -> Iterator[Hierarchy]:
@@ -119,7 +119,7 @@ def _unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
 
 
-def _tried(version: int, own: list[Hierarchy]) -> Delegation:
+def _tried(version: int, own: list[Hierarchy]) -> DelegatedGroups:
     """The parents of groups that can be made. Raises NotDelegatedError and OSError."""
     parents: dict[str, str] = {}
     faults = []
@@ -127,7 +127,7 @@ def _tried(version: int, own: list[Hierarchy]) -> Delegation:
         wanted = tuple(name for name in CONTROLLERS if name in one.controllers)
         parent = _opened(one, wanted) if version == 2 else one.own
         _sweep(parent)
-        part = Delegation(version, dict.fromkeys(wanted, str(parent)))
+        part = DelegatedGroups(version, dict.fromkeys(wanted, str(parent)))
         try:
             _try(part)
         except OSError as error:
@@ -138,10 +138,10 @@ def _tried(version: int, own: list[Hierarchy]) -> Delegation:
         raise NotDelegatedError("; ".join(faults))
     for fault in faults:
         log.info("payloads are not limited by %s", fault)
-    return Delegation(version, parents)
+    return DelegatedGroups(version, parents)
 
 
-def _try(part: Delegation) -> None:
+def _try(part: DelegatedGroups) -> None:
     """Make a group with limits and put a process into it. Raises OSError where that cannot be done."""
     group = ControlGroup(**part.group("trial"))
     # It ends with its standard input.
