@@ -65,7 +65,7 @@ def test_what_a_bucket_does_not_take_is_refused() -> None:
 
 @given(st.lists(st.binary(min_size=1, max_size=9), max_size=20), st.lists(st.integers(1, 30)))
 def test_chunks_are_read_in_any_sizes(pieces: list[bytes], sizes: list[int]) -> None:
-    stream, read = s3._Stream(pieces), []
+    stream, read = s3._ChunkStream(pieces), []
     for size in sizes:
         read.append(stream.read(size))
         assert len(read[-1]) == size or b"".join(read) == b"".join(pieces)
