@@ -21,6 +21,7 @@ Route = tuple[str, str]
 OPEN = {("GET", "/health")}
 OPERATORS = {
     ("POST", "/transfers/priorities"),
+    ("POST", "/storages/{storage}/lift"),
     ("PUT", "/federation"),
     ("GET", "/world"),
     ("GET", "/pilots"),
@@ -49,6 +50,7 @@ EVERYBODY = {
     ("GET", "/queues"),
     ("GET", "/queues/{queue}/explain"),
     ("GET", "/shares"),
+    ("GET", "/storages"),
     ("GET", "/sites"),
     ("GET", "/sites/{site}/ad"),
     ("GET", "/federation"),
@@ -123,7 +125,9 @@ def call(client: Any, route: Route, number: int = 1) -> Any:
     method, path = route
     numbers = dict.fromkeys(("task", "job", "token", "pilot", "transfer"), number)
     return client.request(
-        method, path.format(**numbers, queue="north-queue", site="north"), json=BODIES.get(route)
+        method,
+        path.format(**numbers, queue="north-queue", site="north", storage="north-disk"),
+        json=BODIES.get(route),
     )
 
 

@@ -44,6 +44,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "record",
             "simulate",
             "sites",
+            "storages",
         ),
     }
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.model.observations import Fault
 from pilotage.movers import downloads, sftp_backend, xrootd_backend
 from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryFailed, Place
@@ -127,6 +128,13 @@ def deliver(delivery: Delivery) -> None:
     Streaming(lambda: None).deliver(delivery, lambda _: None)
 
 
+def blamed(delivery: Delivery, why: str | None = None) -> Fault:
+    """Who is to blame for a delivery, which must fail (F4)."""
+    with pytest.raises(DeliveryFailed, match=why) as failed:
+        deliver(delivery)
+    return failed.value.fault
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A directory to serve."""
@@ -144,8 +152,7 @@ def test_what_was_read_before_a_source_broke_is_not_read_again(
     (remote.root / "file").write_bytes(LARGE)
     delivery = order(remote.place("file"), Place(url=f"file://{there}", path="below/file"))
     remote.proxy.most_down, remote.proxy.reset = HALF, reset
-    with pytest.raises(DeliveryFailed):
-        deliver(delivery)
+    assert blamed(delivery) == "source"
     (part,) = there.rglob("*.part")
     kept = part.stat().st_size
     assert 0 < kept <= HALF
@@ -176,8 +183,7 @@ def test_a_destination_that_breaks_never_shows_the_file(
     (here / "file").write_bytes(LARGE)
     delivery = order(Place(url=f"file://{here}", path="file"), remote.place("file"))
     remote.proxy.most_up, remote.proxy.reset = HALF, reset
-    with pytest.raises(DeliveryFailed):
-        deliver(delivery)
+    assert blamed(delivery) == "destination"
     assert "file" not in remote.files()
     remote.mend()
     deliver(replace(delivery, attempt=2))
@@ -202,8 +208,7 @@ def test_a_full_disk_keeps_nothing_and_takes_what_fits(tight: Path, tmp_path: Pa
     (tmp_path / "file").write_bytes(LARGE)
     (tmp_path / "small").write_bytes(SMALL)
     here, there = (Place(url=f"file://{root}", path="file") for root in (tmp_path, tight))
-    with pytest.raises(DeliveryFailed, match="No space left on device"):
-        deliver(order(here, there))
+    assert blamed(order(here, there), "No space left") == "destination"
     assert list(tight.iterdir()) == []
     deliver(order(replace(here, path="small"), there, SMALL))
     assert (tight / "file").read_bytes() == SMALL
@@ -217,8 +222,7 @@ def test_a_full_server_keeps_nothing_and_takes_what_fits(
     here.mkdir()
     (here / "file").write_bytes(LARGE)
     (here / "small").write_bytes(SMALL)
-    with pytest.raises(DeliveryFailed):
-        deliver(order(Place(url=f"file://{here}", path="file"), remote.place("file")))
+    assert blamed(order(Place(url=f"file://{here}", path="file"), remote.place("file"))) == "destination"
     assert "file" not in remote.files()
     small = order(Place(url=f"file://{here}", path="small"), remote.place("small"), SMALL, attempt=2)
     deliver(small)
@@ -240,3 +244,28 @@ def test_a_directory_that_vanishes_in_mid_transfer_is_made_again(tmp_path: Path)
     assert not there.exists()
     deliver(replace(delivery, attempt=2))
     assert (there / "a/file").read_bytes() == LARGE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dead", ["source", "destination"])
+def test_f4_a_server_that_resets_every_connection_is_to_blame(
+    serve: Callable[[Path], Remote], folder: Path, tmp_path: Path, dead: str
+) -> None:
+    remote, here = serve(folder), Place(url=f"file://{tmp_path}/here", path="file")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/file").write_bytes(SMALL)
+    remote.proxy.most_down = 0
+    there = remote.place("file")
+    ends = (there, here) if dead == "source" else (here, there)
+    assert blamed(order(*ends, SMALL[::-1])) == dead
+
+
+@pytest.mark.slow
+def test_f4_a_missing_file_and_other_bytes_are_the_files_failure(
+    serve: Callable[[Path], Remote], folder: Path, tmp_path: Path
+) -> None:
+    remote, there = serve(folder), Place(url=f"file://{tmp_path}/there", path="file")
+    assert blamed(order(remote.place("file"), there, SMALL)) == "file"
+    (remote.root / "file").write_bytes(SMALL[::-1])
+    assert blamed(order(remote.place("file"), there, SMALL)) == "file"
+    assert blamed(order(remote.place("file"), there, SMALL[1:])) == "file"

@@ -75,7 +75,7 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "payload": lambda store: store.queries.payload_files(1, 1),
 }
 SMALL = {"counters", "counts", "lines", "levels", "queue_reports", "bounds", "federations", "json_each"}
-SMALL |= {"numbers", "failures", "last_transfers", "advertisements", "last"}
+SMALL |= {"numbers", "failures", "failed_deliveries", "last_transfers", "advertisements", "last"}
 SMALL |= {"candidates"}  # of so many choices
 """What may be read whole: it does not grow with the work."""
 

@@ -23,6 +23,7 @@ from . import (
     plan,
     queues,
     sites,
+    storages,
     tasks,
     tokens,
     transfers,
@@ -35,7 +36,7 @@ from .guard import Guard
 from .parts import PREFIX
 
 ROUTERS = (
-    *(tasks, jobs, plan, queues, sites, pilots, transfers, files, datasets),
+    *(tasks, jobs, plan, queues, sites, pilots, transfers, storages, files, datasets),
     *(federation, tokens, pilot_agent),
 )
 

@@ -1,6 +1,7 @@
 """Stored decisions with their analysis and as lines of text."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pydantic import BaseModel
 
@@ -13,10 +14,10 @@ from pilotage.model.borrowing import Borrowing, Comparison
 from pilotage.model.decision import Choice, DatedChoice
 from pilotage.model.logs import Point
 from pilotage.model.states import JobState
-from pilotage.model.transfer_limits import Room
 from pilotage.model.transfer_queues import PREPARING, TransferQueue, queue_of
 from pilotage.model.work import Pilot, TaskSpec, Transfer
-from pilotage.staging import preparing, settle, slots
+from pilotage.model.world import World
+from pilotage.staging import preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
 
 MOST_JOBS = 1000
@@ -130,13 +131,27 @@ def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> tran
     world = runtime.store.snapshots.for_staging(begun.time, begun.seed, begun.batch)
     decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
     mine = [one for one in world.transfers if one.share == transfer.share]
+    room = sources_now.room_of(_with(world, transfer, runtime), queue)
     return transfers.PlaceInQueue(
         queue=queue,
         ahead=runtime.store.transfer_queries.ahead_of(transfer),
         prepared=sum(one.state in slots.AHEAD for one in mine) if queue is PREPARING else 0,
-        full=Room(world.federation, world.transfers, queue).full(transfer),
+        full=room.full(transfer),
+        rest=room.resting(transfer),
         accounts={name: account for decision in decisions for name, account in decision.notes.items()},
         lasting=runtime.store.transfer_queries.delivery_time(),
+    )
+
+
+def _with(world: World, transfer: Transfer, runtime: Runtime) -> World:
+    """A world of staging with a transfer that is far behind in its queue, and the replicas of its file."""
+    found = runtime.store.catalogue.entry(transfer.file)
+    if found is None or transfer in world.transfers:
+        return world
+    return replace(
+        world,
+        transfers=(*world.transfers, transfer),
+        replicas=(*world.replicas, *found.replicas),
     )
 
 

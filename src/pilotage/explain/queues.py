@@ -129,6 +129,9 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
     free = f"{number(storage.free)} GB free" if storage.free else "free space not declared"
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""
     yield f"  storage {storage.name}: {free}{closed}"
+    for stopped in seen.storage_rests:
+        over = "" if seen.time < stopped.until else "; one delivery tries it now"
+        yield f"    {stopped.text} (F4){over}"
 
 
 def _limits(seen: QueueCondition) -> Iterator[str]:

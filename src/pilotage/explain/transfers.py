@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pilotage.model.federation import StagingConstants
+from pilotage.model.storage_rests import StorageRest
 from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING, TRANSFER_QUEUES, TransferQueue
 from pilotage.model.transfers import base_priority
 from pilotage.model.work import Transfer
@@ -19,8 +20,9 @@ class PlaceInQueue:
 
     ``ahead`` counts those of its share there with a higher priority, or the same and older, and ``prepared``
     those of its share that are past that queue and wait for their delivery. ``full`` names the storage or
-    link that takes no more. ``accounts`` are those of the queues by name, as the policies note them.
-    ``lasting`` is how long the last deliveries took on average, in s; None where there were none.
+    link that takes no more, and ``rest`` is what holds it up because deliveries failed there (F4).
+    ``accounts`` are those of the queues by name, as the policies note them. ``lasting`` is how long the last
+    deliveries took on average, in s; None where there were none.
     """
 
     queue: TransferQueue
@@ -29,6 +31,7 @@ class PlaceInQueue:
     full: str
     accounts: Mapping[str, Mapping[str, Any]]
     lasting: float | None
+    rest: StorageRest | None = None
 
     @property
     def account(self) -> Mapping[str, Any]:
@@ -78,7 +81,10 @@ def _place(
     yield f"  number {waiting.ahead + 1} of its share's queue for {queue}, by priority and age"
     if transfer.wake_at is not None and transfer.wake_at > time:
         yield f"  not tried again before {moment(transfer.wake_at)}"
-    if waiting.full:
+    if waiting.rest is not None:
+        over = waiting.rest.until <= time
+        yield f"  {waiting.rest.text} (F4)" + ("; one delivery tries it now" if over else "")
+    elif waiting.full:
         yield f"  {waiting.full} takes no more transfers now: its limit is reached"
     account = waiting.account
     if account.get("prepared", 0) >= account.get("bound", 1):

@@ -205,7 +205,15 @@ class Deliveries:
                 if status == moving.told:
                     return []
                 moving.told = status
-        return [DeliverySighting(transfer=key[0], attempt=key[1], state=status.state, error=status.error)]
+        return [
+            DeliverySighting(
+                transfer=key[0],
+                attempt=key[1],
+                state=status.state,
+                error=status.error,
+                fault=status.fault,
+            )
+        ]
 
 
 def _failed(order: Delivery, error: str) -> DeliverySighting:

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import inf
 
 from .constants import GuardConstants
+from .failing_places import followed
 from .failures import Failure
 
 EVERYBODY = ("", "")
@@ -64,22 +64,25 @@ def resting_now(failures: Iterable[Failure], constants: GuardConstants, time: fl
 def _rest(
     queue: str, node: str, whose: tuple[str, str], row: list[Failure], constants: GuardConstants
 ) -> Rest | None:
-    """Follow a row in time: what fails during a rest was under way before it, and counts nothing."""
-    count, times, since, until = 0, 0, 0.0, -inf
     pilots: set[int] = set()
-    last = row[0]
-    for failure in row:
-        if failure.time < until:
-            continue
-        count, last = count + 1, failure
+
+    def enough(count: int, failure: Failure) -> bool:
         pilots.add(failure.pilot)
-        many = node or len(pilots) >= constants.pilots * failure.pilots
-        if count >= constants.in_a_row and many:
-            since, until = failure.time, failure.time + constants.rest_after(times)
-            times += 1
-    if not times:
+        many = bool(node) or len(pilots) >= constants.pilots * failure.pilots
+        return count >= constants.in_a_row and many
+
+    found = followed(row, enough, constants.rest_after)
+    if found is None:
         return None
-    return Rest(queue=queue, node=node, whose=whose, since=since, until=until, failures=count, last=last)
+    return Rest(
+        queue=queue,
+        node=node,
+        whose=whose,
+        since=found.since,
+        until=found.until,
+        failures=found.failures,
+        last=found.last,
+    )
 
 
 def _of_everybody(found: list[Rest]) -> list[Rest]:

@@ -92,6 +92,12 @@ class StagingConstants:
     """s before a second attempt from the same source; twice as long before each further one."""
     delivery_timeout: Seconds = 600
     """s without progress after which a delivery is given up."""
+    failing_files: Positive = 3
+    """Files that fail to be delivered in a row, through no fault of theirs, before their storage, or what is
+    moved between two, rests (F4)."""
+    storage_rest: Seconds = 60
+    """s of the first rest; twice as long each time that the delivery which tries fails too, an hour at most
+    (F4)."""
     copies_kept: Seconds = 1_209_600
     """s that a copy which Pilotage made is kept after its last use, where nobody wants it."""
     copies_quotas: Mapping[str, NonNegative] = field(default_factory=dict)
@@ -103,9 +109,13 @@ class StagingConstants:
     ageing_period: Annotated[float, Field(ge=0.001, le=1e10)] = 300
     """s after which the priority of an aged transfer grows by 1 (D7)."""
 
+    def storage_rest_after(self, rests: int) -> float:
+        """Seconds for which a storage rests after so many rests (F4)."""
+        return longer_each_time(self.storage_rest, rests + 1)
+
 
 LONGEST_REST = 3600.0
-"""Seconds after which a queue where pilots fail is tried again at the latest (P6)."""
+"""Seconds after which a queue where pilots fail, or a storage, is tried again at the latest (P6, F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +191,7 @@ class DirectorConstants:
 
 
 def longer_each_time(pause: float, times: int) -> float:
-    """Seconds of rest: the pause doubles with each time, up to an hour (P6)."""
+    """Seconds of rest: the pause doubles with each time, up to an hour (P6, F4)."""
     # The exponent is cut: thousands of failures would overflow a float.
     return min(pause * 2.0 ** min(times - 1, 10), LONGEST_REST)
 

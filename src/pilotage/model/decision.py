@@ -16,13 +16,15 @@ from .borrowing import Borrowing
 from .failures import Failure
 from .spec import Binding, LiveWork
 from .states import Kind, State
+from .storage_rests import End, FailedDelivery
 from .types import DESCRIBED
 from .work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
 _Data = File | Replica | NewDatasetVersion
-Creation = NewTask | NewJob | NewTransfer | NewPilot | _Data | Failure | NewAdvertisement | Borrowing
+_Told = Failure | FailedDelivery | NewAdvertisement | Borrowing
+Creation = NewTask | NewJob | NewTransfer | NewPilot | _Data | _Told
 
 KINDS: Mapping[type, Kind] = {NewTask: "task", NewJob: "job", NewTransfer: "transfer", NewPilot: "pilot"}
 """The kind of new records; others, such as files and their replicas, have no states."""
@@ -129,16 +131,19 @@ class Touch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """Replicas, and files with all of theirs, that are gone or that nobody wants: known no more. No event."""
+    """Replicas, and files with all of theirs, that are gone or that nobody wants: known no more; failures of
+    deliveries that count no more. No event."""
 
     __pydantic_config__ = DESCRIBED
 
-    replicas: tuple[Replica, ...]
+    replicas: tuple[Replica, ...] = ()
     """Copies that count no more."""
     files: tuple[str, ...] = ()
     """Files by identifier that are known no more; one that a live job reads stays."""
     if_unread: bool = False
     """Whether a replica stays known where a live job reads its file."""
+    failed_at: tuple[End, ...] = ()
+    """Storages, as source or destination or both, at which deliveries that failed count no more (F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

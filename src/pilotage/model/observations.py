@@ -5,6 +5,9 @@ from typing import Literal
 
 from .types import DESCRIBED
 
+Fault = Literal["", "source", "destination", "file"]
+"""Who is to blame for a delivery that failed: the storage at one end, or the file; empty: not known."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotSubmission:
@@ -100,3 +103,5 @@ class DeliverySighting:
     """Where its bytes are."""
     error: str = ""
     """Why it failed."""
+    fault: Fault = ""
+    """Who is to blame: the source, the destination, or the file alone; empty: not known."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from .black_holes import Rest
 from .federation import Queue, Storage
 from .states import JobState, PilotState
+from .storage_rests import StorageRest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +16,7 @@ class QueueCondition:
     ``last_pilot`` is when a pilot last called, ``last_start`` when a job last started. ``errors`` are of the
     newest pilots that failed before they called, newest first; ``waiting_since`` is when the oldest one that
     waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
+    ``storage_rests`` are those of its storage (F4).
     """
 
     time: float
@@ -28,3 +30,4 @@ class QueueCondition:
     waiting_since: float | None = None
     problem: str = ""
     rests: tuple[Rest, ...] = ()
+    storage_rests: tuple[StorageRest, ...] = ()

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .federation import Federation, Link, Storage
+from .storage_rests import StorageRest
 
 BLOCKED = -1
 """Closeness of a link over which nothing is moved (B5)."""
@@ -32,10 +33,12 @@ def is_blocked(link: Link | None) -> bool:
 class Sources:
     """The storages and links of a federation, for choosing sources.
 
-    Brokerage (B19) and staging ask the same object, so that what brokerage accepts staging can bring.
+    Brokerage (B19) and staging ask the same object, so that what brokerage accepts staging can bring. What
+    rests is the last choice (F4).
     """
 
     federation: Federation
+    rests: tuple[StorageRest, ...] = ()
     _storages: dict[str, Storage] = field(init=False, default_factory=dict)
     _links: dict[tuple[str, str], Link] = field(init=False, default_factory=dict)
     _reached: dict[str, frozenset[str]] = field(init=False, default_factory=dict)
@@ -68,8 +71,8 @@ class Sources:
     def ranked(self, holders: Iterable[str], destination: str) -> tuple[str, ...]:
         """Storages that hold a file and from which it can be brought to ``destination``, best first.
 
-        Disk before tape, the destination's own site before others, then by measured throughput, then by
-        closeness: a link that nobody measured comes after those that are known.
+        What rests comes last (F4). Disk before tape, the destination's own site before others, then by
+        measured throughput, then by closeness: a link that nobody measured comes after those that are known.
         """
         key = (frozenset(holders), destination)
         if key not in self._ranked:
@@ -97,13 +100,18 @@ class Sources:
         target = self._storages.get(destination)
         return target is not None and name != destination and target.site in self.sites_reached(name)
 
-    def _rank(self, name: str, destination: str) -> tuple[bool, bool, float, float, str]:
+    def is_resting(self, name: str, destination: str) -> bool:
+        """Tell whether a storage rests as a source for another, or did and was not tried since (F4)."""
+        return any(rest.concerns(name, destination) for rest in self.rests if rest.source)
+
+    def _rank(self, name: str, destination: str) -> tuple[bool, bool, bool, float, float, str]:
         storage, target = self._storages[name], self._storages[destination]
         link = self._links.get((storage.site, target.site))
         throughput = throughput_of(link) if link else None
         away = storage.site != target.site
         # The name last, so that the order is the same in every process.
-        return (storage.tape, away, -(throughput or 0.0), closeness_of(link), name)
+        resting = self.is_resting(name, destination)
+        return (resting, storage.tape, away, -(throughput or 0.0), closeness_of(link), name)
 
 
 def outputs_at(federation: Federation, site: str) -> tuple[Storage, ...]:

@@ -20,6 +20,7 @@ from .observations import (
     ServerReport,
 )
 from .states import JobState
+from .storage_rests import FailedDelivery
 from .types import (
     CLOSED,
     DESCRIBED,
@@ -258,6 +259,8 @@ class World:
     """What was last seen of queues."""
     failures: tuple[Failure, ...] = ()
     """Failed attempts that speak against a place or a task (F2, F3)."""
+    failed_deliveries: tuple[FailedDelivery, ...] = ()
+    """Deliveries that failed in a row through a storage (F4)."""
     advertisements: tuple[Advertisement, ...] = ()
     """What sites tell of themselves, and what was handed to them since (M2, M5)."""
     candidacies: tuple[Candidacy, ...] = ()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from zlib_ng import zlib_ng  # its adler32 uses the processor's vectors: 12 GB/s, zlib's 0.6
 
-from pilotage.ports.moving import Delivered, DeliveryFailed, Progress, Readable
+from pilotage.ports.moving import Delivered, Progress, Readable, WrongFileError
 
 CHUNK = 1 << 20
 DIGITS = {"adler32": 8, "md5": 32, "sha256": 64}
@@ -44,7 +44,7 @@ class Checksum:
 
 
 class CheckedChunks:
-    """The bytes of a file in chunks, which end with DeliveryFailed unless size and checksum are right.
+    """The bytes of a file in chunks, which end with WrongFileError unless size and checksum are right.
 
     Never more bytes are given than there must be. ``found`` is what was read, once that is all. What stands
     in ``begun`` is the file's beginning: it is read first, and not given again.
@@ -88,9 +88,9 @@ class CheckedChunks:
 
 
 def check(where: str, found: Delivered, expected: Delivered) -> None:
-    """Raise DeliveryFailed unless a file is as it must be; an empty checksum is not known."""
+    """Raise WrongFileError unless a file is as it must be; an empty checksum is not known."""
     if found.size != expected.size:
         more = "at least " if found.size > expected.size else ""
-        raise DeliveryFailed(f"{where} has {more}{found.size} bytes, must have {expected.size}")
+        raise WrongFileError(f"{where} has {more}{found.size} bytes, must have {expected.size}")
     if expected.checksum not in ("", found.checksum):
-        raise DeliveryFailed(f"{where} has checksum {found.checksum}, must have {expected.checksum}")
+        raise WrongFileError(f"{where} has checksum {found.checksum}, must have {expected.checksum}")

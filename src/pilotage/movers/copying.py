@@ -1,11 +1,12 @@
 """Copies between any two storages: whole or not at all, size and checksum right."""
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from pilotage.model.paths import scratch_path
-from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError
+from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry
+from .blame import SourceStream, source_errors
 from .checksums import CheckedChunks
 from .resuming import resumed
 from .third_party import Carry, carried, fetched
@@ -41,8 +42,10 @@ def copy(
         _delete(target, part)
     if found is not None:
         return found
-    with source.read(delivery.source.path) as stream:
-        checked = CheckedChunks(stream, str(delivery.source), expected, progress)
+    with ExitStack() as open_files:
+        with source_errors():
+            stream = open_files.enter_context(source.read(delivery.source.path))
+        checked = CheckedChunks(SourceStream(stream), str(delivery.source), expected, progress)
         target.store(path, delivery.part, checked, expected.size)
     return checked.found
 
@@ -68,7 +71,7 @@ def _is_there(target: Backend, path: str, expected: Delivered, progress: Progres
     except FileNotFoundError:
         return False
     if entry.kind != "file":
-        raise DeliveryFailed(f"{path} is in the way: a {KINDS[entry.kind]}, not a file")
+        raise WrongFileError(f"{path} is in the way: a {KINDS[entry.kind]}, not a file")
     if not expected.checksum or entry.size != expected.size:
         return False
     try:
@@ -80,14 +83,14 @@ def _is_there(target: Backend, path: str, expected: Delivered, progress: Progres
 
 
 def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress: Progress) -> Delivered:
-    with storage.read(delivery.source.path) as stream:
+    with source_errors(), storage.read(delivery.source.path) as stream:
         found = CheckedChunks(stream, str(delivery.source), expected, progress).all()
     path = delivery.destination.path
     storage.rename(delivery.source.path, path)
     # What was checked was read before it was renamed: a payload that still lives may have exchanged it.
     if storage.entry(path) != PathEntry("file", found.size):
         _delete(storage, path)
-        raise DeliveryFailed(f"{delivery.source} was exchanged while it was delivered")
+        raise WrongFileError(f"{delivery.source} was exchanged while it was delivered")
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from pilotage.ports.moving import Delivered, Progress, StorageError
+from pilotage.ports.moving import Delivered, Progress, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
@@ -42,6 +42,8 @@ KNOWN_FOLDERS = 10_000
 """Folders of a server that are remembered as made."""
 
 GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+REFUSED = frozenset(range(400, 500)) - {401, 407, 408, 425, 429}
+"""Answers that refuse one file; the other 4xx are about whoever asks, or about the time."""
 NO_WEBDAV = (
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.FORBIDDEN,
@@ -115,7 +117,7 @@ class HttpBackend:
         """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
         with Download(lambda headers: self.request("GET", path, headers=headers), start) as download:
             if urlsplit(download.url).path.endswith("/"):
-                raise StorageError(f"{path} is not a plain file but a folder")
+                raise WrongFileError(f"{path} is not a plain file but a folder")
             yield download
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:
@@ -322,7 +324,8 @@ def _check(answer: "requests.Response", what: str, allowed: Collection[int]) -> 
     if answer.status_code in GONE:
         raise FileNotFoundError(f"{what}: {answer.status_code} {answer.reason}")
     if not answer.ok and answer.status_code not in allowed:
-        raise StorageError(f"{what}: {answer.status_code} {answer.reason}")
+        refused = answer.status_code in REFUSED
+        raise (WrongFileError if refused else StorageError)(f"{what}: {answer.status_code} {answer.reason}")
 
 
 def _text(answer: "requests.Response") -> bytes:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from pilotage.ports.moving import Delivered, Progress, StorageError
+from pilotage.ports.moving import Delivered, Progress, WrongFileError
 
 from . import parts
 from .backend import Backend, Kind, LinkError, PathEntry, StorageOptionError
@@ -63,7 +63,7 @@ class LocalBackend:
 
     @contextmanager
     def read(self, path: str) -> Iterator[IO[bytes]]:
-        """See :class:`~pilotage.movers.backend.Backend`. Raises StorageError for what is no plain file."""
+        """See :class:`~pilotage.movers.backend.Backend`. Raises WrongFileError for what is no plain file."""
         with self.read_from(path, 0) as stream:
             yield stream
 
@@ -78,7 +78,7 @@ class LocalBackend:
         with os.fdopen(opened, "rb", buffering=0) as stream:
             kind = _entry(os.fstat(opened)).kind
             if kind != "file":
-                raise StorageError(f"{path} is not a plain file but a {NAMES[kind]}")
+                raise WrongFileError(f"{path} is not a plain file but a {NAMES[kind]}")
             stream.seek(start)
             yield stream
 
@@ -168,7 +168,7 @@ class LocalBackend:
     def _folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """Open a folder below the root, part by part; with ``make`` those that are missing are made."""
         if len(parts) > MOST_PARTS:
-            raise StorageError(f"{'/'.join(parts[:3])}/... is more than {MOST_PARTS} folders deep")
+            raise WrongFileError(f"{'/'.join(parts[:3])}/... is more than {MOST_PARTS} folders deep")
         if make:
             self._root.mkdir(parents=True, exist_ok=True)
         folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,23 +1,19 @@
 """Large files that go on where an earlier attempt broke off, on storages that allow it."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from io import BytesIO
 from typing import Protocol, runtime_checkable
 
-from pilotage.ports.moving import Delivered, Delivery, Progress, Readable, StorageError
+from pilotage.ports.moving import Delivered, Delivery, Progress, Readable
 
 from .backend import Backend
+from .blame import SourceBrokeError, SourceStream, source_errors
 from .checksums import CheckedChunks
-from .failures import reason
 from .folders import beside
 
 RESUME_FROM = 16 << 20
 """Bytes of a file from which on its parts are kept: a smaller one is soon brought again."""
-
-
-class SourceBrokeError(StorageError):
-    """A source gave no more bytes; what was written of them is good."""
 
 
 @runtime_checkable
@@ -89,31 +85,11 @@ def _written(
     with ExitStack() as open_files:
         stream: Readable = BytesIO()
         if begun < expected.size:
-            with _source_errors():
+            with source_errors():
                 stream = open_files.enter_context(source.read_from(at.path, begun))
-        checked = CheckedChunks(_Source(stream), str(at), expected, progress, begun=part if begun else None)
+        begins = part if begun else None
+        checked = CheckedChunks(SourceStream(stream), str(at), expected, progress, begun=begins)
         for chunk in checked:
             part.write(chunk)
     part.publish(delivery.destination.path)
     return checked.found
-
-
-@contextmanager
-def _source_errors() -> Iterator[None]:
-    """Tell failures of the source from those of the destination."""
-    try:
-        yield
-    except Exception as error:
-        raise SourceBrokeError(reason(error)) from error
-
-
-class _Source:
-    """A stream of the source."""
-
-    def __init__(self, stream: Readable) -> None:
-        self._stream = stream
-
-    def read(self, size: int, /) -> bytes:
-        """Read up to so many bytes. Raises SourceBrokeError."""
-        with _source_errors():
-            return self._stream.read(size)

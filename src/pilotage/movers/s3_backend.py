@@ -32,6 +32,7 @@ LARGEST_COPY, COPY_PART = 5 << 30, 512 << 20
 """Bytes that a server copies in one piece at most, and those of a part of what is larger."""
 
 GONE = {"404", "NoSuchKey", "NotFound"}
+REFUSED = {"403", "AccessDenied"}
 
 
 class S3Backend:
@@ -192,7 +193,7 @@ class S3Backend:
 
 @contextmanager
 def _explained(path: str) -> Iterator[None]:
-    """Turn the answer that an object is not there into FileNotFoundError."""
+    """Turn the answers that an object is not there, or refused, into those of a file system."""
     from botocore.exceptions import ClientError
 
     try:
@@ -200,6 +201,8 @@ def _explained(path: str) -> Iterator[None]:
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") in GONE:
             raise FileNotFoundError(path) from error
+        if error.response.get("Error", {}).get("Code") in REFUSED:
+            raise PermissionError(f"{path}: {error}") from error
         raise
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pilotage.ports.loop_thread import LoopThread
-from pilotage.ports.moving import Readable, StorageError
+from pilotage.ports.moving import Readable, StorageError, WrongFileError
 
 from .backend import LinkError, PathEntry, StorageOptionError
 from .failures import nothing_left
@@ -158,6 +158,8 @@ class SftpBackend:
             return self._loop.call(coroutine, CALL_LIMIT)
         except (asyncssh.SFTPNoSuchFile, asyncssh.SFTPNoSuchPath) as error:
             raise FileNotFoundError(str(error)) from error
+        except asyncssh.SFTPPermissionDenied as error:
+            raise PermissionError(str(error)) from error
         except TimeoutError as error:
             raise StorageError(f"no answer within {CALL_LIMIT:g} s") from error
 
@@ -179,7 +181,7 @@ class SftpBackend:
         at = await self._at(sftp, path)
         attributes = await sftp.lstat(at)
         if (kind := _entry(attributes).kind) != "file":
-            raise StorageError(f"{path} is not a plain file but a {kind}")
+            raise WrongFileError(f"{path} is not a plain file but a {kind}")
         return await sftp.open(at, "rb", encoding=None), (attributes.size or 0, attributes.mtime or 0)
 
     async def _create(self, path: str) -> "SFTPClientFile":
@@ -304,10 +306,10 @@ class _SftpStream:
             return data
 
     def _go_on(self) -> None:
-        """Ask for the rest over another connection. Raises StorageError where the file has changed."""
+        """Ask for the rest over another connection. Raises WrongFileError where the file has changed."""
         self._file, version = self._backend.opened(self._path)
         if version != self._version:
-            raise StorageError(f"{self._path} changed while it was read")
+            raise WrongFileError(f"{self._path} changed while it was read")
         self._next = self._backend.begin_read(self._file, self._offset)
 
 

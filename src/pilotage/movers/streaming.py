@@ -22,14 +22,16 @@ from pilotage.ports.moving import (
     Readable,
     ScanLimits,
     StorageError,
+    WrongFileError,
     is_below,
     options_for,
 )
 
 from . import carriers, copying, fsspec_backend, scanning
 from .backend import Backend, StorageOptionError
+from .blame import blamed, source_errors
 from .carriers import Carrier, Sign
-from .failures import explained
+from .failures import explained, reason
 from .threads import CopyThreads
 
 GROUP = "pilotage.storages"
@@ -126,18 +128,26 @@ class Streaming(CopyThreads):
 
     def deliver(self, delivery: Delivery, progress: Progress, sign: Sign = lambda: None) -> Delivered:
         """Copy one file and clear its scratch area. Blocks. Raises StorageError."""
-        with explained(DeliveryFailed, f"{delivery.source} to {delivery.destination}"):
-            source, target = self._at(delivery.source), self._at(delivery.destination)
+        try:
+            with source_errors():
+                source = self._at(delivery.source)
+            target = self._at(delivery.destination)
             carrier = self._carrier(delivery.service)
             carry = partial(carrier.carry, delivery, progress, sign) if carrier else None
             found = copying.copy(source, target, delivery, progress, carry)
-            with explained(StorageError, f"cleaning up {delivery.source}"):
+            with source_errors(), explained(StorageError, f"cleaning up {delivery.source}"):
                 copying.clear(source, delivery)
-            return found
+        except Exception as error:
+            failed = DeliveryFailed(f"{delivery.source} to {delivery.destination}: {reason(error)}")
+            failed.fault = blamed(error)
+            if delivery.service and failed.fault != "file":
+                failed.fault = ""  # the service may have failed, or either storage
+            raise failed from error
+        return found
 
     def _at(self, place: Place) -> Backend:
         if not is_below(place.path):
-            raise StorageError(f"{place.path!r} is not a path below {place.url}")
+            raise WrongFileError(f"{place.path!r} is not a path below {place.url}")
         return self._backend(place.url, place.options)
 
     def _backend(self, url: str, options: Mapping[str, Any]) -> Backend:

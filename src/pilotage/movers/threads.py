@@ -127,7 +127,7 @@ class CopyThreads:
             found = self._copy(running.delivery, running)
             status = DeliveryStatus(state="delivered", bytes=found.size, checksum=found.checksum)
         except StorageError as error:
-            status = DeliveryStatus(state="failed", bytes=running.read, error=str(error))
+            status = DeliveryStatus(state="failed", bytes=running.read, error=str(error), fault=error.fault)
         except Exception as error:
             log.exception("transfer %d: unexpected fault", running.delivery.transfer)
             status = DeliveryStatus(

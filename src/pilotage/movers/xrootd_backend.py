@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from pilotage.ports.moving import Delivered, Progress, Readable, StorageError
+from pilotage.ports.moving import Delivered, Progress, Readable, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry, StorageOptionError
 from .checksums import DIGITS
@@ -36,7 +36,7 @@ LIMITS = {
 }
 """Seconds, and tries, after which the client gives a server up; its own take ten minutes."""
 
-NOT_FOUND, EXISTS = 3011, 3018
+NOT_AUTHORIZED, NOT_FOUND, EXISTS = 3010, 3011, 3018
 """Numbers of the protocol's errors."""
 
 
@@ -83,7 +83,7 @@ class XRootDBackend:
         from XRootD.client.flags import OpenFlags
 
         if (kind := self.entry(path).kind) != "file":
-            raise StorageError(f"{path} is not a plain file but a {kind}")
+            raise WrongFileError(f"{path} is not a plain file but a {kind}")
         with self._opened(path, OpenFlags.READ) as file:
             yield _XRootDStream(self, path, file, start)
 
@@ -157,7 +157,10 @@ class XRootDBackend:
         said = str(status.message).strip()
         for token in filter(None, {self._token(), quote(self._token())}):
             said = said.replace(token, "…")
-        raise FileNotFoundError(said) if status.errno == NOT_FOUND else StorageError(f"{path}: {said}")
+        if status.errno == NOT_FOUND:
+            raise FileNotFoundError(said)
+        failure = WrongFileError if status.errno == NOT_AUTHORIZED else StorageError
+        raise failure(f"{path}: {said}")
 
     def _done(self, path: str, answer: tuple[Any, Any]) -> Any:
         status, found = answer

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from pilotage.model.federation import Storage, TransferService
+from pilotage.model.observations import Fault
 from pilotage.model.paths import copy_path
 from pilotage.model.scopes import is_of_vo, split_identifier
 from pilotage.model.work import File, InputFile, Transfer
@@ -18,11 +19,19 @@ Progress = Callable[[int], None]
 
 
 class StorageError(Exception):
-    """A storage could not be read or written: where, and what was wrong."""
+    """A storage could not be read or written: where, and what was wrong; ``fault`` is who is to blame."""
+
+    fault: Fault = ""
 
 
 class DeliveryFailed(StorageError):
     """The file is not at its destination: where, and what was wrong."""
+
+
+class WrongFileError(DeliveryFailed):
+    """A file is not as it must be, or refused. Its storage answers and is not to blame."""
+
+    fault: Fault = "file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +106,8 @@ class DeliveryStatus:
     """The status of a delivery: ``bytes`` read so far, ``checksum`` of what was delivered if it is known.
 
     ``signs`` counts other signs of life, such as answers of a service in whose queue the file waits.
-    ``unknown`` is a reference that the mover does not have, such as one of a former process.
+    ``unknown`` is a reference that the mover does not have, such as one of a former process. ``fault`` is who
+    is to blame for a failure.
     """
 
     state: Literal["moving", "delivered", "failed", "unknown"]
@@ -105,6 +115,7 @@ class DeliveryStatus:
     signs: int = 0
     checksum: str = ""
     error: str = ""
+    fault: Fault = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

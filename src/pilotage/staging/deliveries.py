@@ -1,15 +1,16 @@
 """Follow what movers report of deliveries: arrived, failed, or still moving."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pilotage.model.decision import Change, Decision, Touch
-from pilotage.model.sources import Sources
+from pilotage.model.observations import DeliverySighting
 from pilotage.model.states import TransferState
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
 
-from . import retries
+from . import rested, retries
+from .sources_now import SourcesNow
 
 
 def observed(world: World) -> Decision:
@@ -19,33 +20,32 @@ def observed(world: World) -> Decision:
     hands back those of which that became true since: their deliveries are given up by whoever runs them.
     """
     known = {(transfer.id, transfer.attempt): transfer for transfer in world.transfers}
-    told: dict[str, list[Transfer]] = defaultdict(list)
-    errors: dict[int, str] = {}
+    told: dict[str, list[tuple[Transfer, DeliverySighting]]] = defaultdict(list)
     for sighting in world.deliveries:
         transfer = known.get((sighting.transfer, sighting.attempt))
         if transfer is not None and transfer.state is TransferState.DELIVERING:
-            told[sighting.state].append(transfer)
-            errors[transfer.id] = sighting.error
-    changes: list[Change] = list(retries.after_deliveries(told["delivered"], world.time))
-    changes += _failures(world, told["failed"], errors)
-    changes += _heartbeats(world, told["moving"])
+            told[sighting.state].append((transfer, sighting))
+    delivered = [transfer for transfer, _ in told["delivered"]]
+    changes: list[Change] = list(retries.after_deliveries(delivered, world.time))
+    changes += rested.well_again(world, delivered)
+    changes += _failures(world, told["failed"])
+    changes += _heartbeats(world, [transfer for transfer, _ in told["moving"]])
     return Decision(step="deliver", time=world.time, seed=world.seed, changes=tuple(changes))
 
 
-def _failures(world: World, failed: Iterable[Transfer], errors: dict[int, str]) -> list[Change]:
-    sources = Sources(world.federation)
-    holders: dict[str, set[str]] = defaultdict(set)
-    for replica in world.replicas:
-        holders[replica.file].add(replica.storage)
+def _failures(world: World, failed: Sequence[tuple[Transfer, DeliverySighting]]) -> list[Change]:
+    if not failed:
+        return []
+    now = SourcesNow(world)
     return [
-        retries.after_failure(
-            transfer,
-            errors[transfer.id],
-            world.time,
-            world.federation.staging,
-            sources.ranked(holders[transfer.file], transfer.destination),
+        rested.noted(
+            retries.after_failure(
+                transfer, sighting.error, world.time, world.federation.staging, now.ranked(transfer)
+            ),
+            rested.failure(transfer, sighting.fault, sighting.error, world.time),
+            now.rests,
         )
-        for transfer in failed
+        for transfer, sighting in failed
     ]
 
 

@@ -3,14 +3,15 @@
 from collections import defaultdict
 
 from pilotage.model.decision import Decision, Move, Value
-from pilotage.model.sources import Sources
 from pilotage.model.states import TransferState
+from pilotage.model.storage_rests import resting_at
 from pilotage.model.transfer_queues import PREPARING
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
 
 from .groups import move
 from .slots import AHEAD, Slots
+from .sources_now import SourcesNow, rests_of
 
 
 def prepare(world: World) -> Decision:
@@ -20,10 +21,10 @@ def prepare(world: World) -> Decision:
     the highest DTR priority of all shares that wait (D11) and, as in an emergency, one of a share that has
     nothing prepared (D5): else what is delivered slowly would keep others from their slots.
     """
-    settled = _settled(world)
+    settled = (*_settled(world), *_put_back(world))
     slots = Slots(world, PREPARING, leaving=frozenset(id_ for one in settled for id_ in one.ids))
-    failed = sum(len(one.ids) for one in settled if one.target is TransferState.FAILED)
-    ahead = sum(one.state in AHEAD for one in world.transfers) - failed
+    gone = sum(len(one.ids) for one in settled if one.target is not TransferState.PREPARED)
+    ahead = sum(one.state in AHEAD for one in world.transfers) - gone
     bound = world.federation.staging.max_prepared
     slots.give(bound - ahead, is_bound=ahead >= bound)
     changes = (*settled, *slots.changes({"wake_at": None}))
@@ -34,21 +35,12 @@ def prepare(world: World) -> Decision:
 
 
 def _settled(world: World) -> list[Move]:
-    """PREPARING->PREPARED, or ->FAILED where no storage that may be read holds the file.
-
-    Links were measured and replicas came and went since a transfer was asked for: a first attempt takes the
-    source that is best now. Later ones keep theirs, which ``retries`` took in turn, while it still serves.
-    """
-    sources = Sources(world.federation)
-    holders: dict[str, set[str]] = defaultdict(set)
-    for replica in world.replicas:
-        holders[replica.file].add(replica.storage)
+    """PREPARING->PREPARED, or ->FAILED where no storage that may be read holds the file."""
+    now = SourcesNow(world)
     chosen: dict[str, list[Transfer]] = defaultdict(list)
     for transfer in world.transfers:
         if transfer.state is TransferState.PREPARING:
-            ranked = sources.ranked(holders[transfer.file], transfer.destination)
-            keeps = transfer.source_path or (transfer.attempt > 1 and transfer.source in ranked)
-            chosen[transfer.source if keeps else next(iter(ranked), "")].append(transfer)
+            chosen[now.settled(transfer)].append(transfer)
     moves: list[Move] = []
     for source, transfers in sorted(chosen.items()):
         if source:
@@ -59,6 +51,21 @@ def _settled(world: World) -> list[Move]:
             over: dict[str, Value] = {"error": error, "ended": world.time, "emergency": False}
             moves += move(transfers, TransferState.FAILED, "out of sources", changes=over)
     return moves
+
+
+def _put_back(world: World) -> tuple[Move, ...]:
+    """PREPARED->QUEUED of what waits for a storage that rests (F4).
+
+    There another source may be found for it, and it takes no room from what can be delivered.
+    """
+    rests = resting_at(rests_of(world), world.time)
+    waiting = [
+        one
+        for one in world.transfers
+        if one.state is TransferState.PREPARED
+        and any(rest.concerns(one.source, one.destination) for rest in rests)
+    ]
+    return move(waiting, TransferState.QUEUED, "put back: its storage rests (F4)")
 
 
 def _highest(slots: Slots, beyond: int) -> list[Transfer]:

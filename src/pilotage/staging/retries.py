@@ -1,17 +1,17 @@
 """Finish, retry or fail transfers whose delivery ended. Every move is fenced by the attempt that ended."""
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
 from pilotage.model.decision import Change, Decision, Move, Value
 from pilotage.model.federation import StagingConstants
-from pilotage.model.sources import Sources
 from pilotage.model.states import TransferState
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
 
 from .groups import move
+from .rested import noted, silence
+from .sources_now import SourcesNow
 
 
 def after_deliveries(transfers: Iterable[Transfer], now: float) -> tuple[Move, ...]:
@@ -58,22 +58,20 @@ def abandoned(world: World) -> Decision:
 
     A delivery that gets stuck every time, or ends its server, ends FAILED when it is out of tries.
     """
-    constants, sources = world.federation.staging, Sources(world.federation)
-    holders: dict[str, set[str]] = defaultdict(set)
-    for replica in world.replicas:
-        holders[replica.file].add(replica.storage)
+    constants, now = world.federation.staging, SourcesNow(world)
     changes: list[Change] = []
     for transfer in sorted(world.transfers, key=lambda transfer: transfer.id):
         last = transfer.since if transfer.heartbeat is None else transfer.heartbeat
         silent = world.time - last
         if transfer.state is not TransferState.DELIVERING:
             continue
-        ranked = sources.ranked(holders[transfer.file], transfer.destination) or (transfer.source,)
+        ranked = now.ranked(transfer) or (transfer.source,)
         if transfer.server in world.servers_gone:
             changes.append(_put_back(transfer, world.time, constants, ranked))
         elif silent > constants.delivery_timeout:
             error = f"no heartbeat of its delivery for {constants.delivery_timeout:g} s"
-            changes.append(after_failure(transfer, error, world.time, constants, ranked))
+            failed = after_failure(transfer, error, world.time, constants, ranked)
+            changes.append(noted(failed, silence(transfer, error, world.time), now.rests))
     return Decision(step="staging.abandoned", time=world.time, seed=world.seed, changes=tuple(changes))
 
 

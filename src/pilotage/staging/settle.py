@@ -16,6 +16,7 @@ from pilotage.model.world import World
 
 from .groups import move
 from .slots import Slots
+from .sources_now import rests_of
 
 
 def settle(world: World) -> Decision:
@@ -186,6 +187,7 @@ def _upload(facts: _Facts, job: Job, file: File) -> NewTransfer:
 def destination_of(world: World, task: Task, queue: str) -> str:
     """The storage that a task's outputs go to: the first of its nucleus' own that takes wide area writes.
 
+    One that rests is the last choice (F4).
     The queue's own storage where that is at the nucleus, or there is no nucleus or none that does.
     """
     home = next(candidate for candidate in world.federation.queues if candidate.name == queue)
@@ -193,7 +195,9 @@ def destination_of(world: World, task: Task, queue: str) -> str:
     if task.spec.nucleus in ("", sites[home.storage]):
         return home.storage
     own = outputs_at(world.federation, task.spec.nucleus)
-    return next((item.name for item in own if "write_wan" not in item.blacklisted), home.storage)
+    resting = {rest.destination for rest in rests_of(world) if not rest.source}
+    open_ones = [item.name for item in own if "write_wan" not in item.blacklisted]
+    return next(iter(sorted(open_ones, key=lambda name: name in resting)), home.storage)
 
 
 def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:

@@ -17,6 +17,7 @@ from pilotage.model.world import World
 
 from .order import ActiveShare, active_shares
 from .shares import apportion
+from .sources_now import room_of
 
 AHEAD = (TransferState.PREPARING, TransferState.PREPARED)
 """What is prepared, or being so, ahead of its delivery (D11)."""
@@ -71,7 +72,7 @@ class Slots:
     _turned: list[Touch] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self.room = Room(self.world.federation, self.world.transfers, self.queue)
+        self.room = room_of(self.world, self.queue)
         self.shares = active_shares(self.world, self.queue, self.room, self.leaving)
         self.busy = sum(line.holding for line in self.shares)
         self.entitled = apportion(

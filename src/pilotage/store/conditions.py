@@ -10,6 +10,7 @@ from pilotage.model.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
 from pilotage.model.federation import Federation
 from pilotage.model.queue_condition import QueueCondition
 from pilotage.model.states import JobState, PilotState
+from pilotage.model.storage_rests import storage_rests
 
 from . import failures
 from .columns import has_state, is_state
@@ -64,6 +65,7 @@ def of_queues(
     seen = {queue: times for queue, *times in reader.rows(_SEEN, queues=found)}
     waiting = dict(tuple(row) for row in reader.rows(_WAITING, queues=found))
     resting = rests(failures.of_places(reader, time), federation.guard)
+    storage_resting = storage_rests(reader.failed_deliveries(), federation.staging, time)
     storages = {storage.name: storage for storage in federation.storages}
     return tuple(
         QueueCondition(
@@ -77,6 +79,7 @@ def of_queues(
             errors=_errors(reader, queue.name),
             waiting_since=waiting.get(queue.name),
             rests=tuple(rest for rest in resting if rest.queue == queue.name),
+            storage_rests=tuple(rest for rest in storage_resting if queue.storage in rest.end),
         )
         for queue in sorted(declared, key=lambda queue: queue.name)
     )

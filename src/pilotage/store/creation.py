@@ -14,9 +14,10 @@ from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
 from pilotage.model.states import FIRST, LIVE_JOBS, Kind
+from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
-from . import advertisements, borrowings, bulk, datasets, failures
+from . import advertisements, borrowings, bulk, datasets, failed_deliveries, failures
 from .columns import has_state
 from .counters import KEY_COLUMNS, Deltas
 from .errors import FileConflict
@@ -32,10 +33,15 @@ from .transfer_requests import TransferRequests
 WITHOUT_NUMBER = 0
 """Stands for the id of a record that is known otherwise, such as a file."""
 
-_TOLD = (Failure, NewAdvertisement, NewDatasetVersion, Borrowing)
+_WRITE: dict[type, Any] = {
+    Failure: failures.write,
+    FailedDelivery: failed_deliveries.write,
+    Borrowing: borrowings.write,
+}
+_TOLD = (*_WRITE, NewAdvertisement, NewDatasetVersion)
 _ORDER: tuple[type, ...] = (
     *(NewTask, File, Replica, NewDatasetVersion),
-    *(NewJob, NewTransfer, NewPilot, Failure, NewAdvertisement, Borrowing),
+    *(NewJob, NewTransfer, NewPilot, *_WRITE, NewAdvertisement),
 )
 """What others refer to comes first."""
 
@@ -138,8 +144,7 @@ class Creator:
 
     def _told(self, type_: type, records: Sequence[Any]) -> list[int | None]:
         """Write failures, borrowings, advertisements or versions of datasets, which have no states."""
-        if type_ in (Failure, Borrowing):
-            write = failures.write if type_ is Failure else borrowings.write
+        if write := _WRITE.get(type_):
             write(self._connection, records)
             return [WITHOUT_NUMBER] * len(records)
         if type_ is NewDatasetVersion:
@@ -200,13 +205,15 @@ class Creator:
         return created
 
     def forget(self, change: Forget) -> None:
-        """Delete records of replicas, and of files that no live job reads; ignore missing ones."""
+        """Delete records of replicas, of files that no live job reads, of failures; ignore missing ones."""
         rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in change.replicas]
         if rows:
             self._connection.execute(_FORGET_IF_UNREAD if change.if_unread else _FORGET_REPLICA, rows)
         if change.files:
             self._connection.execute(_FORGET_REPLICAS_OF, {"names": list(change.files)})
             self._connection.execute(_FORGET_FILES, {"names": list(change.files)})
+        if change.failed_at:
+            failed_deliveries.clear(self._connection, change.failed_at)
 
     def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
         names = list({replica.file for replica in given})

@@ -14,10 +14,11 @@ from pilotage.model.counters import (
     TRANSFERS_BY_LINK,
 )
 from pilotage.model.states import LIVE_JOBS, LIVE_PILOTS, LIVE_TRANSFERS, PilotState, TransferState
+from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
 
-from . import advertisements, history, iterations
+from . import advertisements, failed_deliveries, history, iterations
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -120,6 +121,10 @@ class RecordReader:
     def raw_rows(self, query: Any, **values: Any) -> Sequence[tuple[Any, ...]]:
         """The rows of a query that finds many, as the driver has them."""
         return raw_rows(self._connection, query, **values)
+
+    def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
+        """Deliveries that failed through a storage (F4)."""
+        return failed_deliveries.everything(self._connection)
 
     def events(self, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
         """The transitions of each of these histories."""

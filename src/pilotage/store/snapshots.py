@@ -25,7 +25,16 @@ from pilotage.model.states import (
 from pilotage.model.work import Job, Task
 from pilotage.model.world import JobCount, Report, TaskCount, World
 
-from . import borrowings, broker_facts, copies, failures, staging, waiting, watching, whole
+from . import (
+    borrowings,
+    broker_facts,
+    copies,
+    failures,
+    staging,
+    waiting,
+    watching,
+    whole,
+)
 from .columns import has_state, is_state
 from .counters import counts
 from .engine import Database
@@ -332,6 +341,7 @@ def _to_broker(reader: RecordReader, world: World, found: Sequence[Job]) -> dict
         "link_counts": reader.link_counts(),
         "queue_reports": broker_facts.reports(reader, world.time, world.federation.director),
         "failures": failures.of_places(reader, world.time),
+        "failed_deliveries": reader.failed_deliveries(),
     }
 
 

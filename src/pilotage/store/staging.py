@@ -12,6 +12,7 @@ from sqlalchemy import TextClause, bindparam, or_, select, text
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.states import JobState, TransferState
+from pilotage.model.storage_rests import End, FailedDelivery, storage_rests
 from pilotage.model.transfer_limits import Room
 from pilotage.model.transfer_queues import PREPARING
 from pilotage.model.transfers import CANCEL_GRACE
@@ -55,6 +56,12 @@ _LISTED = {
 _ROOM = (
     " AND x.source NOT IN {storages} AND x.destination NOT IN {storages}"
     " AND x.source || ' ' || x.destination NOT IN {pairs}"
+    # An end is "SOURCE " or " DESTINATION" or both: what rests. There is room at another source (F4).
+    " AND ' ' || x.destination NOT IN {ends} AND ("
+    "x.source || ' ' NOT IN {ends} AND x.source || ' ' || x.destination NOT IN {ends}"
+    " OR x.source_path = '' AND EXISTS (SELECT 1 FROM replicas AS r WHERE r.file = x.file"
+    " AND r.storage <> x.destination AND r.storage || ' ' NOT IN {ends}"
+    " AND r.storage || ' ' || x.destination NOT IN {ends}))"
 )
 _PLACES = {
     "sqlite": """(
@@ -77,30 +84,35 @@ _GAIN = {
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """Storages, and pairs of them, that take no transfer now."""
+    """Storages, pairs of them, and what rests: they take no transfer now."""
 
     storages: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
+    ends: tuple[End, ...]
 
     @classmethod
     def of(cls, room: Room) -> "_Full":
-        return cls(room.full_storages(), room.full_pairs())
+        return cls(room.full_storages(), room.full_pairs(), room.full_ends())
 
     @property
     def any(self) -> bool:
-        return bool(self.storages or self.pairs)
+        return bool(self.storages or self.pairs or self.ends)
 
     def values(self) -> dict[str, str]:
         """Return the parameters of a query that leaves these out; none where there are none."""
         if not self.any:
             return {}
-        pairs = [" ".join(pair) for pair in self.pairs]
-        return {"storages": json.dumps(self.storages), "pairs": json.dumps(pairs)}
+        pairs, ends = ([" ".join(one) for one in several] for several in (self.pairs, self.ends))
+        return {
+            "storages": json.dumps(self.storages),
+            "pairs": json.dumps(pairs),
+            "ends": json.dumps(ends),
+        }
 
 
 def _condition(dialect: str, limited: bool) -> str:
     """Return the condition of a transfer that may start, where ``limited`` with room for it."""
-    listed = {name: _LISTED[dialect].format(name) for name in ("storages", "pairs")}
+    listed = {name: _LISTED[dialect].format(name) for name in ("storages", "pairs", "ends")}
     return _DUE + (_ROOM.format(**listed) if limited else "")
 
 
@@ -195,6 +207,7 @@ _MADE = (
 def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
     """Transfers, the jobs that wait for those which ended, their files and replicas."""
     moving_on = reader.transfers_in(*_BEYOND_THE_QUEUE)
+    told = reader.failed_deliveries()
     ended = [one for one in moving_on if one.state is _X.FINISHING] + _failed(reader, world, limit)
     found = _jobs(reader, world, ended, limit)
     inputs = reader.inputs_of(job for job in found if job.state == _J.ASSIGNED)
@@ -204,7 +217,7 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
         for transfer in chain(
             ended,
             moving_on,
-            _queued(reader, world, limit, moving_on),
+            _queued(reader, world, limit, _full(world, moving_on, told)),
             reader.live_transfers_of([*inputs, *outputs]),
         )
     }
@@ -220,7 +233,13 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
         "tasks": reader.tasks_of(found),
         "files": tuple(known[name] for name in sorted(known)),
         "replicas": reader.replicas_of(known.values()),
+        "failed_deliveries": told,
     }
+
+
+def _full(world: World, moving_on: Sequence[Transfer], told: Sequence[FailedDelivery]) -> _Full:
+    rests = storage_rests(told, world.federation.staging, world.time)
+    return _Full.of(Room(world.federation, moving_on, PREPARING, rests, world.time))
 
 
 def unawaited(reader: RecordReader, world: World, found: Iterable[Transfer]) -> tuple[int, ...]:
@@ -240,14 +259,13 @@ def unawaited(reader: RecordReader, world: World, found: Iterable[Transfer]) -> 
     return tuple(sorted(one.id for one in queued if (one.file, one.destination) not in wanted))
 
 
-def _queued(reader: RecordReader, world: World, limit: int, moving_on: Sequence[Transfer]) -> list[Transfer]:
+def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list[Transfer]:
     """Read as many of each share and direction as could be prepared now: those that go first (D3, D7, D11).
 
     Every share that is active is entitled to a slot, and so a share to no more than the others leave. What
     waits for a storage or a link that is full is passed over: behind it others may start.
     """
     constants = world.federation.staging
-    full = _Full.of(Room(world.federation, moving_on, PREPARING))
     slots = max(constants.preparing_slots, constants.highest_pass)
     places = [(share, direction) for (share,) in reader.rows(_SHARES) for direction in _DIRECTIONS]
     each = min(max(2, constants.highest_pass), limit)

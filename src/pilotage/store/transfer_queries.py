@@ -4,8 +4,10 @@ from sqlalchemy import Connection, func, or_, select
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.states import TransferState
+from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import Transfer
 
+from . import failed_deliveries
 from . import transfers as transfer_rows
 from .columns import is_state
 from .counters import counts
@@ -37,6 +39,10 @@ class TransferQueries:
         waiting = is_state(transfers, transfer.state)
         query = select(func.count()).where(x.share == transfer.share, waiting, first)
         return self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+    def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
+        """Read the deliveries that failed through a storage, oldest first (F4)."""
+        return self._database.read(failed_deliveries.everything)
 
     def delivering(self) -> list[tuple[Transfer, int]]:
         """Read the transfers that are delivered now, by number, with the sizes of their files in bytes."""

@@ -49,6 +49,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
         "link_counts": reader.link_counts(),
         "queue_reports": broker_facts.reports(reader, world.time, world.federation.director),
         "failures": failures.everything(reader, world.time),
+        "failed_deliveries": reader.failed_deliveries(),
         "advertisements": reader.advertisements(),
         "requests": _requests(world, live),
         "iterated": reader.iterated("provision"),

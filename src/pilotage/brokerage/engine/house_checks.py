@@ -1,4 +1,4 @@
-"""Checks of any brokerage that no published text has: VOs that a queue is open to (F1), rests (F2)."""
+"""Checks of any brokerage that no published text has: VOs that a queue is open to (F1), rests (F2, F4)."""
 
 import numpy as np
 
@@ -41,4 +41,32 @@ def black_hole(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(refused, "a queue where jobs do not fail at once", have)
 
 
-CHECKS: tuple[Check, ...] = (vo, black_hole)
+@check(
+    "F4",
+    "resting storage",
+    "wait",
+    reads=("inputs", "outputs", "nucleus"),
+    lifted_by="its rest is over; then one delivery tries it again",
+)
+def resting_storage(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """Deliveries of file after file failed at a storage that the job needs: it must bring its input, or take
+    it, or give the output, or take that at the nucleus."""
+    rests = queues.live.storage_rests
+    if not rests:
+        return NEVER
+    have = np.full((len(tasks), len(queues)), "", dtype=object)
+    missing = np.broadcast_to(tasks.missing_files(queues) > 0, have.shape)
+    away = np.broadcast_to(tasks.outputs & ~tasks.links.here[tasks.nucleus[:, 0]], have.shape)
+    to_nucleus = np.broadcast_to(tasks.links.resting[tasks.nucleus[:, 0]], have.shape)
+    have[away] = to_nucleus[away]
+    held_up = tasks.input_table.held_up[tasks.inputs[:, 0]].take(queues.storage, axis=1)
+    for number, rest in enumerate(rests, 1):
+        have[missing & (held_up == number)] = rest.text
+        if rest.source and rest.destination:
+            continue
+        own = queues.storage == queues.storages[rest.source or rest.destination]
+        have[(away if rest.source else missing) & own] = rest.text
+    return Verdict(have != "", "storages that do not fail", have)
+
+
+CHECKS: tuple[Check, ...] = (vo, black_hole, resting_storage)

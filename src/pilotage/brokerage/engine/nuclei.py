@@ -21,12 +21,14 @@ class LinkTable:
     Without a nucleus every queue is ``here`` and weighs 1, which makes the nucleus rules not applicable.
     Every link is that of the queue's storage, wherever the queue stands. Of shape (N, 1): ``exists`` where
     there is a nucleus, ``closed`` where no storage that takes its outputs may be written from afar,
+    ``resting`` tells why none of these takes any now, and is empty where one does (F4),
     ``arriving`` the files of outputs on their way to it from elsewhere. ``files`` wait on the queue's own
     link; ``weight`` is B34's.
     """
 
     exists: Mask
     closed: Mask
+    resting: Column
     here: Mask
     blocked: Mask
     files: Column
@@ -43,6 +45,7 @@ class LinkTable:
         table = cls(
             exists=np.array([[bool(nucleus)] for nucleus, _ in nuclei], dtype=bool),
             closed=np.array([[_closed(nucleus, queues)] for nucleus, _ in nuclei], dtype=bool),
+            resting=np.array([[_resting(nucleus, queues)] for nucleus, _ in nuclei], dtype=object),
             here=np.ones(shape, dtype=bool),
             blocked=np.zeros(shape, dtype=bool),
             files=np.zeros(shape),
@@ -78,3 +81,13 @@ def _closed(nucleus: str, queues: QueueColumns) -> bool:
     """Tell whether all storages for outputs at the nucleus are closed (B19), but for scratch and tape."""
     own = outputs_at(queues.federation, nucleus)
     return bool(own) and all("write_wan" in storage.blacklisted for storage in own)
+
+
+def _resting(nucleus: str, queues: QueueColumns) -> str:
+    """Tell why no storage for outputs at the nucleus takes any now; empty where one does, or none may."""
+    written = {rest.destination: rest.text for rest in queues.live.storage_rests if not rest.source}
+    if not written:
+        return ""
+    own = outputs_at(queues.federation, nucleus)
+    able = [written.get(storage.name, "") for storage in own if "write_wan" not in storage.blacklisted]
+    return able[0] if able and all(able) else ""

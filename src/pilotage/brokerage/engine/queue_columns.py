@@ -15,6 +15,7 @@ from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.site_limits import matches_left
 from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
+from pilotage.model.storage_rests import StorageRest, resting_at, storage_rests
 from pilotage.model.world import JobCount, LinkCount, QueueReport, World
 
 from .link_weights import IncomingLinks, incoming_links
@@ -53,6 +54,7 @@ class LiveColumns:
     ``disk_io``. ``link_files`` counts live transfers by destination site, then source site, both as codes;
     ``arriving`` those of outputs that come from other sites. ``no_pilots`` marks queues where this system
     knows that it can start none, with ``pilots_problem``. ``rests`` are those of whole queues (F2).
+    ``storage_rests`` are those that are not over (F4).
     ``forwarded`` tells what was handed to the sites of queues that forward whole jobs, by queue (M8).
     """
 
@@ -69,6 +71,7 @@ class LiveColumns:
     link_files: Mapping[int, Mapping[int, int]]
     arriving: Mapping[int, int]
     rests: tuple[Rest, ...]
+    storage_rests: tuple[StorageRest, ...]
     forwarded: Mapping[int, Handed]
 
     def of_share(self, share: str) -> Mapping[JobState, Column]:
@@ -209,6 +212,7 @@ class QueueColumns:
             link_files=self._files_by_link(world.link_counts),
             arriving=self._arriving(world.link_counts),
             rests=self._rests(world),
+            storage_rests=self._storage_rests(world),
             forwarded=self._forwarded(world),
         )
         return replace(self, live=live)
@@ -229,6 +233,11 @@ class QueueColumns:
     def _rests(self, world: World) -> tuple[Rest, ...]:
         found = resting_now(world.failures, world.federation.guard, world.time)
         return tuple(rest for rest in found if rest.queue in self.index)
+
+    def _storage_rests(self, world: World) -> tuple[StorageRest, ...]:
+        found = storage_rests(world.failed_deliveries, world.federation.staging, world.time)
+        known = {"", *self.storages}
+        return tuple(rest for rest in resting_at(found, world.time) if known.issuperset(rest.end))
 
     def _jobs_by_share(self, counts: Iterable[JobCount]) -> dict[str, dict[JobState, Column]]:
         found: dict[str, dict[JobState, Column]] = {}
@@ -278,6 +287,7 @@ def _nothing_lives(queues: int) -> LiveColumns:
         link_files={},
         arriving={},
         rests=(),
+        storage_rests=(),
         forwarded={},
     )
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from pilotage.model.federation import Storage
 from pilotage.model.sources import Sources
+from pilotage.model.storage_rests import StorageRest
 
 
 class Reach:
@@ -29,3 +30,24 @@ class Reach:
             mask[list(holders)] = True
             self._masks[holders] = mask
         return self._masks[holders]
+
+    def held_up(self, holders: tuple[int, ...], rests: Sequence[StorageRest]) -> NDArray[np.intp]:
+        """Find what keeps a file from each storage: the number of a rest, from 1; 0 where none does (F4)."""
+        found = np.zeros(len(self.names), dtype=np.intp)
+        for place, name in enumerate(self.names):
+            if place in holders:
+                continue
+            reaching = (
+                self.names[code]
+                for code in holders
+                if self._sites[place] in self.sources.sites_reached(self.names[code])
+            )
+            numbers = [_holding(rests, source, name) for source in reaching]
+            if numbers and all(numbers):
+                found[place] = numbers[0]
+        return found
+
+
+def _holding(rests: Sequence[StorageRest], source: str, destination: str) -> int:
+    concerned = (rest.source and rest.concerns(source, destination) for rest in rests)
+    return next((number for number, concerns in enumerate(concerned, 1) if concerns), 0)

@@ -24,7 +24,8 @@ class InputTable:
     """One row for each distinct set of inputs of a job, one column for each storage: shapes (I, S).
 
     ``files`` and ``size`` (bytes) are (I, 1). A file on tape does not count as available (B33).
-    ``unreadable`` marks storages that miss a file which can be brought there from nowhere (B19).
+    ``unreadable`` marks storages that miss a file which can be brought there from nowhere (B19), ``held_up``
+    has the number, from 1, of the storages' rest that keeps one from them, 0 where none does (F4).
     """
 
     files: Column
@@ -32,6 +33,7 @@ class InputTable:
     missing_files: Column
     missing_size: Column
     unreadable: Mask
+    held_up: Codes
 
     @classmethod
     def of(cls, inputs: Sequence[tuple[Placed, ...]], queues: QueueColumns) -> "InputTable":
@@ -54,6 +56,7 @@ class InputTable:
             missing_files=np.repeat(files, width, axis=1),
             missing_size=np.repeat(size, width, axis=1),
             unreadable=np.zeros((len(inputs), width), dtype=bool),
+            held_up=np.zeros((len(inputs), width), dtype=np.intp),
         )
         # Not `table[...] -= counts`, which would count a storage once that holds several parts of the input.
         np.subtract.at(table.missing_files, (rows, codes), counts)
@@ -65,6 +68,12 @@ class InputTable:
         for row, parts in enumerate(inputs):
             for holders, _, _ in parts:
                 self.unreadable[row] |= ~queues.reach.of(holders)
+        if rests := queues.live.storage_rests:
+            different = {holders for parts in inputs for holders, _, _ in parts}
+            held_up = {holders: queues.reach.held_up(holders, rests) for holders in different}
+            for row, parts in enumerate(inputs):
+                for holders, _, _ in parts:
+                    np.maximum(self.held_up[row], held_up[holders], out=self.held_up[row])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pilotage.flow import rest_notices
 from pilotage.flow.calls.priorities import take_file
 from pilotage.flow.idle_reasons import moment
 from pilotage.flow.runtime import Runtime
@@ -25,8 +26,9 @@ def _reads(runtime: Runtime, now: Pass) -> World:
     return replace(world, deliveries=news, server=presence.name, servers_gone=tuple(sorted(gone)))
 
 
-def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
+def _observed(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Forget what is recorded now, and give up deliveries whose transfers were taken away."""
+    rest_notices.tell(world, decision, committed)
     runtime.deliveries.forget(world.deliveries)
     runtime.deliveries.withdraw_all_but(
         [transfer for transfer in world.transfers if transfer.state is TransferState.DELIVERING]

@@ -1,0 +1,95 @@
+"""Storages, and which of them rest because deliveries fail there (F4)."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Path, Response
+from pydantic import BaseModel, Field
+
+from pilotage.flow.calls import storages
+from pilotage.model.federation import Blacklisting
+from pilotage.model.storage_rests import StorageRest
+
+from .access import FOR_PEOPLE, Operator, actor
+from .answers import answer, documented
+from .parts import PREFIX, TheRuntime
+
+router = APIRouter(prefix=f"{PREFIX}/storages", tags=["files"])
+
+StorageName = Annotated[str, Path(max_length=200)]
+
+
+class ShownRest(BaseModel):
+    """Reading from a storage, writing to one, or what moves between two: it rests, or is to be tried."""
+
+    source: Annotated[
+        str, Field(description="Nothing is read from it; empty: the destination takes nothing.")
+    ]
+    destination: Annotated[
+        str, Field(description="Nothing is written to it; empty: the source gives nothing.")
+    ]
+    since: float
+    until: float
+    failures: Annotated[int, Field(description="Deliveries that failed in a row.")]
+    error: Annotated[str, Field(description="The last failure.")]
+    over: Annotated[bool, Field(description="Whether one delivery may try.")]
+
+
+class ShownStorage(BaseModel):
+    """A storage as the federation declares it, and what rests of it."""
+
+    name: str
+    site: str
+    tape: bool
+    blacklisted: Annotated[list[Blacklisting], Field(description="Closed by the federation.")]
+    rests: list[ShownRest]
+
+
+class Storages(BaseModel):
+    """Storages by name."""
+
+    storages: list[ShownStorage]
+
+
+class Lifted(BaseModel):
+    """The rests that were lifted."""
+
+    lifted: list[ShownRest]
+
+
+@router.get("", dependencies=[FOR_PEOPLE], responses=documented(Storages, 409))
+def get_storages(runtime: TheRuntime) -> Response:
+    """Every storage, with the rests that concern it."""
+    found, now = storages.rests(runtime), runtime.clock()
+    shown = [
+        ShownStorage(
+            name=storage.name,
+            site=storage.site,
+            tape=storage.tape,
+            blacklisted=sorted(storage.blacklisted),
+            rests=[_shown(rest, now) for rest in found if storage.name in rest.end],
+        )
+        for storage in sorted(runtime.store.federation().storages, key=lambda storage: storage.name)
+    ]
+    return answer({"storages": shown})
+
+
+@router.post("/{storage}/lift", responses=documented(Lifted, 404, 409))
+def post_lift(storage: StorageName, caller: Operator, runtime: TheRuntime) -> Response:
+    """Lift every rest of a storage, and forget the failures there: all is tried at once."""
+    names = sorted(one.name for one in runtime.store.federation().storages)
+    if storage not in names:
+        raise HTTPException(404, f"there is no storage {storage!r}; known are {', '.join(names)}")
+    now = runtime.clock()
+    return answer({"lifted": [_shown(rest, now) for rest in storages.lift(runtime, storage, actor(caller))]})
+
+
+def _shown(rest: StorageRest, now: float) -> ShownRest:
+    return ShownRest(
+        source=rest.source,
+        destination=rest.destination,
+        since=rest.since,
+        until=rest.until,
+        failures=rest.failures,
+        error=rest.error,
+        over=rest.until <= now,
+    )

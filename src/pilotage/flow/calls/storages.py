@@ -1,0 +1,30 @@
+"""Storages that rest because deliveries fail there: which they are, and how a person lifts that (F4)."""
+
+import logging
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.decision import Decision, Forget
+from pilotage.model.storage_rests import StorageRest, storage_rests
+
+log = logging.getLogger(__name__)
+
+
+def rests(runtime: Runtime) -> tuple[StorageRest, ...]:
+    """Return what rests now, or is to be tried since its rest is over. Raises :class:`NoFederation`."""
+    staging = runtime.store.federation().staging
+    return storage_rests(runtime.store.transfer_queries.failed_deliveries(), staging, runtime.clock())
+
+
+def lift(runtime: Runtime, storage: str, actor: str) -> tuple[StorageRest, ...]:
+    """Forget every failure at a storage, for all ends that it has; returns the rests that this ends."""
+    ends = {one.end for one in runtime.store.transfer_queries.failed_deliveries() if storage in one.end}
+    lifted = tuple(rest for rest in rests(runtime) if rest.end in ends)
+    if ends:
+        begun = runtime.begin(1)
+        change = Forget(failed_at=tuple(sorted(ends)))
+        decision = Decision(step="storages", time=begun.time, seed=begun.seed, changes=(change,))
+        runtime.store.commit(decision, actor)
+        for rest in lifted:
+            log.warning("%s goes on: lifted by %s", rest.what, actor)
+        runtime.wakeups.wake("stage")
+    return lifted

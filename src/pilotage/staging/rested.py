@@ -1,0 +1,66 @@
+"""What the end of a delivery says of its storages: they failed once more, or they are well again (F4)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from pilotage.model.decision import Forget, Move
+from pilotage.model.observations import Fault
+from pilotage.model.storage_rests import FailedDelivery, StorageRest
+from pilotage.model.work import Transfer
+from pilotage.model.world import World
+
+LONGEST_ERROR = 200
+"""Characters that are kept of an error."""
+
+
+def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedDelivery | None:
+    """Return what a failed delivery says of its storages; None where its file is to blame, or none known."""
+    if fault not in ("source", "destination"):
+        return None
+    return _failed(
+        transfer,
+        transfer.source if fault == "source" else "",
+        transfer.destination if fault == "destination" else "",
+        error,
+        now,
+    )
+
+
+def silence(transfer: Transfer, error: str, now: float) -> FailedDelivery:
+    """Return what a delivery without a sign of life says: either storage may be to blame, the pair is."""
+    return _failed(transfer, transfer.source, transfer.destination, error, now)
+
+
+def noted(move: Move, failed: FailedDelivery | None, rests: Sequence[StorageRest]) -> Move:
+    """Record a failure with the move that it brings about; of what rests nothing is counted."""
+    if failed is None:
+        return move
+    if any(rest.end == failed.end and failed.time < rest.until for rest in rests):
+        return move
+    return replace(move, creates={failed.transfer: (failed,)})
+
+
+def well_again(world: World, delivered: Iterable[Transfer]) -> tuple[Forget, ...]:
+    """Forget the failures of storages between which something was delivered."""
+    failing = {one.end for one in world.failed_deliveries}
+    if not failing:
+        return ()
+    served = {
+        end
+        for one in delivered
+        for end in ((one.source, ""), ("", one.destination), (one.source, one.destination))
+    }
+    return (Forget(failed_at=tuple(sorted(failing & served))),) if failing & served else ()
+
+
+def _failed(transfer: Transfer, source: str, destination: str, error: str, now: float) -> FailedDelivery:
+    line = next((line.strip() for line in error.splitlines() if line.strip()), "no reason told")
+    return FailedDelivery(
+        transfer=transfer.id,
+        attempt=transfer.attempt,
+        file=transfer.file,
+        source=source,
+        destination=destination,
+        time=now,
+        error=line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ...",
+    )

@@ -1,0 +1,55 @@
+"""The sources of transfers at this moment: what holds the file, and what rests (F4)."""
+
+from collections import defaultdict
+
+from pilotage.model.sources import Sources
+from pilotage.model.states import TransferState
+from pilotage.model.storage_rests import StorageRest, storage_rests
+from pilotage.model.transfer_limits import Room
+from pilotage.model.transfer_queues import PREPARING, TransferQueue
+from pilotage.model.work import Transfer
+from pilotage.model.world import World
+
+
+class SourcesNow:
+    """The sources of the transfers of a world."""
+
+    def __init__(self, world: World) -> None:
+        self.rests = rests_of(world)
+        self._sources = Sources(world.federation, self.rests)
+        self._holders: dict[str, set[str]] = defaultdict(set)
+        for replica in world.replicas:
+            self._holders[replica.file].add(replica.storage)
+
+    def ranked(self, transfer: Transfer) -> tuple[str, ...]:
+        """Return the storages from which a transfer may be brought, best first."""
+        return self._sources.ranked(self._holders[transfer.file], transfer.destination)
+
+    def settled(self, transfer: Transfer) -> str:
+        """Return the source of a transfer that is prepared now; empty where none may be read.
+
+        A first attempt takes the one that is best now: links were measured and replicas came and went since
+        it was asked for. Later ones keep theirs, which ``retries`` took in turn, while it serves and is well.
+        """
+        if transfer.source_path:
+            return transfer.source
+        ranked = self.ranked(transfer)
+        serves = transfer.source in ranked and not self._sources.is_resting(
+            transfer.source, transfer.destination
+        )
+        return transfer.source if transfer.attempt > 1 and serves else next(iter(ranked), "")
+
+
+def rests_of(world: World) -> tuple[StorageRest, ...]:
+    """Return what rests in a world, or rested and is to be tried (F4)."""
+    return storage_rests(world.failed_deliveries, world.federation.staging, world.time)
+
+
+def room_of(world: World, queue: TransferQueue) -> Room:
+    """Return what storages and links still take of a queue, by the sources of this moment."""
+    rests, sources = rests_of(world), {}
+    if rests and queue is PREPARING:
+        now = SourcesNow(world)
+        queued = (one for one in world.transfers if one.state is TransferState.QUEUED)
+        sources = {one.id: now.settled(one) or one.source for one in queued}
+    return Room(world.federation, world.transfers, queue, rests, world.time, sources)

@@ -1,0 +1,84 @@
+"""Failed deliveries are kept until one arrives, and staging reads past what rests (F4)."""
+
+from dataclasses import replace
+
+from pilotage.model.decision import Forget
+from pilotage.model.federation import Federation, Storage
+from pilotage.model.states import TransferState as X
+from pilotage.model.storage_rests import FailedDelivery
+from pilotage.model.work import File, Replica
+from pilotage.staging import preparing
+from pilotage.store import Store
+from pilotage.store.failed_deliveries import KEPT, MOST_OF_AN_END
+from pilotage.testing import NOW
+from pilotage.testing.stores import FEDERATION, create, decision, new_transfer
+
+
+def failed(number: int, at: float = NOW, source: str = "CERN-disk", destination: str = "") -> FailedDelivery:
+    return FailedDelivery(
+        transfer=number,
+        attempt=1,
+        file=f"bad{number}",
+        source=source,
+        destination=destination,
+        time=at,
+        error="refused",
+    )
+
+
+def read(store: Store) -> tuple[FailedDelivery, ...]:
+    found = store.snapshots.for_staging(NOW, 1, 10).failed_deliveries
+    assert store.snapshots.for_broker(NOW, 1, 10).failed_deliveries == found
+    assert store.snapshots.whole(NOW, 1).failed_deliveries == found
+    return found
+
+
+def test_f4_failures_are_kept_until_their_end_is_cleared(store: Store) -> None:
+    store.save_federation(FEDERATION, "tester")
+    told = [failed(1, NOW - 2), failed(2, NOW - 1), failed(3, source="", destination="PIC-disk")]
+    create(store, *told)
+    create(store, told[0])
+    assert read(store) == tuple(told)
+    store.commit(decision(Forget(failed_at=(("CERN-disk", ""), ("nobody", "")))), "tester")
+    assert read(store) == (told[2],)
+
+
+def test_f4_failures_are_few_and_not_old(store: Store) -> None:
+    store.save_federation(FEDERATION, "tester")
+    create(store, failed(1, NOW - KEPT - 1, source="PIC-disk"))
+    create(store, *(failed(10 + number, NOW + number) for number in range(MOST_OF_AN_END + 20)))
+    found = read(store)
+    assert [one.time - NOW for one in found] == list(range(20, MOST_OF_AN_END + 20))
+
+
+def test_f4_behind_transfers_from_a_resting_storage_others_are_read(store: Store) -> None:
+    store.save_federation(_three_disks(), "tester")
+    create(store, *(failed(number) for number in (901, 902, 903)))
+    files = [f"f{number}" for number in range(300)]
+    create(store, *(File(name=name, size=1, checksum="") for name in [*files, "both", "back"]))
+    create(store, *(Replica(file=name, storage="CERN-disk") for name in [*files, "both"]))
+    create(store, Replica(file="both", storage="CERN-tape"), Replica(file="back", storage="PIC-disk"))
+    create(store, *(new_transfer(name, priority=90) for name in files))
+    both, back = create(
+        store,
+        new_transfer("both", priority=1),
+        new_transfer("back", source="PIC-disk", destination="CERN-disk", priority=1),
+    )
+    world = replace(store.snapshots.for_staging(NOW, 1, 1000), unawaited=())
+    moves = preparing.prepare(world).moves
+    assert sorted(id_ for move in moves if move.target is X.PREPARING for id_ in move.ids) == [both, back]
+
+
+def _three_disks() -> Federation:
+    tape = Storage(name="CERN-tape", site="CERN", url="file:///tape", tape=True)
+    return replace(FEDERATION, storages=(*FEDERATION.storages, tape))
+
+
+def test_f4_outputs_in_the_scratch_area_of_a_resting_storage_wait(store: Store) -> None:
+    store.save_federation(_three_disks(), "tester")
+    create(store, *(failed(number) for number in (901, 902, 903)))
+    create(store, File(name="out", size=1, checksum=""), Replica(file="out", storage="CERN-tape"))
+    create(store, new_transfer("out", source_path=".scratch/test/1.1/out", direction="upload"))
+    for time, count in ((NOW, 0), (NOW + 60, 1)):
+        world = store.snapshots.for_staging(time, 1, 1000)
+        assert len(preparing.prepare(world).moves) == count
