@@ -28,7 +28,7 @@ class ShownRest(BaseModel):
         str, Field(description="Nothing is written to it; empty: the source gives nothing.")
     ]
     since: float
-    until: float
+    until: Annotated[float, Field(description="End of the rest, in s since 1970 UTC.")]
     failures: Annotated[int, Field(description="Deliveries that failed in a row.")]
     error: Annotated[str, Field(description="The last failure.")]
     over: Annotated[bool, Field(description="Whether one delivery may try.")]
@@ -39,21 +39,21 @@ class ShownStorage(BaseModel):
 
     name: str
     site: str
-    tape: bool
+    tape: Annotated[bool, Field(description="Whether its files may have to be fetched from tape.")]
     blacklisted: Annotated[list[Blacklisting], Field(description="Closed by the federation.")]
-    rests: list[ShownRest]
+    rests: Annotated[list[ShownRest], Field(description="What rests of it, or is to be tried.")]
 
 
 class Storages(BaseModel):
     """Storages by name."""
 
-    storages: list[ShownStorage]
+    storages: Annotated[list[ShownStorage], Field(description="Storages by name.")]
 
 
 class Lifted(BaseModel):
     """The rests that were lifted."""
 
-    lifted: list[ShownRest]
+    lifted: Annotated[list[ShownRest], Field(description="What rested.")]
 
 
 @router.get("", dependencies=[FOR_PEOPLE], responses=documented(Storages, 409))
