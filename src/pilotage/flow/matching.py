@@ -19,7 +19,7 @@ from pilotage.pilots.reports import called_home
 from pilotage.pilots.task_queues import is_open, left_of
 from pilotage.store import Store
 from pilotage.store.borrowed_matches import Basis, WantedElsewhere
-from pilotage.store.matches import CAUSE, Given, Wanted
+from pilotage.store.matches import CAUSE, Given, Standing, Wanted
 
 from .borrowing import BorrowableJobs
 from .errors import PilotGone, PilotRefused
@@ -157,6 +157,7 @@ class Matching:
         The pilots are of those that :meth:`pilots` has found. Raises :class:`PilotRefused`.
         """
         self._let_go_of_changed()
+        self._read_ahead({request.queue for request in requests})
         asked = [self._asked(request, time, seed) for request in requests]
         given = self._store.matches.give_all([wanted for _, wanted, _ in asked])
         self._tell([(pilot, got.jobs) for (pilot, *_), got in zip(asked, given, strict=True)], time, seed)
@@ -188,7 +189,7 @@ class Matching:
 
     def _let_go_of_changed(self) -> None:
         """Forget task queues of queues where jobs were activated since they were read."""
-        version, numbers = self._store.matches.standings()
+        version, numbers = self._store.matches.numbers()
         with self._lock:
             for queue, known in list(self._known.items()):
                 if (known.number, known.version) != (numbers.get(queue, 0), version):
@@ -284,14 +285,23 @@ class Matching:
     def _task_queues(self, queue: str, anew: bool = False) -> Known:
         known = None if anew else self._known.get(queue)
         if known is None:
-            standing = self._store.matches.standing(queue)
+            known = self._keep(queue, self._store.matches.standing(queue), self._store.federation())
+        return known
+
+    def _read_ahead(self, queues: Iterable[str]) -> None:
+        """Read the task queues of those that are not known, all at once."""
+        if missing := [queue for queue in queues if queue not in self._known]:
             federation = self._store.federation()
-            declared = next((one for one in federation.queues if one.name == queue), None)
-            levels = [Level(*level) for level in standing.levels] if declared else []
-            lines = policy.lines(declared, levels)
-            known = Known(standing.number, standing.version, federation, declared, lines)
-            with self._lock:
-                self._known[queue] = known
+            for queue, standing in self._store.matches.standings(missing).items():
+                self._keep(queue, standing, federation)
+
+    def _keep(self, queue: str, standing: Standing, federation: Federation) -> Known:
+        declared = next((one for one in federation.queues if one.name == queue), None)
+        levels = [Level(*level) for level in standing.levels] if declared else []
+        lines = policy.lines(declared, levels)
+        known = Known(standing.number, standing.version, federation, declared, lines)
+        with self._lock:
+            self._known[queue] = known
         return known
 
     def pilot(self, pilot: int, time: float, seed: int, anew: bool = False) -> Pilot:

@@ -25,6 +25,9 @@ MOST_TRANSFERS = 5000
 MEASURED_EVERY = 60.0
 """s for which a measurement stands."""
 
+_Rates = dict[tuple[str, str], float]
+"""MB/s by the sites of source and destination."""
+
 _x = transfers.c
 _LAST = (
     select(_x.file, _x.source, _x.destination, _x.started, _x.ended)
@@ -43,28 +46,29 @@ _MEASURED = (
 class LinkRates:
     """Puts the throughput that was measured in the last hour into the links of a federation.
 
-    A measurement stands for a minute: between two of them a federation is one and the same object.
+    A measurement stands for a minute: as long as it finds the same, a federation is one and the same object.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: tuple[Federation, float, Federation] | None = None
+        self._known: tuple[Federation, float, _Rates, Federation] | None = None
 
     def applied(self, connection: Connection, federation: Federation, time: float) -> Federation:
         """Return the federation with what was measured before a time, in s since 1970."""
         with self._lock:
-            if self._known is not None:
-                of, at, measured = self._known
-                # The same object, not an equal one: brokerages keep the columns of its queues by identity.
-                if of is federation and 0 <= time - at < MEASURED_EVERY:
-                    return measured
-        measured = _with_rates(federation, _rates(connection, federation, time))
+            known = self._known
+        # The same object, not an equal one: brokerages keep the columns of its queues by identity.
+        is_known = known is not None and known[0] is federation
+        if known and is_known and 0 <= time - known[1] < MEASURED_EVERY:
+            return known[3]
+        rates = _rates(connection, federation, time)
+        measured = known[3] if known and is_known and known[2] == rates else _with_rates(federation, rates)
         with self._lock:
-            self._known = federation, time, measured
+            self._known = federation, time, rates, measured
         return measured
 
 
-def _rates(connection: Connection, federation: Federation, time: float) -> dict[tuple[str, str], float]:
+def _rates(connection: Connection, federation: Federation, time: float) -> _Rates:
     """Measure MB/s by the sites of source and destination: all bytes over all times that they took."""
     sites = {storage.name: storage.site for storage in federation.storages}
     megabytes: dict[tuple[str, str], float] = defaultdict(float)
@@ -78,7 +82,7 @@ def _rates(connection: Connection, federation: Federation, time: float) -> dict[
     return {link: megabytes[link] / seconds[link] for link in megabytes}
 
 
-def _with_rates(federation: Federation, rates: dict[tuple[str, str], float]) -> Federation:
+def _with_rates(federation: Federation, rates: _Rates) -> Federation:
     if not rates:
         return federation
     declared = {(link.source, link.destination): link for link in federation.links}

@@ -6,9 +6,8 @@ is not waited for. An answer that does not get through loses nothing: the job is
 SENT is over.
 """
 
-import sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -17,29 +16,26 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from pilotage.model.borrowing import CAUSES
-from pilotage.model.states import JobState, PilotState
+from pilotage.model.states import JobState
 from pilotage.model.work import File, Job, Pilot, Replica, Task
 
 from . import borrowed_matches, bulk
 from . import tasks as task_rows
 from .borrowed_matches import WantedElsewhere
-from .counters import KEY_COLUMNS, Differences
 from .engine import Database
 from .history import Entries, Meaning, Meanings
 from .jobs import JOB_COLUMNS, job
 from .last_seen import REPORTED_AFTER
+from .local_matches import INPUT_COUNT, STANDING, TASK, VERSION, give
 from .pilots import pilots
 from .reader import RecordReader
 from .sets import among
 from .task_queues import LEVELS, lines
-from .tasks import TASK_COLUMNS, SpecCache
+from .tasks import SpecCache
 
 CAUSE = "matched to a pilot (P13)"
 
-_VERSION = "SELECT coalesce((SELECT max(version) FROM federations), 0) AS version"
-_STANDING = f"""
-SELECT coalesce((SELECT number FROM activations WHERE queue = {{queue}}), 0) AS number,
-  ({_VERSION}) AS version"""
+_LEVELS_OF = select(LEVELS.where(among(lines.c.queue, "queues")).subquery("levels"))
 
 KNOWN_TASKS = 4096
 """Tasks that are remembered as they stood."""
@@ -47,16 +43,9 @@ KNOWN_TASKS = 4096
 _TASK_PLACE = len(JOB_COLUMNS)
 """Where the columns of the task begin in a row."""
 
-_SMALL = 2000
-"""Bytes of a specification that comes with each match: it costs less than another question."""
-
-_TASK = ", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS) + (
-    f", CASE WHEN {{size}}(tasks.spec) < {_SMALL} THEN tasks.spec END"
-)
-
 _GIVE = f"""
 SELECT alive, good, {", ".join(f"given.{column.name}" for column in JOB_COLUMNS)},
-  {_TASK.format(size="pg_column_size")}
+  {TASK.format(size="pg_column_size")}
 FROM give_jobs(
   %(pilot)s, %(queue)s, %(requirements)s, %(priorities)s, %(counts)s, %(number)s, %(version)s, %(used)s,
   %(containment)s, %(node)s, %(time)s, %(entry)s
@@ -130,7 +119,7 @@ class Matches:
 
     def standing(self, queue: str) -> Standing:
         """Read the task queues of a queue."""
-        sql = _STANDING.format(queue="%s" if self._database.is_postgresql else "?")
+        sql = STANDING.format(queue="%s" if self._database.is_postgresql else "?")
         levels = select(LEVELS.where(lines.c.queue == queue).subquery("levels"))
 
         def read(connection: Connection) -> Standing:
@@ -139,6 +128,19 @@ class Matches:
             return Standing(number, version, tuple((name, at, int(jobs)) for name, at, jobs in found))
 
         return self._database.read(read)
+
+    def standings(self, queues: Iterable[str]) -> dict[str, Standing]:
+        """Read the task queues of several queues as of one moment."""
+        names = sorted(queues)
+
+        def read(connection: Connection) -> dict[str, Standing]:
+            version, numbers = _numbers(connection)
+            found: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+            for queue, name, at, jobs in connection.execute(_LEVELS_OF, {"queues": names}):
+                found[queue].append((name, at, int(jobs)))
+            return {name: Standing(numbers.get(name, 0), version, tuple(found[name])) for name in names}
+
+        return self._database.read(read) if names else {}
 
     def give(self, wanted: Wanted) -> Given:
         """Give a pilot what is still there of what it was drawn; the call is its heartbeat."""
@@ -152,9 +154,7 @@ class Matches:
             if good:
                 self._report(wanted)
             return self._given(alive, good, found)
-        ((alive, good, found),) = self._database.write_directly(
-            lambda driver: _give(driver, [(wanted, told)])
-        )
+        ((alive, good, found),) = self._database.write_directly(lambda driver: give(driver, [(wanted, told)]))
         return self._given(alive, good, found)
 
     def give_all(self, wanted: Sequence[Wanted]) -> list[Given]:
@@ -162,7 +162,7 @@ class Matches:
         if self._database.is_postgresql:
             return [self.give(one) for one in wanted]
         asked = [(one, self._told(one)) for one in wanted]
-        given = self._database.write_directly(lambda driver: _give(driver, asked))
+        given = self._database.write_directly(lambda driver: give(driver, asked))
         found = self._given(True, True, [row for *_, rows in given for row in rows])
         jobs = iter(found.jobs)
         parts = [(alive, good, tuple(islice(jobs, len(rows)))) for alive, good, rows in given]
@@ -178,15 +178,9 @@ class Matches:
             )
         )
 
-    def standings(self) -> tuple[int, dict[str, int]]:
+    def numbers(self) -> tuple[int, dict[str, int]]:
         """The number of the federation's version, and of the last activation at each queue that had any."""
-        with_numbers = "SELECT queue, number FROM activations"
-
-        def read(connection: Connection) -> tuple[int, dict[str, int]]:
-            version = connection.exec_driver_sql(_VERSION).scalar_one()
-            return version, dict(tuple(row) for row in connection.exec_driver_sql(with_numbers))
-
-        return self._database.read(read)
+        return self._database.read(_numbers)
 
     def _told(self, wanted: Wanted) -> Callable[[int], str]:
         """The entry in the history of a job that a pilot is given, by the job's attempt."""
@@ -205,10 +199,10 @@ class Matches:
         if not self._database.is_postgresql:
             return self._given(
                 *self._database.write_directly(
-                    lambda driver: borrowed_matches.take(driver, wanted, told, _TASK.format(size="length"))
+                    lambda driver: borrowed_matches.take(driver, wanted, told, TASK.format(size="length"))
                 )
             )
-        sql = borrowed_matches.POSTGRESQL.format(task=_TASK.format(size="pg_column_size"))
+        sql = borrowed_matches.POSTGRESQL.format(task=TASK.format(size="pg_column_size"))
         values = borrowed_matches.values(wanted, {key: of(1).rstrip() for key, of in told.items()})
         if wanted.claim is None:
             rows = self._database.run(sql, values)
@@ -231,7 +225,7 @@ class Matches:
             return Given(alive, good)
         tasks = self._tasks_of(rows)
         found = [row[:_TASK_PLACE] for row in rows]
-        if not any(row[_INPUT_COUNT] for row in found):
+        if not any(row[INPUT_COUNT] for row in found):
             return Given(alive, good, tuple(job(row, ()) for row in found), tasks)
 
         def read(connection: Connection) -> tuple[tuple[Job, ...], tuple[File, ...], tuple[Replica, ...]]:
@@ -260,6 +254,12 @@ class Matches:
         return tuple(known[record] for record in sorted(texts, key=itemgetter(0)))
 
 
+def _numbers(connection: Connection) -> tuple[int, dict[str, int]]:
+    version = connection.exec_driver_sql(VERSION).scalar_one()
+    rows = connection.exec_driver_sql("SELECT queue, number FROM activations")
+    return version, dict(tuple(row) for row in rows)
+
+
 def _values(wanted: Wanted, entry: str) -> dict[str, Any]:
     requirements, priorities, counts = zip(*wanted.heads, strict=True) if wanted.heads else ((), (), ())
     return {
@@ -276,62 +276,6 @@ def _values(wanted: Wanted, entry: str) -> dict[str, Any]:
         "priorities": bulk.array(priorities),
         "counts": bulk.array(counts),
     }
-
-
-# SQLite: one writer at a time, so that a few statements do what one does above.
-
-_STANDING_SQLITE = _STANDING.format(queue="?")
-_ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNNING}'"
-_HEAD = f"""
-SELECT {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)},
-  {_TASK.format(size="length")}
-FROM jobs JOIN tasks ON tasks.id = jobs.task
-WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = 'activated'
-ORDER BY jobs.id LIMIT ?"""
-_SEND = "UPDATE jobs SET state = 'sent', since = ?, pilot = ?, history = history || ? WHERE id = ?"
-_TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
-_REPORT = f"""
-UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
-
-_PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
-_INPUT_COUNT = _PLACES["input_count"]
-_KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
-
-
-Row = tuple[Any, ...]
-
-
-def _give(
-    driver: sqlite3.Connection, asked: Sequence[tuple[Wanted, Callable[[int], str]]]
-) -> list[tuple[bool, bool, list[Row]]]:
-    """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
-    counted = Differences()
-    given = [_given_one(driver, wanted, told, counted) for wanted, told in asked]
-    counted.write(driver)
-    heard = dict.fromkeys(
-        wanted.queue for (wanted, _), (_, good, _) in zip(asked, given, strict=True) if good
-    )
-    for queue in heard:
-        driver.execute(_REPORT, (asked[0][0].time, queue, asked[0][0].time))
-    return given
-
-
-def _given_one(
-    driver: sqlite3.Connection, wanted: Wanted, told: Callable[[int], str], counted: Differences
-) -> tuple[bool, bool, list[Row]]:
-    run = driver.execute
-    seen = run(_STANDING_SQLITE, (wanted.queue,)).fetchone()
-    alive = run(_ALIVE, (wanted.pilot,)).fetchone()
-    if alive is None or seen != (wanted.number, wanted.version) or (alive[0] > 0) != wanted.used:
-        return alive is not None, False, []
-    found = [row for head in wanted.heads for row in run(_HEAD, (wanted.queue, *head))]
-    if found:
-        sent = ((told(row[_PLACES["attempt"]]), row[_PLACES["id"]]) for row in found)
-        driver.executemany(_SEND, [(wanted.time, wanted.pilot, entry, id_) for entry, id_ in sent])
-        for keys, count in Counter(_KEYS(row) for row in found).items():
-            counted.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
-    run(_TOUCH, (wanted.time, len(found), wanted.containment, wanted.node, wanted.pilot))
-    return True, True, [_sent(row, wanted) for row in found]
 
 
 def _dealt(found: Given, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) -> Iterator[Given]:
@@ -351,11 +295,3 @@ def _dealt(found: Given, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) ->
             tuple(files[name] for name in read),
             tuple(replica for name in read for replica in lying[name]),
         )
-
-
-def _sent(row: tuple[Any, ...], wanted: Wanted) -> tuple[Any, ...]:
-    changed = {"state": str(JobState.SENT), "since": wanted.time, "pilot": wanted.pilot}
-    values = list(row)
-    for name, value in changed.items():
-        values[_PLACES[name]] = value
-    return tuple(values)

@@ -9,6 +9,7 @@ from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Pass, Phase, Step
 from pilotage.model.decision import Decision, Move
+from pilotage.model.federation import Federation
 from pilotage.model.idle_slots import idle_slots
 from pilotage.model.joining import joined
 from pilotage.model.moves import FRESH
@@ -57,14 +58,19 @@ def _placed(world: World, offered: Sequence[Job], name: str, brokerages: Brokera
     """Let the brokerages decide about these jobs for one queue; keep decisions that place any."""
     alone = replace(
         world,
-        federation=replace(
-            world.federation, queues=tuple(q for q in world.federation.queues if q.name == name)
-        ),
+        federation=_with_one_queue(world.federation, name),
         jobs=tuple(replace(job, state=JobState.DEFINED, queue="") for job in offered),
     )
     jobs = {job.id: job for job in offered}
     decisions = (decide(alone, plugin, brokerages) for plugin in plugins(alone))
     return [_taken_along(decision, jobs) for decision in decisions if _activating(decision)]
+
+
+def _with_one_queue(federation: Federation, name: str) -> Federation:
+    """The federation with one queue only, and the links of its site: no others tell anything about it."""
+    (queue,) = (one for one in federation.queues if one.name == name)
+    links = (link for link in federation.links if queue.site in (link.source, link.destination))
+    return replace(federation, queues=(queue,), links=tuple(links))
 
 
 def _activating(decision: Decision) -> list[Move]:

@@ -1,0 +1,117 @@
+"""The commit of matches on SQLite: with one writer at a time a few statements do what a function does."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from pilotage.model.states import JobState, PilotState
+
+from .counters import KEY_COLUMNS, Differences
+from .jobs import JOB_COLUMNS
+from .last_seen import REPORTED_AFTER
+from .tasks import TASK_COLUMNS
+
+if TYPE_CHECKING:
+    from .matches import Wanted
+
+VERSION = "SELECT coalesce((SELECT max(version) FROM federations), 0) AS version"
+STANDING = f"""
+SELECT coalesce((SELECT number FROM activations WHERE queue = {{queue}}), 0) AS number,
+  ({VERSION}) AS version"""
+
+_SMALL = 2000
+"""Bytes of a specification that comes with each match: it costs less than another question."""
+
+TASK = ", ".join(f'tasks."{column.name}"' for column in TASK_COLUMNS) + (
+    f", CASE WHEN {{size}}(tasks.spec) < {_SMALL} THEN tasks.spec END"
+)
+
+_STANDING_HERE = STANDING.format(queue="?")
+_ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNNING}'"
+_HEAD = f"""
+SELECT {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)},
+  {TASK.format(size="length")}
+FROM jobs JOIN tasks ON tasks.id = jobs.task
+WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = 'activated'
+ORDER BY jobs.id LIMIT ?"""
+_SEND = "UPDATE jobs SET state = 'sent', since = ?, pilot = ?, history = history || ? WHERE id = ?"
+_TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
+_REPORT = f"""
+UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
+
+_PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
+INPUT_COUNT = _PLACES["input_count"]
+_ID, _ATTEMPT = _PLACES["id"], _PLACES["attempt"]
+_SENT = tuple(_PLACES[name] for name in ("state", "since", "pilot"))
+_KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
+
+
+Row = tuple[Any, ...]
+
+
+def give(
+    driver: sqlite3.Connection, asked: Sequence[tuple["Wanted", Callable[[int], str]]]
+) -> list[tuple[bool, bool, list[Row]]]:
+    """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
+    standings = {wanted.queue: _standing_now(driver, wanted.queue) for wanted, _ in asked}
+    held = [_is_held(driver, wanted, standings[wanted.queue]) for wanted, _ in asked]
+    good = [one for one, (_, holds) in zip(asked, held, strict=True) if holds]
+    dealt = _deal(driver, [wanted for wanted, _ in good])
+    counted = Differences()
+    for rows in dealt:
+        for keys, count in Counter(map(_KEYS, rows)).items():
+            counted.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
+    sent = [
+        (wanted.time, wanted.pilot, told(row[_ATTEMPT]), row[_ID])
+        for (wanted, told), rows in zip(good, dealt, strict=True)
+        for row in rows
+    ]
+    driver.executemany(_SEND, sent)
+    touched = [
+        (wanted.time, len(rows), wanted.containment, wanted.node, wanted.pilot)
+        for (wanted, _), rows in zip(good, dealt, strict=True)
+    ]
+    driver.executemany(_TOUCH, touched)
+    counted.write(driver)
+    for queue in dict.fromkeys(wanted.queue for wanted, _ in good):
+        driver.execute(_REPORT, (asked[0][0].time, queue, asked[0][0].time))
+    answers = iter(
+        [_sent(row, wanted) for row in rows] for (wanted, _), rows in zip(good, dealt, strict=True)
+    )
+    return [(alive, holds, next(answers) if holds else []) for alive, holds in held]
+
+
+def _standing_now(driver: sqlite3.Connection, queue: str) -> Row | None:
+    row: Row | None = driver.execute(_STANDING_HERE, (queue,)).fetchone()
+    return row
+
+
+def _is_held(driver: sqlite3.Connection, wanted: "Wanted", standing: Row | None) -> tuple[bool, bool]:
+    """Tell whether a pilot runs, and whether its request still holds."""
+    alive = driver.execute(_ALIVE, (wanted.pilot,)).fetchone()
+    if alive is None or standing != (wanted.number, wanted.version):
+        return alive is not None, False
+    return True, (alive[0] > 0) == wanted.used
+
+
+def _deal(driver: sqlite3.Connection, asked: Sequence["Wanted"]) -> list[list[Row]]:
+    """The first jobs of the task queues that were drawn, to each pilot in turn."""
+    many: Counter[tuple[str, str, int]] = Counter()
+    for wanted in asked:
+        for requirements, priority, jobs in wanted.heads:
+            many[wanted.queue, requirements, priority] += jobs
+    heads = {head: iter(driver.execute(_HEAD, (*head, jobs)).fetchall()) for head, jobs in many.items()}
+    return [
+        [row for name, at, jobs in wanted.heads for row in islice(heads[wanted.queue, name, at], jobs)]
+        for wanted in asked
+    ]
+
+
+def _sent(row: Row, wanted: "Wanted") -> Row:
+    values = list(row)
+    for place, value in zip(_SENT, (str(JobState.SENT), wanted.time, wanted.pilot), strict=True):
+        values[place] = value
+    return tuple(values)
