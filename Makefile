@@ -27,8 +27,8 @@ demo: $(READY) ## one real task all the way, on the embedded default
 test: $(READY) ## the tests, on SQLite, a real PostgreSQL, and the batch systems that are installed
 	$(BIN)/python -m pytest -n auto --dist loadfile -rs -m "not endurance" $(OPTIONS)
 
-test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks
-	$(BIN)/python -m pytest -n auto --dist load -rs -m endurance $(OPTIONS)
+test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks, properties on many examples
+	$(BIN)/python -m pytest -n auto --dist load -rs -m "endurance or hypothesis" --hypothesis-profile thorough $(OPTIONS)
 
 test-sites: $(READY) ## the tests on real batch systems, which it installs first (Debian, as root)
 	tests/sites/install.sh

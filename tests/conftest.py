@@ -4,12 +4,13 @@ Each worker of pytest-xdist has its own session: its own PostgreSQL server, temp
 """
 
 import fcntl
+import gc
 import os
 import shutil
 import socket
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -26,9 +27,9 @@ with warnings.catch_warnings():
 
 _numbers = count(1)
 
-settings.register_profile("full", print_blob=True, deadline=None)
-settings.register_profile("quick", print_blob=True, max_examples=10, deadline=None)
-settings.load_profile("full")
+for _profile, _examples in {"quick": 10, "usual": 40, "thorough": 200}.items():
+    settings.register_profile(_profile, print_blob=True, max_examples=_examples, deadline=None)
+settings.load_profile("usual")
 
 
 _POSTGRESQL = {"postgresql_url", "empty_postgresql_url", "postgresql_server"}
@@ -37,6 +38,16 @@ _POSTGRESQL = {"postgresql_url", "empty_postgresql_url", "postgresql_server"}
 def pytest_xdist_auto_num_workers() -> int:
     """Workers of `-n auto`: two for each core, because the longest tests wait more than they compute."""
     return 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Look for garbage less often: all that is imported stays, and tests leave little in cycles."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

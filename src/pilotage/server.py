@@ -79,6 +79,7 @@ def collect_rarely() -> None:
     """
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(*COLLECTED_AFTER)
 
 

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.properties import examples
+
 from .conftest import ALICE, House, Submit
 from .test_access import BODIES, CLOSED, PILOTS, Route
 
@@ -64,9 +66,12 @@ def call(house: House, route: Route, body: Any) -> None:
         assert {"detail", "refused"} & set(answer.json())
 
 
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(
+    max_examples=examples(0.6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("route", [route for route in CLOSED if route in BODIES])
 def test_no_body_is_an_unexpected_fault(unchanged: House, route: Route) -> None:
     @FUZZ
@@ -77,6 +82,7 @@ def test_no_body_is_an_unexpected_fault(unchanged: House, route: Route) -> None:
     check()
 
 
+@pytest.mark.hypothesis
 def test_no_report_is_an_unexpected_fault(house: House, submit: Submit) -> None:
     house.activate(submit(jobs=JOBS, max_attempts=1, scouts=0))
     _, pilot = house.pilot()

@@ -25,6 +25,7 @@ from pilotage.model.states import JobState
 from pilotage.model.work import File, Job, JobKind, Measured, MergeSpec, Replica
 from pilotage.model.world import World
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
+from tests.properties import examples
 
 T = TypeVar("T")
 SITES = ("HOME", "AWAY", "FAR")
@@ -110,7 +111,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 relaxed = settings(
     deadline=None,
-    max_examples=min(60, settings().max_examples),  # few in `make quick`
+    max_examples=examples(0.6),
     suppress_health_check=[HealthCheck.too_slow],
 )
 

@@ -115,6 +115,7 @@ def _keeps_the_contract(state: World) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.hypothesis
 @pytest.mark.usefixtures("plugins")
 def test_both_keep_the_contract_in_every_world() -> None:
     _keeps_the_contract()

@@ -15,6 +15,7 @@ from pilotage.model.federation import BrokerageConstants, Federation
 from pilotage.model.work import File, JobKind, Measured, MergeSpec, Task, TaskSpec
 from pilotage.testing import federation, jobs, queue, task, world
 from pilotage.testing.choices import only_choice
+from tests.properties import examples
 
 
 def megabytes(most: int) -> st.SearchStrategy[float]:
@@ -77,7 +78,7 @@ def own_refusals(choice: Choice) -> dict[tuple[str, str], Refusal]:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(4))
 @given(
     house=houses,
     spec=specs,

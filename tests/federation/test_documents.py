@@ -17,6 +17,7 @@ from pilotage.model.documents import to_document
 from pilotage.model.federation import Federation
 from pilotage.model.work import InputFile, InputPattern, TaskSpec
 from pilotage.model.world import World
+from tests.properties import examples
 
 GOOD = """\
 name: north
@@ -294,7 +295,9 @@ def accepted_or_refused_with_a_line(path: Path, kind: type[Federation] | type[Ta
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(place=PLACES, value=STRANGE)
 def test_a_mutated_federation_is_accepted_or_refused_with_a_line(
     tmp_path: Path, place: list[int], value: object
@@ -305,7 +308,9 @@ def test_a_mutated_federation_is_accepted_or_refused_with_a_line(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(place=PLACES, value=STRANGE)
 def test_a_mutated_task_is_accepted_or_refused_with_a_line(
     tmp_path: Path, place: list[int], value: object
@@ -317,7 +322,9 @@ def test_a_mutated_task_is_accepted_or_refused_with_a_line(
     accepted_or_refused_with_a_line(path, TaskSpec)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.integers(0, len(GOOD)), st.integers(0, 30), st.binary(max_size=6))
 def test_damaged_bytes_are_accepted_or_refused_with_a_line(
     tmp_path: Path, start: int, length: int, put: bytes

