@@ -1,5 +1,6 @@
 """The catalogue over the API: nobody occupies, describes or reads another scope's names."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,26 @@ def test_files_are_registered_from_a_listing_without_copies_and_outputs(
     body = {"storage": "north-disk", "match": "**"}
     assert alice.post("/files/scan", json=body).json() == {"files": 2, "new": 1}
     assert alice.post("/files/scan", json={**body, "storage": "none"}).status_code == 404
+
+
+@pytest.mark.parametrize("match", ["tasks/**", "tasks/small/1/*", "../*", "a//b"])
+def test_a_wrong_pattern_is_the_caller_s_mistake(alice: TestClient, match: str) -> None:
+    assert alice.post("/files/scan", json={"storage": "north-disk", "match": match}).status_code == 422
+
+
+def test_a_storage_that_cannot_be_listed_is_told_as_such(alice: TestClient, house: House) -> None:
+    known = house.store.federation()
+    broken = tuple(replace(one, url="http://127.0.0.1:1") for one in known.storages)
+    house.store.save_federation(replace(known, storages=broken), "test")
+    refused = alice.post("/files/scan", json={"storage": "north-disk", "match": "*"})
+    assert (refused.status_code, "north-disk cannot be listed" in refused.text) == (502, True)
+
+
+def test_a_file_without_a_replica_in_the_federation_is_not_there(
+    alice: TestClient, house: House, registered: str
+) -> None:
+    refused = alice.get("/files/content", params={"file": registered, "storage": "south-disk"})
+    assert (refused.status_code, "has no replica at south-disk" in refused.text) == (404, True)
 
 
 @pytest.mark.parametrize(

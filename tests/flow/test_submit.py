@@ -3,6 +3,7 @@
 import pytest
 
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
+from pilotage.model.federation import Storage
 from pilotage.model.identity import Identity
 from pilotage.model.work import InputFile, InputPattern, TaskSpec
 
@@ -96,6 +97,27 @@ def test_only_their_owner_s_tasks_read_outputs(house: House) -> None:
     ):
         ((_, faults),) = house.submit(reading(name), owner=other).refused
         assert faults == [("inputs", f"{name} is not an output of a task of yours")]
+
+
+@pytest.mark.parametrize("glob", ["tasks/flow/{}/**", "tasks/**", "tasks/flow/*/1/o", "tasks/flow/{}*/o"])
+def test_outputs_of_others_are_not_even_listed(
+    house: House, monkeypatch: pytest.MonkeyPatch, glob: str
+) -> None:
+    made = house.task()
+    pattern = InputPattern(storages=("north-disk",), glob=glob.format(made))
+    listed: list[str] = []
+
+    def scan(storage: Storage, glob: str, seconds: float) -> list[InputFile]:
+        listed.append(glob)
+        return []
+
+    monkeypatch.setattr(house.runtime.deliveries, "scan", scan)
+    for owner in (Identity(name="bob", vo="ligo"), ALICE):
+        ((_, ((field, reason),)),) = house.submit({"inputs": (pattern,)}, owner=owner).refused
+        own = owner is ALICE and glob == "tasks/flow/{}/**"
+        assert field == ("inputs[0]" if own else "inputs[0].glob")
+        assert ("no file matches" if own else "it must begin with tasks/flow/NUMBER/, of a task of") in reason
+        assert listed == ([pattern.glob] if own else [])
 
 
 def test_one_small_request_cannot_ask_for_more_than_its_quota(house: House) -> None:

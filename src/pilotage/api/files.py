@@ -14,13 +14,13 @@ from pilotage.flow.calls import catalogue
 from pilotage.flow.calls.inputs import SCAN_TIME
 from pilotage.flow.file_readers import TooManyReaders
 from pilotage.model.catalogues import open_to
-from pilotage.model.folders import may_list, not_yours, refuse_others
+from pilotage.model.folders import OthersFilesError, may_list, not_yours, refuse_others
 from pilotage.model.identity import Credential
 from pilotage.model.paths import is_output
 from pilotage.model.patterns import literal_beginning, matcher
 from pilotage.model.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
 from pilotage.model.work import InputFile, Replica
-from pilotage.ports.moving import StorageError
+from pilotage.ports.moving import StorageError, WrongPatternError
 from pilotage.store import FileConflict, ReplicaView, Store
 from pilotage.store.catalogue import CatalogueEntry
 
@@ -139,6 +139,9 @@ def get_content(
         ),
         key=lambda replica: (storages[replica.storage].tape, replica.storage),
     )
+    if not lying:
+        at = storage or "any storage of the federation"
+        raise HTTPException(404, f"{found.file.name} has no replica at {at}")
     try:
         chunks = runtime.file_readers.read([(storages[one.storage], one.place) for one in lying], offset)
     except TooManyReaders as error:
@@ -181,6 +184,8 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
     place, person = storages[body.storage], None if caller.role == "operator" else caller.identity
     if person and not may_list(place, body.match, person):
         raise HTTPException(403, not_yours(place, body.match, person))
+    if is_output(body.match):
+        raise HTTPException(422, f"{body.match!r} stands for outputs of tasks, which are known already")
     try:
         scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME)
         files = [replace(one, scope=scope) for one in scanned if not is_output(one.name)]
@@ -188,6 +193,10 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
         new = catalogue.register(runtime, files, actor(caller)) if files else 0
     except FileConflict as conflict:
         raise HTTPException(409, str(conflict)) from conflict
+    except OthersFilesError as error:
+        raise HTTPException(403, str(error)) from error
+    except WrongPatternError as error:
+        raise HTTPException(422, str(error)) from error
     except (StorageError, LookupError, OSError) as error:
         raise HTTPException(502, f"{body.storage} cannot be listed: {error}") from error
     return answer({"files": len(files), "new": new})

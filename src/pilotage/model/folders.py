@@ -44,10 +44,16 @@ def not_yours(storage: Storage, path: str, owner: Identity) -> str:
     return f"{path!r} is in no folder of yours at {storage.name}; {whose}: ask an operator to register it"
 
 
+class OthersFilesError(LookupError):
+    """Files that a listing found are not its asker's to name."""
+
+
 def refuse_others(files: Iterable[InputFile], storages: Iterable[Storage], owner: Identity | None) -> None:
-    """Raise LookupError where a listing found what is not the owner's to name; None may name anything.
+    """Raise OthersFilesError where a listing found what is not the owner's to name; None may name anything.
 
     A folder within one's own may be that of others. Their files' names are not told.
     """
     if owner and (count := sum(1 for _ in others_files(files, storages, owner))):
-        raise LookupError(f"{count} of the files that match lie in folders of others; narrow the pattern")
+        raise OthersFilesError(
+            f"{count} of the files that match lie in folders of others; narrow the pattern"
+        )

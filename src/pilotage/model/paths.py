@@ -3,6 +3,8 @@
 Several Pilotages may share a storage: every name carries the instance's, which is its federation's.
 """
 
+from .patterns import literal_beginning
+
 SCRATCH = ".scratch"
 """The folder of attempts' outputs: no logical name has a part that begins with a dot."""
 
@@ -52,6 +54,12 @@ def path_in_job(output: str) -> str:
 def is_output(file: str) -> bool:
     """Tell whether a logical name is that of a task's output, of this instance or another."""
     return file.startswith(f"{OUTPUTS}/")
+
+
+def makers(instance: str, glob: str) -> int | None:
+    """Return the task of this instance whose outputs alone match a pattern; None where no one task's do."""
+    fixed = literal_beginning(glob)
+    return maker(instance, fixed) if fixed.count("/") > 2 else None
 
 
 def maker(instance: str, file: str) -> int | None:

@@ -8,11 +8,12 @@ from pilotage.ports.moving import DeliveryFailed, StorageError
 
 @contextmanager
 def explained(failure: type[StorageError], where: str) -> Iterator[None]:
-    """Turn every exception into ``failure``, saying where it happened."""
+    """Turn every exception into ``failure``, or keep its kind if it is one, saying where it happened."""
     try:
         yield
     except Exception as error:
-        raise failure(f"{where}: {reason(error)}") from error
+        kind = type(error) if isinstance(error, failure) else failure
+        raise kind(f"{where}: {reason(error)}") from error
 
 
 def reason(error: Exception) -> str:

@@ -10,7 +10,7 @@ from pilotage.model.documents import from_document
 from pilotage.model.federation import Storage
 from pilotage.model.paths import OUTPUTS
 from pilotage.model.work import InputFile
-from pilotage.ports.moving import ScanLimits, StorageError, is_below
+from pilotage.ports.moving import ScanLimits, StorageError, WrongPatternError, is_below
 
 from .backend import Backend, LinkError, PathEntry
 from .checksums import adler32
@@ -22,7 +22,8 @@ NAMES = (
 
 
 def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> list[InputFile]:
-    """List all plain files that match, by name; ``**`` stands for any folders. Raises StorageError.
+    """List all plain files that match, by name; ``**`` stands for any folders. Raises StorageError, also
+    as WrongPatternError.
 
     Links, what lies behind them, and names with a part that begins with a dot are left out, such as copies
     that Pilotage made. Outputs of tasks are found only by patterns that begin with their folder: what
@@ -30,13 +31,13 @@ def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> l
     size, while there is time.
     """
     if not is_below(glob):
-        raise StorageError(f"{glob!r} is not a pattern below storage {storage.name}")
+        raise WrongPatternError(f"{glob!r} is not a pattern below storage {storage.name}")
     deadline = _Deadline(limits.seconds)
     found: dict[str, PathEntry] = {}
     for path, entry in _matches(backend, glob, deadline):
         found[path] = entry
         if len(found) > limits.files:
-            raise StorageError(f"more than {limits.files} files match: narrow the pattern")
+            raise WrongPatternError(f"more than {limits.files} files match: narrow the pattern")
     return [_input_file(backend, storage, path, found[path], limits, deadline) for path in sorted(found)]
 
 
@@ -109,4 +110,4 @@ def _input_file(
     try:
         return from_document(InputFile, document)
     except ValidationError as error:
-        raise StorageError(f"{path!r} at {storage.name} cannot be an input: {NAMES}") from error
+        raise WrongPatternError(f"{path!r} at {storage.name} cannot be an input: {NAMES}") from error

@@ -28,6 +28,10 @@ class DeliveryFailed(StorageError):
     """The file is not at its destination: where, and what was wrong."""
 
 
+class WrongPatternError(StorageError):
+    """A pattern is none below its storage, or stands for more than may be listed, or for what is no input."""
+
+
 class WrongFileError(DeliveryFailed):
     """A file is not as it must be, or refused. Its storage answers and is not to blame."""
 
@@ -179,7 +183,8 @@ class Mover(Protocol):
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
         """List all plain files below the storage that match, by name, with sizes and checksums.
 
-        Blocks, no longer than its limits say and a call to the storage takes. Raises StorageError.
+        Blocks, no longer than its limits say and a call to the storage takes. Raises StorageError; where the
+        pattern is to blame, WrongPatternError.
         """
 
     def remove(self, storage: Storage, prefix: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 
 from pilotage.flow.catalogues import ReadableCatalogue
@@ -10,11 +11,13 @@ from pilotage.model.catalogues import open_to
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.folders import may_list, not_yours, others_files, refuse_others
 from pilotage.model.identity import Identity
+from pilotage.model.paths import is_output, makers
 from pilotage.model.scopes import default_scope, identifier, scopes_of, version_of
 from pilotage.model.spec import Input
 from pilotage.model.work import InputDataset, InputFile, InputPattern, TaskSpec
 from pilotage.ports.catalogue import CatalogueError, FoundFile
 from pilotage.ports.moving import StorageError
+from pilotage.store import Store
 
 Fault = tuple[str, str]
 Paths = Mapping[tuple[str, str], str]
@@ -28,12 +31,13 @@ SCAN_TIME = 30.0
 class Lookup:
     """Look-ups of inputs for somebody: ``scan`` finds files on a storage; None is no catalogue.
 
-    Without an ``owner`` files may be anybody's.
+    Without an ``owner`` files may be anybody's; ``made`` tells of a task, by number, whether it is theirs.
     """
 
     scan: Callable[[Storage, str], list[InputFile]]
     catalogue: ReadableCatalogue | None = None
     owner: Identity | None = None
+    made: Callable[[int], bool] = lambda _: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,13 @@ def lookup_for(runtime: Runtime, owner: Identity) -> Lookup:
             raise TimeoutError(f"no time is left of the {SCAN_TIME:g} s that a submission has")
         return runtime.deliveries.scan(storage, glob, left)
 
-    return Lookup(scan, runtime.catalogues.read_by(owner), owner)
+    return Lookup(scan, runtime.catalogues.read_by(owner), owner, partial(is_task_of, runtime.store, owner))
+
+
+def is_task_of(store: Store, owner: Identity, number: int) -> bool:
+    """Tell whether a task is there, and somebody's."""
+    task = store.queries.task(number)
+    return task is not None and (task.owner, task.vo) == (owner.name, owner.vo)
 
 
 def scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
@@ -105,7 +115,7 @@ def out_of_scope(spec: TaskSpec, federation: Federation, owner: Identity) -> lis
 def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Resolved, list[Fault]]:
     """Replace patterns and datasets by the files that they stand for, each with all storages that hold it."""
     # Before anything is looked up: what lies in others' folders is not even listed.
-    if lookup.owner and (foreign := [*_foreign(spec, federation, lookup.owner)]):
+    if lookup.owner and (foreign := [*_foreign(spec, federation, lookup.owner, lookup.made)]):
         return Resolved(spec), foreign
     if all(isinstance(item, InputFile) for item in spec.inputs):
         return Resolved(spec), []
@@ -123,7 +133,9 @@ def resolve(spec: TaskSpec, federation: Federation, lookup: Lookup) -> tuple[Res
     return Resolved(resolved, tuple(sorted(set(findings.datasets))), findings.paths), faults
 
 
-def _foreign(spec: TaskSpec, federation: Federation, owner: Identity) -> Iterator[Fault]:
+def _foreign(
+    spec: TaskSpec, federation: Federation, owner: Identity, made: Callable[[int], bool]
+) -> Iterator[Fault]:
     """Refuse files and patterns at paths of storages that are not the owner's to name."""
     storages = {storage.name: storage for storage in federation.storages}
     for index, item in enumerate(spec.inputs):
@@ -131,6 +143,12 @@ def _foreign(spec: TaskSpec, federation: Federation, owner: Identity) -> Iterato
             for _, reason in others_files([item], federation.storages, owner):
                 yield f"inputs[{index}].name", reason
         elif isinstance(item, InputPattern):
+            if item.storages and is_output(item.glob):
+                task = makers(federation.name, item.glob)
+                if task is None or not made(task):
+                    begin = f"it must begin with tasks/{federation.name}/NUMBER/, of a task of yours"
+                    yield f"inputs[{index}].glob", f"{item.glob!r} stands for outputs: {begin}"
+                    continue
             for name in item.storages:
                 if name in storages and not may_list(storages[name], item.glob, owner):
                     yield f"inputs[{index}].glob", not_yours(storages[name], item.glob, owner)

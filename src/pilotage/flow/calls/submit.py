@@ -134,8 +134,7 @@ def _foreign(store: Store, spec: TaskSpec, federation: Federation, owner: Identi
     outputs = {maker(federation.name, name): name for name in names if is_output(name)}
     faults: list[Fault] = []
     for number, name in outputs.items():
-        task = None if number is None else store.queries.task(number)
-        if task is None or (task.owner, task.vo) != (owner.name, owner.vo):
+        if number is None or not inputs.is_task_of(store, owner, number):
             faults.append(("inputs", f"{name} is not an output of a task of yours"))
     return faults
 
