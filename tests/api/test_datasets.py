@@ -70,3 +70,46 @@ def test_nobody_sees_another_scope_s_datasets(house: House, runs: dict[str, Any]
     for call in ("versions", "files"):
         assert stranger.get(f"/datasets/{call}", params={"dataset": "atlas:runs"}).status_code == 403
         assert stranger.get(f"/datasets/{call}", params={"dataset": "runs"}).status_code == 404
+
+
+def test_a_forgotten_dataset_is_gone_and_its_files_stay(alice: TestClient, runs: dict[str, Any]) -> None:
+    alice.post("/datasets", json={"dataset": "runs", "match": "runs/*"})
+    assert alice.post("/datasets/forget", json={"dataset": "runs"}).status_code == 204
+    assert alice.get("/datasets").json() == {"versions": []}
+    for path in ("versions", "files"):
+        assert alice.get(f"/datasets/{path}", params={"dataset": "runs"}).status_code == 404
+    assert alice.post("/datasets/forget", json={"dataset": "runs"}).status_code == 404
+    assert len(alice.get("/files", params={"match": "runs/*"}).json()["files"]) == 3
+    task = {"name": "t", "command": ["x"], "inputs": [{"dataset": "runs", "version": 1}]}
+    assert "has no dataset atlas:runs" in alice.post("/tasks", json={"tasks": [task]}).text
+
+
+def test_a_number_of_a_forgotten_version_never_means_other_files(
+    alice: TestClient, runs: dict[str, Any]
+) -> None:
+    alice.post("/datasets/forget", json={"dataset": "runs"})
+    again = alice.post("/datasets", json={"dataset": "runs", "files": ["runs/3"]}).json()
+    assert (again["version"], again["files"]) == (2, 1)
+    old = alice.get("/datasets/files", params={"dataset": "runs", "version": 1})
+    assert old.status_code == 404
+    assert alice.get("/datasets/versions", params={"dataset": "runs"}).json() == {"versions": [again]}
+
+
+def test_a_dataset_that_a_live_task_reads_is_not_forgotten(
+    alice: TestClient, submit: Submit, runs: dict[str, Any]
+) -> None:
+    alice.post("/datasets", json={"dataset": "Runs", "files": ["runs/1"]})
+    task = submit(inputs=[{"dataset": "runs"}])
+    refused = alice.post("/datasets/forget", json={"dataset": "runs"})
+    assert (refused.status_code, f"read by a task: {task};" in refused.text) == (409, True)
+    assert alice.post("/datasets/forget", json={"dataset": "Runs"}).status_code == 204, "another name"
+    assert alice.get("/datasets/versions", params={"dataset": "runs"}).json() == {"versions": [runs]}
+    alice.post(f"/tasks/{task}/cancel")
+    assert alice.post("/datasets/forget", json={"dataset": "runs"}).status_code == 204
+
+
+def test_nobody_forgets_a_dataset_of_others(house: House, alice: TestClient, runs: dict[str, Any]) -> None:
+    other = house.as_("user", OTHER_ALICE)
+    assert other.post("/datasets/forget", json={"dataset": "atlas:runs"}).status_code == 403
+    assert other.post("/datasets/forget", json={"dataset": "runs"}).status_code == 404
+    assert alice.get("/datasets").json() == {"versions": [runs]}

@@ -55,6 +55,12 @@ class DatasetEdit(BaseModel, extra="forbid"):
     match: Annotated[str, Field(max_length=500)] = ""
 
 
+class ForgottenDataset(BaseModel, extra="forbid"):
+    """A dataset to forget: SCOPE:NAME, or a name alone."""
+
+    dataset: Annotated[str, Field(min_length=1, max_length=1000)]
+
+
 @router.get("", responses=documented(Versions))
 def get_datasets(
     caller: Person, store: TheStore, scope: str = "", after: str = "", limit: Limit = 100
@@ -115,6 +121,18 @@ def post_dataset(body: DatasetEdit, caller: Person, runtime: TheRuntime) -> Resp
     except CatalogueError as error:
         raise HTTPException(409, str(error)) from error
     return answer(made)
+
+
+@router.post("/forget", status_code=204, responses=documented(None, 404, 409))
+def post_forgotten_dataset(body: ForgottenDataset, caller: Person, runtime: TheRuntime) -> Response:
+    """Forget a dataset with all its versions, unless a live task names one. Its files stay as they are."""
+    try:
+        runtime.catalogues.own.forget(_identified(caller, body.dataset), actor(caller))
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from error
+    except CatalogueError as error:
+        raise HTTPException(409, str(error)) from error
+    return Response(status_code=204)
 
 
 def _identified(caller: Credential, dataset: str) -> str:

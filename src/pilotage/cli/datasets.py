@@ -81,6 +81,18 @@ def define(
         echo(f"{made['dataset']}@{made['version']}: {plural(made['files'], 'file')}, {made['size']} bytes")
 
 
+def undefine(dataset: DatasetName, json_output: Json = False) -> None:
+    """Forget a dataset with all its versions, unless a task still reads one. Its files stay as they are."""
+    from .client import Client
+
+    with Client() as client:
+        client.send("POST", "/datasets/forget", {"dataset": dataset})
+    if json_output:
+        show_json({"forgotten": dataset})
+    else:
+        echo(f"{dataset} is forgotten; its files stay")
+
+
 def list_members(dataset: str, limit: int, json_output: bool) -> None:
     """Show the files of ``DATASET`` or ``DATASET@VERSION``."""
     from .client import Client

@@ -32,6 +32,8 @@ app.command(epilog="Example: pilotage files datasets --scope atlas")(datasets.da
 app.command(epilog="Example: pilotage files versions atlas:runs-2026")(datasets.versions)
 app.command(epilog="Example: pilotage files define atlas:runs-2026 --match 'runs/2026/**'")(datasets.define)
 
+app.command(epilog="Example: pilotage files undefine atlas:runs-2026")(datasets.undefine)
+
 
 @app.command("list", epilog="Example: pilotage files list 'runs/2026/**'")
 def list_files(

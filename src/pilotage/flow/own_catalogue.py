@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from pilotage.model.decision import Create, Decision
+from pilotage.model.decision import Committed, Create, Decision, Forget
 from pilotage.model.paths import is_output
 from pilotage.model.patterns import literal_beginning, matcher
 from pilotage.model.scopes import identifier, name_of, version_of
@@ -74,18 +74,30 @@ class OwnCatalogue:
         for _ in range(TRIES):
             current = self._store.datasets.version(dataset)
             before = self._store.datasets.files(dataset, current.version) if current else []
-            new = _next_version(dataset, current, before, _edited(before, given, edit), author)
+            number = self._store.datasets.last(dataset) + 1
+            new = _next_version(dataset, number, before, _edited(before, given, edit), author)
             if new is None and current:
                 return current
-            if new and self._commit(new, author):
+            if new and self._make(new, author):
                 return self.version(dataset, new.version)
         raise CatalogueError(f"others make versions of {dataset} at the same time; try again")
 
-    def _commit(self, new: NewDatasetVersion, author: str) -> bool:
-        change = Create(records=(new,), cause="version of a dataset")
-        decision = Decision(step="dataset", time=self._clock(), seed=self._seeds(), changes=(change,))
-        ((created,),) = self._store.commit(decision, author).created
+    def forget(self, dataset: str, author: str) -> None:
+        """Forget a dataset, with all its versions; its files stay. Raises LookupError and CatalogueError."""
+        self.version(dataset)
+        self._commit(Forget(datasets=(dataset,)), author)
+        # Asked after the commit, which leaves alone what a task names that was submitted a moment ago.
+        if self._store.datasets.version(dataset):
+            readers = ", ".join(map(str, self._store.datasets.readers(dataset)[:3]))
+            raise CatalogueError(f"{dataset} is read by a task: {readers}; cancel that first, or wait")
+
+    def _make(self, new: NewDatasetVersion, author: str) -> bool:
+        ((created,),) = self._commit(Create(records=(new,), cause="version of a dataset"), author).created
         return created is not None
+
+    def _commit(self, change: Create | Forget, author: str) -> Committed:
+        decision = Decision(step="dataset", time=self._clock(), seed=self._seeds(), changes=(change,))
+        return self._store.commit(decision, author)
 
 
 def _found(scope: str, file: File, storages: Sequence[str]) -> FoundFile:
@@ -128,7 +140,7 @@ def _edited(before: Sequence[File], given: Sequence[File], edit: Edit) -> dict[s
 
 
 def _next_version(
-    dataset: str, current: DatasetVersion | None, before: Sequence[File], after: dict[str, File], author: str
+    dataset: str, number: int, before: Sequence[File], after: dict[str, File], author: str
 ) -> NewDatasetVersion | None:
     """Return the version that makes the difference; None where there is none. Raises CatalogueError."""
     if not after:
@@ -143,7 +155,7 @@ def _next_version(
         return None
     return NewDatasetVersion(
         dataset=dataset,
-        version=current.version + 1 if current else 1,
+        version=number,
         author=author,
         added=added,
         removed=removed,

@@ -131,8 +131,8 @@ class Touch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """Replicas, and files with all of theirs, that are gone or that nobody wants: known no more; failures of
-    deliveries that count no more. No event."""
+    """Replicas, files with all of theirs, and datasets, that are gone or that nobody wants: known no more;
+    failures of deliveries that count no more. No event."""
 
     __pydantic_config__ = DESCRIBED
 
@@ -142,6 +142,8 @@ class Forget:
     """Files by identifier that are known no more; one that a live job reads stays."""
     if_unread: bool = False
     """Whether a replica stays known where a live job reads its file."""
+    datasets: tuple[str, ...] = ()
+    """Datasets by identifier that are known no more; one that a live task names stays. Their files stay."""
     failed_at: tuple[End, ...] = ()
     """Storages, as source or destination or both, at which deliveries that failed count no more (F4)."""
 

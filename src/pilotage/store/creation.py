@@ -205,13 +205,15 @@ class Creator:
         return created
 
     def forget(self, change: Forget) -> None:
-        """Delete records of replicas, of files that no live job reads, of failures; ignore missing ones."""
+        """Delete what the change names and nobody wants; ignore what is missing."""
         rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in change.replicas]
         if rows:
             self._connection.execute(_FORGET_IF_UNREAD if change.if_unread else _FORGET_REPLICA, rows)
         if change.files:
             self._connection.execute(_FORGET_REPLICAS_OF, {"names": list(change.files)})
             self._connection.execute(_FORGET_FILES, {"names": list(change.files)})
+        if change.datasets:
+            datasets.forget(self._connection, change.datasets)
         if change.failed_at:
             failed_deliveries.clear(self._connection, change.failed_at)
 

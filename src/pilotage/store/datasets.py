@@ -1,6 +1,7 @@
 """Datasets: named sets of files, of which every version stays known."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
+    delete,
     func,
     insert,
     or_,
@@ -22,12 +24,14 @@ from sqlalchemy import (
     update,
 )
 
+from pilotage.model.states import LIVE_TASKS
 from pilotage.model.work import File, NewDatasetVersion
 
 from . import bulk
-from .columns import begins, metadata, text_column
+from .columns import begins, has_state, metadata, text_column
 from .engine import Database
 from .files import files, replicas
+from .tasks import tasks
 
 dataset_versions = Table(
     "dataset_versions",
@@ -58,6 +62,21 @@ _END = (
     update(dataset_files)
     .where(_m.dataset == bindparam("of"), _m.file == bindparam("gone"), _m.last.is_(None))
     .values(last=bindparam("end"))
+)
+_NAMING = (
+    select(tasks.c.id, tasks.c.datasets)
+    .where(has_state(tasks, *LIVE_TASKS), tasks.c.datasets != "")
+    .order_by(tasks.c.id)
+)
+_NEWER = dataset_versions.alias()
+_OLDER = select(_NEWER.c.version).where(_NEWER.c.dataset == _v.dataset, _NEWER.c.version > _v.version)
+_FORGET = (
+    delete(dataset_files).where(_m.dataset == bindparam("gone")),
+    delete(dataset_versions).where(
+        _v.dataset == bindparam("gone"), _OLDER.correlate(dataset_versions).exists()
+    ),
+    # The last number stays, without files: a version that is made later is another one for everybody.
+    update(dataset_versions).where(_v.dataset == bindparam("gone")).values(files=0, size=0),
 )
 _MEMBER_COLUMNS = ("dataset", "file", "first", "last", "size", "checksum")
 
@@ -95,6 +114,16 @@ class Datasets:
         found = self._read(query.limit(1))
         return found[0] if found else None
 
+    def last(self, dataset: str) -> int:
+        """Read the number of the last version that a dataset had, also before it was forgotten; 0: none."""
+        return self._database.read(
+            lambda connection: connection.execute(_LAST, {"name": dataset}).scalar() or 0
+        )
+
+    def readers(self, dataset: str) -> list[int]:
+        """Read the live tasks that name a version of a dataset."""
+        return self._database.read(lambda connection: _readers(connection, dataset))
+
     def versions(self, dataset: str, limit: int) -> list[DatasetVersion]:
         """Read a dataset's versions, the newest first."""
         return self._read(_versions(_v.dataset == dataset).limit(limit))
@@ -111,7 +140,8 @@ class Datasets:
             .subquery()
         )
         joined = and_(_v.dataset == newest.c.dataset, _v.version == newest.c.version)
-        return self._read(select(dataset_versions).join(newest, joined).order_by(_v.dataset))
+        query = select(dataset_versions).join(newest, joined).where(_v.files > 0)
+        return self._read(query.order_by(_v.dataset))
 
     def files(self, dataset: str, version: int, after: str = "", limit: int | None = None) -> list[File]:
         """Read the files of a version by identifier, as they were when it was made."""
@@ -157,8 +187,25 @@ def write(connection: Connection, new: NewDatasetVersion, time: float) -> bool:
     return True
 
 
+def forget(connection: Connection, names: Sequence[str]) -> None:
+    """Delete datasets that no live task names, with all their versions; the files stay known."""
+    for name in names:
+        if not _readers(connection, name):
+            for statement in _FORGET:
+                connection.execute(statement, {"gone": name})
+
+
+def _readers(connection: Connection, dataset: str) -> list[int]:
+    # Not by LIKE: in names an underscore is one, and SQLite's takes capitals for small letters.
+    return [
+        task
+        for task, named in connection.execute(_NAMING)
+        if any(one.rpartition("@")[0] == dataset for one in named.split())
+    ]
+
+
 def _versions(*conditions: ColumnElement[bool]) -> Any:
-    return select(dataset_versions).where(*conditions).order_by(_v.version.desc())
+    return select(dataset_versions).where(*conditions, _v.files > 0).order_by(_v.version.desc())
 
 
 def _in(dataset: str, version: int) -> tuple[ColumnElement[bool], ...]:
