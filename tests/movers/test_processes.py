@@ -223,3 +223,12 @@ def test_a_worker_that_cannot_obey_an_order_ends_instead_of_living_on_deaf(
     with pytest.raises(SystemExit) as end:
         made._take()
     assert end.value.code == 1
+
+
+def test_a_process_of_other_code_than_its_server_is_said_to_be_one(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its code is upgraded on the disk while the server runs on with what it has loaded."""
+    monkeypatch.setattr(worker_process, "FINGERPRINT", "0.0.9-00000000")
+    status = house.ended(house.start("good")[0])
+    assert (status.state, "other code than this server" in status.error) == ("failed", True), status

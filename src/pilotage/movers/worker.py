@@ -1,8 +1,8 @@
 """The worker process: runs deliveries of one mover for a server, until that lets go of it or is gone.
 
-Run as ``python -m pilotage.movers.worker MOVER DESCRIPTOR``: the name of the mover's entry point, and the
-file descriptor of a connection to the server. Orders, with the options of their storages, come over it alone:
-other users may read command lines.
+Run as ``python -m pilotage.movers.worker MOVER DESCRIPTOR CODE``: the name of the mover's entry point, the
+file descriptor of a connection to the server, and the fingerprint of the server's code. Orders, with the
+options of their storages, come over the connection alone: other users may read command lines.
 """
 
 import logging
@@ -11,11 +11,14 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from importlib.metadata import version
 from multiprocessing.connection import Connection
+from zlib import crc32
 
+from pilotage.model.federation import TransferService
 from pilotage.ports import adapters
-from pilotage.ports.moving import Delivery, DeliveryStatus, Mover
+from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Place
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +27,9 @@ GROUP = "pilotage.movers"
 
 BEAT = 1.0
 """Seconds between two messages to the server at most, also where there is nothing to tell."""
+
+OTHER_CODE = 64
+"""The exit code of a process whose code is not the server's: they would not understand each other."""
 
 Statuses = dict[str, DeliveryStatus]
 """News of deliveries by the server's references."""
@@ -35,6 +41,13 @@ class Orders:
 
     start: Sequence[tuple[str, Delivery]] = ()
     cancel: Sequence[str] = ()
+
+
+def fingerprint() -> str:
+    """Tell the code of what server and processes say to each other, which an upgrade may change."""
+    records = (Orders, Delivery, Place, TransferService, DeliveryStatus)
+    shapes = [(one.__qualname__, [(field.name, str(field.type)) for field in fields(one)]) for one in records]
+    return f"{version('pilotage')}-{crc32(repr(shapes).encode()):08x}"
 
 
 class Worker:
@@ -103,6 +116,8 @@ class Worker:
 def main() -> None:
     """Work for the server that started this process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us when it has ended
+    if sys.argv[3] != fingerprint():
+        sys.exit(OTHER_CODE)
     Worker(sys.argv[1], Connection(int(sys.argv[2]))).run()
 
 

@@ -14,9 +14,12 @@ from multiprocessing.connection import Connection
 
 from pilotage.ports.moving import Delivery
 
-from .worker import Orders, Statuses
+from .worker import OTHER_CODE, Orders, Statuses, fingerprint
 
 log = logging.getLogger(__name__)
+
+FINGERPRINT = fingerprint()
+"""Of the code as this process has loaded it."""
 
 SILENCE = 60.0
 """Seconds without a message after which a process hangs as a whole, not only some of its threads."""
@@ -47,7 +50,8 @@ class WorkerProcess:
         # By the kernel: a Connection has no time limit of its own, and the sender holds the owner's lock.
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", SEND_LIMIT, 0))
         with theirs:
-            command = [sys.executable, "-m", "pilotage.movers.worker", mover, str(theirs.fileno())]
+            command = [sys.executable, "-m", "pilotage.movers.worker", mover]
+            command += [str(theirs.fileno()), FINGERPRINT]
             self._process = subprocess.Popen(
                 # A session of its own, so that Ctrl-C at the terminal reaches the server alone.
                 command,
@@ -108,6 +112,8 @@ class WorkerProcess:
     def last_words(self) -> str:
         """The reason of its end, for those who waited for its deliveries."""
         code = self._process.returncode
+        if code == OTHER_CODE:
+            return "the worker process has other code than this server: it was upgraded meanwhile; restart it"
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         return f"the worker process {self._killed_for or f'ended {how}'}"
 
