@@ -20,6 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pilotage.agent.attempt import RESERVED, Attempt, AttemptFailedError, legal, legal_scratch
 from pilotage.agent.transfer import fetch
+from pilotage.agent.ways import Ways
 from pilotage.agent.wire import JobInput, JobOrder, Work
 from pilotage.model import paths
 from pilotage.model.work import FileName
@@ -481,7 +482,8 @@ def test_directories_are_removed_whatever_their_permissions(site: Site) -> None:
 def test_an_input_is_a_copy_that_shares_nothing_with_the_replica(site: Site, tmp_path: Path) -> None:
     work = Work(task=1, command=("true",), storage_url=f"file://{site.storage}")
     target = tmp_path / "copy"
-    fetch(Attempt(work, JobOrder(1, 1, "scratch")), JobInput(**HELLO), target, lambda: False)
+    ways = Ways(None)  # type: ignore[arg-type]  # its storage does not ask
+    fetch(ways, Attempt(work, JobOrder(1, 1, "scratch")), JobInput(**HELLO), target, lambda: False)
     assert target.stat().st_ino != (site.storage / "data/hello.txt").stat().st_ino
     assert target.stat().st_nlink == 1
 

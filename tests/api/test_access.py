@@ -41,6 +41,9 @@ PILOTS = {
     ("POST", "/pilot/end"),
     ("GET", "/pilot/payload/{task}"),
     ("GET", "/pilot/specification/{job}"),
+    ("POST", "/pilot/access"),
+    ("GET", "/pilot/content/{job}/{attempt}"),
+    ("PUT", "/pilot/content/{job}/{attempt}"),
 }
 ENROLMENT = {("POST", "/pilot/enrol")}
 EVERYBODY = {
@@ -103,6 +106,7 @@ BODIES: dict[Route, Any] = {
     ("POST", "/pilot/match"): {"cores": 1, "memory": 1000, "walltime": 1000, "max_jobs": 1},
     ("POST", "/pilot/report"): {"holding": [], "reports": []},
     ("POST", "/pilot/end"): {"reason": "idle"},
+    ("POST", "/pilot/access"): {"job": 1, "attempt": 1, "name": "a"},
 }
 ROLES: tuple[Role, ...] = ("user", "pilot", "operator", "enrolment", "enrolled", "site")
 BOUND = ("pilot", "enrolment", "enrolled")
@@ -125,7 +129,7 @@ WRONG = [(route, role) for route in CLOSED for role in ROLES if role not in role
 
 def call(client: Any, route: Route, number: int = 1) -> Any:
     method, path = route
-    numbers = dict.fromkeys(("task", "job", "token", "pilot", "transfer"), number)
+    numbers = dict.fromkeys(("task", "job", "token", "pilot", "transfer", "attempt"), number)
     return client.request(
         method,
         path.format(**numbers, queue="north-queue", site="north", storage="north-disk"),

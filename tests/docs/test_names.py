@@ -6,7 +6,18 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "pilotage"
 
-WIRE = {"AttemptLogs", "Enrolment", "Log", "Node", "Offer", "Output", "Reason", "Report", "Reports"}
+WIRE = {
+    "AttemptLogs",
+    "Enrolment",
+    "FileRequest",
+    "Log",
+    "Node",
+    "Offer",
+    "Output",
+    "Reason",
+    "Report",
+    "Reports",
+}
 """Documents between pilot and server: the agent, which imports nothing of the house, has its own records."""
 
 PILOT = {"Pilot"}

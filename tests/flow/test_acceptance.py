@@ -93,6 +93,11 @@ def test_p8_kinds_that_can_be_asked_first_are_taken(
     [
         ("file:///data", {"auto_mkdir": True}, r"file: unknown options \['auto_mkdir'\]; there are none"),
         ("https://host", {"headres": {}}, r"http: unknown options \['headres'\]; known are .*'headers'"),
+        (
+            "https://host",
+            {"headers": {"authorization": "Bearer x"}},
+            "no place for authorization: write .* with token_file",
+        ),
     ],
 )
 def test_an_option_that_a_storage_does_not_take_is_a_fault(
@@ -110,7 +115,6 @@ def test_what_is_not_installed_here_is_said_and_no_fault(tmp_path: Path) -> None
     assert acceptance.faults(made) == []
     assert [fault.path for fault in acceptance.lacking(made)] == [
         ("storages", 0, "url"),
-        ("queues", 0, "storage"),
         ("queues", 0, "computing_element", "kind"),
     ]
     assert acceptance.lacking(of(tmp_path, options={"environment": {"A": 1}})) == []
@@ -128,10 +132,10 @@ def test_an_adapter_whose_package_is_missing_here_is_said_and_no_fault(
     assert "pip install pilotage[kubernetes]" in lacking.text
 
 
-def test_a_storage_that_our_pilots_cannot_read_is_said_where_they_would_run(tmp_path: Path) -> None:
+def test_a_storage_whose_bytes_go_through_the_server_is_said_where_pilots_would_run(tmp_path: Path) -> None:
     (fault,) = acceptance.lacking(of(tmp_path, "memory://x"))
-    assert fault.path == ("queues", 0, "storage")
-    assert fault.text == "pilots cannot read memory:// yet, so jobs with files would fail at this queue"
+    assert fault.path == ("storages", 0, "url")
+    assert "memory:// read and write its files through the server" in fault.text
     made = of(tmp_path, "memory://x")
     idle = replace(made, queues=(replace(made.queues[0], computing_element=None),))
     assert acceptance.lacking(idle) == []

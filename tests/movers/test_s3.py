@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.movers.backend import PathEntry, StorageOptionError
-from tests.movers.servers import rclone
+from tests.movers.servers import free_port, program, rclone, running
 
 s3 = pytest.importorskip("pilotage.movers.s3_backend", exc_type=ImportError)
 LARGE = bytes(range(256)) * 80_000
@@ -56,6 +57,21 @@ def test_nothing_is_left_of_a_file_that_is_not_right(bucket: tuple[Path, str], s
         backend.entry("file")
 
 
+@pytest.mark.slow
+def test_an_address_opens_one_file_for_who_has_no_key(bucket: tuple[Path, str]) -> None:
+    root, url = bucket
+    (root / "in").write_bytes(b"hello")
+    backend = s3.S3Backend("s3://bucket", {"endpoint_url": url, "region": "us-east-1"})
+    reading, writing = backend.grant("in", None), backend.grant("folder/out", 4)
+    assert requests.get(reading.url, timeout=10).content == b"hello"
+    assert requests.put(writing.url, data=b"four", timeout=10).ok
+    assert (root / "folder/out").read_bytes() == b"four"
+    for url in (reading.url.replace("/in?", "/other?"), reading.url.partition("?")[0]):
+        assert requests.get(url, timeout=10).status_code in (400, 403)
+    assert "Signature" not in repr(reading)
+    assert backend.grant("out", (5 << 30) + 1) is None
+
+
 def test_what_a_bucket_does_not_take_is_refused() -> None:
     with pytest.raises(StorageOptionError, match=r"unknown options \['key'\]; known are .*'profile'"):
         s3.S3Backend("s3://bucket", {"key": "x"})
@@ -71,3 +87,31 @@ def test_chunks_are_read_in_any_sizes(pieces: list[bytes], sizes: list[int]) -> 
         assert len(read[-1]) == size or b"".join(read) == b"".join(pieces)
     assert b"".join(read) + stream.read() == b"".join(pieces)
     assert stream.read(5) == b""
+
+
+@pytest.mark.slow
+def test_what_is_too_large_for_one_copy_is_copied_in_parts_by_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """rclone's server copies no parts; this one does."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-a-test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-a-test")
+    monkeypatch.setattr(s3, "LARGEST_COPY", len(LARGE) - 1)
+    monkeypatch.setattr(s3, "COPY_PART", 6 << 20)
+    port = free_port()
+    server = [program("moto_server", "pip install moto[s3,server]"), "-H", "127.0.0.1", "-p", str(port)]
+    calls: list[str] = []
+    with running(server, port, tmp_path / "moto.log"):
+        options = {"endpoint_url": f"http://127.0.0.1:{port}", "region": "us-east-1"}
+        north, south = (s3.S3Backend(f"s3://{name}", options) for name in ("north", "south"))
+        for backend in (north, south):
+            backend._open().create_bucket(Bucket=backend._bucket)
+        south._open().meta.events.register("before-call.s3", lambda model, **_: calls.append(model.name))
+        north.store("large", "unused", chunks(LARGE), len(LARGE))
+        north.store("small", "unused", chunks(b"small"), 5)
+        for path, size in (("large", len(LARGE)), ("small", 5)):
+            south.fetch(north, path, f"there/{path}", size, lambda _: None)
+        with south.read("there/large") as stream:
+            assert b"".join(iter(lambda: stream.read(1 << 20), b"")) == LARGE
+    assert calls.count("UploadPartCopy") == 4
+    assert (calls.count("CopyObject"), calls.count("PutObject"), calls.count("UploadPart")) == (1, 0, 0)

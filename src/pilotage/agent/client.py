@@ -6,6 +6,7 @@ import asyncio
 import random
 import secrets
 import urllib.error
+import urllib.parse
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
@@ -13,8 +14,8 @@ from socket import gaierror
 from typing import Any, TypeVar
 
 from . import relay, wire
-from .storage import opener
 from .system import now
+from .web import Web, opener, said
 
 T = TypeVar("T")
 TIMEOUT = 20.0
@@ -95,6 +96,19 @@ class PilotClient:
         """Report on jobs, and say which are held; the answer is those that must be stopped."""
         return await self._call("POST", "report", reports, wire.Stops)
 
+    def access(self, wanted: wire.FileRequest) -> wire.Access:
+        """Ask for an address of one file. Blocks. Raises OSError."""
+        try:
+            return wire.parse(wire.Access, self._request("POST", "access", wire.serialise(wanted)))
+        except (UnreachableError, GivenUpError, RefusedError, wire.WireError) as error:
+            raise OSError(f"no address of {wanted.name}: {error}") from error
+
+    def content(self, wanted: wire.FileRequest) -> tuple[Web, str]:
+        """Tell the address at which the server hands a file on, and how to make requests there."""
+        names = urllib.parse.urlencode({"name": wanted.name, "source": wanted.source})
+        url = f"{self._address()}/content/{wanted.job}/{wanted.attempt}?{names}"
+        return Web({"Authorization": self._headers["Authorization"]}, self._opener), url
+
     async def end(self, reason: wire.Reason) -> None:
         """Say that this pilot ends."""
         await self._send("POST", "end", reason)
@@ -111,9 +125,12 @@ class PilotClient:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._request, method, path, content)
 
+    def _address(self) -> str:
+        return f"{relay.address(self._url).rstrip('/')}/api/v1/pilot"
+
     def _request(self, method: str, path: str, content: bytes | None) -> bytes:
         try:
-            url = f"{relay.address(self._url).rstrip('/')}/api/v1/pilot/{path}"
+            url = f"{self._address()}/{path}"
         except OSError as error:
             raise UnreachableError(f"{method} {path}: {error!r}", heard=False) from error
         request = urllib.request.Request(url, content, self._headers, method=method)
@@ -132,10 +149,7 @@ class PilotClient:
 
 def _as_told(what: str, error: urllib.error.HTTPError) -> Exception:
     """An error of ours for the server's answer."""
-    try:
-        detail = " ".join(error.read(10_000).decode(errors="replace").split())[:300]
-    except (OSError, HTTPException):
-        detail = ""
+    detail = said(error)
     # 410 is what the server says to pilots that it has ended; the others mean that their token was revoked.
     if error.code in (401, 403, 410):
         return GivenUpError(f"{what} {detail}")

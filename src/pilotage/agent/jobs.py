@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
 from .system import now
 from .view import UNCONTAINED, SitePaths, View, view
+from .ways import Ways
 from .wire import AttemptLogs, Node, Output, Pair, Point, Report
 
 log = logging.getLogger(__name__)
@@ -115,6 +117,7 @@ class JobRunner:
         self.held: dict[Pair, Held] = {}
         self.working: set[Held] = set()
         self._pilot, self._resources, self._client = pilot, resources, client
+        self._ways = Ways(client)
         self._tasks: set[asyncio.Task[None]] = set()
         self._cleaning: set[asyncio.Future[None]] = set()
         self._payload_files: dict[int, asyncio.Task[dict[str, str]]] = {}
@@ -239,7 +242,9 @@ class JobRunner:
             )
         self._pilot.say(Report(*attempt.pair, "starting"))
         payload_files = await self._files_of(held) if attempt.work.payload_files else {}
-        await self._in_thread(workdir.prepare, attempt, place, payload_files, lambda: bool(held.stopping))
+        await self._in_thread(
+            workdir.prepare, self._ways, attempt, place, payload_files, lambda: bool(held.stopping)
+        )
         if held.stopping:
             raise AttemptFailedError(held.stopping)
 
@@ -307,7 +312,9 @@ class JobRunner:
         found = await self._in_thread(outputs.find, attempt.work.outputs, place)
         held.stored = bool(found)
         return [
-            await self._in_thread(transfer.store, attempt, name, path, place, lambda: bool(held.stopping))
+            await self._in_thread(
+                transfer.store, self._ways, attempt, name, path, place, lambda: bool(held.stopping)
+            )
             for name, path in found.items()
         ]
 
@@ -350,7 +357,7 @@ class JobRunner:
         if not held.attempt.work.command:
             return
         if held.stored and not (held.done and wanted):
-            self._clean(transfer.discard, held.attempt)
+            self._clean(partial(transfer.discard, self._ways), held.attempt)
         if not self._resources.keep:
             self._clean(workdir.remove, self._place(held))
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import io
 import os
 import shutil
 import stat
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
-from http.client import HTTPResponse, IncompleteRead
+from http.client import HTTPResponse
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, Protocol
+
+from .web import BLOCK, GONE, Web, body, not_found
 
 SCHEMES = frozenset({"file", "local", "http", "https"})
-SERVER_ONLY = frozenset({"token_file", "ca_file", "cert_file"})
-"""Options that name files of the server's machine, which pilots do not have."""
-BLOCK = 4 << 20
-TIMEOUT = 300.0
-"""Seconds without a byte after which a storage counts as dead."""
-MOST_REDIRECTS = 5
+"""Storages that pilots open by their URL, where no credentials are needed."""
 _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x04, 0x08
 _OPENAT2 = 437
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -43,15 +37,8 @@ class OpenStorage(Protocol):
         """Delete a folder with all that it holds; one that is not there is left alone."""
 
 
-class UnknownSchemeError(ValueError):
-    """Pilots cannot open storages of this kind."""
-
-    def __init__(self, scheme: str) -> None:
-        super().__init__(f"pilots cannot read {scheme}:// yet; they read file://, http:// and https://")
-
-
 def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
-    """The storage behind a URL. Raises UnknownSchemeError and ValueError.
+    """The storage behind a URL. Raises ValueError.
 
     The one option that counts here are the ``headers`` for an HTTP server, alone or in ``client_kwargs``.
     """
@@ -61,12 +48,11 @@ def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
     if scheme in ("file", "local"):
         return Folder(place)
     if scheme in ("http", "https"):
-        unknown = sorted(SERVER_ONLY & set(options))
-        if unknown:
-            raise ValueError(f"pilots do not know the option {unknown[0]!r} of {scheme}:// storages yet")
         inner = options.get("client_kwargs", {})
         return HttpServer(url, {**inner.get("headers", {}), **options.get("headers", {})})
-    raise UnknownSchemeError(scheme)
+    raise ValueError(
+        f"{scheme}:// is no address that can be opened as it is: it takes file://, http:// or https://"
+    )
 
 
 class Folder:
@@ -162,52 +148,19 @@ def _open_without_links(root: int, path: str, flags: int) -> int:
         os.close(above)
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Redirections are answers like others: whoever follows them decides what goes along."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-def opener() -> urllib.request.OpenerDirector:
-    """HTTP with the proxies of the environment, and without redirections."""
-    return urllib.request.build_opener(_NoRedirect)
-
-
-class _Body(io.RawIOBase):
-    """The body of an answer; one that ends too early is an error, and not a shorter file."""
-
-    def __init__(self, answer: HTTPResponse) -> None:
-        self._answer = answer
-
-    def read(self, size: int = -1) -> bytes:
-        """Read up to so many bytes. Raises IncompleteRead."""
-        data = self._answer.read(size)
-        if not data and self._answer.length:
-            raise IncompleteRead(b"", self._answer.length)
-        return data
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._answer.close()
-
-
 class HttpServer:
     """Files behind a URL, by GET, PUT and DELETE; folders are made by MKCOL where the server needs it."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._root = url.rstrip("/")
-        self._headers = dict(headers)
-        self._opener = opener()
+        self._web = Web(headers)
 
     def read(self, path: str) -> IO[bytes]:
         """Open a file to read it."""
         try:
-            return cast("IO[bytes]", _Body(self._ask("GET", path)))
+            return body(self._ask("GET", path))
         except urllib.error.HTTPError as error:
-            if error.code in (404, 410):
-                raise FileNotFoundError(errno.ENOENT, "not found", path) from error
-            raise
+            raise not_found(error, path) from error
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
         """Store all of ``source``; returns the bytes that the server says to have."""
@@ -238,31 +191,8 @@ class HttpServer:
         try:
             self._ask("DELETE", folder).close()
         except urllib.error.HTTPError as error:
-            if error.code not in (404, 410):
+            if error.code not in GONE:
                 raise
 
     def _ask(self, method: str, path: str, source: IO[bytes] | None = None) -> HTTPResponse:
-        """Make a request and follow its redirections; other servers are not given our headers."""
-        url = f"{self._root}/{urllib.parse.quote(path, safe='/:@+=~')}"
-        host = urllib.parse.urlsplit(url).netloc
-        for _ in range(MOST_REDIRECTS):
-            # Headers hold tokens: another server must not see them.
-            headers = dict(self._headers) if urllib.parse.urlsplit(url).netloc == host else {}
-            if source is not None:
-                headers["Content-Length"] = str(source.seek(0, os.SEEK_END))
-                headers["Content-Type"] = "application/octet-stream"
-                source.seek(0)
-            # As an iterator, or it would be read in blocks of 8 kB.
-            data = None if source is None else iter(partial(source.read, BLOCK), b"")
-            request = urllib.request.Request(url, data, headers, method=method)
-            try:
-                answer: HTTPResponse = self._opener.open(request, timeout=TIMEOUT)
-                return answer
-            except urllib.error.HTTPError as error:
-                to = error.headers.get("Location")
-                if error.code not in (301, 302, 303, 307, 308) or not to:
-                    raise
-                url = urllib.parse.urljoin(url, to)
-                if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-                    raise OSError(f"{method} {path}: sent on to {url}") from error
-        raise OSError(f"{method} {path}: sent on more than {MOST_REDIRECTS} times")
+        return self._web.ask(method, f"{self._root}/{urllib.parse.quote(path, safe='/:@+=~')}", source)

@@ -9,20 +9,19 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
 
 from .attempt import Attempt, AttemptFailedError, InputLostError, legal, legal_path, legal_scratch
-from .storage import OpenStorage, open_beneath, open_storage
+from .storage import open_beneath
+from .ways import Halt, Ways
 from .wire import JobInput, Output
 
 log = logging.getLogger(__name__)
 CHUNK = 4 << 20
 TRIES = 3
-Halt = Callable[[], bool]
-"""Whether nobody wants the file any more."""
 
 
 class _Adler32:
@@ -56,12 +55,12 @@ class _MeasuredFile:
         return self._file.seek(offset, whence)
 
 
-def fetch(attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
+def fetch(ways: Ways, attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
     """Bring one input. Raises AttemptFailedError naming it when it is missing, altered or unreadable.
 
     Of one that is read from afar nobody concludes that it is lost: it may just not be seen from here.
     """
-    storage = _source(attempt, file.source) if file.source else _storage(attempt)
+    storage = ways.to(attempt, file.name, file.source, halted)
     source = legal_path("input", file.path or legal("input", file.name, deep=True))
     target.parent.mkdir(parents=True, exist_ok=True)
 
@@ -116,12 +115,12 @@ def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: H
         raise InputLostError(file.name, f"checksum {found}, should be {file.checksum}")
 
 
-def store(attempt: Attempt, name: str, path: str, directory: Path, halted: Halt) -> Output:
+def store(ways: Ways, attempt: Attempt, name: str, path: str, directory: Path, halted: Halt) -> Output:
     """Put one output, by its path in the directory, into the attempt's scratch folder under its name.
 
     Raises AttemptFailedError where the payload made no regular file there.
     """
-    storage, scratch = _storage(attempt), legal_scratch(attempt)
+    storage, scratch = ways.to(attempt, name, "", halted), legal_scratch(attempt)
     stored: list[Output] = []
 
     def once() -> None:
@@ -160,28 +159,9 @@ def _opened(directory: Path, name: str) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def discard(attempt: Attempt) -> None:
+def discard(ways: Ways, attempt: Attempt) -> None:
     """Delete the attempt's scratch folder; a failure is only logged, as the server deletes it too."""
     try:
-        _storage(attempt).remove(legal_scratch(attempt))
+        ways.to(attempt, "", "", lambda: False).remove(legal_scratch(attempt))
     except (OSError, HTTPException, ValueError, AttemptFailedError) as error:
         log.warning("scratch of job %s is left at its storage: %s", attempt.name, error)
-
-
-def _storage(attempt: Attempt) -> OpenStorage:
-    work = attempt.work
-    return _opened_storage(f"storage of task {work.task}", work.storage_url, work.storage_options)
-
-
-def _source(attempt: Attempt, name: str) -> OpenStorage:
-    source = attempt.work.sources.get(name)
-    if source is None:
-        raise AttemptFailedError(f"storage {name} of an input is not among the sources of its work")
-    return _opened_storage(f"storage {name}", source.url, source.options)
-
-
-def _opened_storage(what: str, url: str, options: Mapping[str, Any]) -> OpenStorage:
-    try:
-        return open_storage(url, options)
-    except (ValueError, TypeError, AttributeError) as error:
-        raise AttemptFailedError(f"{what} cannot be opened: {error}") from error

@@ -104,10 +104,14 @@ class JobInput:
 
 @dataclass(frozen=True)
 class Source:
-    """A storage elsewhere that inputs are read from: its URL, and options as of the queue's own storage."""
+    """A storage that files are read from: its URL and options.
+
+    Where it ``asks``, it cannot be opened by these alone: the pilot asks the server for each file.
+    """
 
     url: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    asks: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,7 +132,8 @@ class Work:
     and ``workdir`` (what it adds to its directory) in MB, ``walltime`` in s. Where it is ``contained``, it
     sees its directory, the system, and the paths in ``readable`` and ``writable``. It runs in a container of
     the first of ``images`` that can be had, where there are any, and sees ``gpus`` GPUs. Some inputs are read
-    from ``sources`` elsewhere, by name. ``outputs`` are names, patterns, and folders that end in ``/``.
+    from ``sources`` elsewhere, by name; ``asks`` says of the queue's own storage what it says of these.
+    ``outputs`` are names, patterns, and folders that end in ``/``.
     """
 
     task: int
@@ -144,6 +149,7 @@ class Work:
     outputs: tuple[str, ...] = ()
     storage_url: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict)
+    asks: bool = False
     contained: bool = True
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
@@ -247,6 +253,32 @@ class Stops:
     stop: tuple[Pair, ...] = ()
     read: tuple[Pair, ...] = ()
     read_own: bool = False
+
+
+@dataclass(frozen=True)
+class FileRequest:
+    """One file of an attempt that a pilot wants to read, or to write with its ``size`` in bytes.
+
+    It is an input by its name, at a ``source`` of its work (empty: the queue's storage), or an output.
+    """
+
+    job: int
+    attempt: int
+    name: str
+    source: str = ""
+    size: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Access:
+    """An address for one file, good for a short time; an empty one: the server itself hands the file on.
+
+    ``headers`` go along with the request, ``authorities`` (PEM) are trusted in place of the node's.
+    """
+
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    authorities: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,13 @@ from pathlib import Path
 
 from .attempt import RESERVED, Attempt, AttemptFailedError, legal
 from .node import DEVICES_OF_PAYLOADS
-from .transfer import Halt, fetch
+from .transfer import fetch
+from .ways import Halt, Ways
 
 
-def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str], halted: Halt) -> None:
+def prepare(
+    ways: Ways, attempt: Attempt, directory: Path, payload_files: Mapping[str, str], halted: Halt
+) -> None:
     """Make the directory with everything that the payload needs. Raises AttemptFailedError.
 
     Inputs lie under ``inputs/`` by their logical names and are listed in ``inputs.txt``, one path a line.
@@ -26,7 +29,7 @@ def prepare(attempt: Attempt, directory: Path, payload_files: Mapping[str, str],
         paths = [f"inputs/{legal('input', file.name, deep=True)}" for file in attempt.order.inputs]
         (directory / "inputs.txt").write_text("".join(f"{path}\n" for path in paths))
         for file, path in zip(attempt.order.inputs, paths):
-            fetch(attempt, file, directory / path, halted)
+            fetch(ways, attempt, file, directory / path, halted)
     except OSError as error:
         raise AttemptFailedError(f"job directory: {error}") from error
 

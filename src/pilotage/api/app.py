@@ -19,6 +19,7 @@ from . import (
     files,
     jobs,
     pilot_agent,
+    pilot_files,
     pilots,
     plan,
     queues,
@@ -37,7 +38,7 @@ from .parts import PREFIX
 
 ROUTERS = (
     *(tasks, jobs, plan, queues, sites, pilots, transfers, storages, files, datasets),
-    *(federation, tokens, pilot_agent),
+    *(federation, tokens, pilot_agent, pilot_files),
 )
 
 

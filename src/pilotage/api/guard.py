@@ -28,6 +28,9 @@ SMALL_BODY = 64 * 1024
 MOST_VALUES = 1_000_000
 """Values in a body, counted by its commas: 16 MiB of ``[],`` would take seconds and gigabytes to parse."""
 
+LARGEST_FILE = 10**12
+"""Bytes of a file that a pilot sends."""
+
 BODY_TIMEOUT = 60.0
 """Seconds for a body to arrive."""
 
@@ -48,6 +51,9 @@ LARGE = (
     "/transfers/priorities",
 )
 """Routes whose requests carry many records."""
+
+STREAMED = "/pilot/content/"
+"""The beginning of routes that read their body as it arrives, and bound the time of its parts themselves."""
 
 
 class _Refusal(Exception):
@@ -89,18 +95,20 @@ class Guard:
             answer = JSONResponse({"detail": refusal.detail}, refusal.status, headers)
             await answer(scope, receive, send)
             return
+        if body is not None:
+            receive = replayed(body, receive)
         if self._path(scope).startswith("/pilot/"):
-            await self._serve(scope, body, receive, send, lambda: None)
+            await self._serve(scope, receive, send, lambda: None)
         else:
             # Only now that the body is here: a client that sends slowly takes no place from others.
             await self._people.acquire()
-            await self._serve(scope, body, receive, send, _once(self._people.release))
+            await self._serve(scope, receive, send, _once(self._people.release))
 
     def _path(self, scope: Scope) -> str:
         return str(scope["path"]).removeprefix(self._prefix)
 
-    async def _admitted(self, request: Request, receive: Receive) -> bytes:
-        """Return the whole body. Raises :class:`_Refusal`."""
+    async def _admitted(self, request: Request, receive: Receive) -> bytes | None:
+        """Return the whole body, None where its route reads it. Raises :class:`_Refusal`."""
         announced = request.headers.get("content-length", "0")
         if announced == "0" and "transfer-encoding" not in request.headers:
             return b""
@@ -108,18 +116,19 @@ class Guard:
         if token is None or await self._tokens().find(token) is None:
             raise _Refusal(401, UNKNOWN)
         path = self._path(request.scope)
-        limit = LARGEST_BODY if path in LARGE else SMALL_BODY
+        streamed = path.startswith(STREAMED)
+        limit = LARGEST_FILE if streamed else LARGEST_BODY if path in LARGE else SMALL_BODY
         if announced.isdecimal() and int(announced) > limit:
             raise _too_large(limit)
+        if streamed:
+            return None
         try:
             async with asyncio.timeout(BODY_TIMEOUT):
                 return await _read(receive, limit)
         except TimeoutError:
             raise _Refusal(408, f"the request took longer than {BODY_TIMEOUT:g} s to arrive") from None
 
-    async def _serve(
-        self, scope: Scope, body: bytes, receive: Receive, send: Send, release: Callable[[], None]
-    ) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, release: Callable[[], None]) -> None:
         started = False
 
         async def sent(message: Message) -> None:
@@ -129,7 +138,7 @@ class Guard:
             await send(message)
 
         try:
-            await self._app(scope, replayed(body, receive), sent)
+            await self._app(scope, receive, sent)
         except Exception:
             # Half an answer is out: only a broken connection can tell the client now.
             if started:

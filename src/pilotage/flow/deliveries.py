@@ -12,8 +12,10 @@ from pilotage.model.federation import Storage
 from pilotage.model.observations import DeliverySighting
 from pilotage.model.work import InputFile, Transfer
 from pilotage.ports.moving import (
+    Delivered,
     Delivery,
     DeliveryStatus,
+    Grant,
     Mover,
     Movers,
     Readable,
@@ -122,6 +124,14 @@ class Deliveries:
     def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
         """Open a file to read it from its beginning. Blocks. Raises StorageError or LookupError."""
         return self._movers.for_reading(storage).open(storage, path)
+
+    def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
+        """Write a file of ``size`` bytes. Blocks. Raises StorageError or LookupError."""
+        return self._movers.for_reading(storage).store(storage, path, stream, size)
+
+    def grant(self, storage: Storage, path: str, size: int | None) -> Grant | None:
+        """Give an address to read a file, or to write it. Blocks. Raises StorageError or LookupError."""
+        return self._movers.for_reading(storage).grant(storage, path, size)
 
     def remove(self, storage: Storage, prefix: str) -> None:
         """Delete a folder of a storage's scratch area, or a copy, some time; a failure is logged."""

@@ -1,8 +1,8 @@
-"""Files that people read from storages through the server, a bounded number at once."""
+"""Files that people and pilots read from storages through the server, a bounded number at once."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from pilotage.model.federation import Storage
 from pilotage.ports.moving import Readable, StorageError
@@ -10,8 +10,11 @@ from pilotage.ports.moving import Readable, StorageError
 CHUNK = 1 << 20
 """Bytes that are read at once."""
 
-MOST_READERS = 16
-"""Files that are read at once: each takes a thread of the server while its reader takes bytes."""
+MOST_READERS, MOST_OF_PILOTS = 16, 8
+"""Files that are read at once by people, and read and written by pilots.
+
+Each takes a thread of the server while its bytes are on their way, and there are 40 for all calls.
+"""
 
 Place = tuple[Storage, str]
 """A storage, and a path below its URL."""
@@ -20,26 +23,36 @@ Place = tuple[Storage, str]
 class TooManyReaders(Exception):
     """Too many files are being read: the request may be sent again soon."""
 
-    def __init__(self) -> None:
-        super().__init__(f"{MOST_READERS} files are read already; try again in a few seconds")
+    def __init__(self, most: int) -> None:
+        super().__init__(f"{most} files are under way already; try again in a few seconds")
 
 
 class FileReaders:
-    """Opens files for people, from the first of their places that can be read."""
+    """Opens files, up to ``most`` at once, from the first of their places that can be read."""
 
-    def __init__(self, opened: Callable[[Storage, str], AbstractContextManager[Readable]]) -> None:
-        self._opened = opened
-        self._free = threading.BoundedSemaphore(MOST_READERS)
+    def __init__(
+        self, opened: Callable[[Storage, str], AbstractContextManager[Readable]], most: int = MOST_READERS
+    ) -> None:
+        self._opened, self._most = opened, most
+        self._free = threading.BoundedSemaphore(most)
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """Take one place among those who read, until the end of the context. Raises TooManyReaders."""
+        if not self._free.acquire(blocking=False):
+            raise TooManyReaders(self._most)
+        try:
+            yield
+        finally:
+            self._free.release()
 
     def read(self, places: Sequence[Place], offset: int) -> Iterator[bytes]:
         """Return the bytes of a file from an offset on, in chunks. Blocks while the file is opened.
 
         Raises TooManyReaders, and StorageError with every place's own where none can be read.
         """
-        if not self._free.acquire(blocking=False):
-            raise TooManyReaders
         with ExitStack() as stack:
-            stack.callback(self._free.release)
+            stack.enter_context(self.place())
             stream = self._first(places, offset, stack)
             chunks = _chunks(stream, stack.pop_all())
         # A generator that never began would not close the file when it is thrown away.
@@ -47,7 +60,7 @@ class FileReaders:
         return chunks
 
     def _first(self, places: Sequence[Place], offset: int, stack: ExitStack) -> Readable:
-        errors = []
+        errors, cause = [], None
         for storage, path in places:
             with ExitStack() as attempt:
                 try:
@@ -55,10 +68,11 @@ class FileReaders:
                     _skip(stream, offset)
                 except (StorageError, LookupError, OSError) as error:
                     errors.append(f"{storage.name}: {error}")
+                    cause = error.__cause__
                     continue
                 stack.push(attempt.pop_all())
                 return stream
-        raise StorageError("; ".join(errors) or "no storage of the federation holds it")
+        raise StorageError("; ".join(errors) or "no storage of the federation holds it") from cause
 
 
 def _chunks(stream: Readable, stack: ExitStack) -> Iterator[bytes]:

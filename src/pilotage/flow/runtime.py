@@ -19,7 +19,7 @@ from .catalogues import Catalogues
 from .catalogues import Load as LoadCatalogue
 from .deliveries import Deliveries
 from .elements import Elements, Load
-from .file_readers import FileReaders
+from .file_readers import MOST_OF_PILOTS, FileReaders
 from .headway import Headway
 from .log_readers import LogReaders
 from .own_catalogue import OwnCatalogue
@@ -82,6 +82,7 @@ class Runtime:
         stage = partial(self.wakeups.wake, "stage")
         self.deliveries = Deliveries(movers(stage), self.workers, stage)
         self.file_readers = FileReaders(self.deliveries.open)
+        self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
         own = OwnCatalogue(store, self.clock, seeds)
         self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)
         store.listeners.append(self.wakeups.committed)

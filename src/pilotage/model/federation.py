@@ -139,8 +139,8 @@ class Storage:
     register, list or name as input what lies there, and nobody but operators what lies elsewhere. Empty:
     anybody may name anything that the storage has."""
     remote_reads: bool = False
-    """Whether pilots of other sites may read from it themselves, for jobs that they borrow (E3). They are
-    given its options, credentials among them; they can read file://, http:// and https://."""
+    """Whether pilots of other sites may read from it themselves, for jobs that they borrow (E3). Where it has
+    a token, they are given that of the moment."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the mover for this kind of URL, credentials among them."""
     transfer_service: TransferService | None = None

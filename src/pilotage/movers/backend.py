@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-from pilotage.ports.moving import Readable, StorageError
+from pilotage.ports.moving import Grant, Readable, StorageError
 
 Kind = Literal["file", "folder", "link", "other"]
 
@@ -64,3 +64,11 @@ class Backend(Protocol):
 
     def delete_folder(self, path: str, *, recursive: bool) -> None:
         """Delete a folder, with all that is in it or only if it is empty; one that is not empty may raise."""
+
+
+@runtime_checkable
+class GrantingBackend(Backend, Protocol):
+    """A backend whose storage can be given to others file by file."""
+
+    def grant(self, path: str, size: int | None) -> Grant | None:
+        """See :meth:`~pilotage.ports.moving.Reader.grant`. Folders above a file to be written are made."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from pilotage.ports.moving import Delivered, Progress, StorageError, WrongFileError
+from pilotage.ports.moving import Delivered, Grant, Progress, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import requests
 
 OPTIONS = {"headers", "client_kwargs", "token_file", "ca_file", "cert_file"}
+SECRETS = {"authorization", "cookie", "proxy-authorization"}
+"""Headers that hold credentials."""
+
 TIMEOUTS = (30.0, 300.0)
 """Seconds to connect, and without a byte, before a server is given up; a large file may take any time."""
 
@@ -70,6 +73,11 @@ class HttpBackend:
             raise ValueError(f"{url!r} has no host; give one, as in https://host/path")
         self._root = url.rstrip("/")
         self._headers = {**options.get("client_kwargs", {}).get("headers", {}), **options.get("headers", {})}
+        if secret := sorted(name for name in self._headers if name.lower() in SECRETS):
+            raise StorageOptionError(
+                f"http: headers stand in the federation, which is no place for {secret[0]}: write the token "
+                "to a file that the server alone may read, and name that with token_file"
+            )
         self._token_file = options.get("token_file")
         self._trust: Any = options.get("ca_file", True)
         self._certificate = options.get("cert_file")
@@ -145,6 +153,18 @@ class HttpBackend:
                 answer.headers.get("Content-Length", ""),
             )
             return Delivered(size=int(size), checksum=checksum) if checksum and size.isdecimal() else None
+
+    def grant(self, path: str, size: int | None) -> Grant | None:
+        """See :class:`~pilotage.movers.backend.GrantingBackend`: the token of this moment goes along.
+
+        A client certificate is not given away.
+        """
+        if self._certificate:
+            return None
+        if size is not None:
+            self._make(path.rpartition("/")[0])
+        authorities = Path(self._trust).expanduser().read_text() if isinstance(self._trust, str) else ""
+        return Grant(url=self.url(path), headers=self.own_headers(), authorities=authorities)
 
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""

@@ -14,8 +14,10 @@ from pilotage.model.work import InputFile
 from pilotage.ports.moving import (
     SCAN_LIMITS,
     Abilities,
+    Delivered,
     Delivery,
     DeliveryStatus,
+    Grant,
     Mover,
     Readable,
     Reader,
@@ -113,6 +115,14 @@ class WorkerProcesses:
     def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
         """See :class:`~pilotage.ports.moving.Reader`."""
         return cast(Reader, self._mover).open(storage, path)
+
+    def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
+        """See :class:`~pilotage.ports.moving.Reader`."""
+        return cast(Reader, self._mover).store(storage, path, stream, size)
+
+    def grant(self, storage: Storage, path: str, size: int | None = None) -> Grant | None:
+        """See :class:`~pilotage.ports.moving.Reader`."""
+        return cast(Reader, self._mover).grant(storage, path, size)
 
     def close(self) -> None:
         """End every process, at once: what it had half written is cleared away by the next attempt."""

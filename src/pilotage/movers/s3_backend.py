@@ -9,7 +9,7 @@ from io import RawIOBase
 from typing import Any
 from urllib.parse import urlsplit
 
-from pilotage.ports.moving import Delivered, Progress, Readable
+from pilotage.ports.moving import Delivered, Grant, Progress, Readable
 
 from .backend import Backend, PathEntry, StorageOptionError
 from .checksums import DIGITS
@@ -30,6 +30,9 @@ LARGEST_PIECE = 8 << 20
 
 LARGEST_COPY, COPY_PART = 5 << 30, 512 << 20
 """Bytes that a server copies in one piece at most, and those of a part of what is larger."""
+
+GRANTED_FOR = 900
+"""Seconds for which a signed address is good: until then its use must have begun."""
 
 GONE = {"404", "NoSuchKey", "NotFound"}
 REFUSED = {"403", "AccessDenied"}
@@ -111,6 +114,14 @@ class S3Backend:
         whole = len(digits) == DIGITS[kind] and set(digits) <= set("0123456789abcdef")
         return Delivered(size=found["ContentLength"], checksum=f"{kind}:{digits}") if whole else None
 
+    def grant(self, path: str, size: int | None) -> Grant | None:
+        """See :class:`~pilotage.movers.backend.GrantingBackend`: an address that is signed."""
+        if size is not None and size > LARGEST_COPY:
+            return None  # so much goes in parts alone, each with an address
+        call = "get_object" if size is None else "put_object"
+        url = self._open().generate_presigned_url(call, Params=self._at(path), ExpiresIn=GRANTED_FOR)
+        return Grant(url=url)
+
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`. Large files go in parts, which end with them."""
         from boto3.s3.transfer import TransferConfig
@@ -179,7 +190,12 @@ class S3Backend:
                 from botocore.config import Config
 
                 connect, read = TIMEOUTS
-                config = Config(connect_timeout=connect, read_timeout=read, max_pool_connections=CONNECTIONS)
+                config = Config(
+                    connect_timeout=connect,
+                    read_timeout=read,
+                    max_pool_connections=CONNECTIONS,
+                    signature_version="s3v4",  # which signed addresses would not have by themselves
+                )
                 session = boto3.session.Session(profile_name=self._options.get("profile"))
                 self._client = session.client(
                     "s3",

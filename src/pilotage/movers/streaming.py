@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import Any, Protocol
+from uuid import uuid4
 
 from pilotage.model.federation import Storage, TransferService
 from pilotage.model.paths import COPIES, SCRATCH, is_copy, is_scratch
@@ -17,6 +18,7 @@ from pilotage.ports.moving import (
     Delivered,
     Delivery,
     DeliveryFailed,
+    Grant,
     Place,
     Progress,
     Readable,
@@ -28,9 +30,10 @@ from pilotage.ports.moving import (
 )
 
 from . import carriers, copying, fsspec_backend, scanning
-from .backend import Backend, StorageOptionError
+from .backend import Backend, GrantingBackend, StorageOptionError
 from .blame import blamed, source_errors
 from .carriers import Carrier, Sign
+from .checksums import CheckedChunks
 from .failures import explained, reason
 from .threads import CopyThreads
 
@@ -125,6 +128,22 @@ class Streaming(CopyThreads):
         place = Place(url=storage.url, path=path, options=options_for(storage))
         with explained(StorageError, f"reading {place}"), self._at(place).read(path) as stream:
             yield stream
+
+    def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
+        """See :meth:`~pilotage.ports.moving.Reader.store`."""
+        place = Place(url=storage.url, path=path, options=options_for(storage))
+        checked = CheckedChunks(stream, "what was sent", Delivered(size=size, checksum=""), lambda _: None)
+        with explained(StorageError, f"writing {place}"):
+            # A name of its own: who sends a file again may still be sending it.
+            self._at(place).store(path, f".{uuid4().hex}.part", checked, size)
+        return checked.found
+
+    def grant(self, storage: Storage, path: str, size: int | None = None) -> Grant | None:
+        """See :meth:`~pilotage.ports.moving.Reader.grant`."""
+        place = Place(url=storage.url, path=path, options=options_for(storage))
+        with explained(StorageError, f"giving an address of {place}"):
+            backend = self._at(place)
+            return backend.grant(path, size) if isinstance(backend, GrantingBackend) else None
 
     def deliver(self, delivery: Delivery, progress: Progress, sign: Sign = lambda: None) -> Delivered:
         """Copy one file and clear its scratch area. Blocks. Raises StorageError."""

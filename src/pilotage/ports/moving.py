@@ -128,8 +128,8 @@ class Abilities:
 
     It delivers from any scheme of ``reads`` to any of ``writes``. With ``scan`` it lists storages that it
     reads, with ``remove`` it clears storages that it writes. With ``third_party`` the bytes pass between the
-    storages and not through this machine, which is preferred. With ``open`` it hands out the bytes of files
-    at storages that it reads (:class:`Reader`).
+    storages and not through this machine, which is preferred. With ``open`` single files come from and go to
+    storages that it reads and writes (:class:`Reader`).
     """
 
     name: str
@@ -204,11 +204,32 @@ class Readable(Protocol):
         """Up to ``size`` bytes; empty at the end."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """An address at which whoever has it reads or writes one file, for a short time.
+
+    ``headers`` go along with the request; ``authorities`` (PEM) are trusted in place of the system's.
+    """
+
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    authorities: str = field(default="", repr=False)
+
+
 class Reader(Protocol):
-    """A mover with the ability ``open``."""
+    """A mover with the ability ``open``: single files come from it, and go to it. Every call blocks."""
 
     def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
-        """Open a file to read it from its beginning. Blocks. Raises StorageError."""
+        """Open a file to read it from its beginning. Raises StorageError."""
+
+    def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
+        """Write a file of ``size`` bytes, or nothing. Raises StorageError, and what ``stream`` raises."""
+
+    def grant(self, storage: Storage, path: str, size: int | None = None) -> Grant | None:
+        """Give an address to read a file, or to write it with ``size`` bytes; None where that cannot be.
+
+        Raises StorageError.
+        """
 
 
 class Movers(Protocol):

@@ -10,17 +10,18 @@ from functools import cache
 from itertools import chain, islice
 from urllib.parse import urlsplit
 
-from pilotage.agent.storage import SCHEMES as PILOTS_READ
 from pilotage.catalogues import loader as catalogues
 from pilotage.computing import loader
 from pilotage.federation.faults import MOST_FAULTS, Fault, Path
-from pilotage.model.federation import ComputingElement, Federation, Queue, Storage, TransferService
+from pilotage.model.federation import ComputingElement, Federation, Storage, TransferService
 from pilotage.movers import carriers
 from pilotage.movers.backend import StorageOptionError
 from pilotage.movers.loader import InstalledMovers, known_schemes
 from pilotage.movers.streaming import check, hint
 from pilotage.ports.adapters import AdapterError, installed
 from pilotage.ports.computing import ListMatching
+
+from .pilot_files import through_server
 
 
 def faults(federation: Federation) -> list[Fault]:
@@ -37,6 +38,7 @@ def lacking(federation: Federation) -> list[Fault]:
     """Find what this machine could not use, lacking a package: each once, where it stands first."""
     first: dict[str, Fault] = {}
     there = InstalledMovers(lambda: None).schemes
+    homes = {queue.storage for queue in federation.queues if queue.computing_element}
     for at, storage in enumerate(federation.storages):
         scheme = storage.url.partition("://")[0]
         if scheme not in there:
@@ -45,14 +47,12 @@ def lacking(federation: Federation) -> list[Fault]:
                 f"{hint(scheme)}"
             )
             first.setdefault(scheme, Fault(("storages", at, "url"), message))
-        if storage.remote_reads and scheme not in PILOTS_READ:
-            message = f"pilots cannot read {scheme}:// yet, nor take jobs elsewhere that read from there"
-            first.setdefault(f"afar {scheme}", Fault(("storages", at, "remote_reads"), message))
-    for at, queue in enumerate(federation.queues):
-        scheme = _scheme(federation, queue)
-        if queue.computing_element and scheme not in PILOTS_READ:
-            message = f"pilots cannot read {scheme}:// yet, so jobs with files would fail at this queue"
-            first.setdefault(f"pilots {scheme}", Fault(("queues", at, "storage"), message))
+        if scheme in there and (storage.remote_reads or storage.name in homes) and through_server(storage):
+            message = (
+                f"pilots without a program of their own for {scheme}:// read and write its files through the "
+                "server, eight at a time"
+            )
+            first.setdefault(f"pilots {scheme}", Fault(("storages", at, "url"), message))
     for path, element in _elements(federation):
         if element.kind not in _kinds():
             message = f"no adapter for {element.kind!r} is installed here, where it would start no pilots"
@@ -82,10 +82,6 @@ def _unusable(element: ComputingElement) -> str:
     except (LookupError, ValueError, TypeError):
         return ""
     return ""
-
-
-def _scheme(federation: Federation, queue: Queue) -> str:
-    return next(one.url for one in federation.storages if one.name == queue.storage).partition("://")[0]
 
 
 def _elements(federation: Federation) -> list[tuple[Path, ComputingElement]]:

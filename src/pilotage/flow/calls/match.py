@@ -15,9 +15,9 @@ from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import JobKind, Task, TaskSpec
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import lacking
-from pilotage.ports.moving import options_for
 from pilotage.store.logs import node_log
 
+from .pilot_files import told
 from .readings import Readings, sources
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
     spec, asked = task.expected(kind), task.spec.for_job(kind)
     element = queue.computing_element or ComputingElement()
     storage = next(storage for storage in federation.storages if storage.name == queue.storage)
+    opened = told(storage)
     return Work(
         task=task.id,
         kind=kind,
@@ -145,8 +146,9 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         walltime=task.limit(kind, asked.walltime, queue.max_walltime),
         workdir=queue.max_workdir,
         outputs=spec.outputs,
-        storage_url=storage.url,
-        storage_options=options_for(storage),
+        storage_url=opened.url,
+        storage_options=opened.options,
+        asks=opened.asks,
         contained=element.containment != "off",
         readable=element.readable_paths,
         writable=element.writable_paths,

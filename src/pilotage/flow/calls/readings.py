@@ -9,7 +9,8 @@ from pilotage.model.federation import Federation
 from pilotage.model.scopes import name_of
 from pilotage.model.sources import Sources
 from pilotage.model.work import Job
-from pilotage.ports.moving import options_for
+
+from .pilot_files import told
 
 if TYPE_CHECKING:
     from pilotage.flow.matching import Matched
@@ -40,8 +41,4 @@ class Readings:
 def sources(federation: Federation, orders: Iterable[JobOrder]) -> Mapping[str, Source]:
     """The storages that the jobs of some orders read from afar, by name."""
     named = {file.source for order in orders for file in order.inputs if file.source}
-    return {
-        storage.name: Source(storage.url, options_for(storage))
-        for storage in federation.storages
-        if storage.name in named
-    }
+    return {storage.name: told(storage) for storage in federation.storages if storage.name in named}

@@ -1,0 +1,194 @@
+"""The ways to a job's files: a storage's URL, the node's own program, an address for one file, the server.
+
+A storage that pilots cannot open by its URL alone *asks*: its credentials stay at the server, which gives an
+address for one file and a short time where it can, and hands the bytes on where it cannot.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import urllib.error
+from collections.abc import Callable
+from dataclasses import replace
+from http.client import HTTPException, HTTPResponse
+from typing import IO, Protocol, TypeVar
+
+from . import wire, xrootd
+from .attempt import Attempt, AttemptFailedError
+from .storage import OpenStorage, open_storage
+from .web import Web, body, not_found, said
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+Halt = Callable[[], bool]
+"""Whether nobody wants the file any more."""
+SHUT = 600.0
+"""Seconds for which a way that failed is not tried again, for any file of the storage."""
+BUSY, PATIENCE, PAUSE = 503, 3600.0, 10.0
+"""The answer of a server that hands on enough files, s for which it is asked again, and s between."""
+
+
+class FileServer(Protocol):
+    """The pilot's server, as its files need it. Every call raises OSError or HTTPException."""
+
+    def access(self, wanted: wire.FileRequest) -> wire.Access:
+        """Ask for an address of one file."""
+
+    def content(self, wanted: wire.FileRequest) -> tuple[Web, str]:
+        """Tell the address at which the server itself hands a file on, and how to make requests there."""
+
+
+class FileWay(Protocol):
+    """A way to one file. Calls raise OSError, HTTPException or ValueError where it does not lead there."""
+
+    def read(self, path: str) -> IO[bytes]:
+        """Open the file to read it. Raises FileNotFoundError where there is none."""
+
+    def write(self, path: str, source: IO[bytes]) -> int | None:
+        """Store all of ``source``; returns the bytes that arrived, where that is told."""
+
+
+class Ways:
+    """The ways that this pilot has; those that failed lately are left out."""
+
+    def __init__(self, server: FileServer) -> None:
+        self._server = server
+        self._shut: dict[tuple[str, str], float] = {}
+
+    def to(self, attempt: Attempt, name: str, source: str, halted: Halt) -> OpenStorage:
+        """The way to an input of an attempt at a ``source`` (empty: the queue's storage), or to an output.
+
+        Raises AttemptFailedError where the storage cannot be opened.
+        """
+        work = attempt.work
+        place = wire.Source(work.storage_url, work.storage_options, work.asks)
+        if source:
+            if source not in work.sources:
+                raise AttemptFailedError(f"storage {source} of an input is not among the sources of its work")
+            place = work.sources[source]
+        if place.asks:
+            wanted = wire.FileRequest(*attempt.pair, name, source)
+            return _AskedFile(self, self._server, place.url, wanted, halted)
+        try:
+            return open_storage(place.url, place.options)
+        except (ValueError, TypeError, AttributeError) as error:
+            where = f"storage {source}" if source else f"storage of task {work.task}"
+            raise AttemptFailedError(f"{where} cannot be opened: {error}") from error
+
+    def is_shut(self, way: str, url: str) -> bool:
+        """Tell whether a way to a storage failed lately."""
+        return self._shut.get((way, url), 0.0) > time.monotonic()
+
+    def shut(self, way: str, url: str, error: Exception) -> None:
+        """Leave a way out for a while."""
+        log.warning("%s: not by %s for %g s: %s", url, way, SHUT, error)
+        self._shut[way, url] = time.monotonic() + SHUT
+
+
+class _AskedFile:
+    """One file of a storage that asks, by the first way that works."""
+
+    def __init__(
+        self, ways: Ways, server: FileServer, url: str, wanted: wire.FileRequest, halted: Halt
+    ) -> None:
+        self._ways, self._url, self._wanted = ways, url, wanted
+        self._open: dict[str, FileWay] = {}
+        if url.partition("://")[0] in xrootd.SCHEMES and xrootd.program():
+            self._open["xrdcp"] = xrootd.XrdCopies(url)
+        self._open["an address"] = _Granted(server, wanted)
+        self._last = _Relayed(server, wanted, halted)
+        self._used = ""
+
+    def read(self, path: str) -> IO[bytes]:
+        """Open the file to read it; again where what came did not suffice, and then by another way."""
+        self._open.pop(self._used, None)
+        return self._first(lambda way: way.read(path))
+
+    def write(self, path: str, source: IO[bytes]) -> int | None:
+        """Store all of ``source``."""
+        return self._first(lambda way: way.write(path, source))
+
+    def remove(self, folder: str) -> None:
+        """Leave the folder to the server, which deletes it when the attempt is over."""
+
+    def _first(self, use: Callable[[FileWay], T]) -> T:
+        for name, way in self._open.items():
+            if self._ways.is_shut(name, self._url):
+                continue
+            try:
+                found = use(way)
+            except (_NoAddressError, FileNotFoundError):
+                continue  # whether there is such a file is for the server to say
+            except (OSError, HTTPException, ValueError) as error:
+                self._ways.shut(name, self._url, error)
+            else:
+                self._used = name
+                log.info("%s: by %s", self._wanted.name, name)
+                return found
+        log.info("%s: by the server, which hands it on", self._wanted.name)
+        return use(self._last)
+
+
+class _NoAddressError(Exception):
+    """The server gives no address for a file."""
+
+
+class _Granted:
+    """One file at an address that the server gives for a short time."""
+
+    def __init__(self, server: FileServer, wanted: wire.FileRequest) -> None:
+        self._server, self._wanted = server, wanted
+
+    def read(self, path: str) -> IO[bytes]:
+        """Open the file to read it."""
+        web, url = self._address(None)
+        try:
+            return body(web.ask("GET", url))
+        except urllib.error.HTTPError as error:
+            raise not_found(error, path) from error
+
+    def write(self, path: str, source: IO[bytes]) -> int | None:  # noqa: ARG002
+        """Store all of ``source``."""
+        web, url = self._address(source.seek(0, 2))
+        web.ask("PUT", url, source).close()
+        return None
+
+    def _address(self, size: int | None) -> tuple[Web, str]:
+        found = self._server.access(replace(self._wanted, size=size))
+        if not found.url:
+            raise _NoAddressError
+        return Web(found.headers, authorities=found.authorities), found.url
+
+
+class _Relayed:
+    """One file through the server, which hands on a few at a time."""
+
+    def __init__(self, server: FileServer, wanted: wire.FileRequest, halted: Halt) -> None:
+        self._server, self._wanted, self._halted = server, wanted, halted
+
+    def read(self, path: str) -> IO[bytes]:
+        """Open the file to read it."""
+        try:
+            return body(self._ask("GET", None))
+        except urllib.error.HTTPError as error:
+            raise not_found(error, path) from error
+
+    def write(self, path: str, source: IO[bytes]) -> int | None:  # noqa: ARG002
+        """Store all of ``source``."""
+        self._ask("PUT", source).close()
+        return None
+
+    def _ask(self, method: str, source: IO[bytes] | None) -> HTTPResponse:
+        """Make a request, again while the server is busy with others. Raises HTTPError with its words."""
+        web, url = self._server.content(self._wanted)
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return web.ask(method, url, source)
+            except urllib.error.HTTPError as error:
+                if error.code != BUSY or time.monotonic() > until or self._halted():
+                    error.msg = f"{error.msg} {said(error)}".strip()
+                    raise
+            time.sleep(PAUSE * random.uniform(0.5, 1.5))

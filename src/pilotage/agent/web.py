@@ -1,0 +1,119 @@
+"""Requests to web servers, with bodies of any size."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from functools import partial
+from http.client import HTTPException, HTTPResponse, IncompleteRead
+from typing import IO, Any, cast
+
+BLOCK = 4 << 20
+TIMEOUT = 300.0
+"""Seconds without a byte after which a server counts as dead."""
+MOST_REDIRECTS = 5
+GONE = (404, 410)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Redirections are answers like others: whoever follows them decides what goes along."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def opener() -> urllib.request.OpenerDirector:
+    """HTTP with the proxies of the environment, and without redirections."""
+    return urllib.request.build_opener(_NoRedirect)
+
+
+class _Body(io.RawIOBase):
+    """The body of an answer; one that ends too early is an error, and not a shorter file."""
+
+    def __init__(self, answer: HTTPResponse) -> None:
+        self._answer = answer
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to so many bytes. Raises IncompleteRead."""
+        data = self._answer.read(size)
+        if not data and self._answer.length:
+            raise IncompleteRead(b"", self._answer.length)
+        return data
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._answer.close()
+
+
+def body(answer: HTTPResponse) -> IO[bytes]:
+    """The body of an answer as a file."""
+    return cast("IO[bytes]", _Body(answer))
+
+
+def not_found(error: urllib.error.HTTPError, path: str) -> OSError:
+    """The error itself, or FileNotFoundError where it says that there is no such file."""
+    return FileNotFoundError(errno.ENOENT, "not found", path) if error.code in GONE else error
+
+
+def said(error: urllib.error.HTTPError) -> str:
+    """The words of a refusal, on one line and not too long; empty where there are none."""
+    try:
+        return " ".join(error.read(10_000).decode(errors="replace").split())[:300]
+    except (OSError, HTTPException):
+        return ""
+
+
+class Web:
+    """Requests that carry the same headers, which no other server is given than the one that is asked.
+
+    ``authorities`` (PEM) are trusted in place of the system's.
+    """
+
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        director: urllib.request.OpenerDirector | None = None,
+        authorities: str = "",
+    ) -> None:
+        self._headers = dict(headers)
+        if authorities:
+            context = ssl.create_default_context(cadata=authorities)
+            handler = urllib.request.HTTPSHandler(context=context)
+            director = urllib.request.build_opener(_NoRedirect, handler)
+        self._director = director or opener()
+
+    def ask(self, method: str, url: str, source: IO[bytes] | None = None) -> HTTPResponse:
+        """Make a request, with all of ``source`` as its body, and follow its redirections."""
+        start, host = url, urllib.parse.urlsplit(url).netloc
+        for _ in range(MOST_REDIRECTS):
+            # Headers hold tokens: another server must not see them.
+            headers = dict(self._headers) if urllib.parse.urlsplit(url).netloc == host else {}
+            if source is not None:
+                headers["Content-Length"] = str(source.seek(0, os.SEEK_END))
+                headers["Content-Type"] = "application/octet-stream"
+                source.seek(0)
+            # As an iterator, or it would be read in blocks of 8 kB.
+            data = None if source is None else iter(partial(source.read, BLOCK), b"")
+            request = urllib.request.Request(url, data, headers, method=method)
+            try:
+                answer: HTTPResponse = self._director.open(request, timeout=TIMEOUT)
+                return answer
+            except urllib.error.HTTPError as error:
+                to = error.headers.get("Location")
+                if error.code not in (301, 302, 303, 307, 308) or not to:
+                    raise
+                url = urllib.parse.urljoin(url, to)
+                if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+                    raise OSError(f"{method} {_shown(start)}: sent on to {_shown(url)}") from error
+        raise OSError(f"{method} {_shown(start)}: sent on more than {MOST_REDIRECTS} times")
+
+
+def _shown(url: str) -> str:
+    """An address without what follows its path, which may be a signature."""
+    return url.partition("?")[0]

@@ -1,0 +1,128 @@
+"""Calls of pilots for files at storages that they cannot open by themselves."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated
+
+import anyio
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
+from starlette.requests import ClientDisconnect
+
+from pilotage.agent.wire import Access
+from pilotage.agent.wire import FileRequest as Wanted
+from pilotage.flow.calls import pilot_files
+from pilotage.flow.file_readers import TooManyReaders
+from pilotage.model.types import FileName
+from pilotage.ports.moving import StorageError
+
+from .access import PilotId
+from .answers import answer, documented
+from .guard import BODY_TIMEOUT, LARGEST_FILE
+from .parts import LARGEST_ID, PREFIX, Id, TheRuntime
+
+router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
+
+Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
+StorageName = Annotated[str, Field(max_length=200)]
+
+
+class FileRequest(BaseModel, extra="forbid"):
+    """A file of an attempt: an input at a source (empty: the queue's storage), or with a size an output."""
+
+    job: Number
+    attempt: Number
+    name: FileName
+    source: StorageName = ""
+    size: Annotated[int, Field(ge=0, le=LARGEST_FILE)] | None = None
+
+
+class Stored(BaseModel):
+    """A file that was written: bytes and checksum."""
+
+    size: int
+    checksum: str
+
+
+def _input(
+    job: Id,
+    attempt: Id,
+    name: Annotated[FileName, Query(description="name of the file")],
+    source: Annotated[StorageName, Query(description="where it is read from; empty: the queue's")] = "",
+) -> Wanted:
+    return Wanted(job, attempt, name, source)
+
+
+Asked = Annotated[Wanted, Depends(_input)]
+
+
+@router.post("/access", responses=documented(Access, 404))
+def post_access(body: FileRequest, pilot: PilotId, runtime: TheRuntime) -> Response:
+    """Give an address for one file and a short time; an empty one where the server hands the file on."""
+    with _explained():
+        return answer(pilot_files.access(runtime, pilot, Wanted(**body.model_dump())))
+
+
+@router.get("/content/{job}/{attempt}", responses=documented(None, 404))
+def get_pilot_content(wanted: Asked, pilot: PilotId, runtime: TheRuntime) -> Response:
+    """Read an input of a job through the server. 503 while it hands on as many files as it can."""
+    with _explained():
+        size, chunks = pilot_files.read(runtime, pilot, wanted)
+    return StreamingResponse(
+        chunks, headers={"Content-Length": str(size)}, media_type="application/octet-stream"
+    )
+
+
+@router.put("/content/{job}/{attempt}", responses=documented(Stored, 404))
+async def put_pilot_content(wanted: Asked, request: Request, pilot: PilotId, runtime: TheRuntime) -> Response:
+    """Write an output of a job through the server. 503 while it hands on as many files as it can."""
+    length = request.headers.get("content-length", "")
+    if not length.isdecimal():
+        raise HTTPException(411, "the size of a file has to be told: Content-Length")
+    output = Wanted(wanted.job, wanted.attempt, wanted.name, size=int(length))
+    store = partial(pilot_files.store, runtime, pilot, output, _Upload(request))
+    with _explained():
+        # A limit of its own: it takes none of the threads that all calls share.
+        found = await anyio.to_thread.run_sync(store, limiter=anyio.CapacityLimiter(1))
+    return answer(found)
+
+
+class _Upload:
+    """The body of a request as a stream, for a thread other than the event loop's."""
+
+    def __init__(self, request: Request) -> None:
+        self._parts = aiter(request.stream())
+        self._rest = memoryview(b"")
+
+    def read(self, size: int, /) -> bytes:
+        """Read up to so many bytes. Raises StorageError where they do not come."""
+        if not self._rest:
+            self._rest = memoryview(anyio.from_thread.run(self._next))
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return bytes(data)
+
+    async def _next(self) -> bytes:
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT):
+                return await anext(self._parts, b"")
+        except TimeoutError:
+            raise StorageError(f"the pilot sent nothing for {BODY_TIMEOUT:g} s") from None
+        except ClientDisconnect:
+            raise StorageError("the pilot went away") from None
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Answer what went wrong: 403 for files of others, 404 for one that is not there, 502, 503."""
+    try:
+        yield
+    except pilot_files.NotTheirs as error:
+        raise HTTPException(403, str(error)) from error
+    except TooManyReaders as error:
+        raise HTTPException(503, str(error), headers={"Retry-After": "10"}) from error
+    except (StorageError, LookupError, OSError) as error:
+        gone = isinstance(error.__cause__, FileNotFoundError)
+        raise HTTPException(404 if gone else 502, str(error)) from error

@@ -1,0 +1,114 @@
+"""Files of jobs at storages that pilots cannot open by themselves: an address for one, or its bytes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pilotage.agent.storage import SCHEMES as PILOTS_OPEN
+from pilotage.agent.wire import Access, FileRequest, Source
+from pilotage.flow.runtime import Runtime
+from pilotage.model.federation import Federation, Storage
+from pilotage.model.paths import scratch_path
+from pilotage.model.scopes import name_of, split_identifier
+from pilotage.model.work import Job
+from pilotage.ports.moving import PER_VO, Delivered, Readable, options_for
+
+SERVER_ONLY = frozenset({"token_file", "ca_file", "cert_file"})
+"""Options that name files of the server's machine, which pilots do not have."""
+
+GRANTED = frozenset({"http", "https", "s3"})
+"""URL schemes of storages that give an address for one file."""
+
+PILOTS_KNOW = frozenset({"headers", "client_kwargs"})
+"""Options that pilots are told; they hold no credentials."""
+
+
+class NotTheirs(LookupError):
+    """A file is none that the pilot's jobs read or write: which, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A file of a job at a storage, with the options that its VO has there; bytes of one to be read."""
+
+    storage: Storage
+    path: str
+    size: int = 0
+
+
+def asks(storage: Storage) -> bool:
+    """Tell whether pilots ask for each file of a storage: its URL alone does not open it (decision 34)."""
+    scheme = storage.url.partition("://")[0]
+    given = set(storage.options).union(*storage.options.get(PER_VO, {}).values())
+    return scheme not in PILOTS_OPEN or bool(SERVER_ONLY & given)
+
+
+def through_server(storage: Storage) -> bool:
+    """Tell whether the server hands on the files of a storage: there are no addresses for them."""
+    scheme = storage.url.partition("://")[0]
+    return asks(storage) and (scheme not in GRANTED or "cert_file" in storage.options)
+
+
+def told(storage: Storage) -> Source:
+    """Return what pilots are told of a storage: nothing that opens it, but its address."""
+    known = {name: value for name, value in options_for(storage).items() if name in PILOTS_KNOW}
+    return Source(storage.url, {} if asks(storage) else known, asks(storage))
+
+
+def access(runtime: Runtime, pilot: int, wanted: FileRequest) -> Access:
+    """Give an address of a file, empty where its storage gives none. Blocks.
+
+    Raises NotTheirs, and StorageError or LookupError where the storage cannot be asked.
+    """
+    file = find(runtime, pilot, wanted)
+    grant = runtime.deliveries.grant(file.storage, file.path, wanted.size)
+    return Access(grant.url, grant.headers, grant.authorities) if grant else Access()
+
+
+def read(runtime: Runtime, pilot: int, wanted: FileRequest) -> tuple[int, Iterator[bytes]]:
+    """Return the size of an input, and its bytes in chunks. Raises as access does, and TooManyReaders."""
+    file = find(runtime, pilot, wanted)
+    return file.size, runtime.pilot_files.read([(file.storage, file.path)], 0)
+
+
+def store(runtime: Runtime, pilot: int, wanted: FileRequest, stream: Readable) -> Delivered:
+    """Write an output. Blocks. Raises as access does, TooManyReaders, and what the stream raises."""
+    file = find(runtime, pilot, wanted)
+    with runtime.pilot_files.place():
+        return runtime.deliveries.store(file.storage, file.path, stream, wanted.size or 0)
+
+
+def find(runtime: Runtime, pilot: int, wanted: FileRequest) -> JobFile:
+    """Find an input, or with a size an output, of an attempt that the pilot holds. Raises NotTheirs."""
+    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), (pilot,), (), ())
+    pair = (wanted.job, wanted.attempt)
+    job = next((one for one in world.jobs if (one.id, one.attempt) == pair), None)
+    if job is None:
+        raise NotTheirs(f"the pilot does not hold attempt {wanted.attempt} of job {wanted.job}")
+    if wanted.size is None:
+        return _input(runtime, world.federation, job, wanted)
+    task = next(task for task in world.tasks if task.id == job.task)
+    path = scratch_path(world.federation.name, job.id, job.attempt, wanted.name)
+    own = _storage(world.federation, job, "")
+    if not task.expected(job.kind).outputs:
+        raise NotTheirs(f"{wanted.name}: job {wanted.job} has no outputs")
+    return JobFile(own, path)
+
+
+def _input(runtime: Runtime, federation: Federation, job: Job, wanted: FileRequest) -> JobFile:
+    storage = _storage(federation, job, wanted.source)
+    identifier = next((one for one in job.inputs if name_of(one) == wanted.name), "")
+    entry = runtime.store.catalogue.entry(identifier) if identifier else None
+    lying = [one.place for one in entry.replicas if one.storage == storage.name] if entry else []
+    if entry is None or not lying:
+        raise NotTheirs(f"{wanted.name}: job {wanted.job} has no such input at {storage.name}")
+    own = options_for(storage, split_identifier(identifier)[0])
+    return JobFile(replace(storage, options=own), lying[0], entry.file.size)
+
+
+def _storage(federation: Federation, job: Job, source: str) -> Storage:
+    """The storage of the job's queue, or another that is read from afar (E3)."""
+    home = next(queue.storage for queue in federation.queues if queue.name == job.queue)
+    for storage in federation.storages:
+        if storage.name == (source or home) and (storage.name == home or storage.remote_reads):
+            return storage
+    raise NotTheirs(f"pilots do not read from storage {source}")

@@ -1,0 +1,167 @@
+"""The ways of a pilot to files of a storage that asks: which is taken, and what follows where it fails."""
+
+import io
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pilotage.agent import ways as ways_module
+from pilotage.agent import wire
+from pilotage.agent.attempt import Attempt, AttemptFailedError, InputLostError
+from pilotage.agent.transfer import discard, fetch, store
+from pilotage.agent.ways import Ways
+from pilotage.agent.web import Web
+from pilotage.agent.wire import JobInput, JobOrder, Work
+
+from .test_storage import WebDav, server
+
+__all__ = ["server"]
+HELLO = JobInput("in", 5, "adler32:062c0215")
+
+
+@dataclass
+class House:
+    """A server that gives addresses at ``granted`` (empty: none), and hands files on itself at ``own``."""
+
+    granted: str
+    own: str
+    asked: list[wire.FileRequest] = field(default_factory=list)
+    handed_on: int = 0
+
+    def access(self, wanted: wire.FileRequest) -> wire.Access:
+        self.asked.append(wanted)
+        return (
+            wire.Access(f"{self.granted}/{wanted.name}", {"X-Key": "short"})
+            if self.granted
+            else wire.Access()
+        )
+
+    def content(self, wanted: wire.FileRequest) -> tuple[Web, str]:
+        self.handed_on += 1
+        return Web({}), f"{self.own}/{wanted.name}"
+
+
+@pytest.fixture
+def place(server: Any, tmp_path: Path) -> tuple[House, type[WebDav], Path]:
+    url, handler = server
+    handler.files["/data/in"] = b"hello"
+    return House(f"{url}/data", f"{url}/data"), handler, tmp_path / "copy"
+
+
+def attempt(url: str) -> Attempt:
+    return Attempt(
+        Work(task=1, command=("true",), storage_url=url, asks=True), JobOrder(1, 1, ".scratch/h/1.1")
+    )
+
+
+def never() -> bool:
+    return False
+
+
+def brought(house: House, target: Path, url: str = "s3://bucket", ways: Ways | None = None) -> str:
+    fetch(ways or Ways(house), attempt(url), HELLO, target, never)
+    return target.read_text()
+
+
+def test_a_file_is_read_and_written_at_the_address_that_the_server_gives(place: Any, tmp_path: Path) -> None:
+    house, handler, copy = place
+    assert brought(house, copy) == "hello"
+    (tmp_path / "out").write_bytes(b"four")
+    assert store(Ways(house), attempt("s3://bucket"), "out", "out", tmp_path, never).size == 4
+    assert (handler.files["/data/out"], house.handed_on) == (b"four", 0)
+    assert house.asked == [wire.FileRequest(1, 1, "in"), wire.FileRequest(1, 1, "out", size=4)]
+    assert {key for _, _, key in handler.seen} == {"short"}
+    discard(Ways(house), attempt("s3://bucket"))
+    assert "/data/out" in handler.files, "the server deletes what lies there"
+
+
+def test_without_an_address_the_server_hands_the_file_on(place: Any, tmp_path: Path) -> None:
+    house, handler, copy = place
+    house.granted = ""
+    assert brought(house, copy, "sftp://host/x") == "hello"
+    (tmp_path / "out").write_bytes(b"four")
+    store(Ways(house), attempt("sftp://host/x"), "out", "out", tmp_path, never)
+    assert (handler.files["/data/out"], house.handed_on) == (b"four", 2)
+
+
+def test_an_address_that_cannot_be_reached_is_left_out_for_a_while(place: Any) -> None:
+    house, _, copy = place
+    house.granted = "http://127.0.0.1:1"
+    ways = Ways(house)
+    assert brought(house, copy, ways=ways) == brought(house, copy, ways=ways) == "hello"
+    assert (len(house.asked), house.handed_on) == (1, 2)
+
+
+def test_only_the_server_says_that_a_file_is_lost(place: Any) -> None:
+    house, handler, copy = place
+    house.granted = f"{house.granted}/elsewhere"
+    assert brought(house, copy) == "hello"
+    del handler.files["/data/in"]
+    with pytest.raises(InputLostError, match="not at the queue's storage"):
+        brought(house, copy)
+
+
+def test_a_server_that_is_busy_is_asked_again(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    house, handler, copy = place
+    house.granted, answers = "", [503, 503]
+    serve = handler._serve
+
+    def busy(self: Any) -> None:
+        if answers:
+            self._answer(answers.pop(), b"8 files are under way already")
+        else:
+            serve(self)
+
+    monkeypatch.setattr(handler, "do_GET", busy)
+    monkeypatch.setattr(ways_module, "PAUSE", 0.01)
+    assert brought(house, copy) == "hello"
+    answers += [403] * 3
+    monkeypatch.setattr("pilotage.agent.transfer.time.sleep", lambda _: None)
+    with pytest.raises(AttemptFailedError, match="8 files are under way already"):
+        brought(house, copy)
+
+
+SCRIPT = """#!/bin/sh
+echo "$@" >> {calls}
+{does}
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "handed_on"),
+    [
+        ("printf hello", 0),
+        ("echo '[ERROR] permission denied' >&2; exit 54", 1),
+        ("printf hel; exec 1>&-; sleep 0.2; exit 51", 1),
+    ],
+)
+def test_the_nodes_program_is_tried_first_and_its_failure_costs_nothing(
+    place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, handed_on: int
+) -> None:
+    house, _, copy = place
+    house.granted = ""
+    monkeypatch.setattr("pilotage.agent.transfer.time.sleep", lambda _: None)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/xrdcp").write_text(SCRIPT.format(calls=tmp_path / "calls", does=does))
+    (tmp_path / "bin/xrdcp").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert brought(house, copy, "root://host:1094//atlas/") == "hello"
+    assert (tmp_path / "calls").read_text() == "-s -f root://host:1094//atlas/in -\n"
+    assert house.handed_on == handed_on
+
+
+def test_what_the_nodes_program_does_not_take_the_server_does(
+    place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house, handler, _ = place
+    house.granted = ""
+    (tmp_path / "xrdcp").write_text(SCRIPT.format(calls=tmp_path / "calls", does="exit 51"))
+    (tmp_path / "xrdcp").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    way = Ways(house).to(attempt("root://host/"), "out", "", never)
+    way.write(".scratch/h/1.1/out", io.BytesIO(b"x" * 1_000_000))
+    assert handler.files["/data/out"] == b"x" * 1_000_000
+    assert (tmp_path / "calls").read_text() == "-s -f -p - root://host//.scratch/h/1.1/out\n"
