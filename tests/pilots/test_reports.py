@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pilotage.model.decision import Decision, Forget, Move, Touch
 from pilotage.model.documents import to_json
+from pilotage.model.failures import Failure
 from pilotage.model.scopes import personal_scope
 from pilotage.model.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.work import File, Job, MergeSpec, Replica, Task
@@ -165,6 +166,34 @@ def test_a_failed_job_is_tried_again_from_the_start_while_attempts_remain() -> N
         "",
         None,
     )
+
+
+def failed_before(count: int, **changes: Any) -> tuple[Failure, ...]:
+    """Attempts of job 1 that failed within seconds, by their place's fault unless changes say otherwise."""
+    whose: dict[str, Any] = {"task": 1, "owner": "alice", "vo": "", "queue": "q", "node": "n", "pilot": 1}
+    fault: dict[str, Any] = {"pilots": 1, "time": NOW, "lasted": 2, "proven": True, **whose, **changes}
+    return tuple(Failure(job=1, attempt=number, **fault) for number in range(1, count + 1))
+
+
+@pytest.mark.parametrize(
+    ("attempt", "before", "target"),
+    [
+        (3, failed_before(2), S.DEFINED),
+        (5, failed_before(4), S.DEFINED),
+        (6, failed_before(5), S.FAILED),
+        (3, failed_before(2, proven=False), S.FAILED),
+        (3, failed_before(2, against="task"), S.FAILED),
+        (3, failed_before(2, lasted=1000), S.FAILED),
+        (3, failed_before(0), S.FAILED),
+    ],
+)
+def test_f2_failures_that_are_their_places_fault_are_no_attempts_at_most_as_many_again(
+    attempt: int, before: tuple[Failure, ...], target: JobState
+) -> None:
+    jobs = (held(1, S.RUNNING, attempt=attempt),)
+    said = Report(job=1, attempt=attempt, state="failed", error="exit 7", wall_seconds=2)
+    found = follow(jobs, receive(replace(told(said, jobs=jobs), failures=before)))
+    assert found[1][0] is target
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,16 @@ def test_all_work_is_done_once_and_again_the_same(tmp_path: Path) -> None:
     assert one.moved > 0
 
 
+def test_pilots_that_stay_idle_for_longer_take_what_comes_meanwhile(tmp_path: Path) -> None:
+    path = small(
+        tmp_path,
+        "policies: {staying: {constants: {loops: {pilot_idle: 3600}, binding: {default: elastic}}}}\n",
+    )
+    one, staying = trial(path, "elastic").metrics, trial(path, "staying").metrics
+    assert staying.wait < one.wait
+    assert staying.pilots < one.pilots
+
+
 def test_the_reference_waits_and_moves_for_nothing(tmp_path: Path) -> None:
     path = small(tmp_path)
     assert trial(path, "reference").metrics.task_time < trial(path).metrics.task_time

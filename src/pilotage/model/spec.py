@@ -163,7 +163,7 @@ class TaskSpec:
     events_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     """Events that one job works on."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
-    """Attempts of a job before it fails for good."""
+    """Attempts of a job before it fails for good; failures that are their place's fault do not count (F2)."""
     scouts: Annotated[int, Field(ge=0, le=1000)] = 10
     """Jobs that run first, to measure what the others need; 0: none. None either without a command, or with
     no more jobs than twice as many."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pilotage.model.decision import Change, Creation, Decision, Forget, Move, Touch, Value
-from pilotage.model.failures import Failure, ending_of, outweighed
+from pilotage.model.failures import Failure, ending_of, excused, outweighed
 from pilotage.model.identity import Identity
 from pilotage.model.logs import KeptLog, LogKey
 from pilotage.model.moves import JobMoves
@@ -231,6 +231,7 @@ class _Hearing:
         self, job: Job, error: str, metrics: Mapping[str, Value], creates: tuple[Creation, ...] = ()
     ) -> None:
         attempts = self._tasks[job.task].spec.max_attempts
+        attempts += excused(self._world.failures, job.id, self._world.federation.guard.fast, attempts)
         changes = {"ended": self._world.time, "error": error, **metrics}
         self.moves.fail(job, self._states[job.id], attempts, "failed at its pilot", changes, creates)
         self._states[job.id] = JobState.FAILED

@@ -23,7 +23,7 @@ BLACK_HOLE = 10.0
 """Seconds after which a payload fails on a black hole."""
 
 ASK_AGAIN = 60.0
-"""Seconds after which a pilot asks again whose answer was lost."""
+"""Seconds after which a pilot asks again that was given nothing for a free slot, or lost the answer."""
 
 
 @dataclass(slots=True)
@@ -59,6 +59,7 @@ class VirtualPilot:
     node: str = ""
     _started: float = 0.0
     _had_jobs: bool = False
+    _asks_again: bool = False
     _running: dict[Attempt, _Running] = field(default_factory=dict)
     _idle_since: float | None = None
 
@@ -105,7 +106,7 @@ class VirtualPilot:
     def take(self, given: Matched | None) -> None:
         """Run what it was given; nothing at all is given to one that is not known to run."""
         if self._loses_answer():
-            self.site.scene.clock.after(ASK_AGAIN, self._ask)
+            self._ask_after(ASK_AGAIN)
             return
         if given is None:
             self.vanish()
@@ -119,10 +120,10 @@ class VirtualPilot:
             self._begin(tasks[job.task], job, [remote[name] for name in job.inputs if name in remote])
         if given.jobs:
             self.site.scene.calls.tell(self)
-        if self._running:
-            self._idle_since = None
-        else:
+        if not self._running:
             self._rest(given.federation.loops.pilot_idle)
+        elif self.free and not given.jobs:
+            self._ask_after(ASK_AGAIN)
 
     def _begin(self, task: Task, job: Job, remote: Sequence[tuple[str, int]]) -> None:
         scene, behaviour, dice = self.site.scene, self.site.behaviour, self.site.dice
@@ -134,7 +135,7 @@ class VirtualPilot:
         outputs = tuple(Output(name=example(name), size=size, checksum="") for name in spec.outputs)
         running = _Running((job.id, job.attempt), task.id, amount, scene.clock(), lasts, outputs)
         self._running[running.attempt] = running
-        self._had_jobs = True
+        self._had_jobs, self._idle_since = True, None
         scene.journal.started(job.id, scene.clock())
         for file in job.inputs:
             scene.journal.read(name_of(file), self.storage.url)
@@ -219,12 +220,24 @@ class VirtualPilot:
         scene = self.site.scene
         if self._idle_since is None:
             self._idle_since = scene.clock()
-            # Loops that look for idle pilots take a pass in every period, which is shorter than this rest.
-            scene.runtime.wakeups.wake("rebind")
-            scene.clock.after(idle + 1, self._ask)
-        elif scene.clock() - self._idle_since > idle:
+        if scene.clock() - self._idle_since > idle:
             scene.calls.leave(self)
             self.vanish()
+            return
+        # Loops that look for idle pilots take a pass in every period, which is shorter than this rest.
+        scene.runtime.wakeups.wake("rebind")
+        self._ask_after(min(ASK_AGAIN, idle + 1))
+
+    def _ask_after(self, seconds: float) -> None:
+        """Ask once more after a while, whatever else lets it ask meanwhile."""
+
+        def ask() -> None:
+            self._asks_again = False
+            self._ask()
+
+        if not self._asks_again:
+            self._asks_again = True
+            self.site.scene.clock.after(seconds, ask)
 
     def _loses_answer(self) -> bool:
         return self.site.dice.random() < self.site.behaviour.answer_lost
