@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pilotage.flow.calls import match as calls
+from pilotage.flow.resting import Resting
 from pilotage.model.federation import ComputingElement, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
@@ -240,3 +241,22 @@ def test_f3_a_task_whose_jobs_run_on_elsewhere_is_not_stopped_its_queue_rests(ho
     house.take("broker")
     assert ("F2", "wait", "north-queue") in rules(house, other)
     assert house.states(task)[J.RUNNING] == 1
+
+
+def test_f2_an_owner_whose_job_was_only_a_spare_has_its_try_still(house: House) -> None:
+    two_queues(house)
+    black_hole(house)
+    house.take("watch")
+    house.now += 1800
+    alices = house.task(jobs=1, queues=("north-queue",))
+    bobs = house.task(owner=BOB, jobs=1, queues=("north-queue",))
+    house.take("broker")
+    jobs = house.store.snapshots.whole(house.now, 1).jobs
+    of_alice, of_bob = ([job for job in jobs if job.task == task] for task in (alices, bobs))
+    resting, pilot = Resting(house.store), house.store.queries.pilot(house.pilot())
+    assert pilot is not None
+    asked = [job.requirements for job in (*of_alice, *of_bob)]
+    for given, still_trying in ((of_bob, {("ligo", "alice")}), (of_alice, set())):
+        assert resting.admission(pilot, house.now).trying == {("ligo", "alice")}
+        resting.take_back(resting.begin(pilot, asked, house.now), given)
+        assert resting.admission(pilot, house.now).trying == still_trying

@@ -171,3 +171,35 @@ def test_a_snapshot_has_no_more_of_a_task_than_was_asked_for(store: Store) -> No
     assert [one.id for one in world.jobs] == [*others[:4], oldest[0]]
     whole = store.snapshots.for_broker(NOW, 1, limit=8)
     assert [one.id for one in whole.jobs] == [*others[:4], *oldest[:4]]
+
+
+def test_a_pass_goes_on_while_all_jobs_of_like_requirements_found_room() -> None:
+    passes = Passes(looking=1.0)
+    passes.add(1, 2, 3)
+    passes.take(room=1200)
+    assert not passes.headway.goes_on()
+    passes.stuck = {2}
+    passes.take(room=10_000)
+    assert not passes.headway.goes_on()
+    passes.stuck = set()
+    passes.take(room=10_000)
+    assert passes.headway.goes_on()
+
+
+def test_a_pass_goes_on_for_the_share_whose_jobs_all_found_room() -> None:
+    passes = Passes(looking=1.0)
+    passes.add(1, share="production")
+    passes.add(2, share="analysis")
+    passes.stuck = {1}
+    passes.take(room=1000)
+    assert passes.headway.goes_on()
+
+
+def test_a_pass_that_left_tasks_out_goes_on_once_a_look_at_all_is_due() -> None:
+    passes = Passes(looking=1.0)
+    passes.add(*range(1, 11))
+    passes.take(room=100)
+    passes.take(room=100)
+    assert not passes.headway.goes_on()
+    passes.time += REST * 10
+    assert passes.headway.goes_on()

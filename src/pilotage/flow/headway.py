@@ -36,7 +36,7 @@ class Headway:
         self._passes = WHOLE_AFTER
         self._listed: dict[int, Waiting] = {}
         self._list_again = self._look_again = 0.0
-        self._is_listed = self._looks_at_all = self._leaves_out = False
+        self._is_listed = self._looks_at_all = self._leaves_out = self._had_room = False
         self._wanted: dict[str, int] = {}
         self._most: dict[int, int] = {}
         self._were, self._went = Counter[int](), Counter[int]()
@@ -62,7 +62,7 @@ class Headway:
         self._learn()
         self._pass = now
         self._passes += 1
-        self._is_listed = False
+        self._is_listed = self._had_room = False
         self._looks_at_all = self._passes >= WHOLE_AFTER and self._clock() >= self._look_again
         if self._looks_at_all:
             self._passes = 0
@@ -103,15 +103,28 @@ class Headway:
         Returns False where none went while tasks were left out: then all are to be looked at, at once.
         """
         gone, now = set(moved), self._clock()
+        left, went = set[tuple[str, str]](), set[tuple[str, str]]()
         for job in read:
+            goes = job.id in gone
             self._were[job.task] += 1
-            self._went[job.task] += job.id in gone
+            self._went[job.task] += goes
+            (went if goes else left).add((job.share, job.requirements))
+        self._had_room = self._had_room or not went <= left
         if self._looks_at_all and self._pass is not None:
             self._look_again = now + REST * (now - self._pass.time)
         if gone or not self._leaves_out or now < self._look_again:
             return True
         self._passes = WHOLE_AFTER
         return False
+
+    def goes_on(self) -> bool:
+        """Tell whether another pass may find room at once, though nothing has changed since the last one.
+
+        It may for jobs of one share and like requirements where all that were read went on; and where tasks
+        were left out and a look at all is due. Else jobs stayed for want of room: what makes some wakes the
+        step.
+        """
+        return self._had_room or (self._leaves_out and self._clock() >= self._look_again)
 
     def _learn(self) -> None:
         """Draw conclusions from the last pass, of all its plugins together."""

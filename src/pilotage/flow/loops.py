@@ -46,9 +46,11 @@ class Loops:
 
     def _loop(self, step: Step) -> None:
         while not self._stopping.is_set():
+            # What woke it until now is seen by this pass, and is no reason for another.
+            self._runtime.wakeups.is_woken(step.name)
             changed, period = self._pass(step)
             self._stopping.wait(SHORTEST_PAUSE)
-            if not changed:
+            if not (changed and step.goes_on(self._runtime)):
                 self._runtime.wakeups.wait(step.name, min(period, LONGEST_PAUSE))
 
     def _pass(self, step: Step) -> tuple[int, float]:

@@ -99,8 +99,8 @@ class Matching:
                 continue
             tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
             given = self._give(known, pilot, draws, time, seed)
-            if tries and not given.jobs:
-                self._resting.take_back(tries)
+            if tries:
+                self._resting.take_back(tries, given.jobs)
             parts.append(given)
             missing = _missing(draws, given)
             if given.good and not missing and not kept:
@@ -133,8 +133,8 @@ class Matching:
                 break
             tries = self._resting.begin(pilot, {one.job.requirements for one in wanted.jobs}, time)
             found.append(self._taken(pilot, wanted, time, seed))
-            if tries and not found[-1].jobs:
-                self._resting.take_back(tries)
+            if tries:
+                self._resting.take_back(tries, found[-1].jobs)
             if not found[-1].good:
                 break
         return found

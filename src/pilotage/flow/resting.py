@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Iterable
 
-from pilotage.model.black_holes import Rest, rests
+from pilotage.model.black_holes import EVERYBODY, Rest, rests
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.failures import Failure
-from pilotage.model.work import Pilot, Requirements
-from pilotage.pilots.tries import OPEN, Admission, Key, Tries
+from pilotage.model.work import Job, Pilot, Requirements
+from pilotage.pilots.tries import OPEN, Admission, Key, Tries, Whose
 from pilotage.store import Store
 
 KNOWN_FOR = 5.0
@@ -45,18 +45,19 @@ class Resting:
         """Note that a pilot is about to be given jobs of task queues; returns the tries that these are."""
         if not self._rests:
             return []
-        wanted = {Requirements.from_text(text) for text in requirements}
         with self._lock:
             return [
                 key
-                for vo, owner in sorted({(one.vo, one.owner) for one in wanted})
-                for key in self._tries.begin(self._rests, pilot.queue, pilot.place, (vo, owner), time)
+                for whose in sorted(_owners(requirements))
+                for key in self._tries.begin(self._rests, pilot.queue, pilot.place, whose, time)
             ]
 
-    def take_back(self, tries: Iterable[Key]) -> None:
-        """Forget tries whose jobs somebody else took."""
+    def take_back(self, tries: Iterable[Key], given: Iterable[Job]) -> None:
+        """Forget the tries of owners of whom no job was given: others took them, or they were spares."""
+        owners = _owners(job.requirements for job in given)
+        served = {*owners, EVERYBODY} if owners else owners
         with self._lock:
-            self._tries.take_back(tries)
+            self._tries.take_back(key for key in tries if key[-1] not in served)
 
     def _heard(self, decision: Decision, _: Committed) -> None:
         for change in decision.changes:
@@ -65,3 +66,8 @@ class Resting:
             ):
                 self._read_at = None
                 return
+
+
+def _owners(requirements: Iterable[str]) -> set[Whose]:
+    wanted = (Requirements.from_text(text) for text in set(requirements))
+    return {(one.vo, one.owner) for one in wanted}

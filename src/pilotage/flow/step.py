@@ -50,7 +50,8 @@ class Step:
     a pass reads its world; a plan does not call it. ``reads`` takes the snapshot; a step without it is asked
     for by pilots and has no loop. ``phases`` are its policies for a world, in order; with ``rereads`` each of
     them sees what the one before it has changed. ``wakes_on`` are the states of records that give it
-    something to do, and ``idle`` says why it changes nothing in a world.
+    something to do, and ``idle`` says why it changes nothing in a world. A pass that changed something is
+    followed by another at once, where ``goes_on`` does not say that it would find nothing.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Step:
     reads: Callable[["Runtime", Pass], World] | None = None
     rereads: bool = False
     wakes_on: frozenset[tuple[Kind, State]] = frozenset()
+    goes_on: Callable[["Runtime"], bool] = lambda _runtime: True
 
     @property
     def has_loop(self) -> bool:

@@ -4,7 +4,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable
 
-from pilotage.model.decision import KINDS, Change, Committed, Create, Creation, Decision, Move
+from pilotage.model.decision import KINDS, Committed, Create, Creation, Decision, Move
 from pilotage.model.states import FIRST, Kind, State
 
 from .step import Step
@@ -57,20 +57,19 @@ class Wakeups:
 
 
 def arrivals(decision: Decision, committed: Committed) -> set[Subject]:
-    """The kinds and states that a commit brought records into."""
+    """The kinds and states that a commit brought records into, and left them in.
+
+    A job that its report takes from SENT through RUNNING to FINISHED never took a place among those that run.
+    """
     found: set[Subject] = set()
+    left_in: defaultdict[Kind, dict[int, State]] = defaultdict(dict)
     for change, accepted in zip(decision.changes, committed.accepted, strict=True):
-        found |= _subjects(change, bool(accepted))
-    return found
-
-
-def _subjects(change: Change, accepted: bool) -> set[Subject]:
-    """The kinds and states that a change brought records into."""
-    if isinstance(change, Create):
-        return _made(change.records)
-    if isinstance(change, Move) and accepted:
-        return {(change.kind, change.target)}.union(*map(_made, change.creates.values()))
-    return set()
+        if isinstance(change, Move) and accepted:
+            left_in[change.kind].update(dict.fromkeys(accepted, change.target))
+            found = found.union(*map(_made, change.creates.values()))
+        elif isinstance(change, Create):
+            found |= _made(change.records)
+    return found.union((kind, state) for kind, states in left_in.items() for state in set(states.values()))
 
 
 def _made(records: Iterable[Creation]) -> set[Subject]:

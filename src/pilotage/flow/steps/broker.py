@@ -158,4 +158,5 @@ STEP = Step(
     rereads=True,
     idle=_idle,
     wakes_on=frozenset({("job", JobState.DEFINED), ("job", JobState.SENT), ("job", JobState.RUNNING)}),
+    goes_on=lambda runtime: runtime.headway.goes_on(),
 )
