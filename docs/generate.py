@@ -59,8 +59,7 @@ def table(head: Sequence[str], rows: Iterator[Sequence[object]] | Sequence[Seque
 
 def states() -> str:
     """A diagram and a table for each kind of record."""
-    kinds: tuple[Kind, ...] = ("task", "job", "transfer", "pilot")
-    return "# States\n\nEvery transition that a commit accepts.\n" + "".join(map(_states_of, kinds))
+    return "# States\n\nEvery transition that a commit accepts.\n" + "".join(map(_states_of, STATES))
 
 
 def _states_of(kind: Kind) -> str:

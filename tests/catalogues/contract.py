@@ -1,13 +1,14 @@
 """The promises of a catalogue, which every implementation of the port keeps."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
 from pilotage.model.work import InputFile
-from pilotage.ports.catalogue import CataloguePort
+from pilotage.ports.catalogue import CataloguePort, OutputFile, PublishingPort
 
 SCOPE = "data18"
 FILES = tuple(
@@ -31,13 +32,15 @@ class Shelf(Protocol):
 _numbers = count(1)
 
 
-class CatalogueContract:
-    """Tests of any catalogue; a class derived from it has a fixture ``shelf``."""
-
+class _Named:
     @pytest.fixture
     def runs(self) -> str:
         """The name of a dataset that no other test has made."""
         return f"runs-{next(_numbers)}"
+
+
+class CatalogueContract(_Named):
+    """Tests of any catalogue; a class derived from it has a fixture ``shelf``."""
 
     @pytest.mark.parametrize(
         ("glob", "found"),
@@ -74,3 +77,83 @@ class CatalogueContract:
         shelf.define(runs, (A,))
         with pytest.raises(LookupError, match="version"):
             shelf.port.dataset(SCOPE, runs, 7)
+
+
+def output(dataset: str, number: int) -> OutputFile:
+    """An output of a task that gathers its outputs in a dataset."""
+    name = f"{dataset}.flow.{number}.out"
+    return OutputFile(
+        name=name,
+        size=1000 + number,
+        checksum=f"adler32:{number:08x}",
+        paths={"north-disk": f"tasks/flow/1/{number}/{name}"},
+    )
+
+
+class PublishingContract(_Named):
+    """Tests of any catalogue that takes outputs; ``publisher`` has the scope :data:`SCOPE`.
+
+    It knows ``north-disk``, and no ``west-disk``.
+    """
+
+    def found(self, publisher: PublishingPort, runs: str) -> list[OutputFile]:
+        """The files of a closed dataset, as they were published."""
+        return [
+            OutputFile(
+                name=one.file.name, size=one.file.size, checksum=one.file.checksum, paths=dict(one.paths)
+            )
+            for one in publisher.dataset(SCOPE, runs).files
+        ]
+
+    def test_outputs_are_the_files_of_their_dataset_once_it_is_closed(
+        self, publisher: PublishingPort, runs: str
+    ) -> None:
+        files = [output(runs, number) for number in (1, 2, 3)]
+        assert publisher.publish(SCOPE, runs, files[:2], None) == {}
+        with pytest.raises(LookupError):
+            publisher.dataset(SCOPE, runs)
+        assert publisher.publish(SCOPE, runs, files[2:], None) == {}
+        assert publisher.publish(SCOPE, runs, (), None, closed=True) == {}
+        assert self.found(publisher, runs) == files
+
+    def test_what_was_published_may_be_published_again(self, publisher: PublishingPort, runs: str) -> None:
+        files = [output(runs, number) for number in (1, 2, 3)]
+        publisher.publish(SCOPE, runs, files[:2], None)
+        for _ in range(2):
+            # Some of them are there already, as after a call that was cut off.
+            assert publisher.publish(SCOPE, runs, files, None, closed=True) == {}
+        assert self.found(publisher, runs) == files
+
+    @pytest.mark.parametrize("change", [{"size": 7}, {"checksum": "adler32:0badcafe"}])
+    def test_a_name_with_other_bytes_is_refused_by_name_and_left_as_it_is(
+        self, publisher: PublishingPort, runs: str, change: dict[str, Any]
+    ) -> None:
+        files = [output(runs, number) for number in (1, 2, 3)]
+        publisher.publish(SCOPE, f"{runs}-theirs", files[1:2], None, closed=True)
+        refused = publisher.publish(SCOPE, runs, [files[0], replace(files[1], **change), files[2]], None)
+        assert refused.keys() == {files[1].name}
+        assert f"{SCOPE}:{files[1].name}" in refused[files[1].name]
+        publisher.publish(SCOPE, runs, (), None, closed=True)
+        assert self.found(publisher, runs) == [files[0], files[2]]
+        assert self.found(publisher, f"{runs}-theirs") == files[1:2]
+
+    def test_a_closed_dataset_takes_nothing_more(self, publisher: PublishingPort, runs: str) -> None:
+        publisher.publish(SCOPE, runs, [output(runs, 1)], None, closed=True)
+        with pytest.raises(LookupError, match=f"{SCOPE}:{runs} is closed"):
+            publisher.publish(SCOPE, runs, [output(runs, 2)], None)
+
+    def test_a_dataset_without_files_can_be_closed(self, publisher: PublishingPort, runs: str) -> None:
+        publisher.publish(SCOPE, runs, (), None, closed=True)
+        assert self.found(publisher, runs) == []
+
+    def test_what_would_be_in_the_way_is_told_before(self, publisher: PublishingPort, runs: str) -> None:
+        publisher.check_output(SCOPE, runs, ["north-disk"])
+        with pytest.raises(LookupError, match="west-disk"):
+            publisher.check_output(SCOPE, runs, ["north-disk", "west-disk"])
+        with pytest.raises(LookupError, match="no scope nowhere"):
+            publisher.check_output("nowhere", runs, ["north-disk"])
+        publisher.publish(SCOPE, runs, [output(runs, 1)], None)
+        publisher.check_output(SCOPE, runs, ["north-disk"])
+        publisher.publish(SCOPE, runs, (), None, closed=True)
+        with pytest.raises(LookupError, match=f"{SCOPE}:{runs} is closed"):
+            publisher.check_output(SCOPE, runs, ["north-disk"])

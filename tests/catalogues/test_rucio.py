@@ -6,23 +6,23 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from pilotage.catalogues.loader import load
 from pilotage.flow import catalogues
 from pilotage.flow.calls.submit import SubmissionOutcome, submit
-from pilotage.model.catalogues import ExternalCatalogue, MappedStorage
+from pilotage.model.catalogues import ExternalCatalogue, MappedStorage, OutputTerms, ReplicationRule
 from pilotage.model.identity import Identity
 from pilotage.model.spec import Input
 from pilotage.model.work import InputDataset, InputFile, InputPattern, TaskSpec
-from pilotage.ports.catalogue import CatalogueError, CataloguePort
+from pilotage.ports.catalogue import CatalogueError, CataloguePort, PublishingPort
 from pilotage.server import runtime_of
 from pilotage.store import Store
 from tests.flow.house import House, federation
 
-from .contract import FILES, SCOPE, A, CatalogueContract
+from .contract import FILES, SCOPE, A, CatalogueContract, PublishingContract, output
 from .rucio_server import LOGIN, rucio_server
 
 PHYSICIST = Identity(name="ada", vo="atlas")
@@ -81,6 +81,7 @@ def declared(url: str, **options: Any) -> ExternalCatalogue:
             MappedStorage(rse="SOUTH", storage="south-disk", prefix="file://localhost/rse/SOUTH/"),
             MappedStorage(rse="NORTH", storage="north-disk", prefix="file://localhost/rse/NORTH/"),
         ),
+        outputs=OutputTerms(scopes=(SCOPE,)),
         options={"url": url, **LOGIN, **options},
     )
 
@@ -93,7 +94,7 @@ class RucioShelf:
     """The server with the files of the contract; its datasets are closed."""
 
     def __init__(self, url: str, place: Path) -> None:
-        self.port = adapter(url, place)
+        self.port: Any = adapter(url, place)
         self.administrator = administrator(url)
 
     def define(self, dataset: str, files: Sequence[InputFile]) -> None:
@@ -134,6 +135,66 @@ class TestRucio(CatalogueContract):
         (tmp_path / "password").write_text("secret\n")
         able = adapter(url, tmp_path, password="", password_file=str(tmp_path / "password"))
         assert len(able.matching(SCOPE, "walks*")) == 1
+
+
+RULE = ReplicationRule(rse_expression="NORTH", lifetime=86_400)
+
+
+class TestPublishing(PublishingContract):
+    @pytest.fixture
+    def publisher(self, url: str, tmp_path: Path) -> PublishingPort:
+        return cast(PublishingPort, adapter(url, tmp_path))
+
+    def test_a_rule_is_set_once(self, shelf: RucioShelf, runs: str) -> None:
+        for number in (1, 2):
+            shelf.port.publish(SCOPE, runs, [output(runs, number)], RULE)
+        (rule,) = shelf.administrator.list_did_rules(SCOPE, runs)
+        assert (rule["rse_expression"], rule["copies"], rule["state"]) == ("NORTH", 1, "OK")
+        lasts = rule["expires_at"] - rule["created_at"]
+        assert abs(lasts.total_seconds() - RULE.lifetime) < 60
+
+    def test_a_rule_that_cannot_be_set_is_told_of_and_the_files_are_registered(
+        self, shelf: RucioShelf, runs: str
+    ) -> None:
+        with pytest.raises(CatalogueError, match=f"sets no rule for {SCOPE}:{runs}, 1 copies at NOWHERE"):
+            shelf.port.publish(SCOPE, runs, [output(runs, 1)], replace(RULE, rse_expression="NOWHERE"))
+        assert [one["name"] for one in shelf.administrator.list_files(SCOPE, runs)] == [output(runs, 1).name]
+
+    def test_outputs_at_a_deterministic_rse_are_refused_with_what_would_be_right(
+        self, shelf: RucioShelf, runs: str
+    ) -> None:
+        file = replace(output(runs, 1), paths={"south-disk": "tasks/flow/1/1/out"})
+        refused = shelf.port.publish(SCOPE, runs, [file], None)
+        assert "the RSE SOUTH of the storage south-disk is deterministic" in refused[file.name]
+        assert "map an RSE to it that is not, too" in refused[file.name]
+        with pytest.raises(LookupError, match="SOUTH of the storage south-disk is deterministic"):
+            shelf.port.check_output(SCOPE, runs, ["south-disk"])
+
+    def test_a_file_that_rucio_has_at_another_path_is_refused(self, shelf: RucioShelf, runs: str) -> None:
+        assert shelf.port.publish(SCOPE, runs, [output(runs, 1)], None) == {}
+        moved = replace(output(runs, 1), paths={"north-disk": "elsewhere/out"})
+        refused = shelf.port.publish(SCOPE, runs, [moved], None)
+        assert "is not at elsewhere/out of NORTH" in refused[moved.name]
+
+    def test_a_checksum_that_rucio_does_not_know_is_refused(self, shelf: RucioShelf, runs: str) -> None:
+        file = replace(output(runs, 1), checksum=f"sha256:{'0' * 64}")
+        refused = shelf.port.publish(SCOPE, runs, [file], None)
+        assert "adler32 or md5" in refused[file.name]
+
+    def test_a_name_that_is_no_dataset_is_refused(self, shelf: RucioShelf) -> None:
+        with pytest.raises(LookupError, match=rf"{SCOPE}:walks\.dat is no dataset in rucio but a file"):
+            shelf.port.publish(SCOPE, "walks.dat", (), None)
+        with pytest.raises(LookupError, match="no dataset in rucio but a file"):
+            shelf.port.check_output(SCOPE, "walks.dat", ["north-disk"])
+
+    def test_what_rucio_does_not_permit_is_told(self, url: str, tmp_path: Path, runs: str) -> None:
+        client = administrator(url)
+        if "bob" not in {one["account"] for one in client.list_accounts()}:
+            client.add_account("bob", "USER", "bob@localhost")
+            client.add_identity("bob", "bob", "USERPASS", "bob@localhost", password="secretbob")
+        bob: Any = adapter(url, tmp_path, account="bob", username="bob", password="secretbob")
+        with pytest.raises(CatalogueError, match="can not add data identifier to scope"):
+            bob.publish(SCOPE, runs, [output(runs, 1)], None)
 
 
 def test_wrong_options_are_told_without_their_values(tmp_path: Path) -> None:

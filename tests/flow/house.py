@@ -22,6 +22,7 @@ from pilotage.model.states import JobState
 from pilotage.model.work import NewPilot, TaskSpec
 from pilotage.model.world import Report
 from pilotage.movers.loader import InstalledMovers
+from pilotage.ports.catalogue import CataloguePort
 from pilotage.ports.computing import Capacity, ComputingElementPort, PilotOrder, PilotStatus, Submitted
 from pilotage.store import Store
 
@@ -79,12 +80,15 @@ class House:
     def __init__(self, store: Store, place: Path, name: str = "flow", **queue: Any) -> None:
         self.store, self.place, self.name, self.now = store, place, name, NOW
         self.element: ComputingElementPort | None = None
+        self.catalogues: dict[str, CataloguePort] = {}
         self.runtime = Runtime(
             store,
             STEPS,
             load=lambda declared: self.element or (Deaf() if declared.kind == "fake" else load(declared)),
             movers=InstalledMovers,
-            load_catalogue=load_catalogue,
+            load_catalogue=lambda declared, federation: (
+                self.catalogues.get(declared.name) or load_catalogue(declared, federation)
+            ),
             clock=lambda: self.now,
             seeds=lambda: 1,
             workers=Inline(),

@@ -5,7 +5,17 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from pilotage.explain import borrowing, failures, history, pilots, queues, rendering, transfers, usage
+from pilotage.explain import (
+    borrowing,
+    failures,
+    history,
+    pilots,
+    publications,
+    queues,
+    rendering,
+    transfers,
+    usage,
+)
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
 from pilotage.flow.calls import conditions, elsewhere, forwarded, takers
@@ -77,6 +87,15 @@ def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
     """The reason why nothing starts where a task's jobs wait for a pilot; nothing where some have one."""
     seen = conditions.where_it_waits(runtime, task)
     return [told for condition in seen if (told := queues.trouble(condition))]
+
+
+def published(runtime: Runtime, task: TaskDetails) -> list[str]:
+    """How far a task's outputs are registered where it wants them; nothing where it wants none."""
+    dataset = task.spec.output_dataset
+    if not dataset:
+        return []
+    found = runtime.store.publication_queries.of_task(task.id)
+    return list(publications.of_task(task.id, dataset, found, runtime.clock()))
 
 
 MOST_QUEUES = 100
@@ -161,6 +180,7 @@ def explained_task(
     """A task's failures, what stands in the way of its start, and the decisions about it."""
     told = _failures(runtime, task)
     told += [f"nothing starts: {trouble}" for trouble in troubles(runtime, task)]
+    told += published(runtime, task)
     told += rendering.of_choices(choices) + forwarded.hints(runtime, choices)
     if not choices:
         told.append(f"task {task.id} is {task.state}: no brokerage has decided about it yet")

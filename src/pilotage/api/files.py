@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, HTTPException, Query, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
+from pilotage.explain import publications
 from pilotage.federation import checks
 from pilotage.flow.calls import catalogue
 from pilotage.flow.calls.inputs import SCAN_TIME
@@ -48,6 +49,7 @@ class FileView(BaseModel):
     task: int | None
     job: int | None
     replicas: list[ReplicaView]
+    published: list[str] = []
 
 
 class Files(BaseModel):
@@ -116,7 +118,9 @@ def get_files(
 @router.get("/describe", responses=documented(FileView, 404))
 def get_description(file: FileId, caller: Person, store: TheStore) -> Response:
     """Describe one file: size, checksum, who made it, and where it lies."""
-    return answer(_views(store, [_entry(caller, store, file)])[0])
+    (view,) = _views(store, [_entry(caller, store, file)])
+    view.published = list(publications.of_file(store.publication_queries.of_file(view.file)))
+    return answer(view)
 
 
 @router.get("/content", responses=documented(None, 404))

@@ -9,8 +9,9 @@ from pydantic import BaseModel, Field
 
 from pilotage.federation.documents import MOST_TASKS
 from pilotage.federation.faults import MOST_FAULTS, BadDocument
-from pilotage.flow.calls import cancel, lease, submit, what_if
+from pilotage.flow.calls import cancel, lease, publications, submit, what_if
 from pilotage.flow.calls.inputs import Fault
+from pilotage.flow.runtime import Runtime
 from pilotage.model.identity import Credential
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import Seconds, TaskSpec
@@ -19,7 +20,7 @@ from pilotage.store import Store, TaskDetails, TaskView
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
 from .documents import Specified, read
-from .explanations import QueueExplanation, TaskExplanation, explained_task, troubles, warnings
+from .explanations import QueueExplanation, TaskExplanation, explained_task, published, troubles, warnings
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .parts import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .queues import QueueName, explained
@@ -152,8 +153,11 @@ def seen(store: Store, caller: Credential, task: int) -> TaskDetails:
 @router.get("/{task}", responses=documented(TaskDetails, 404))
 def get_task(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     """One task, with what was asked for, and why nothing starts where its jobs wait."""
-    found = seen(runtime.store, caller, task)
-    return answer(replace(found, troubles=tuple(troubles(runtime, found))))
+    return answer(_whole(runtime, seen(runtime.store, caller, task)))
+
+
+def _whole(runtime: Runtime, task: TaskDetails) -> TaskDetails:
+    return replace(task, troubles=tuple(troubles(runtime, task)), published=tuple(published(runtime, task)))
 
 
 @router.post("/{task}/cancel", responses=documented(TaskView, 404))
@@ -162,6 +166,14 @@ def post_cancel(task: Id, caller: Person, runtime: TheRuntime) -> Response:
     seen(runtime.store, caller, task)
     cancel.cancel(runtime, task, "cancelled by a person", actor(caller))
     return answer(seen(runtime.store, caller, task))
+
+
+@router.post("/{task}/publish", responses=documented(TaskDetails, 404))
+def post_publish(task: Id, caller: Person, runtime: TheRuntime) -> Response:
+    """Register those outputs of a task in its dataset that could not be, after that was mended."""
+    seen(runtime.store, caller, task)
+    publications.publish_again(runtime, task, actor(caller))
+    return answer(_whole(runtime, seen(runtime.store, caller, task)))
 
 
 @router.post("/{task}/renew", responses=documented(TaskView, 404))

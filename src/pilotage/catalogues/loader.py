@@ -10,6 +10,7 @@ from pilotage.ports.catalogue import CataloguePort
 
 GROUP = "pilotage.catalogues"
 METHODS = ("matching", "dataset")
+FOR_OUTPUTS = ("check_output", "publish")
 
 
 def installed() -> Mapping[str, EntryPoint]:
@@ -26,5 +27,6 @@ def load(declared: ExternalCatalogue, federation: Federation) -> CataloguePort:
     prefixes = {one.name: f"{one.url.rstrip('/')}/" for one in federation.storages}
     known = {one.rse: (one.storage, one.prefix or prefixes[one.storage]) for one in declared.storages}
     made: CataloguePort = adapters.factory(GROUP, declared.kind)(declared.name, known, declared.options)
-    adapters.check_methods(made, f"catalogue kind {declared.kind!r}", METHODS)
+    methods = (*METHODS, *FOR_OUTPUTS) if declared.outputs else METHODS
+    adapters.check_methods(made, f"catalogue kind {declared.kind!r}", methods)
     return made

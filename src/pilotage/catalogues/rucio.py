@@ -17,14 +17,14 @@ from rucio.common.exception import (
     RucioException,
 )
 
+from pilotage.model.catalogues import ReplicationRule
 from pilotage.model.documents import from_document
 from pilotage.model.patterns import matcher
 from pilotage.model.types import CLOSED
 from pilotage.model.work import InputFile
-from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile
+from pilotage.ports.catalogue import MOST_FOUND, CatalogueError, FoundDataset, FoundFile, OutputFile
 
-Rses = Mapping[str, tuple[str, str]]
-"""Storages that both sides know by RSE: the federation's name, and how addresses of files there begin."""
+from .rucio_outputs import Rses, RucioOutputs
 
 AT_ONCE = 1000
 """Files that one request names."""
@@ -129,6 +129,31 @@ class Rucio:
         if len(files) < count:
             raise LookupError(f"{count - len(files)} of {count} files of {scope}:{name} have no replica")
         return FoundDataset(version=None, files=sorted(files, key=lambda one: one.file.name))
+
+    def check_output(self, scope: str, dataset: str, storages: Sequence[str]) -> None:
+        """See :class:`~pilotage.ports.catalogue.PublishingPort`."""
+        with self._asked() as client:
+            RucioOutputs(client, self._name, self._rses).check(scope, dataset, storages)
+
+    def publish(
+        self,
+        scope: str,
+        dataset: str,
+        files: Sequence[OutputFile],
+        rule: ReplicationRule | None,
+        closed: bool = False,
+    ) -> Mapping[str, str]:
+        """See :class:`~pilotage.ports.catalogue.PublishingPort`."""
+        with self._asked() as client:
+            outputs = RucioOutputs(client, self._name, self._rses)
+            outputs.make(scope, dataset)
+            refused = outputs.register(scope, files)
+            outputs.attach(scope, dataset, [one.name for one in files if one.name not in refused])
+            if rule is not None:
+                outputs.keep(scope, dataset, rule)
+            if closed:
+                outputs.close(scope, dataset)
+        return refused
 
     @contextmanager
     def _asked(self) -> "Iterator[Client]":

@@ -72,6 +72,8 @@ def describe(file: FileName, json_output: Json = False) -> None:
         return
     made = f", output of job {found['job']} of task {found['task']}" if found["job"] is not None else ""
     echo(f"{found['file']}: {found['size']} bytes, {found['checksum'] or 'checksum unknown'}{made}")
+    for line in found["published"]:
+        echo(line)
     _show_replicas(found)
 
 

@@ -174,7 +174,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
         echo(f"reads {', '.join(view['datasets'])}")
     if view.get("measured"):
         echo(_measured(view["measured"]))
-    for line in following.waiting(view):
+    for line in (*following.waiting(view), *view.get("published", ())):
         echo(line)
     if by_queue is None:
         echo(f"jobs: {counts(view['jobs'])}")
@@ -207,6 +207,22 @@ def _jobs_by_queue(client: "Client", view: Any) -> dict[str, dict[str, int]] | N
         states = found.setdefault(job["queue"], {})
         states[job["state"]] = states.get(job["state"], 0) + 1
     return dict(sorted(found.items()))
+
+
+@app.command(epilog="Example: pilotage publish 12")
+def publish(
+    task: Annotated[int, typer.Argument(help="A task.")],
+    json_output: Json = False,
+) -> None:
+    """Register outputs in the task's dataset that could not be, after what was in the way is mended."""
+    from .client import Client
+
+    with Client() as client:
+        view = client.send("POST", f"/tasks/{task}/publish")
+    if json_output:
+        show_json({"published": view["published"]})
+    for line in () if json_output else view["published"] or (f"task {task} has no output_dataset",):
+        echo(line)
 
 
 @app.command(epilog="Example: pilotage cancel 12 13")

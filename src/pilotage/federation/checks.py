@@ -22,6 +22,7 @@ from pilotage.model.work import MOST_JOBS, InputFile, TaskSpec
 from . import classads
 from .bindings import binding_faults
 from .faults import MOST_FAULTS, Fault, Path
+from .output_datasets import output_dataset_faults
 
 MAX_PAYLOAD = 1 << 20
 """Bytes that the payload files of a task may have together, or the words of a command."""
@@ -47,7 +48,10 @@ def check_task(
     With an ``owner``, their VO must be that of the share.
     """
     found = chain(
-        task_faults(spec), _references(spec, federation, owner), binding_faults(spec, federation, owner)
+        task_faults(spec),
+        _references(spec, federation, owner),
+        binding_faults(spec, federation, owner),
+        output_dataset_faults(spec, federation, owner),
     )
     return [(fault.path, fault.text) for fault in islice(found, MOST_FAULTS)]
 

@@ -1,17 +1,24 @@
 """Catalogues of one Pilotage: its own, and those that others keep, as persons may read them."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from pilotage.model.catalogues import ExternalCatalogue, external_scope, open_to
+from pilotage.model.catalogues import ExternalCatalogue, ReplicationRule, external_scope, open_to
 from pilotage.model.documents import to_json
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
 from pilotage.model.scopes import scopes_of
-from pilotage.ports.catalogue import CatalogueError, CataloguePort, FoundDataset, FoundFile
+from pilotage.ports.catalogue import (
+    CatalogueError,
+    CataloguePort,
+    FoundDataset,
+    FoundFile,
+    OutputFile,
+    PublishingPort,
+)
 
 from .own_catalogue import OwnCatalogue
 from .workers import WorkersPort
@@ -26,6 +33,9 @@ CALL_TIME = 30.0
 MOST_CALLS = 4
 """Calls that one catalogue is working on or owes an answer; more are refused at once: a dead one holds up so
 many of those who ask it, and nobody else."""
+
+PUBLISH_TIME = 120.0
+"""Seconds that one call which registers outputs may take."""
 
 
 class Catalogues:
@@ -60,6 +70,14 @@ class Catalogues:
         declared, inner = found
         return self._external(declared, federation), inner, declared.name
 
+    def external(self, name: str) -> "BoundedCatalogue":
+        """Return a catalogue that others keep, by name. Raises LookupError and CatalogueError."""
+        federation = self._federation()
+        for declared in federation.catalogues:
+            if declared.name == name:
+                return self._external(declared, federation)
+        raise LookupError(f"the federation has no catalogue {name}")
+
     def _external(self, declared: ExternalCatalogue, federation: Federation) -> "BoundedCatalogue":
         urls = [(one.name, one.url) for one in federation.storages]
         key = to_json((declared, urls))
@@ -91,6 +109,30 @@ class BoundedCatalogue:
     def dataset(self, scope: str, name: str, version: int | None = None) -> FoundDataset:
         """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
         return self._call(lambda: self._catalogue.dataset(scope, name, version))
+
+    def check_output(self, scope: str, dataset: str, storages: Sequence[str]) -> None:
+        """See :class:`~pilotage.ports.catalogue.PublishingPort`."""
+        self._call(lambda: self._publisher.check_output(scope, dataset, storages))
+
+    def publish(
+        self,
+        scope: str,
+        dataset: str,
+        files: Sequence[OutputFile],
+        rule: ReplicationRule | None,
+        closed: bool,
+    ) -> "Future[Mapping[str, str]]":
+        """Begin what :class:`~pilotage.ports.catalogue.PublishingPort` describes, and do not wait for it."""
+
+        def publish() -> Mapping[str, str]:
+            return self._publisher.publish(scope, dataset, files, rule, closed)
+
+        return self._workers.call(f"outputs to {self.name}", publish, PUBLISH_TIME)
+
+    @property
+    def _publisher(self) -> PublishingPort:
+        # Whoever loads the adapter of a catalogue that takes outputs checks that it has these methods.
+        return cast(PublishingPort, self._catalogue)
 
     def _call(self, function: Callable[[], T]) -> T:
         if not self._free.acquire(blocking=False):

@@ -23,6 +23,7 @@ from .file_readers import MOST_OF_PILOTS, FileReaders
 from .headway import Headway
 from .log_readers import LogReaders
 from .own_catalogue import OwnCatalogue
+from .publishing import Publishing
 from .step import Pass, Step
 from .wakeups import Wakeups
 from .workers import Workers, WorkersPort
@@ -85,6 +86,7 @@ class Runtime:
         self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
         own = OwnCatalogue(store, self.clock, seeds)
         self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)
+        self.publishing = Publishing(self.catalogues, partial(self.wakeups.wake, "publish"))
         store.listeners.append(self.wakeups.committed)
 
     @cached_property

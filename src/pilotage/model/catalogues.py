@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from .identity import Identity
-from .types import CLOSED, Name
+from .types import CLOSED, Name, Seconds
 
 Rse = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 
@@ -28,6 +28,42 @@ class MappedStorage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationRule:
+    """The rule that is set for a dataset of outputs: where the catalogue is to keep it."""
+
+    __pydantic_config__ = CLOSED
+
+    rse_expression: Annotated[str, Field(min_length=1, max_length=1000)]
+    """The RSEs that may hold it, as the catalogue writes it."""
+    copies: Annotated[int, Field(ge=1, le=100)] = 1
+    """Copies that it keeps."""
+    lifetime: Annotated[int, Field(ge=1, le=10**10)] | None = None
+    """s after which the rule ends, and the catalogue may delete what no other rule keeps; none: it stays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputTerms:
+    """The terms on which outputs of tasks are registered in a catalogue that others keep."""
+
+    __pydantic_config__ = CLOSED
+
+    scopes: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=300)], ...], Field(min_length=1)]
+    """Scopes that people may put datasets of outputs into; ``{name}`` stands for a person's name, ``{vo}``
+    for their VO."""
+    rule: ReplicationRule | None = None
+    """The rule that is set for each dataset; none: none is."""
+    retry_delay: Annotated[float, Field(gt=0, le=86_400)] = 30
+    """s before a second attempt, where the catalogue did not answer or refused it for now; twice as long
+    before each further one, up to an hour."""
+    give_up_after: Seconds = 86_400
+    """s after which an output that could not be registered is given up, until somebody asks for it again."""
+
+    def scopes_of(self, owner: Identity) -> list[str]:
+        """Return the scopes that a person may put datasets into."""
+        return [scope.replace("{name}", owner.name).replace("{vo}", owner.vo) for scope in self.scopes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalCatalogue:
     """A catalogue that others keep, read with one account for the people of some VOs."""
 
@@ -41,6 +77,8 @@ class ExternalCatalogue:
     """VOs whose people read all that its account may read."""
     storages: Annotated[tuple[MappedStorage, ...], Field(min_length=1)]
     """The storages that both know; replicas elsewhere are not used."""
+    outputs: OutputTerms | None = None
+    """The terms on which outputs are registered there; none: they are not."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the adapter, the account's credentials among them."""
 

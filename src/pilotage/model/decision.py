@@ -14,6 +14,7 @@ from pydantic import AfterValidator, SerializerFunctionWrapHandler, WrapSerializ
 from .advertisements import NewAdvertisement
 from .borrowing import Borrowing
 from .failures import Failure
+from .publications import NewPublication
 from .spec import Binding, LiveWork
 from .states import Kind, State
 from .storage_rests import End, FailedDelivery
@@ -24,9 +25,16 @@ Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
 _Data = File | Replica | NewDatasetVersion
 _Told = Failure | FailedDelivery | NewAdvertisement | Borrowing
-Creation = NewTask | NewJob | NewTransfer | NewPilot | _Data | _Told
+_Stateful = NewTask | NewJob | NewTransfer | NewPilot | NewPublication
+Creation = _Stateful | _Data | _Told
 
-KINDS: Mapping[type, Kind] = {NewTask: "task", NewJob: "job", NewTransfer: "transfer", NewPilot: "pilot"}
+KINDS: Mapping[type, Kind] = {
+    NewTask: "task",
+    NewJob: "job",
+    NewTransfer: "transfer",
+    NewPilot: "pilot",
+    NewPublication: "publication",
+}
 """The kind of new records; others, such as files and their replicas, have no states."""
 
 

@@ -90,6 +90,22 @@ class PoolReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationSighting:
+    """Result of asking a catalogue to register an attempt of a publication."""
+
+    __pydantic_config__ = DESCRIBED
+
+    publication: int
+    """The publication."""
+    attempt: int
+    """The attempt that is told of."""
+    error: str = ""
+    """Why it was not registered; empty: it was."""
+    refused: bool = False
+    """Whether it would be refused again: it is not tried any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySighting:
     """State of one attempt of a transfer as its mover reports it."""
 

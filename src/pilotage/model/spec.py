@@ -18,6 +18,7 @@ from .types import (
     Megabytes,
     Name,
     NonNegative,
+    OutputDataset,
     OutputName,
     OutputPattern,
     Scope,
@@ -156,6 +157,9 @@ class TaskSpec:
     such as ``plots/``. A pattern or folder stands for one file at least."""
     merge: MergeSpec | None = None
     """The jobs that make one output of many."""
+    output_dataset: OutputDataset = ""
+    """Dataset of a catalogue that others keep, ``CATALOGUE~SCOPE:NAME``, which gathers the outputs, or what
+    was merged of them; it is closed when the task has finished. Empty: none."""
     files_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     """Input files that one job reads."""
     jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] = 1

@@ -1,4 +1,4 @@
-"""The states of tasks, jobs, transfers and pilots, and the one table of transitions between them.
+"""The states of tasks, jobs, transfers, pilots and publications, and the one table of their transitions.
 
 The commit refuses what is not in :data:`TRANSITIONS`; the diagrams in the documentation are drawn from it.
 """
@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Literal, NamedTuple
 
-Kind = Literal["task", "job", "transfer", "pilot"]
+Kind = Literal["task", "job", "transfer", "pilot", "publication"]
 
 
 class TaskState(StrEnum):
@@ -71,7 +71,16 @@ class PilotState(StrEnum):
     CANCELLED = "cancelled"
 
 
-State = TaskState | JobState | TransferState | PilotState
+class PublicationState(StrEnum):
+    """A publication waits for its turn, is registered in a catalogue that others keep, or is given up."""
+
+    WAITING = "waiting"
+    PUBLISHING = "publishing"
+    PUBLISHED = "published"
+    FAILED = "failed"
+
+
+State = TaskState | JobState | TransferState | PilotState | PublicationState
 
 
 class Transition(NamedTuple):
@@ -84,6 +93,7 @@ class Transition(NamedTuple):
 
 
 T, J, X, P = TaskState, JobState, TransferState, PilotState
+U = PublicationState
 
 _LIVE_TASKS = (T.REGISTERED, T.SCOUTING, T.SPLITTING, T.RUNNING, T.MERGING)
 _LIVE_JOBS = tuple(s for s in J if s not in (J.FINISHED, J.FAILED, J.CANCELLED, J.CLOSED))
@@ -151,11 +161,17 @@ _TABLE: list[Transition] = [
     *_rows("pilot", [P.SUBMITTED, P.RUNNING], [P.FINISHED], "ended"),
     *_rows("pilot", [P.CREATED, P.SUBMITTED, P.RUNNING], [P.FAILED], "refused, aborted or lost"),
     *_rows("pilot", [P.SUBMITTED], [P.CANCELLED], "waited too long at its site (P4)"),
+    *_rows("publication", [None], [U.WAITING], "an output was accepted, or its task finished"),
+    *_rows("publication", [U.WAITING], [U.PUBLISHING], "its catalogue is asked"),
+    *_rows("publication", [U.PUBLISHING], [U.PUBLISHED], "registered there"),
+    *_rows("publication", [U.PUBLISHING], [U.WAITING], "tried again"),
+    *_rows("publication", [U.WAITING, U.PUBLISHING], [U.FAILED], "refused, or given up"),
+    *_rows("publication", [U.FAILED], [U.WAITING], "a person asked for it again"),
 ]
 
 TRANSITIONS: dict[tuple[Kind, State | None, State], str] = {row[:3]: row.meaning for row in _TABLE}
 
-STATES: dict[Kind, type[State]] = {"task": T, "job": J, "transfer": X, "pilot": P}
+STATES: dict[Kind, type[State]] = {"task": T, "job": J, "transfer": X, "pilot": P, "publication": U}
 
 QUEUED_JOBS = (J.DEFINED, J.ASSIGNED, J.ACTIVATED, J.STARTING)
 """What the rules count as waiting at a queue (B32, B36)."""
@@ -175,12 +191,14 @@ UNFINISHED_TRANSFERS = (*_UNDELIVERED, X.DELIVERED)
 LIVE_TRANSFERS = (*UNFINISHED_TRANSFERS, X.FINISHING)
 WAITING_PILOTS = (P.CREATED, P.SUBMITTED)
 LIVE_PILOTS = (*WAITING_PILOTS, P.RUNNING)
+LIVE_PUBLICATIONS = (U.WAITING, U.PUBLISHING)
 
 LIVE: dict[Kind, tuple[State, ...]] = {
     "task": LIVE_TASKS,
     "job": LIVE_JOBS,
     "transfer": LIVE_TRANSFERS,
     "pilot": LIVE_PILOTS,
+    "publication": LIVE_PUBLICATIONS,
 }
 """States that a record has not ended in."""
 

@@ -35,6 +35,15 @@ DatasetName = Annotated[
 """Without ``@``, which sets its version apart."""
 
 Scope = Annotated[str, Field(max_length=410, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.@+=~-]*)?$")]
+OutputDataset = Annotated[
+    str,
+    Field(
+        max_length=600,
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9_-]*~[A-Za-z0-9][A-Za-z0-9_.-]*:[A-Za-z0-9][A-Za-z0-9_.-]*)?$",
+    ),
+]
+"""``CATALOGUE~SCOPE:NAME``."""
+
 OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 OutputPath = Annotated[
     str,

@@ -17,8 +17,10 @@ from .observations import (
     PilotSighting,
     PilotSubmission,
     PoolReport,
+    PublicationSighting,
     ServerReport,
 )
+from .publications import Publication
 from .states import JobState
 from .storage_rests import FailedDelivery
 from .types import (
@@ -297,6 +299,10 @@ class World:
     """Tasks whose lease is over: their submitter has fallen silent."""
     deliveries: tuple[DeliverySighting, ...] = ()
     """What movers say of transfers."""
+    publications: tuple[Publication, ...] = ()
+    """Outputs to be registered in catalogues that others keep, and those of the same tasks that failed."""
+    published: tuple[PublicationSighting, ...] = ()
+    """What became of those whose catalogues were asked."""
     server: str = ""
     """The process that decides, by the name that transfers which it delivers bear; empty: it has none."""
     servers_gone: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pilotage.model.catalogues import ReplicationRule
 from pilotage.model.work import InputFile
 
 MOST_FOUND = 100_000
@@ -30,6 +31,16 @@ class FoundDataset:
     files: Sequence[FoundFile]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFile:
+    """An output as it is to be registered: ``paths`` are those below its storages' URLs, by storage."""
+
+    name: str
+    size: int
+    checksum: str
+    paths: Mapping[str, str]
+
+
 class CataloguePort(Protocol):
     """A catalogue. Every call may block, and may be repeated after a crash: what is so already stays so.
 
@@ -47,4 +58,30 @@ class CataloguePort(Protocol):
 
         The same version is the same files always: raises LookupError where there is none, or where it is not
         whole any more, and CatalogueError.
+        """
+
+
+class PublishingPort(CataloguePort, Protocol):
+    """A catalogue that takes outputs, too."""
+
+    def check_output(self, scope: str, dataset: str, storages: Sequence[str]) -> None:
+        """Look whether outputs at any of these storages could be registered in a dataset now.
+
+        Changes nothing. Raises LookupError with what is in the way, and CatalogueError.
+        """
+
+    def publish(
+        self,
+        scope: str,
+        dataset: str,
+        files: Sequence[OutputFile],
+        rule: ReplicationRule | None,
+        closed: bool = False,
+    ) -> Mapping[str, str]:
+        """Register files of a scope with their replicas, as members of a dataset, which is made if missing.
+
+        With a rule, one is set unless there is one like it; ``closed`` closes the dataset afterwards. Returns
+        by name why single files were refused: one that is known with another size or checksum never becomes a
+        member, and is left as it is. Raises LookupError where the dataset takes no files, and would not take
+        them later either, and CatalogueError; then it may have been done in part.
         """

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pilotage.model.decision import Creation, Decision, Move, Value
 from pilotage.model.moves import JobMoves
 from pilotage.model.paths import copy_path, path_in_job, scratch_path
+from pilotage.model.publications import NewPublication
 from pilotage.model.sources import outputs_at
 from pilotage.model.states import UNFINISHED_TRANSFERS, JobState, TransferState
 from pilotage.model.transfer_queues import FINISHING
@@ -213,8 +214,24 @@ def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:
             stale += facts.uploads(job)
             _fail(facts, moves, job, error)
         elif all(facts.holders[name] and not facts.live[name] for name in names):
-            moves.add(job, job.state, _ready(facts, job), cause="outputs arrived")
+            ready = _ready(facts, job)
+            published = _publications(facts, job) if ready is JobState.FINISHED else ()
+            moves.add(job, job.state, ready, cause="outputs arrived", creates=published)
     return stale
+
+
+def _publications(facts: _Facts, job: Job) -> tuple[NewPublication, ...]:
+    """Ask for each output of a job that has ended well to be registered where its task wants it.
+
+    With the move that ends the job: no later attempt can make other bytes of them.
+    """
+    dataset = facts.tasks[job.task].spec.output_dataset
+    if not dataset:
+        return ()
+    return tuple(
+        NewPublication(task=job.task, dataset=dataset, asked=facts.world.time, file=file.name)
+        for file in facts.outputs[job.id]
+    )
 
 
 def _ready(facts: _Facts, job: Job) -> JobState:

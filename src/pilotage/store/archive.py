@@ -1,8 +1,8 @@
 """The archive: ended records, slice by slice, as lines for a file, and then deleted.
 
 A task goes when it ended before a time and none of its jobs lives: its jobs first, then the reasons of its
-decisions, then itself. Transfers and pilots go by their own end. Counters follow what is deleted; numbers are
-never given again. Outputs and their replicas stay: they are data that others may read.
+decisions, then itself. Transfers, pilots and publications go by their own end. Counters follow what is
+deleted; numbers are never given again. Outputs and their replicas stay: they are data that others may read.
 """
 
 import json
@@ -21,6 +21,7 @@ from pilotage.model.states import AT_A_PILOT, LIVE, LIVE_JOBS, STATES, Kind
 from . import iterations
 from . import jobs as job_rows
 from . import pilots as pilot_rows
+from . import publications as publication_rows
 from . import tasks as task_rows
 from . import transfers as transfer_rows
 from .borrowings import borrowings
@@ -32,6 +33,7 @@ from .errors import ArchivedElsewhere
 from .history import events
 from .jobs import JOB_VIEW, job_inputs, jobs
 from .pilots import PILOT_COLUMNS, pilots
+from .publications import PUBLICATION_COLUMNS
 from .records import RECORDS
 from .sets import among
 from .tasks import TASK_VIEW, SpecCache, tasks
@@ -52,7 +54,7 @@ STEP = "archive"
 GIVEN_UP = 600.0
 """Seconds without a slice after which a process that archived is taken to be dead."""
 
-What = Literal["job", "choice", "task", "transfer", "pilot"]
+What = Literal["job", "choice", "task", "transfer", "pilot", "publication"]
 
 _t, _j, _c, _d, _x, _p = tasks.c, jobs.c, counts.c, decisions.c, transfers.c, pilots.c
 _LIMIT: Any = bindparam("limit", type_=None)
@@ -93,6 +95,12 @@ _PILOTS = (
     select(*PILOT_COLUMNS, _p.history)
     .where(_ended("pilot"), ~_HOLDING.exists())
     .order_by(_p.id)
+    .limit(_LIMIT)
+)
+_PUBLICATIONS = (
+    select(*PUBLICATION_COLUMNS, publication_rows.publications.c.history)
+    .where(_ended("publication"))
+    .order_by(publication_rows.publications.c.id)
     .limit(_LIMIT)
 )
 
@@ -179,6 +187,7 @@ class Archive:
 _OTHERS: tuple[tuple[What, Select[Any], Any], ...] = (
     ("transfer", _TRANSFERS, transfer_rows.transfer),
     ("pilot", _PILOTS, pilot_rows.pilot),
+    ("publication", _PUBLICATIONS, publication_rows.publication),
 )
 
 

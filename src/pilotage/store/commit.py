@@ -47,6 +47,7 @@ WRITABLE: dict[Kind, frozenset[str]] = {
     "pilot": frozenset(
         {"reference", "heartbeat", "error", "matched", "ended", "containment", "node", "lacks"}
     ),
+    "publication": frozenset({"asked", "wake_at", "error", "server"}),
 }
 """The columns that a decision may set."""
 

@@ -27,7 +27,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from pilotage.model.counters import COUNTERS, JOBS_BY_QUEUE, JOBS_BY_TASK, MATCHES_BY_SITE
 from pilotage.model.decision import Claim
-from pilotage.model.states import JobState, Kind, State
+from pilotage.model.states import STATES, JobState, Kind, State
 
 from . import bulk
 from .columns import Id, metadata
@@ -105,7 +105,7 @@ KEY_COLUMNS: dict[Kind, tuple[str, ...]] = {
             + (LINE_COLUMNS if kind == "job" else ())
         )
     )
-    for kind in ("task", "job", "transfer", "pilot")
+    for kind in STATES
 }
 """The columns by which records of a kind are counted."""
 

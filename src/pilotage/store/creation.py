@@ -13,6 +13,7 @@ from pilotage.model.decision import KINDS, Creation, Forget
 from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
+from pilotage.model.publications import NewPublication, split_dataset
 from pilotage.model.states import FIRST, LIVE_JOBS, Kind
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
@@ -41,7 +42,7 @@ _WRITE: dict[type, Any] = {
 _TOLD = (*_WRITE, NewAdvertisement, NewDatasetVersion)
 _ORDER: tuple[type, ...] = (
     *(NewTask, File, Replica, NewDatasetVersion),
-    *(NewJob, NewTransfer, NewPilot, *_WRITE, NewAdvertisement),
+    *(NewJob, NewTransfer, NewPilot, NewPublication, *_WRITE, NewAdvertisement),
 )
 """What others refer to comes first."""
 
@@ -103,7 +104,7 @@ class Creator:
 
     def write(self) -> None:
         """Write what was gathered, what others refer to first."""
-        for kind in ("task", "job", "transfer", "pilot"):
+        for kind in KEY_COLUMNS:
             if self._rows[kind]:
                 bulk.insert(self._connection, RECORDS[kind], self._columns[kind], self._rows[kind])
         bulk.insert(self._connection, job_inputs, ("job", "position", "file"), self._inputs)
@@ -306,6 +307,7 @@ def _task_row(task: NewTask) -> dict[str, Any]:
         "datasets": " ".join(task.datasets),
         "planned_jobs": spec.planned_jobs,
         "input_files": len(spec.inputs),
+        "output_dataset": spec.output_dataset or None,
         **_owner(task.owner),
     }
 
@@ -355,4 +357,20 @@ def _pilot_row(pilot: NewPilot) -> dict[str, Any]:
     }
 
 
-_ROWS: dict[type, Any] = {NewTask: _task_row, NewJob: _job_row, NewPilot: _pilot_row}
+def _publication_row(publication: NewPublication) -> dict[str, Any]:
+    return {
+        "task": publication.task,
+        "catalogue": split_dataset(publication.dataset)[0],
+        "dataset": publication.dataset,
+        "file": publication.file,
+        "asked": publication.asked,
+        "wake_at": publication.asked,
+    }
+
+
+_ROWS: dict[type, Any] = {
+    NewTask: _task_row,
+    NewJob: _job_row,
+    NewPilot: _pilot_row,
+    NewPublication: _publication_row,
+}

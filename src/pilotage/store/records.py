@@ -8,6 +8,7 @@ from . import counters, decisions, federations, files, history, last_seen, logs,
 from .columns import metadata
 from .jobs import jobs
 from .pilots import pilots
+from .publications import publications
 from .tasks import tasks
 from .transfers import transfers
 
@@ -25,4 +26,10 @@ __all__ = [
     "tokens",
 ]
 
-RECORDS: dict[Kind, Table] = {"task": tasks, "job": jobs, "transfer": transfers, "pilot": pilots}
+RECORDS: dict[Kind, Table] = {
+    "task": tasks,
+    "job": jobs,
+    "transfer": transfers,
+    "pilot": pilots,
+    "publication": publications,
+}

@@ -20,6 +20,7 @@ from pilotage.model.states import (
     LIVE_PILOTS,
     JobState,
     PilotState,
+    PublicationState,
     TaskState,
 )
 from pilotage.model.work import Job, Task
@@ -30,6 +31,7 @@ from . import (
     broker_facts,
     copies,
     failures,
+    publications,
     staging,
     waiting,
     watching,
@@ -289,6 +291,18 @@ class Snapshots:
     def for_watch(self, time: float, seed: int, limit: int) -> World:
         """Jobs whose time may be over, or whose pilot has ended or gone silent."""
         return self._world(time, seed, lambda reader, world: watching.read(reader, world, limit))
+
+    def for_publishing(self, time: float, seed: int) -> World:
+        """Outputs that catalogues are to be told of now, and those that they are being told of."""
+        return self._world(time, seed, publications.read)
+
+    def for_publishing_again(self, time: float, seed: int, task: int) -> World:
+        """The publications of a task that failed."""
+
+        def read(reader: RecordReader, _: World) -> dict[str, Any]:
+            return {"publications": publications.of_tasks(reader, [task], PublicationState.FAILED)}
+
+        return self._world(time, seed, read)
 
     def for_cancel(self, time: float, seed: int, task: int) -> World:
         """A task, its live jobs, and the live transfers of what its jobs made."""

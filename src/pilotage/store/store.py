@@ -21,6 +21,7 @@ from .history import Entries, Meanings
 from .logs import Logs
 from .matches import Matches
 from .notices import Notices
+from .publication_queries import PublicationQueries
 from .queries import Queries
 from .snapshots import Snapshots
 from .tasks import SpecCache
@@ -59,6 +60,7 @@ class Store:
         self.catalogue = Catalogue(database, specs)
         self.datasets = Datasets(database)
         self.transfer_queries = TransferQueries(database)
+        self.publication_queries = PublicationQueries(database)
         self.tokens = Tokens(database, clock, new_token)
 
     @classmethod

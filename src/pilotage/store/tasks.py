@@ -33,6 +33,7 @@ tasks = Table(
     text_column("history"),
     Column("lease_end", Double),
     text_column("datasets"),
+    Column("output_dataset", String),
     Index("tasks_by_state", "state", "id"),
     Index("tasks_by_owner", "vo", "owner", "id"),
     Index("tasks_by_submission", "submission", unique=True),
@@ -41,6 +42,8 @@ tasks = Table(
 _t = tasks.c
 
 Index("tasks_by_lease", _t.lease_end, **partial(_t.lease_end.is_not(None)))
+
+Index("tasks_by_output_dataset", _t.output_dataset, **partial(_t.output_dataset.is_not(None)))
 
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),
@@ -72,13 +75,14 @@ class TaskDetails(TaskView):
     """A task, with what was asked for, and what its scouts needed once they have ended.
 
     ``troubles`` says why nothing starts where its jobs wait for a pilot, ``datasets`` which versions its
-    inputs are of.
+    inputs are of, ``published`` how far its outputs are registered where it wants them.
     """
 
     spec: TaskSpec
     measured: Measured | None
     datasets: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
 
 
 class SpecCache:

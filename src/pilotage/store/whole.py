@@ -10,7 +10,7 @@ from pilotage.model.states import LIVE_TASKS, LIVE_TRANSFERS, UNSTARTED_JOBS, Pi
 from pilotage.model.work import Pilot
 from pilotage.model.world import MatchRequest, World
 
-from . import borrowings, broker_facts, candidates, copies, failures, staging
+from . import borrowings, broker_facts, candidates, copies, failures, publications, staging
 from .columns import is_state
 from .jobs import is_live
 from .reader import RecordReader
@@ -28,9 +28,11 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
     moving = reader.transfers_in(*LIVE_TRANSFERS)
     live = reader.live_pilots()
     live_tasks = [id_ for (id_,) in reader.rows(_LIVE_TASKS)]
+    published = publications.read(reader, world)
     names = {name for job in found for name in job.inputs} | {transfer.file for transfer in moving}
     made = reader.outputs_of(job.id for job in found)
-    known = tuple(sorted({*reader.files(names), *made}, key=lambda file: file.name))
+    outputs = published["files"]
+    known = tuple(sorted({*reader.files(names), *made, *outputs}, key=lambda file: file.name))
     choices = (job.choice for job in found if job.choice is not None and job.state in UNSTARTED_JOBS)
     return {
         "tasks": reader.tasks([*live_tasks, *(job.task for job in found)]),
@@ -38,6 +40,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
         "files": known,
         "replicas": reader.replicas_of(known),
         "transfers": moving,
+        "publications": published["publications"],
         "unawaited": staging.unawaited(reader, world, moving),
         "candidacies": candidates.of_choices(reader, choices),
         "borrowings": tuple(_readers(reader, world)),

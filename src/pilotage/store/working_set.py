@@ -20,7 +20,7 @@ ID, STATE, ATTEMPT, TASK, KEYS = range(5)
 
 Record = list[Any]
 
-_LOCKED: tuple[Kind, ...] = ("pilot", "task", "transfer", "job")
+_LOCKED: tuple[Kind, ...] = ("pilot", "task", "transfer", "job", "publication")
 """All take locks in this order, and by number, so that no two commits wait for each other."""
 
 

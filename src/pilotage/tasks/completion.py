@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from pilotage.model.decision import Decision, Move
 from pilotage.model.moves import task_failed
+from pilotage.model.publications import NewPublication
 from pilotage.model.states import LIVE_JOBS, JobState, TaskState
 from pilotage.model.work import File, Job, NewJob, Requirements, Task
 from pilotage.model.world import World
@@ -29,7 +30,7 @@ def complete(world: World) -> Decision:
     jobs, files = _by_task(world)
     ended: dict[JobState, list[int]] = defaultdict(list)
     moves: list[Move] = []
-    finished: dict[TaskState, list[int]] = defaultdict(list)
+    finished: dict[TaskState, list[Task]] = defaultdict(list)
     for task in sorted(world.tasks, key=lambda task: task.id):
         if not _is_over(task, counts[task.id]):
             continue
@@ -42,8 +43,8 @@ def complete(world: World) -> Decision:
             moves.append(_merged(task, files[task.id]))
         else:
             ended[JobState.FINISHED] += waiting
-            finished[task.state].append(task.id)
-    moves.extend(_finished(state, ids) for state, ids in sorted(finished.items()))
+            finished[task.state].append(task)
+    moves.extend(_finished(world.time, state, tasks) for state, tasks in sorted(finished.items()))
     changes = (*_jobs_moves(ended), *moves)
     return Decision(step="finish", time=world.time, seed=world.seed, changes=changes)
 
@@ -105,9 +106,20 @@ def _merged(task: Task, files: Sequence[File]) -> Move:
     )
 
 
-def _finished(state: TaskState, ids: Sequence[int]) -> Move:
+def _finished(time: float, state: TaskState, tasks: Sequence[Task]) -> Move:
+    """The move of tasks that finished; the dataset of their outputs is to be closed."""
+    closed = {
+        task.id: (NewPublication(task=task.id, dataset=task.spec.output_dataset, asked=time),)
+        for task in tasks
+        if task.spec.output_dataset
+    }
     return Move(
-        kind="task", ids=tuple(ids), source=state, target=TaskState.FINISHED, cause="every job finished"
+        kind="task",
+        ids=tuple(task.id for task in tasks),
+        source=state,
+        target=TaskState.FINISHED,
+        cause="every job finished",
+        creates=closed,
     )
 
 

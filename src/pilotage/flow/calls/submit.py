@@ -21,6 +21,7 @@ from pilotage.tasks.quotas import Quota
 
 from . import inputs
 from .inputs import Fault, Resolved
+from .output_datasets import OutputDatasets
 
 FILES_AT_ONCE = 3000
 """Input files that one commit records: it holds the only writer for well under 100 ms."""
@@ -85,6 +86,7 @@ def examined(
     """The tasks that are refused, and the other tasks by index, their inputs looked up."""
     federation = runtime.store.federation()
     quota = _quota(runtime.store, federation, owner)
+    datasets = OutputDatasets(runtime)
     return examined_offline(
         ((index, inputs.scoped(spec, owner)) for index, spec in specs),
         federation,
@@ -93,6 +95,7 @@ def examined(
             _faults(spec, federation, owner)
             or inputs.out_of_scope(spec, federation, owner)
             or _foreign(runtime.store, spec, federation, owner)
+            or datasets.faults(spec, federation)
             or quota.take(spec)
         ),
     )

@@ -1,0 +1,39 @@
+"""How far outputs are registered in datasets of others' catalogues, and what keeps the rest."""
+
+from collections.abc import Iterator, Sequence
+
+from pilotage.model.publications import Publication, PublishedDataset, published_name
+from pilotage.model.states import PublicationState
+
+from .words import ago, plural
+
+
+def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> Iterator[str]:
+    """Tell how far a dataset of a task's outputs is; ``time`` in s since 1970."""
+    counted = [f"{found.files[state].files} {state}" for state in PublicationState if state in found.files]
+    yield f"outputs in {dataset}: {', '.join(counted) or 'none yet'}; {_whole(found.closing)}"
+    waiting = found.files.get(PublicationState.WAITING)
+    if waiting and waiting.error:
+        wait = ago(max(0.0, waiting.wake_at - time))
+        yield f"not published yet, tried again in {wait}: {waiting.error}"
+    failed = found.files.get(PublicationState.FAILED)
+    if failed:
+        yield f"{plural(failed.files, 'output')} not published: {failed.error}"
+    closing = found.closing
+    if closing and closing.error and closing.state is not PublicationState.PUBLISHED:
+        yield f"the dataset is not closed: {closing.error}"
+    if failed or (closing and closing.state is PublicationState.FAILED):
+        yield f"once that is mended: pilotage publish {task}"
+
+
+def of_file(found: Sequence[Publication]) -> Iterator[str]:
+    """Tell where a file is registered, or why it is not."""
+    for one in found:
+        error = f": {one.error}" if one.error else ""
+        yield f"{one.state} in {one.dataset} as {published_name(one.dataset, one.file)}{error}"
+
+
+def _whole(closing: Publication | None) -> str:
+    if closing is None:
+        return "the dataset is closed when the task has finished"
+    return "closed" if closing.state is PublicationState.PUBLISHED else "to be closed"

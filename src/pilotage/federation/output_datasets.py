@@ -1,0 +1,53 @@
+"""Checks of the dataset of another's catalogue that a task's outputs are to be registered in."""
+
+from collections.abc import Iterator
+
+from pilotage.model.catalogues import ExternalCatalogue, OutputTerms
+from pilotage.model.federation import Federation
+from pilotage.model.identity import Identity
+from pilotage.model.publications import output_storages, split_dataset
+from pilotage.model.work import TaskSpec
+
+from .faults import Fault, Path
+
+_PATH: Path = ("output_dataset",)
+
+
+def output_dataset_faults(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
+    """Yield what keeps a task's outputs out of the dataset that it names."""
+    if not spec.output_dataset:
+        return
+    if not (spec.outputs or spec.merge):
+        yield Fault(_PATH, "the task has no outputs", "name its outputs, or leave the dataset out")
+    name, scope, _ = split_dataset(spec.output_dataset)
+    declared = next((one for one in federation.catalogues if one.name == name), None)
+    if declared is None:
+        known = ", ".join(one.name for one in federation.catalogues if one.outputs)
+        remedy = f"those that take outputs: {known}" if known else "the federation declares none"
+        yield Fault(_PATH, f"there is no catalogue {name!r}", remedy)
+    elif declared.outputs is None:
+        yield Fault(_PATH, f"the catalogue {name} takes no outputs", "operators may declare its `outputs`")
+    else:
+        if owner is not None:
+            yield from _not_theirs(declared, declared.outputs, scope, owner)
+        yield from _unknown_there(declared, spec, federation)
+
+
+def _not_theirs(
+    declared: ExternalCatalogue, terms: OutputTerms, scope: str, owner: Identity
+) -> Iterator[Fault]:
+    if owner.vo not in declared.vos:
+        yield Fault(_PATH, f"the catalogue {declared.name} is for people of {', '.join(declared.vos)}")
+    elif scope not in (mine := terms.scopes_of(owner)):
+        message = f"you may not put datasets into the scope {scope!r} of {declared.name}"
+        yield Fault(_PATH, message, f"you may into {', '.join(mine)}")
+
+
+def _unknown_there(declared: ExternalCatalogue, spec: TaskSpec, federation: Federation) -> Iterator[Fault]:
+    known = {one.storage for one in declared.storages}
+    if lacking := [name for name in output_storages(spec, federation) if name not in known]:
+        yield Fault(
+            _PATH,
+            f"outputs may come to {', '.join(lacking[:10])}, where the catalogue {declared.name} knows none",
+            f"name a nucleus or queues whose storage is one of {', '.join(sorted(known))}",
+        )

@@ -1,0 +1,35 @@
+"""Datasets of outputs, as their catalogues and the store know them, before their tasks are accepted."""
+
+from pilotage.flow.runtime import Runtime
+from pilotage.model.federation import Federation
+from pilotage.model.publications import output_storages, split_dataset
+from pilotage.model.work import TaskSpec
+from pilotage.ports.catalogue import CatalogueError
+
+from .inputs import Fault
+
+
+class OutputDatasets:
+    """Looks at the datasets of one submission; each is that of one task."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._named: set[str] = set()
+
+    def faults(self, spec: TaskSpec, federation: Federation) -> list[Fault]:
+        """Return why a task's outputs cannot be registered where it wants them."""
+        wanted = spec.output_dataset
+        if not wanted:
+            return []
+        task = self._runtime.store.publication_queries.task_of(wanted)
+        if wanted in self._named or task is not None:
+            whose = "another task of this submission" if task is None else f"task {task}"
+            return [("output_dataset", f"{wanted} is the dataset of {whose}; name another one")]
+        catalogue, scope, name = split_dataset(wanted)
+        try:
+            known = self._runtime.catalogues.external(catalogue)
+            known.check_output(scope, name, output_storages(spec, federation))
+        except (CatalogueError, LookupError) as error:
+            return [("output_dataset", str(error))]
+        self._named.add(wanted)
+        return []

@@ -1,0 +1,92 @@
+"""Register outputs in datasets of catalogues that others keep."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pilotage.flow.idle_reasons import counted, moment
+from pilotage.flow.publishing import PublicationOrder
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.publications import Publication, published_name, split_dataset
+from pilotage.model.states import PublicationState
+from pilotage.model.world import World
+from pilotage.ports.catalogue import OutputFile
+from pilotage.staging import publishing
+
+
+def _reads(runtime: Runtime, now: Pass) -> World:
+    # Before the snapshot: what is told of must find its publication as it was begun, or later.
+    news = runtime.publishing.news()
+    world = runtime.store.snapshots.for_publishing(now.time, now.seed)
+    presence = runtime.presence
+    asking = {one.server for one in world.publications if one.state is PublicationState.PUBLISHING}
+    gone = presence.gone(asking - {"", presence.name})
+    return replace(world, published=news, server=presence.name, servers_gone=tuple(sorted(gone)))
+
+
+def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
+    runtime.publishing.forget(world.published)
+
+
+def _start(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
+    """Ask the catalogues of the publications that were begun, once for each dataset."""
+    known = {one.id: one for one in world.publications}
+    for change, ids in zip(decision.changes, committed.accepted, strict=True):
+        if isinstance(change, Move) and change.target is PublicationState.PUBLISHING and ids:
+            runtime.publishing.start(_order(world, [known[id_] for id_ in ids]))
+
+
+def _order(world: World, begun: Sequence[Publication]) -> PublicationOrder:
+    dataset = begun[0].dataset
+    catalogue = split_dataset(dataset)[0]
+    declared = next(one for one in world.federation.catalogues if one.name == catalogue)
+    paths = publishing.paths_of(world, declared)
+    files = {file.name: file for file in world.files}
+    return PublicationOrder(
+        dataset=dataset,
+        files={
+            (one.id, one.attempt): OutputFile(
+                name=published_name(dataset, one.file),
+                size=files[one.file].size,
+                checksum=files[one.file].checksum,
+                paths=paths[one.file],
+            )
+            for one in begun
+            if one.file
+        },
+        closing=[one for one in begun if not one.file],
+        rule=declared.outputs.rule if declared.outputs else None,
+    )
+
+
+def _idle(world: World) -> Iterator[str]:
+    under_way = [one for one in world.publications if one.state is PublicationState.PUBLISHING]
+    waiting = [one for one in world.publications if one.state is PublicationState.WAITING]
+    later = [one.wake_at for one in waiting if one.wake_at > world.time]
+    if under_way:
+        yield f"{counted(len(under_way), 'output')} being registered"
+    if later:
+        yield f"{len(later)} not tried again before {moment(min(later))}"
+    if not under_way and not waiting:
+        yield "no output is to be registered now"
+
+
+STEP = Step(
+    name="publish",
+    place=13,
+    summary="Register outputs in datasets of catalogues that others keep.",
+    reads=_reads,
+    phases=always(
+        Phase(actor="publish", decide=publishing.observed, act=_observed),
+        Phase(actor="publish", decide=publishing.begin, act=_start),
+    ),
+    idle=_idle,
+    wakes_on=frozenset(
+        {
+            ("publication", PublicationState.WAITING),
+            ("publication", PublicationState.PUBLISHED),
+            ("publication", PublicationState.FAILED),
+        }
+    ),
+)

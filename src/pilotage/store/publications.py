@@ -1,0 +1,120 @@
+"""Publications: their table, and the world in which they are decided about."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Column, Double, Index, String, Table, bindparam, or_, select
+
+from pilotage.model.publications import Publication
+from pilotage.model.states import LIVE_PUBLICATIONS, PublicationState
+from pilotage.model.world import World
+
+from .columns import Id, id_column, is_state, life_columns, metadata, partial, text_column
+from .reader import RecordReader
+from .sets import among
+
+MOST_DUE = 5000
+"""Publications of one catalogue that a pass looks at."""
+
+publications = Table(
+    "publications",
+    metadata,
+    id_column(),
+    Column("task", Id, nullable=False),
+    Column("catalogue", String, nullable=False),
+    Column("dataset", String, nullable=False),
+    Column("file", String, nullable=False),
+    *life_columns(),
+    Column("asked", Double, nullable=False),
+    Column("wake_at", Double, nullable=False),
+    text_column("server"),
+    text_column("history"),
+    Index("publications_by_task", "task", "state", "id"),
+    Index("publications_by_file", "file"),
+    Index("publications_by_state", "state", "since", "id"),
+)
+
+_p = publications.c
+_WAITS = is_state(publications, PublicationState.WAITING)
+
+Index("publications_due", _p.catalogue, _p.wake_at, _p.id, **partial(_WAITS))
+Index("publications_under_way", _p.id, **partial(is_state(publications, PublicationState.PUBLISHING)))
+
+PUBLICATION_COLUMNS = (
+    *(_p.id, _p.task, _p.dataset, _p.file, _p.state, _p.attempt, _p.created, _p.since, _p.asked, _p.wake_at),
+    *(_p.error, _p.server),
+)
+_STATES = {str(state): state for state in PublicationState}
+
+_sibling = publications.alias("sibling")
+_LIVE_FILE = select(_sibling.c.id).where(
+    _sibling.c.task == _p.task,
+    or_(*(_sibling.c.state == str(state) for state in LIVE_PUBLICATIONS)),
+    _sibling.c.file != "",
+)
+_DUE = (
+    select(*PUBLICATION_COLUMNS)
+    .where(_WAITS, _p.wake_at <= bindparam("time"), or_(_p.file != "", ~_LIVE_FILE.exists()))
+    .order_by(_p.wake_at, _p.id)
+    .limit(MOST_DUE)
+)
+_DUE_THERE = _DUE.where(_p.catalogue == bindparam("catalogue"))
+_DUE_ELSEWHERE = _DUE.where(~among(_p.catalogue, "catalogues"))
+_UNDER_WAY = (
+    select(*PUBLICATION_COLUMNS).where(is_state(publications, PublicationState.PUBLISHING)).order_by(_p.id)
+)
+_OF_TASKS = (
+    select(*PUBLICATION_COLUMNS)
+    .where(among(_p.task, "tasks"), _p.state == bindparam("state"))
+    .order_by(_p.id)
+    .limit(MOST_DUE)
+)
+
+
+def publication(row: Sequence[Any]) -> Publication:
+    """From a row of :data:`PUBLICATION_COLUMNS`."""
+    id_, task, dataset, file, state, attempt, created, since, asked, wake_at, error, server = row
+    return Publication(
+        id=id_,
+        task=task,
+        dataset=dataset,
+        file=file,
+        state=_STATES[state],
+        attempt=attempt,
+        created=created,
+        since=since,
+        asked=asked,
+        wake_at=wake_at,
+        error=error,
+        server=server,
+    )
+
+
+def read(reader: RecordReader, world: World) -> dict[str, Any]:
+    """What is due at each catalogue, what is under way, and what failed of tasks that are to be closed."""
+    due = [publication(row) for row in _due(reader, world)]
+    closing = sorted({one.task for one in due if not one.file})
+    under_way = [publication(row) for row in reader.rows(_UNDER_WAY)]
+    failed = of_tasks(reader, closing, PublicationState.FAILED)
+    files = reader.files({one.file for one in due if one.file})
+    found = {one.id: one for one in (*due, *under_way, *failed)}
+    return {
+        "publications": tuple(found[id_] for id_ in sorted(found)),
+        "files": files,
+        "replicas": reader.replicas_of(files),
+    }
+
+
+def _due(reader: RecordReader, world: World) -> Iterator[Sequence[Any]]:
+    # For each catalogue by itself: what waits for one that is dead must not fill the others' pass.
+    names = [one.name for one in world.federation.catalogues]
+    for name in names:
+        yield from reader.rows(_DUE_THERE, time=world.time, catalogue=name)
+    yield from reader.rows(_DUE_ELSEWHERE, time=world.time, catalogues=names)
+
+
+def of_tasks(reader: RecordReader, tasks: Sequence[int], state: PublicationState) -> tuple[Publication, ...]:
+    """Read publications of tasks that are in a state, :data:`MOST_DUE` at most."""
+    if not tasks:
+        return ()
+    return tuple(map(publication, reader.rows(_OF_TASKS, tasks=list(tasks), state=str(state))))
