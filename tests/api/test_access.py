@@ -73,6 +73,7 @@ EVERYBODY = {
 OWNERS = {
     ("GET", "/tasks/{task}"),
     ("POST", "/tasks/{task}/cancel"),
+    ("POST", "/tasks/{task}/publish"),
     ("POST", "/tasks/{task}/renew"),
     ("GET", "/tasks/{task}/jobs"),
     ("GET", "/tasks/{task}/outputs"),

@@ -38,6 +38,7 @@ def test_the_commands_are_those_that_people_know() -> None:
             "schema",
             "federation",
             "outputs",
+            "publish",
             "history",
             "fetch",
             "files",

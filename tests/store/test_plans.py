@@ -9,6 +9,7 @@ from sqlalchemy import event
 
 from pilotage.model.decision import Candidates, Choice, Claim, Touch
 from pilotage.model.identity import Credential
+from pilotage.model.publications import NewPublication
 from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TransferState
 from pilotage.model.work import File
@@ -72,6 +73,15 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "token": lambda store: store.tokens.find(store.tokens.create(Credential(role="user", identity=ALICE))),
     "revoke": lambda store: store.tokens.revoke_pilot(1),
     "cancel": lambda store: store.snapshots.for_cancel(NOW, 1, 1),
+    "publish": lambda store: (
+        store.snapshots.for_publishing(NOW, 1),
+        store.snapshots.for_publishing_again(NOW, 1, 1),
+    ),
+    "published": lambda store: (
+        store.publication_queries.of_task(1),
+        store.publication_queries.of_file("a"),
+        store.publication_queries.task_of("rucio~user.alice:x"),
+    ),
     "payload": lambda store: store.queries.payload_files(1, 1),
 }
 SMALL = {"counters", "counts", "lines", "levels", "queue_reports", "bounds", "federations", "json_each"}
@@ -115,6 +125,10 @@ def busy(sqlite_url: str) -> Store:
         *passage([a, b], x.QUEUED, x.DELIVERING),
         *passage([a], x.DELIVERING, x.FINISHING),
     )
+    for dataset in ("rucio~user.alice:x", "other~user.alice:x"):
+        create(
+            store, *(NewPublication(task=1, dataset=dataset, asked=NOW, file=file) for file in ("a", "b", ""))
+        )
     return store
 
 

@@ -11,6 +11,8 @@ from .types import CLOSED, Name, Seconds
 
 Rse = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 
+OutputScope = Annotated[str, Field(max_length=300, pattern=r"^([A-Za-z0-9_.-]|\{name\}|\{vo\})+$")]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedStorage:
@@ -47,7 +49,7 @@ class OutputTerms:
 
     __pydantic_config__ = CLOSED
 
-    scopes: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=300)], ...], Field(min_length=1)]
+    scopes: Annotated[tuple[OutputScope, ...], Field(min_length=1)]
     """Scopes that people may put datasets of outputs into; ``{name}`` stands for a person's name, ``{vo}``
     for their VO."""
     rule: ReplicationRule | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Double, Index, String, Table, bindparam, or_, select
+from sqlalchemy import Column, Double, Index, String, Table, bindparam, or_, select, text
 
 from pilotage.model.publications import Publication
 from pilotage.model.states import LIVE_PUBLICATIONS, PublicationState
@@ -11,7 +11,6 @@ from pilotage.model.world import World
 
 from .columns import Id, id_column, is_state, life_columns, metadata, partial, text_column
 from .reader import RecordReader
-from .sets import among
 
 MOST_DUE = 5000
 """Publications of one catalogue that a pass looks at."""
@@ -54,18 +53,25 @@ _LIVE_FILE = select(_sibling.c.id).where(
 )
 _DUE = (
     select(*PUBLICATION_COLUMNS)
-    .where(_WAITS, _p.wake_at <= bindparam("time"), or_(_p.file != "", ~_LIVE_FILE.exists()))
+    .where(_WAITS, _p.catalogue == bindparam("catalogue"), _p.wake_at <= bindparam("time"))
+    .where(or_(_p.file != "", ~_LIVE_FILE.exists()))
     .order_by(_p.wake_at, _p.id)
     .limit(MOST_DUE)
 )
-_DUE_THERE = _DUE.where(_p.catalogue == bindparam("catalogue"))
-_DUE_ELSEWHERE = _DUE.where(~among(_p.catalogue, "catalogues"))
+# From each catalogue to the next: whatever waits for one is passed over.
+_CATALOGUES = text("""
+WITH RECURSIVE catalogues (name) AS (
+  SELECT min(catalogue) FROM publications WHERE state = 'waiting'
+  UNION ALL
+  SELECT (SELECT min(catalogue) FROM publications WHERE state = 'waiting' AND catalogue > catalogues.name)
+  FROM catalogues WHERE catalogues.name IS NOT NULL
+) SELECT name FROM catalogues WHERE name IS NOT NULL""")
 _UNDER_WAY = (
     select(*PUBLICATION_COLUMNS).where(is_state(publications, PublicationState.PUBLISHING)).order_by(_p.id)
 )
-_OF_TASKS = (
+_OF_TASK = (
     select(*PUBLICATION_COLUMNS)
-    .where(among(_p.task, "tasks"), _p.state == bindparam("state"))
+    .where(_p.task == bindparam("task"), _p.state == bindparam("state"))
     .order_by(_p.id)
     .limit(MOST_DUE)
 )
@@ -95,7 +101,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
     due = [publication(row) for row in _due(reader, world)]
     closing = sorted({one.task for one in due if not one.file})
     under_way = [publication(row) for row in reader.rows(_UNDER_WAY)]
-    failed = of_tasks(reader, closing, PublicationState.FAILED)
+    failed = [lost for task in closing for lost in of_task(reader, task, PublicationState.FAILED)]
     files = reader.files({one.file for one in due if one.file})
     found = {one.id: one for one in (*due, *under_way, *failed)}
     return {
@@ -107,14 +113,10 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
 
 def _due(reader: RecordReader, world: World) -> Iterator[Sequence[Any]]:
     # For each catalogue by itself: what waits for one that is dead must not fill the others' pass.
-    names = [one.name for one in world.federation.catalogues]
-    for name in names:
-        yield from reader.rows(_DUE_THERE, time=world.time, catalogue=name)
-    yield from reader.rows(_DUE_ELSEWHERE, time=world.time, catalogues=names)
+    for (name,) in reader.rows(_CATALOGUES):
+        yield from reader.rows(_DUE, time=world.time, catalogue=name)
 
 
-def of_tasks(reader: RecordReader, tasks: Sequence[int], state: PublicationState) -> tuple[Publication, ...]:
-    """Read publications of tasks that are in a state, :data:`MOST_DUE` at most."""
-    if not tasks:
-        return ()
-    return tuple(map(publication, reader.rows(_OF_TASKS, tasks=list(tasks), state=str(state))))
+def of_task(reader: RecordReader, task: int, state: PublicationState) -> tuple[Publication, ...]:
+    """Read publications of a task that are in a state, :data:`MOST_DUE` at most."""
+    return tuple(map(publication, reader.rows(_OF_TASK, task=task, state=str(state))))

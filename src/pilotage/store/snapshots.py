@@ -300,7 +300,7 @@ class Snapshots:
         """The publications of a task that failed."""
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
-            return {"publications": publications.of_tasks(reader, [task], PublicationState.FAILED)}
+            return {"publications": publications.of_task(reader, task, PublicationState.FAILED)}
 
         return self._world(time, seed, read)
 
