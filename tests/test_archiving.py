@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from pilotage.archiving import ArchiveFile, Archiving, archive
 from pilotage.cli.app import app
 from pilotage.model.decision import Candidates, Choice
-from pilotage.model.states import JobState, PilotState, TaskState, TransferState
+from pilotage.model.publications import NewPublication
+from pilotage.model.states import JobState, PilotState, PublicationState, TaskState, TransferState
 from pilotage.model.work import File
 from pilotage.store import ArchivedElsewhere, Store
 from pilotage.store.archive import GIVEN_UP
@@ -99,6 +100,11 @@ def test_what_ended_long_ago_is_written_and_deleted_and_nothing_else(aged: Store
     moved(aged, move("transfer", [gone], x.QUEUED, x.CANCELLED))
     dead, alive = new_pilot(aged), new_pilot(aged)
     moved(aged, move("pilot", [dead], PilotState.CREATED, PilotState.FAILED))
+    lost, _ = create(
+        aged, *(NewPublication(task=task, dataset="r~s:d", asked=NOW, file=file) for file in "ab")
+    )
+    waiting, failed = PublicationState.WAITING, PublicationState.FAILED
+    moved(aged, move("publication", [lost], waiting, failed))
     half = new_task(aged)
     live = new_jobs(aged, half, 2)
     bring(aged, live[:1], JobState.FINISHED)
@@ -114,6 +120,7 @@ def test_what_ended_long_ago_is_written_and_deleted_and_nothing_else(aged: Store
         "task",
         "transfer",
         "pilot",
+        "publication",
     ]
     assert file.path is not None
     assert file.path.stat().st_mode & 0o777 == 0o600
@@ -134,8 +141,10 @@ def test_what_ended_long_ago_is_written_and_deleted_and_nothing_else(aged: Store
     assert by_kind["task"]["id"] == task
     assert by_kind["task"]["spec"]["name"] == "t"
     assert (by_kind["transfer"]["id"], by_kind["pilot"]["id"]) == (gone, dead)
+    assert (by_kind["publication"]["id"], by_kind["publication"]["state"]) == (lost, "failed")
 
-    assert records(aged) == {"task": 2, "job": 2, "transfer": 1, "pilot": 1, "choice": 0, "input": 0}
+    left = {"task": 2, "job": 2, "transfer": 1, "pilot": 1, "publication": 1, "choice": 0, "input": 0}
+    assert records(aged) == left
     assert aged.queries.job(live[1]) is not None
     assert aged.queries.job(ids[0]) is None
     assert [pilot.id for pilot in aged.queries.pilots(None, None, 9)] == [alive]

@@ -78,8 +78,8 @@ _OF_TASK = (
 
 
 def publication(row: Sequence[Any]) -> Publication:
-    """From a row of :data:`PUBLICATION_COLUMNS`."""
-    id_, task, dataset, file, state, attempt, created, since, asked, wake_at, error, server = row
+    """From a row that begins with :data:`PUBLICATION_COLUMNS`."""
+    id_, task, dataset, file, state, attempt, created, since, asked, wake_at, error, server = row[:12]
     return Publication(
         id=id_,
         task=task,
