@@ -30,8 +30,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_demonstration_succeeds_and_leaves_its_results(
-    tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A quarter of the modules goes all the same ways; `make demo` takes them all."""
+    some = library.sources()[::4]
+    monkeypatch.setattr(library, "sources", lambda: some)
     before = _started()
     assert run(tmp_path / "results", keep=False, json_output=True, port=None) == 0
     told = json.loads(capsys.readouterr().out)
@@ -47,7 +50,7 @@ def test_the_demonstration_succeeds_and_leaves_its_results(
     assert "ember-small: B15 memory, need 720 MB, have 512 MB" in told["refusals"]
     with (tmp_path / "results" / "statistics.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["module"] for row in rows] == [name for name, _ in library.sources()]
+    assert [row["module"] for row in rows] == [name for name, _ in some]
     assert (tmp_path / "results" / "statistics.png").read_bytes().startswith(b"\x89PNG")
     assert list(temporary.iterdir()) == []
     assert [one for one in _started() if one not in before] == []

@@ -17,8 +17,8 @@ HOUR, MINUTE = 3600.0, 60.0
 PRIORITIES = {f"share-{place}": 10 * place for place in range(1, 11)}
 SLOTS = 55
 PROMISED = {share: Fraction(SLOTS * base, sum(PRIORITIES.values())) for share, base in PRIORITIES.items()}
-WAITING = 30
-"""Transfers of each share that wait at any time, at least."""
+WAITING = 12
+"""Transfers of each share that wait at any time, at least: more than any has slots."""
 
 
 def federation() -> Federation:

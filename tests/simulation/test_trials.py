@@ -18,6 +18,13 @@ from pilotage.simulation.work import submissions
 
 FEDERATION = Path(__file__).parents[2] / "examples" / "simulation" / "federation.yaml"
 SVG = "{http://www.w3.org/2000/svg}"
+FEW = """
+name: few
+federation: federation.yaml
+default_site: { wait: 60, wait_spread: 0.5 }
+generated:
+  { tasks: 1, jobs: 4, arrivals: 1, work: 600, nucleus: north, users: [{ name: alice, share: production }] }
+"""
 SMALL = """
 name: small
 federation: federation.yaml
@@ -33,11 +40,17 @@ generated:
 """
 
 
-def small(folder: Path, extra: str = "") -> Path:
+def small(folder: Path, extra: str = "", scenario: str = SMALL) -> Path:
     (folder / "federation.yaml").write_text(FEDERATION.read_text())
     path = folder / "small.yaml"
-    path.write_text(SMALL + extra)
+    path.write_text(scenario + extra)
     return path
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """The small scenario, as it is."""
+    return trial(small(tmp_path_factory.mktemp("plain")))
 
 
 def trial(path: Path, policy: str = "pilotage", seed: int = 1) -> Trial:
@@ -45,9 +58,8 @@ def trial(path: Path, policy: str = "pilotage", seed: int = 1) -> Trial:
     return run(case, policy, seed, submissions(case, seed))
 
 
-def test_all_work_is_done_once_and_again_the_same(tmp_path: Path) -> None:
-    path = small(tmp_path)
-    one, again = trial(path).metrics, trial(path).metrics
+def test_all_work_is_done_once_and_again_the_same(tmp_path: Path, plain: Trial) -> None:
+    one, again = plain.metrics, trial(small(tmp_path)).metrics
     assert one == again
     assert (one.lost, one.unfinished, one.attempts) == (0, 0, 1)
     assert 0 <= one.work <= 1.0001
@@ -65,9 +77,8 @@ def test_pilots_that_stay_idle_for_longer_take_what_comes_meanwhile(tmp_path: Pa
     assert staying.pilots < one.pilots
 
 
-def test_the_reference_waits_and_moves_for_nothing(tmp_path: Path) -> None:
-    path = small(tmp_path)
-    assert trial(path, "reference").metrics.task_time < trial(path).metrics.task_time
+def test_the_reference_waits_and_moves_for_nothing(tmp_path: Path, plain: Trial) -> None:
+    assert trial(small(tmp_path), "reference").metrics.task_time < plain.metrics.task_time
 
 
 def test_a_site_never_runs_more_than_its_slots(tmp_path: Path) -> None:
@@ -81,9 +92,7 @@ def test_a_site_never_runs_more_than_its_slots(tmp_path: Path) -> None:
 
 
 def test_payloads_that_fail_use_up_attempts(tmp_path: Path) -> None:
-    failing = SMALL.replace("wait: 60,", "wait: 60, payload_fails: 0.3,")
-    path = small(tmp_path)
-    path.write_text(failing)
+    path = small(tmp_path, scenario=SMALL.replace("wait: 60,", "wait: 60, payload_fails: 0.3,"))
     assert trial(path).metrics.attempts > 1.1
 
 
@@ -110,7 +119,7 @@ def test_differences_are_paired_by_seed() -> None:
 
 
 def test_the_command_prints_a_table_or_a_document(tmp_path: Path) -> None:
-    path = str(small(tmp_path))
+    path = str(small(tmp_path, scenario=FEW))
     runner = CliRunner()
     table = runner.invoke(app, ["simulate", path, "--policy", "pilotage", "--policy", "bound"])
     assert table.exit_code == 0, table.output
@@ -121,7 +130,16 @@ def test_the_command_prints_a_table_or_a_document(tmp_path: Path) -> None:
 
 
 def test_pictures_show_every_run_and_each_ratio(tmp_path: Path) -> None:
-    words = ["simulate", str(small(tmp_path)), "--policy", "pilotage", "--policy", "random", "--seeds", "2"]
+    words = [
+        "simulate",
+        str(small(tmp_path, scenario=FEW)),
+        "--policy",
+        "pilotage",
+        "--policy",
+        "random",
+        "--seeds",
+        "2",
+    ]
     result = CliRunner().invoke(app, [*words, "--pictures", str(tmp_path / "new" / "pictures")])
     assert result.exit_code == 0, result.output
     drawn = {path.name: ElementTree.parse(path) for path in (tmp_path / "new" / "pictures").iterdir()}
@@ -141,14 +159,14 @@ def test_an_unknown_policy_is_bad_input(tmp_path: Path) -> None:
     assert "there is no policy 'nonsense'" in found.output
 
 
-def test_random_placement_uses_every_queue_that_fits_and_ends_all_work(tmp_path: Path) -> None:
+def test_random_placement_uses_every_queue_that_fits_and_ends_all_work(tmp_path: Path, plain: Trial) -> None:
     case = read(small(tmp_path))
     found = run(case, "random", 1, submissions(case, 1)).metrics
     assert (found.lost, found.unfinished) == (0, 0)
-    assert found.moved > trial(small(tmp_path)).metrics.moved
+    assert found.moved > plain.metrics.moved
 
 
-def test_longer_ticks_are_coarser_and_do_the_same_work(tmp_path: Path) -> None:
-    fine, coarse = trial(small(tmp_path)), trial(small(tmp_path, "tick: 300\n"))
-    assert (coarse.metrics.jobs, coarse.metrics.lost) == (fine.metrics.jobs, 0)
-    assert coarse.metrics.wait > fine.metrics.wait
+def test_longer_ticks_are_coarser_and_do_the_same_work(tmp_path: Path, plain: Trial) -> None:
+    coarse = trial(small(tmp_path, "tick: 300\n"))
+    assert (coarse.metrics.jobs, coarse.metrics.lost) == (plain.metrics.jobs, 0)
+    assert coarse.metrics.wait > plain.metrics.wait
