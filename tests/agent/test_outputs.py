@@ -71,6 +71,19 @@ def test_a_pattern_without_a_file_is_named(tmp_path: Path) -> None:
         assert str(failure.value) == f"output {asked}: the payload left no such file"
 
 
+def test_optional_outputs_may_be_left_out(tmp_path: Path) -> None:
+    made(tmp_path, "results/a.txt")
+    (tmp_path / "broken").symlink_to(tmp_path / "none")
+    optional = ("log", "broken", "plots/", "*.root")
+    assert find(("results/", *optional), tmp_path, optional) == {
+        "broken": "broken",
+        "results/a.txt": "results/a.txt",
+    }
+    assert find(optional[2:], tmp_path, optional) == {}
+    made(tmp_path, "log", "plots/p.png")
+    assert sorted(find(optional[:1] + optional[2:], tmp_path, optional)) == ["log", "plots/p.png"]
+
+
 @pytest.mark.parametrize(
     ("bound", "value", "error"),
     [
@@ -126,6 +139,7 @@ def test_an_agent_stores_every_file_with_its_folders(site: Site) -> None:
             site.work(*sh(script), outputs=["results/*.root", "plots/"]),
             site.work(*sh(script), outputs=["out/passwd"], first=2),
             site.work(*sh(script), outputs=["results/", "none/*"], first=3),
+            site.work(*sh("true"), outputs=["none/*", "no"], optional_outputs=["no", "none/*"], first=4),
         ]
     ]
     site.run()
@@ -139,4 +153,5 @@ def test_an_agent_stores_every_file_with_its_folders(site: Site) -> None:
     assert told == {str(path): len(text) for path, text in stored.items()}
     assert site.server.last(2).error == "output out/passwd: not a regular file"
     assert site.server.last(3).error == "output none/*: the payload left no such file"
+    assert (site.server.last(4).state, site.server.last(4).outputs) == ("done", ())
     assert not site.scratch("3.1").exists()

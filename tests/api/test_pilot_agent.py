@@ -37,6 +37,7 @@ def test_the_answer_to_a_match_is_all_that_an_agent_needs(house: House, submit: 
         "walltime": 0,
         "workdir": 0,
         "outputs": ["out.txt"],
+        "optional_outputs": [],
         "storage_options": {},
         "contained": True,
         "readable": [],

@@ -132,6 +132,7 @@ def test_a_fault_of_a_federation_is_told_with_line_field_and_remedy(
         ("{count.sh: count.sh}", "{a/b: count.sh}", "4: task.payload_files.a/b: 'a/b' is not allowed here; give a plain file name of letters, digits and _.+-, without a slash"),
         ("command: [sh, count.sh]", "command: sh count.sh", "3: task.command: 'sh count.sh' is not a list; give a list, [one, two] or one a line after a dash"),
         ("outputs: [counted.txt]", "outputs: [a, a]", "8: task.outputs[1]: 'a' is given twice; keep one"),
+        ("outputs: [counted.txt]", "optional_outputs: [b]", "8: task.optional_outputs[0]: 'b' is not in outputs; write it in both alike"),
         ("outputs: [counted.txt]", "merge: {command: [sh], outputs: [a]}", "8: task.merge: there is nothing to merge; give outputs, which the merge job reads"),
         ("outputs: [counted.txt]", "jobs: 100001", "8: task.jobs: 100001 is above 100000; submit several tasks"),
         ("outputs: [counted.txt]", "ram: 1.0e308", "8: task.ram: 1e+308 is above 1e+09; give MB"),

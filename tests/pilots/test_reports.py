@@ -145,6 +145,15 @@ def test_a_job_that_lacks_an_expected_output_has_failed() -> None:
     assert follow((held(1, S.RUNNING),), decision) == {1: (S.DEFINED, 2)}
 
 
+def test_a_job_may_lack_its_optional_outputs_all_of_them() -> None:
+    asked = task(outputs=("a.txt", "plots/", "b.txt"), optional_outputs=("plots/", "a.txt", "b.txt"))
+    for stored in ((), (Output(name="a.txt", size=1, checksum=""),)):
+        said = Report(job=1, attempt=1, state="done", outputs=stored)
+        decision = receive(told(said, jobs=(held(1, S.RUNNING),), tasks=(asked,)))
+        files = into(decision, S.HOLDING).creates.get(1, ())
+        assert sum(isinstance(file, File) for file in files) == len(stored)
+
+
 def test_jobs_without_outputs_of_a_task_that_merges_wait_and_the_merge_job_holds_its_own() -> None:
     merging = task(merge=MERGE)
     jobs = (held(1, S.RUNNING), held(2, S.RUNNING, kind="merge"))

@@ -309,7 +309,9 @@ class JobRunner:
 
     async def _store(self, held: Held) -> list[Output]:
         attempt, place = held.attempt, self._place(held)
-        found = await self._in_thread(outputs.find, attempt.work.outputs, place)
+        found = await self._in_thread(
+            outputs.find, attempt.work.outputs, place, attempt.work.optional_outputs
+        )
         held.stored = bool(found)
         return [
             await self._in_thread(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -21,14 +21,16 @@ MOST_LOOKED_AT = 100_000
 _WILDCARD, _UNUSUAL = re.compile(r"[*?\[]"), re.compile(r"(^|(?<=/))[^A-Za-z0-9_]|[^A-Za-z0-9_.+=~/-]")
 
 
-def find(asked: Sequence[str], directory: Path) -> dict[str, str]:
+def find(asked: Sequence[str], directory: Path, optional: Collection[str] = ()) -> dict[str, str]:
     """Find outputs: the path of each in the directory by the name that it is stored under.
 
-    A name is taken as it is, whether there is such a file or not. Raises AttemptFailedError where a pattern
-    or folder finds nothing, or they find too much.
+    A name is taken as it is, whether there is such a file or not, unless it is ``optional``. Raises
+    AttemptFailedError where a pattern or folder that is not finds nothing, or they find too much.
     """
     patterns = [name for name in asked if name.endswith("/") or _WILDCARD.search(name)]
-    found = {name: name for name in asked if name not in patterns}
+    named = (name for name in asked if name not in patterns)
+    # A link that leads nowhere is not left out: storing it fails, and tells why.
+    found = {name: name for name in named if name not in optional or os.path.lexists(directory / name)}
     unmet, size = set(patterns), 0
     for path, length in _files(directory, patterns) if patterns else ():
         met = {pattern for pattern in patterns if matches(pattern, path)}
@@ -44,8 +46,8 @@ def find(asked: Sequence[str], directory: Path) -> dict[str, str]:
             raise AttemptFailedError(
                 f"outputs: more than {MOST_FILES} files, or {MOST_BYTES} bytes, are found"
             )
-    for pattern in patterns:
-        if pattern in unmet and not any(matches(pattern, path) for path in found.values()):
+    for pattern in sorted(unmet.difference(optional)):
+        if not any(matches(pattern, path) for path in found.values()):
             raise AttemptFailedError(f"output {pattern}: the payload left no such file")
     return found
 

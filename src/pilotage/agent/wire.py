@@ -133,7 +133,8 @@ class Work:
     sees its directory, the system, and the paths in ``readable`` and ``writable``. It runs in a container of
     the first of ``images`` that can be had, where there are any, and sees ``gpus`` GPUs. Some inputs are read
     from ``sources`` elsewhere, by name; ``asks`` says of the queue's own storage what it says of these.
-    ``outputs`` are names, patterns, and folders that end in ``/``.
+    ``outputs`` are names, patterns, and folders that end in ``/``, of which the payload may leave out those
+    in ``optional_outputs``.
     """
 
     task: int
@@ -147,6 +148,7 @@ class Work:
     walltime: float = 0
     workdir: float = 0
     outputs: tuple[str, ...] = ()
+    optional_outputs: tuple[str, ...] = ()
     storage_url: str = ""
     storage_options: Mapping[str, Any] = field(default_factory=dict)
     asks: bool = False

@@ -325,6 +325,10 @@ def _files(spec: TaskSpec) -> Iterator[Fault]:
         yield from (
             _reserved((*path, at), name) for at, name in enumerate(names) if name.split("/")[0] in INPUTS
         )
+    yield from _twice(("optional_outputs",), spec.optional_outputs)
+    for at, name in enumerate(spec.optional_outputs):
+        if name not in spec.outputs:
+            yield Fault(("optional_outputs", at), f"{name!r} is not in outputs", "write it in both alike")
     jobs = -(-len(spec.inputs) // spec.files_per_job)
     if jobs > MOST_JOBS:
         message = f"{len(spec.inputs)} make {jobs} jobs, above {MOST_JOBS}"

@@ -15,13 +15,13 @@ def is_taken(asked: str, name: str) -> bool:
     return matcher(f"{asked}**" if asked.endswith("/") else asked)(name)
 
 
-def missing(asked: Sequence[str], stored: Collection[str]) -> list[str]:
-    """The outputs that were asked for and that no stored file answers to."""
-    names = set(stored)
+def missing(asked: Sequence[str], optional: Collection[str], stored: Collection[str]) -> list[str]:
+    """The outputs that were asked for, are not optional, and that no stored file answers to."""
+    names = {*stored, *optional}
     return [
         one
         for one in asked
-        if one not in names and not (is_many(one) and any(is_taken(one, n) for n in names))
+        if one not in names and not (is_many(one) and any(is_taken(one, n) for n in stored))
     ]
 
 

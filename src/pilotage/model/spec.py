@@ -155,6 +155,8 @@ class TaskSpec:
     outputs: tuple[OutputPattern, ...] = ()
     """Files that each job leaves in its directory: names, patterns such as ``results/*.root``, and folders,
     such as ``plots/``. A pattern or folder stands for one file at least."""
+    optional_outputs: tuple[OutputPattern, ...] = ()
+    """Those of ``outputs``, written as there, that a job may leave out."""
     merge: MergeSpec | None = None
     """The jobs that make one output of many."""
     output_dataset: OutputDataset = ""
@@ -244,6 +246,7 @@ class TaskSpec:
             self,
             command=merge.command,
             outputs=merge.outputs,
+            optional_outputs=(),
             cores=1,
             gpus=0,
             architecture=self.architecture.partition("&")[0],

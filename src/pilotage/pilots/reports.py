@@ -200,9 +200,10 @@ class _Hearing:
     def _done(self, job: Job, report: Report) -> None:
         """The payload ended well: its outputs go on their way; a job without any is finished."""
         task = self._tasks[job.task]
-        expected = task.spec.for_job(job.kind).outputs
+        asked = task.spec.for_job(job.kind)
+        expected = asked.outputs
         stored = {output.name: output for output in report.outputs}
-        if lacks := missing(expected, stored):
+        if lacks := missing(expected, asked.optional_outputs, stored):
             plural = "s" if len(lacks) > 1 else ""
             self._fail(job, f"output{plural} {', '.join(lacks)} missing", _metrics(report))
             return

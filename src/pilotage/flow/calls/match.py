@@ -146,6 +146,7 @@ def _work(federation: Federation, task: Task, kind: JobKind, queue: Queue, jobs:
         walltime=task.limit(kind, asked.walltime, queue.max_walltime),
         workdir=queue.max_workdir,
         outputs=spec.outputs,
+        optional_outputs=spec.optional_outputs,
         storage_url=opened.url,
         storage_options=opened.options,
         asks=opened.asks,
