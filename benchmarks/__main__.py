@@ -32,6 +32,7 @@ MODULES = (
     "slurm",
     "staging",
     "transfers",
+    "simulating",
 )
 RESULT = Path("build/bench.json")
 RUNS = 3

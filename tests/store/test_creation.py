@@ -1,5 +1,6 @@
 """New records, and what is known already."""
 
+import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -72,7 +73,7 @@ def test_an_output_of_a_newer_attempt_replaces_the_older_ones(store: Store) -> N
 
 
 def test_a_replica_of_a_file_that_is_not_known_is_refused(store: Store) -> None:
-    with pytest.raises(IntegrityError):
+    with pytest.raises((IntegrityError, sqlite3.IntegrityError)):
         create(store, Replica(file="nowhere", storage="x"))
 
 

@@ -1,6 +1,7 @@
 """A pass costs what it moves: no query walks through the records that only wait."""
 
 import re
+import sqlite3
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TransferState
 from pilotage.model.work import File
 from pilotage.model.world import Report
-from pilotage.store import Store
+from pilotage.store import Store, direct_statements
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (
     FEDERATION,
@@ -132,18 +133,40 @@ def busy(sqlite_url: str) -> Store:
     return store
 
 
+class Watched:
+    """SQLite's driver, with a note of what it is asked."""
+
+    def __init__(self, driver: sqlite3.Connection, note: Callable[[str, Any], None]) -> None:
+        self._driver, self._note = driver, note
+
+    def execute(self, statement: str, values: Any) -> Any:
+        self._note(statement, values)
+        return self._driver.execute(statement, values)
+
+    def executemany(self, statement: str, rows: Any) -> Any:
+        self._note(statement, rows[0])
+        return self._driver.executemany(statement, rows)
+
+
 @pytest.mark.parametrize("name", PASSES)
-def test_every_query_of_a_pass_finds_its_rows_by_an_index(busy: Store, name: str) -> None:
+def test_every_query_of_a_pass_finds_its_rows_by_an_index(
+    busy: Store, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One with a limit takes them in order, too: to sort them it would have to read them all."""
     asked: dict[str, Any] = {}
+
+    def note(statement: str, values: Any) -> None:
+        if statement.startswith(("SELECT", "UPDATE", "DELETE")):
+            asked.setdefault(statement, tuple(values))
 
     @event.listens_for(busy.database.engine, "before_cursor_execute")
     def listen(
         _connection: Any, _cursor: Any, statement: str, values: Any, _context: Any, many: bool
     ) -> None:
-        if statement.startswith(("SELECT", "UPDATE", "DELETE")):
-            asked.setdefault(statement, values[0] if many else values)
+        note(statement, values[0] if many else values)
 
+    driver = direct_statements.driver
+    monkeypatch.setattr(direct_statements, "driver", lambda connection: Watched(driver(connection), note))
     PASSES[name](busy)
     event.remove(busy.database.engine, "before_cursor_execute", listen)
     assert asked

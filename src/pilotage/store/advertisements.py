@@ -14,6 +14,7 @@ from pilotage.model.states import LIVE_PILOTS, PilotState
 
 from .columns import metadata, text_column
 from .counters import Deltas, counters
+from .sets import among, raw_rows
 
 advertisements = Table(
     "advertisements",
@@ -42,7 +43,7 @@ _UPSERTS = {
 _ALL = select(advertisements).order_by(_a.site)
 _COUNTS = (
     select(_c.first, func.sum(_c.count))
-    .where(_c.counter == bindparam("counter"), _c.state.in_(bindparam("states", expanding=True)))
+    .where(_c.counter == bindparam("counter"), among(_c.state, "states"))
     .group_by(_c.first)
 )
 _CREATED = frozenset([PilotState.CREATED])
@@ -116,5 +117,5 @@ def read(connection: Connection) -> tuple[Advertisement, ...]:
 
 
 def _counted(connection: Connection, counter: str, states: list[str]) -> dict[str, int]:
-    values = {"counter": counter, "states": states}
-    return {site: int(count) for site, count in connection.execute(_COUNTS, values)}
+    rows = raw_rows(connection, _COUNTS, counter=counter, states=states)
+    return {site: int(count) for site, count in rows}

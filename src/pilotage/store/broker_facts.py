@@ -61,7 +61,9 @@ _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 def reports(reader: RecordReader, time: float, director: DirectorConstants) -> tuple[QueueReport, ...]:
     """The reports of queues, with how long activated jobs wait there, and whether pilots can be started."""
     known = {report.queue: report for report in reader.queue_reports()}
-    waiting: dict[str, float] = dict(tuple(row) for row in reader.rows(_WAITING, before=time - WAITED_LONG))
+    waiting: dict[str, float] = dict(
+        tuple(row) for row in reader.raw_rows(_WAITING, before=time - WAITED_LONG)
+    )
     problems = _problems(reader, time, director)
     return tuple(
         replace(
@@ -79,12 +81,14 @@ def _problems(reader: RecordReader, time: float, director: DirectorConstants) ->
 
     When its rest is over a queue has no problem: without jobs that wait there no pilot would try it again.
     """
-    failed: dict[str, int] = dict(tuple(row) for row in reader.rows(_FAILED, after=time - LATELY))
+    failed: dict[str, int] = dict(tuple(row) for row in reader.raw_rows(_FAILED, after=time - LATELY))
     if not failed:
         return {}
     queues = sorted(failed)
-    well: dict[str, int] = dict(tuple(row) for row in reader.rows(_WELL, queues=queues, after=time - LATELY))
-    tried = {queue for (queue,) in reader.rows(_UNDER_WAY, queues=queues)}
+    well: dict[str, int] = dict(
+        tuple(row) for row in reader.raw_rows(_WELL, queues=queues, after=time - LATELY)
+    )
+    tried = {queue for (queue,) in reader.raw_rows(_UNDER_WAY, queues=queues)}
     last = [queue for queue in queues if queue not in tried and failed[queue] > well.get(queue, 0)]
     told: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in reader.pilots(_SPEAKS, queues=last, ids=sorted(well.values()), after=time - LATELY):
@@ -105,7 +109,7 @@ def with_first_skips(reader: RecordReader, found: Sequence[Job]) -> tuple[Job, .
     merging = [job.id for job in found if job.kind == "merge"]
     if not merging:
         return tuple(found)
-    ids, histories = zip(*reader.rows(_HISTORIES, ids=merging), strict=True)
+    ids, histories = zip(*reader.raw_rows(_HISTORIES, ids=merging), strict=True)
     first = {
         id_: next((event.time for event in happened if event.target is JobState.PENDING), None)
         for id_, happened in zip(ids, reader.events(histories), strict=True)

@@ -8,6 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql
 
+from . import direct_statements
+
 Row = Sequence[Any]
 AnyConnection = Connection | sqlite3.Connection
 """A transaction of SQLAlchemy, or one of SQLite's driver."""
@@ -71,7 +73,7 @@ def _run(connection: AnyConnection, statement: str, rows: Sequence[Row]) -> None
     if isinstance(connection, sqlite3.Connection):
         connection.executemany(statement, rows)
     elif connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(statement, [tuple(row) for row in rows])
+        direct_statements.driver(connection).executemany(statement, rows)
     else:
         connection.exec_driver_sql(statement, _arrays(rows))
 

@@ -60,10 +60,10 @@ def of_queues(
     declared = [queue for queue in federation.queues if queue.name in wanted]
     found = sorted(queue.name for queue in declared)
     by_state: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-    for counter, name, state, count in reader.rows(_COUNTED, queues=found):
+    for counter, name, state, count in reader.raw_rows(_COUNTED, queues=found):
         by_state[counter, name][state] = int(count)
-    seen = {queue: times for queue, *times in reader.rows(_SEEN, queues=found)}
-    waiting = dict(tuple(row) for row in reader.rows(_WAITING, queues=found))
+    seen = {queue: times for queue, *times in reader.raw_rows(_SEEN, queues=found)}
+    waiting = dict(tuple(row) for row in reader.raw_rows(_WAITING, queues=found))
     resting = rests(failures.of_places(reader, time), federation.guard)
     storage_resting = storage_rests(reader.failed_deliveries(), federation.staging, time)
     storages = {storage.name: storage for storage in federation.storages}
@@ -87,13 +87,13 @@ def of_queues(
 
 def where_jobs_wait(reader: RecordReader, task: int) -> list[str]:
     """Queues at which jobs of a task wait for a pilot, most first."""
-    return [queue for queue, _ in reader.rows(_WAITING_JOBS, task=task)]
+    return [queue for queue, _ in reader.raw_rows(_WAITING_JOBS, task=task)]
 
 
 def _errors(reader: RecordReader, queue: str) -> tuple[str, ...]:
     """The errors of pilots that failed since one called home, newest first."""
     found = []
-    for error, heartbeat in reader.rows(_ERRORS, queue=queue):
+    for error, heartbeat in reader.raw_rows(_ERRORS, queue=queue):
         if heartbeat is not None:
             break
         found.append(error or "no reason told")

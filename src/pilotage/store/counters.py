@@ -31,7 +31,7 @@ from pilotage.model.states import STATES, JobState, Kind, State
 
 from . import bulk
 from .columns import Id, metadata
-from .sets import among
+from .sets import among, raw_rows
 from .task_queues import LINE_COLUMNS, write_lines
 
 counters = Table(
@@ -218,9 +218,9 @@ class Deltas(Differences):
         for counter, firsts in keys.items():
             self._stored |= {(counter, first): {} for first in firsts}
             values = {"counter": counter, "firsts": sorted(firsts)}
-            self._read(counter, self._connection.execute(_OF_KEYS, values))
+            self._read(counter, raw_rows(self._connection, _OF_KEYS, **values))
         for counter in self._whole:
-            self._read(counter, self._connection.execute(_OF_COUNTER, {"counter": counter}))
+            self._read(counter, raw_rows(self._connection, _OF_COUNTER, counter=counter))
 
     def _read(self, counter: str, rows: Iterable[Any]) -> None:
         for first, second, state, count in rows:

@@ -27,7 +27,7 @@ from .history import Entries
 from .jobs import job_inputs, jobs
 from .numbers import Numbers
 from .records import RECORDS
-from .sets import among
+from .sets import among, raw_rows
 from .tasks import tasks
 from .transfer_requests import TransferRequests
 
@@ -183,8 +183,7 @@ class Creator:
 
     def _files(self, given: Sequence[File]) -> list[int | None]:
         names = list({file.name for file in given})
-        rows = self._connection.execute(_KNOWN_FILES, {"names": names})
-        known = {row.name: File(**row._mapping) for row in rows}
+        known = _known_files(self._connection, names)
         before = set(known)
         created: list[int | None] = []
         changed: dict[str, File] = {}
@@ -220,7 +219,7 @@ class Creator:
 
     def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
         names = list({replica.file for replica in given})
-        known = {tuple(row) for row in self._connection.execute(_KNOWN_REPLICAS, {"names": names})}
+        known = set(raw_rows(self._connection, _KNOWN_REPLICAS, names=names))
         new: dict[tuple[str, str], str] = {}
         created: list[int | None] = []
         for replica in given:
@@ -260,11 +259,15 @@ class Creator:
 
 def refuse_conflicts(connection: Connection, given: Sequence[File]) -> None:
     """Raise :class:`FileConflict` where one of the files is known to be otherwise."""
-    rows = connection.execute(_KNOWN_FILES, {"names": [file.name for file in given]})
-    known = {row.name: File(**row._mapping) for row in rows}
+    known = _known_files(connection, [file.name for file in given])
     for file in given:
         if file.name in known:
             replaces(file, known[file.name])
+
+
+def _known_files(connection: Connection, names: list[str]) -> dict[str, File]:
+    found = raw_rows(connection, _KNOWN_FILES, names=names)
+    return {row[0]: File(**dict(zip(_FILE_COLUMNS, row, strict=True))) for row in found}
 
 
 def replaces(file: File, known: File) -> bool:

@@ -11,6 +11,7 @@ from pilotage.model.federation import Federation
 from .columns import metadata, text_column
 from .engine import Database
 from .errors import FederationRenamed, NoFederation
+from .sets import raw_rows
 
 federations = Table(
     "federations",
@@ -53,7 +54,7 @@ class Federations:
 
     def current(self, connection: Connection) -> Federation:
         """The federation as of this connection's moment. Raises :class:`NoFederation`."""
-        version = connection.execute(_VERSION).scalar()
+        ((version,),) = raw_rows(connection, _VERSION)
         if version is None:
             raise NoFederation
         with self._lock:

@@ -1,10 +1,11 @@
 """Iterations of steps that take one in a period, however many processes decide (P2)."""
 
-from sqlalchemy import Column, Connection, Double, String, Table, delete, insert, select, update
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, delete, insert, select, update
 
 from pilotage.model.decision import Begin
 
 from .columns import metadata
+from .sets import raw_rows
 
 iterations = Table(
     "iterations",
@@ -14,11 +15,13 @@ iterations = Table(
 )
 
 _i = iterations.c
+_LAST = select(_i.time).where(_i.step == bindparam("step"))
 
 
 def last(connection: Connection, step: str) -> float | None:
     """When the last iteration of a step began, in s since 1970 UTC; None if there was none."""
-    return connection.execute(select(_i.time).where(_i.step == step)).scalar()
+    rows = raw_rows(connection, _LAST, step=step)
+    return rows[0][0] if rows else None
 
 
 def begin(connection: Connection, asked: Begin, time: float) -> bool:

@@ -10,7 +10,7 @@ from pilotage.model.decision import Touch
 from pilotage.model.states import JobState, Kind, PilotState, State
 
 from .columns import metadata
-from .sets import among
+from .sets import among, raw_rows
 
 queue_reports = Table(
     "queue_reports",
@@ -111,4 +111,4 @@ class LastSeen:
 
     def _lately(self, column: str, queues: set[str]) -> set[str]:
         values = {"queues": sorted(queues), "time": self._time - REPORTED_AFTER}
-        return set(self._connection.execute(_LATELY[column], values).scalars())
+        return {queue for (queue,) in raw_rows(self._connection, _LATELY[column], **values)}

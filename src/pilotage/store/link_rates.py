@@ -11,6 +11,7 @@ from pilotage.model.states import TransferState
 
 from .columns import is_state
 from .files import files
+from .sets import raw_rows
 from .transfers import transfers
 
 WINDOW = 3600.0
@@ -73,7 +74,7 @@ def _rates(connection: Connection, federation: Federation, time: float) -> _Rate
     sites = {storage.name: storage.site for storage in federation.storages}
     megabytes: dict[tuple[str, str], float] = defaultdict(float)
     seconds: dict[tuple[str, str], float] = defaultdict(float)
-    for source, destination, size, taken in connection.execute(_MEASURED, {"since": time - WINDOW}):
+    for source, destination, size, taken in raw_rows(connection, _MEASURED, since=time - WINDOW):
         # Within one storage an output is renamed, and nothing moves.
         if source != destination and source in sites and destination in sites:
             link = sites[source], sites[destination]

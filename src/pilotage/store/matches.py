@@ -37,6 +37,8 @@ CAUSE = "matched to a pilot (P13)"
 
 _LEVELS_OF = select(LEVELS.where(among(lines.c.queue, "queues")).subquery("levels"))
 
+_THESE = among(pilots.c.id, "ids")
+
 KNOWN_TASKS = 4096
 """Tasks that are remembered as they stood."""
 
@@ -173,9 +175,7 @@ class Matches:
         if not ids:
             return ()
         return self._database.read(
-            lambda connection: RecordReader(connection, self._specs).pilots(
-                among(pilots.c.id, "ids"), ids=ids
-            )
+            lambda connection: RecordReader(connection, self._specs).pilots(_THESE, ids=ids)
         )
 
     def numbers(self) -> tuple[int, dict[str, int]]:

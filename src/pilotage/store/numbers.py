@@ -1,9 +1,10 @@
 """The numbers of records: each is given once, also where the record that had the last one is deleted."""
 
-from sqlalchemy import Column, Connection, String, Table, select
+from sqlalchemy import Column, Connection, String, Table, bindparam, select
 
 from . import bulk
 from .columns import Id, metadata
+from .sets import raw_rows
 
 numbers = Table(
     "numbers",
@@ -11,6 +12,8 @@ numbers = Table(
     Column("kind", String, primary_key=True),
     Column("last", Id, nullable=False),
 )
+
+_LAST = select(numbers.c.last).where(numbers.c.kind == bindparam("kind"))
 
 
 class Numbers:
@@ -26,8 +29,8 @@ class Numbers:
         if not count:
             return range(0)
         if kind not in self._next:
-            last = select(numbers.c.last).where(numbers.c.kind == kind)
-            self._first[kind] = self._next[kind] = (self._connection.execute(last).scalar() or 0) + 1
+            ((last,),) = raw_rows(self._connection, _LAST, kind=kind) or ((0,),)
+            self._first[kind] = self._next[kind] = last + 1
         first = self._next[kind]
         self._next[kind] += count
         return range(first, first + count)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select
@@ -99,7 +100,32 @@ _RUNNING_PILOTS = select(_k.first, _k.count).where(
     _k.counter == PILOTS_BY_QUEUE, _k.state == str(PilotState.RUNNING), _k.count > 0
 )
 
+_QUEUE_REPORTS = select(queue_reports)
+_OF_FILES = among(transfers.c.file, "names")
+_LIVE = is_state(pilots, *LIVE_PILOTS)
+
 _NOTHING = (None, None, None, None)
+
+
+# A query that is one and the same object is handed to the driver without SQLAlchemy: see direct_statements.
+@lru_cache(maxsize=256)
+def _jobs_where(conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+    return select(*JOB_COLUMNS).where(*conditions).order_by(_j.id)
+
+
+@lru_cache(maxsize=256)
+def _transfers_where(conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+    return select(*TRANSFER_COLUMNS).where(*conditions).order_by(transfers.c.id)
+
+
+@lru_cache(maxsize=256)
+def _pilots_where(conditions: tuple[ColumnElement[bool], ...]) -> Select[Any]:
+    return select(*PILOT_COLUMNS).where(*conditions).order_by(pilots.c.id)
+
+
+@cache
+def _transfer_in(states: tuple[TransferState, ...]) -> ColumnElement[bool]:
+    return is_state(transfers, *states)
 
 
 class RecordReader:
@@ -140,13 +166,13 @@ class RecordReader:
         reading = [row[0] for row in found if row[12]]
         inputs: dict[int, list[str]] = defaultdict(list)
         if reading:
-            for job, file in self.rows(_INPUTS, ids=reading):
+            for job, file in self.raw_rows(_INPUTS, ids=reading):
                 inputs[job].append(file)
         return tuple(job_rows.job(row, tuple(inputs[row[0]]) if row[12] else ()) for row in found)
 
     def jobs_where(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Job, ...]:
         """Jobs by number."""
-        return self.jobs(select(*JOB_COLUMNS).where(*conditions).order_by(_j.id), **values)
+        return self.jobs(_jobs_where(conditions), **values)
 
     def usages(self, found: Iterable[Job]) -> tuple[JobUsage, ...]:
         """Read what the last attempts of jobs used."""
@@ -157,7 +183,7 @@ class RecordReader:
             JobUsage(
                 job=job, cpu_seconds=cpu or 0, wall_seconds=wall or 0, max_rss=rss or 0, max_workdir=disk or 0
             )
-            for job, cpu, wall, rss, disk in self.rows(_USAGES, ids=ids)
+            for job, cpu, wall, rss, disk in self.raw_rows(_USAGES, ids=ids)
         )
 
     def tasks(self, ids: Iterable[int]) -> tuple[Task, ...]:
@@ -167,7 +193,7 @@ class RecordReader:
 
     def tasks_from(self, query: Select[Any], **values: Any) -> tuple[Task, ...]:
         """Tasks from a query of :data:`TASK_COLUMNS`."""
-        found = self.rows(query, **values)
+        found = self.raw_rows(query, **values)
         specs = self._specs.of(self._connection, [row[0] for row in found])
         return tuple(task_rows.task(row, specs[row[0]]) for row in found)
 
@@ -197,7 +223,7 @@ class RecordReader:
     def _files(self, query: Select[Any], **values: Any) -> tuple[File, ...]:
         return tuple(
             File(name=name, size=size, checksum=checksum, task=task, job=job)
-            for name, size, checksum, task, job in self.rows(query, **values)
+            for name, size, checksum, task, job in self.raw_rows(query, **values)
         )
 
     def replicas_of(self, found: Iterable[File]) -> tuple[Replica, ...]:
@@ -205,31 +231,27 @@ class RecordReader:
         names = sorted({file.name for file in found})
         if not names:
             return ()
-        rows = self.rows(_REPLICAS, names=names)
+        rows = self.raw_rows(_REPLICAS, names=names)
         return tuple(Replica(file=file, storage=storage, path=path) for file, storage, path in rows)
 
     def transfers(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Transfer, ...]:
         """Transfers by number."""
-        query = select(*TRANSFER_COLUMNS).where(*conditions).order_by(transfers.c.id)
-        return tuple(map(transfer_rows.transfer, self.rows(query, **values)))
+        return tuple(map(transfer_rows.transfer, self.raw_rows(_transfers_where(conditions), **values)))
 
     def transfers_in(self, *states: TransferState) -> tuple[Transfer, ...]:
         """All transfers in these states."""
-        return self.transfers(is_state(transfers, *states))
+        return self.transfers(_transfer_in(states))
 
     def live_transfers_of(self, found: Iterable[File]) -> tuple[Transfer, ...]:
         """Transfers of files that have not ended."""
         names = sorted({file.name for file in found})
         if not names:
             return ()
-        return self.transfers(
-            among(transfers.c.file, "names"), is_state(transfers, *LIVE_TRANSFERS), names=names
-        )
+        return self.transfers(_OF_FILES, _transfer_in(LIVE_TRANSFERS), names=names)
 
     def pilots(self, *conditions: ColumnElement[bool], **values: Any) -> tuple[Pilot, ...]:
         """Pilots by number."""
-        query = select(*PILOT_COLUMNS).where(*conditions).order_by(pilots.c.id)
-        return tuple(map(pilot_rows.pilot, self.raw_rows(query, **values)))
+        return tuple(map(pilot_rows.pilot, self.raw_rows(_pilots_where(conditions), **values)))
 
     def iterated(self, step: str) -> float | None:
         """Read when the last iteration of a step began."""
@@ -245,18 +267,18 @@ class RecordReader:
 
     def live_pilots(self) -> tuple[Pilot, ...]:
         """Pilots that have not ended."""
-        return self.pilots(is_state(pilots, *LIVE_PILOTS))
+        return self.pilots(_LIVE)
 
     def job_counts(self) -> tuple[JobCount, ...]:
         """Live jobs by queue, share and state."""
         return tuple(
             JobCount(queue=queue, share=share, state=JOB_STATES[state], jobs=int(count))
-            for queue, share, state, count in self.rows(_JOB_COUNTS)
+            for queue, share, state, count in self.raw_rows(_JOB_COUNTS)
         )
 
     def task_counts(self, ids: Iterable[int]) -> tuple[TaskCount, ...]:
         """Jobs of tasks by state."""
-        found = self.rows(_TASK_COUNTS, ids=[str(id_) for id_ in set(ids)])
+        found = self.raw_rows(_TASK_COUNTS, ids=[str(id_) for id_ in set(ids)])
         counts = [
             TaskCount(task=int(task), state=JOB_STATES[state], jobs=int(count))
             for task, state, count in found
@@ -266,7 +288,7 @@ class RecordReader:
     def link_counts(self) -> tuple[LinkCount, ...]:
         """Live transfers by link."""
         files: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-        for source, second, count in self.rows(_LINK_COUNTS):
+        for source, second, count in self.raw_rows(_LINK_COUNTS):
             # As :func:`counters.key` joins them; names of storages hold no spaces.
             destination, _, direction = second.partition(" ")
             files[source, destination][direction] = int(count)
@@ -282,9 +304,9 @@ class RecordReader:
 
     def queue_reports(self) -> tuple[QueueReport, ...]:
         """Read what was last seen of queues; batch workers are pilots running and submitted (B30)."""
-        workers = dict(tuple(row) for row in self.rows(_WORKERS))
-        running = dict(tuple(row) for row in self.rows(_RUNNING_PILOTS))
-        seen = {queue: told for queue, *told in self.rows(select(queue_reports))}
+        workers = dict(tuple(row) for row in self.raw_rows(_WORKERS))
+        running = dict(tuple(row) for row in self.raw_rows(_RUNNING_PILOTS))
+        seen = {queue: told for queue, *told in self.raw_rows(_QUEUE_REPORTS)}
         return tuple(
             QueueReport(
                 queue=queue,
@@ -301,9 +323,9 @@ class RecordReader:
     def task_queues(self, queues: Iterable[str] | None = None) -> tuple[TaskQueue, ...]:
         """Activated jobs by queue and requirements, of all queues or some; emptied ones never count (P1)."""
         found = (
-            self.rows(_TASK_QUEUES)
+            self.raw_rows(_TASK_QUEUES)
             if queues is None
-            else self.rows(_TASK_QUEUES_OF, queues=sorted(set(queues)))
+            else self.raw_rows(_TASK_QUEUES_OF, queues=sorted(set(queues)))
         )
         return tuple(
             TaskQueue(queue=queue, requirements=requirements, jobs=int(count), priority=priority)

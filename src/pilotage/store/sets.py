@@ -10,7 +10,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import NullType, TypeDecorator, TypeEngine
 
-from . import bulk
+from . import bulk, direct_statements
 
 
 class Values(TypeDecorator[list[Any]]):
@@ -59,6 +59,9 @@ def _postgresql(element: among, compiler: SQLCompiler, **options: Any) -> str:
 
 def raw_rows(connection: Connection, query: Any, **values: Any) -> Sequence[tuple[Any, ...]]:
     """The rows of a query as the driver has them: of many rows, making more of each takes the most time."""
+    direct = direct_statements.rows(connection, query, values)
+    if direct is not None:
+        return direct
     result = connection.execute(query, values)
     rows: Sequence[tuple[Any, ...]] = result.cursor.fetchall() if result.cursor else ()
     # The rows were taken from the driver behind SQLAlchemy's back: it does not see that they are exhausted.

@@ -91,6 +91,9 @@ _ENDED = (
     pilots.c.since > bindparam("after"),
 )
 _ENDED_OTHERWISE = (*_ENDED, or_(pilots.c.state != str(PilotState.FINISHED), pilots.c.reference == ""))
+_THESE, _OF_TASKS = among(_j.id, "ids"), among(_j.task, "ids")
+_MERGING = is_state(jobs, JobState.MERGING)
+_ASKING = among(pilots.c.id, "pilots")
 _FAILED = (
     select(*JOB_COLUMNS)
     .where(_j.task == bindparam("task"), is_state(jobs, JobState.FAILED))
@@ -227,8 +230,8 @@ class Snapshots:
             held = reader.jobs_where(*_HELD, pilots=list(asking))
             named = {report.job for report in reports} | {job for job, _ in holding}
             others = named - {job.id for job in held}
-            found = _by_id(held, reader.jobs_where(among(_j.id, "ids"), ids=list(others)) if others else ())
-            speaking = reader.pilots(among(pilots.c.id, "pilots"), pilots=list(asking))
+            found = _by_id(held, reader.jobs_where(_THESE, ids=list(others)) if others else ())
+            speaking = reader.pilots(_ASKING, pilots=list(asking))
             ends = {report.state for report in reports} & {"done", "failed"}
             queues = sorted({pilot.queue for pilot in speaking}) if ends else []
             return {
@@ -251,13 +254,13 @@ class Snapshots:
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
             found = reader.tasks_from(_TO_COMPLETE, limit=limit)
             scouting = [task.id for task in found if task.state == TaskState.SCOUTING]
-            scouts = reader.jobs_where(among(_j.task, "ids"), ids=scouting) if scouting else ()
+            scouts = reader.jobs_where(_OF_TASKS, ids=scouting) if scouting else ()
             others = [task for task in found if task.state != TaskState.SCOUTING]
             ids = [task.id for task in others]
             counts = reader.task_counts(ids)
             failed = [count.task for count in counts if count.state == JobState.FAILED]
             to_merge = _to_merge(others, counts)
-            unmerged = reader.jobs_where(among(_j.task, "ids"), is_state(jobs, JobState.MERGING), ids=ids)
+            unmerged = reader.jobs_where(_OF_TASKS, _MERGING, ids=ids)
             examples = chain.from_iterable(reader.jobs(_FAILED, task=task) for task in failed)
             return {
                 "tasks": found,

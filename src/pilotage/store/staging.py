@@ -197,6 +197,7 @@ _WAITING = (
     .join(job_inputs, job_inputs.c.job == _j.id)
     .where(among(job_inputs.c.file, "names"), has_state(jobs, _J.ASSIGNED))
 )
+_THESE = among(_j.id, "ids")
 _MADE = (
     select(_j.id)
     .join(files, files.c.job == _j.id)
@@ -255,7 +256,7 @@ def unawaited(reader: RecordReader, world: World, found: Iterable[Transfer]) -> 
         return ()
     storages = {queue.name: queue.storage for queue in world.federation.queues}
     names = sorted({transfer.file for transfer in queued})
-    wanted = {(file, storages.get(queue)) for file, queue in reader.rows(_STILL_WANTED, names=names)}
+    wanted = {(file, storages.get(queue)) for file, queue in reader.raw_rows(_STILL_WANTED, names=names)}
     return tuple(sorted(one.id for one in queued if (one.file, one.destination) not in wanted))
 
 
@@ -267,7 +268,7 @@ def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list
     """
     constants = world.federation.staging
     slots = max(constants.preparing_slots, constants.highest_pass)
-    places = [(share, direction) for (share,) in reader.rows(_SHARES) for direction in _DIRECTIONS]
+    places = [(share, direction) for (share,) in reader.raw_rows(_SHARES) for direction in _DIRECTIONS]
     each = min(max(2, constants.highest_pass), limit)
     first = _first(reader, world, places, each, full)
     active = len({transfer.share for transfer in first})
@@ -287,7 +288,7 @@ def _first(
     """The first of each share and direction by priority, then age."""
     values = {"places": json.dumps(places), "time": world.time, "each": each, **full.values()}
     query = _first_queued(reader.dialect, full.any)
-    return [*map(transfer_rows.transfer, reader.rows(query, **values))]
+    return [*map(transfer_rows.transfer, reader.raw_rows(query, **values))]
 
 
 def _aged(
@@ -299,24 +300,24 @@ def _aged(
     if not more:
         return []
     values = {"places": json.dumps(more), "time": world.time, "each": each, "before": before, **full.values()}
-    rows = reader.rows(_aged_first(reader.dialect, full.any), period=constants.ageing_period, **values)
+    rows = reader.raw_rows(_aged_first(reader.dialect, full.any), period=constants.ageing_period, **values)
     return [*map(transfer_rows.transfer, rows)]
 
 
 def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:
     """Read transfers that failed, or were cancelled, and that a job still waits for."""
     found: list[Transfer] = []
-    ended = {place for (place,) in reader.rows(_ENDED_AT, since=world.time - FAILED_LATELY)}
+    ended = {place for (place,) in reader.raw_rows(_ENDED_AT, since=world.time - FAILED_LATELY)}
     for storage in world.federation.storages:
         if storage.name not in ended:
             continue
         queues = [queue.name for queue in world.federation.queues if queue.storage == storage.name]
         query = _FAILED.where(_x.destination == storage.name)
         values = {"since": world.time - FAILED_LATELY, "queues": queues, "limit": limit, "grace": 0.0}
-        found += map(transfer_rows.transfer, reader.rows(query, **values))
+        found += map(transfer_rows.transfer, reader.raw_rows(query, **values))
         query = _CANCELLED.where(_x.destination == storage.name)
         values |= {"since": world.time - 5 * CANCEL_GRACE, "grace": CANCEL_GRACE}
-        found += map(transfer_rows.transfer, reader.rows(query, **values))
+        found += map(transfer_rows.transfer, reader.raw_rows(query, **values))
     return found
 
 
@@ -329,10 +330,10 @@ def _jobs(reader: RecordReader, world: World, ended: list[Transfer], limit: int)
     if names:
         waiting = {
             job
-            for job, queue, file in reader.rows(_WAITING, names=names)
+            for job, queue, file in reader.raw_rows(_WAITING, names=names)
             if (file, storages.get(queue)) in arrivals
         }
-        waiting |= {job for (job,) in reader.rows(_MADE, names=names)}
-    concerned = reader.jobs_where(among(_j.id, "ids"), ids=sorted(waiting)) if waiting else ()
+        waiting |= {job for (job,) in reader.raw_rows(_MADE, names=names)}
+    concerned = reader.jobs_where(_THESE, ids=sorted(waiting)) if waiting else ()
     found = (*reader.jobs(_HOLDING, limit=limit), *concerned)
     return tuple(sorted(found, key=lambda job: job.id))

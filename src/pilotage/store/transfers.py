@@ -88,7 +88,7 @@ def transfer(row: Sequence[Any]) -> Transfer:
         created=row[9],
         since=row[10],
         source_path=row[11],
-        emergency=row[12],
+        emergency=bool(row[12]),
         wake_at=row[13],
         heartbeat=row[14],
         error=row[15],

@@ -76,6 +76,7 @@ _LOST = (
     .order_by(_j.id)
     .limit(_LIMIT)
 )
+_HOLDERS = among(_p.id, "holders")
 _SILENT = (is_state(pilots, PilotState.RUNNING), _heard <= bindparam("before"))
 _NOT_CALLED = {
     rule: (is_state(pilots, rule.state), _p.since <= bindparam("before"))
@@ -129,7 +130,7 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
         "queue_reports": reports,
         "job_counts": counts,
         "failures": told,
-        "lapsed": tuple(task for (task,) in reader.rows(_LAPSED, time=world.time, limit=limit)),
+        "lapsed": tuple(task for (task,) in reader.raw_rows(_LAPSED, time=world.time, limit=limit)),
     }
 
 
@@ -165,7 +166,7 @@ def _pending(reader: RecordReader, world: World, limit: int) -> list[Job]:
 
 def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
     """Jobs at pilots that took their leave, or have gone silent."""
-    losing = [pilot for (pilot,) in reader.rows(_LOSING, before=_unheard_since(world))]
+    losing = [pilot for (pilot,) in reader.raw_rows(_LOSING, before=_unheard_since(world))]
     return reader.jobs(_LOST, pilots=losing, limit=limit) if losing else ()
 
 
@@ -174,7 +175,7 @@ def _pilots(reader: RecordReader, world: World, due: Sequence[Job]) -> tuple[Pil
     holders = sorted({job.pilot for job in due if job.pilot is not None})
     found = [
         *reader.pilots(*_SILENT, before=_unheard_since(world)),
-        *(reader.pilots(among(_p.id, "holders"), holders=holders) if holders else ()),
+        *(reader.pilots(_HOLDERS, holders=holders) if holders else ()),
     ]
     for rule, conditions in _NOT_CALLED.items():
         found += reader.pilots(*conditions, before=world.time - rule.seconds(world.federation))
@@ -190,7 +191,7 @@ def _stranded(reader: RecordReader, world: World, told: Sequence[Failure], limit
     """Jobs that wait at queues which are not in the federation any more, or which rest (F2)."""
     named = {queue.name for queue in world.federation.queues}
     closed = {rest.queue for rest in resting_now(told, world.federation.guard, world.time)}
-    gone = sorted({queue for (queue,) in reader.rows(_QUEUES)} - (named - closed))
+    gone = sorted({queue for (queue,) in reader.raw_rows(_QUEUES)} - (named - closed))
     if not gone:
         return []
     return [job for query in _STRANDED.values() for job in reader.jobs(query, queues=gone, limit=limit)]
