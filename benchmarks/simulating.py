@@ -1,4 +1,4 @@
-"""Job-lives a second of the simulator: 20,000 jobs without data on 5,000 cores of sixty queues, as they ship."""
+"""Job-lives a second of the simulator: 20,000 jobs without data on 5,000 cores of sixty queues."""
 
 from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.simulation.reading import Case, virtual
