@@ -170,6 +170,16 @@ class TestPublishing(PublishingContract):
         with pytest.raises(LookupError, match="SOUTH of the storage south-disk is deterministic"):
             shelf.port.check_output(SCOPE, runs, ["south-disk"])
 
+    def test_of_two_rses_of_a_storage_the_one_that_is_not_deterministic_takes_outputs(
+        self, url: str, tmp_path: Path, runs: str
+    ) -> None:
+        known = declared(url)
+        both = tuple(replace(one, storage="north-disk") for one in known.storages)
+        port: Any = load(replace(known, storages=both), federation(tmp_path))
+        assert port.publish(SCOPE, runs, [output(runs, 1)], None) == {}
+        (listed,) = administrator(url).list_replicas([{"scope": SCOPE, "name": output(runs, 1).name}])
+        assert [*listed["rses"]] == ["NORTH"]
+
     def test_a_file_that_rucio_has_at_another_path_is_refused(self, shelf: RucioShelf, runs: str) -> None:
         assert shelf.port.publish(SCOPE, runs, [output(runs, 1)], None) == {}
         moved = replace(output(runs, 1), paths={"north-disk": "elsewhere/out"})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotage.model.catalogues import ExternalCatalogue, MappedStorage
 from pilotage.model.federation import Storage
 from pilotage.model.identity import Identity
 from pilotage.model.scopes import is_of_vo, personal_scope, scopes_of
@@ -63,16 +64,20 @@ def deliver(guarded: Storage, place: Path, file: str) -> None:
         direction="download",
     )
     storages = {"guarded": guarded, "disk": disk}
-    Streaming(lambda: None).deliver(
-        order(moved, File(name=file, size=3, checksum=""), storages, "house"), lambda _: None
-    )
+    known = MappedStorage(rse="R", storage="guarded")
+    catalogues = [
+        ExternalCatalogue(name=name, vos=vos, storages=(known,))
+        for name, vos in (("rucio", ("atlas", "ligo")), ("other", ("ligo",)))
+    ]
+    asked = order(moved, File(name=file, size=3, checksum=""), storages, "house", catalogues=catalogues)
+    Streaming(lambda: None).deliver(asked, lambda _: None)
 
 
 def test_files_of_a_vo_are_moved_with_its_own_credentials(guarded: Storage, tmp_path: Path) -> None:
     check(guarded)
-    for file in ("atlas:file", "user.ada~atlas:file"):
+    for file in ("atlas:file", "user.ada~atlas:file", "rucio~data18:file"):
         deliver(guarded, tmp_path, file)
-    for file in ("ligo:file", "user.ada~ligo:file", "user.atlas:file"):
+    for file in ("ligo:file", "user.ada~ligo:file", "user.atlas:file", "other~data18:file"):
         with pytest.raises(DeliveryFailed, match="401") as failed:
             deliver(guarded, tmp_path, file)
         assert not [token for token in TOKENS.values() if token in f"{failed.value!r}"]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from .identity import Identity
+from .scopes import vo_scope
 from .types import CLOSED, Name, Seconds
 
 Rse = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -88,6 +89,16 @@ class ExternalCatalogue:
 def external_scope(catalogue: str, scope: str) -> str:
     """Return the scope of another catalogue's files."""
     return f"{catalogue}~{scope}"
+
+
+def moving_scope(catalogues: Iterable[ExternalCatalogue], scope: str) -> str:
+    """Return the scope with whose credentials files of a scope are moved.
+
+    Files of another's catalogue are moved as those of the first VO that may read them.
+    """
+    name, tilde, _ = scope.partition("~")
+    found = (vo_scope(one.vos[0]) for one in catalogues if tilde and one.name == name)
+    return next(found, scope)
 
 
 def open_to(

@@ -25,12 +25,12 @@ def personal_scope(owner: Identity) -> str:
 def scopes_of(owner: Identity) -> tuple[str, ...]:
     """Return the scopes whose names a person may give and read: their VO's, if any, and their own."""
     own = personal_scope(owner)
-    return (_of_vo(owner.vo), own) if owner.vo else (own,)
+    return (vo_scope(owner.vo), own) if owner.vo else (own,)
 
 
 def is_of_vo(scope: str, vo: str) -> bool:
     """Check that a scope is a VO's own, or that of one of its people."""
-    return scope == _of_vo(vo) or (scope.startswith(PERSONAL) and scope.endswith(f"~{_legal(vo)}"))
+    return scope == vo_scope(vo) or (scope.startswith(PERSONAL) and scope.endswith(f"~{_legal(vo)}"))
 
 
 def default_scope(owner: Identity, name: str) -> str:
@@ -59,7 +59,7 @@ def version_of(dataset: str, version: int | None) -> str:
     return dataset if version is None else f"{dataset}@{version}"
 
 
-def _of_vo(vo: str) -> str:
+def vo_scope(vo: str) -> str:
     """Return the scope of a VO; one whose name looks like a person's scope is told apart from it."""
     return _legal(f"vo~{vo}" if vo.startswith(PERSONAL) else vo)
 

@@ -1,10 +1,11 @@
 """The port to storages: deliveries are started, polled and cancelled; storages are scanned and cleared."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
+from pilotage.model.catalogues import ExternalCatalogue, moving_scope
 from pilotage.model.federation import Storage, TransferService
 from pilotage.model.observations import Fault
 from pilotage.model.paths import copy_path
@@ -255,19 +256,21 @@ def order(
     instance: str,
     path: str = "",
     most_attempts: int = 1,
+    catalogues: Iterable[ExternalCatalogue] = (),
 ) -> Delivery:
     """Make the delivery of a transfer, given its file, the storages by name, and the instance's name.
 
     ``path`` is that of the replica at the source; empty: the file's own name. A transfer has up to
-    ``most_attempts``. A download arrives below the
-    folder of copies, so that it is never taken for an original. Raises DeliveryFailed where a storage is not
-    there any more or a path leaves it.
+    ``most_attempts``. A download arrives below the folder of copies, so that it is never taken for an
+    original. ``catalogues`` are those that others keep. Raises DeliveryFailed where a storage is not there
+    any more or a path leaves it.
     """
     for name in (transfer.source, transfer.destination):
         if name not in storages:
             raise DeliveryFailed(f"storage {name} is not in the federation any more")
     source, destination = storages[transfer.source], storages[transfer.destination]
     (scope, name), copied = split_identifier(file.name), transfer.direction == "download"
+    scope = moving_scope(catalogues, scope)
     return Delivery(
         transfer=transfer.id,
         attempt=transfer.attempt,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pilotage.agent.storage import SCHEMES as PILOTS_OPEN
 from pilotage.agent.wire import Access, FileRequest, Source
 from pilotage.flow.runtime import Runtime
+from pilotage.model.catalogues import moving_scope
 from pilotage.model.federation import Federation, Storage
 from pilotage.model.paths import scratch_path
 from pilotage.model.scopes import name_of, split_identifier
@@ -101,7 +102,8 @@ def _input(runtime: Runtime, federation: Federation, job: Job, wanted: FileReque
     lying = [one.place for one in entry.replicas if one.storage == storage.name] if entry else []
     if entry is None or not lying:
         raise NotTheirs(f"{wanted.name}: job {wanted.job} has no such input at {storage.name}")
-    own = options_for(storage, split_identifier(identifier)[0])
+    scope = moving_scope(federation.catalogues, split_identifier(identifier)[0])
+    own = options_for(storage, scope)
     return JobFile(replace(storage, options=own), lying[0], entry.file.size)
 
 

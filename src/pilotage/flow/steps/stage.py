@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from pilotage.flow import rest_notices
 from pilotage.flow.calls.priorities import take_file
@@ -41,14 +42,20 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
     storages = {storage.name: storage for storage in world.federation.storages}
     files = {file.name: file for file in world.files}
     paths = {(replica.file, replica.storage): replica.path for replica in world.replicas}
-    instance, most = world.federation.name, world.federation.staging.max_attempts
+    ordered = partial(
+        order,
+        storages=storages,
+        instance=world.federation.name,
+        most_attempts=world.federation.staging.max_attempts,
+        catalogues=world.federation.catalogues,
+    )
     orders: list[Delivery] = []
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and change.target is TransferState.DELIVERING:
             for transfer in (transfers[id_] for id_ in ids):
                 try:
                     path = paths.get((transfer.file, transfer.source), "")
-                    orders.append(order(transfer, files[transfer.file], storages, instance, path, most))
+                    orders.append(ordered(transfer, files[transfer.file], path=path))
                 except DeliveryFailed as error:
                     runtime.deliveries.refuse(transfer, str(error))
     runtime.deliveries.start(orders)
