@@ -269,3 +269,16 @@ def test_f4_a_missing_file_and_other_bytes_are_the_files_failure(
     (remote.root / "file").write_bytes(SMALL[::-1])
     assert blamed(order(remote.place("file"), there, SMALL)) == "file"
     assert blamed(order(remote.place("file"), there, SMALL[1:])) == "file"
+
+
+def test_f4_links_long_names_and_files_in_the_way_are_the_files_failure(tmp_path: Path) -> None:
+    for name in ("here/file", "there/taken"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(SMALL)
+    (tmp_path / "here/link").symlink_to(tmp_path / "here/file")
+    (tmp_path / "here/folder").symlink_to(tmp_path / "here")
+    here, there = (Place(url=f"file://{tmp_path}/{name}", path="file") for name in ("here", "there"))
+    for path in ("link", "folder/file", "a" * 300, ".", "../there/taken"):
+        assert blamed(order(replace(here, path=path), there, SMALL)) == "file", path
+    for path in ("taken/file", "b" * 300, "../file"):
+        assert blamed(order(here, replace(there, path=path), SMALL)) == "file", path

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from pilotage.ports.moving import Grant, Readable, StorageError
+from pilotage.ports.moving import Grant, Readable, WrongFileError
 
 Kind = Literal["file", "folder", "link", "other"]
 
@@ -22,7 +22,7 @@ class StorageOptionError(ValueError):
     """A backend does not take an option of its storage: which, and what it takes."""
 
 
-class LinkError(StorageError):
+class LinkError(WrongFileError):
     """A part of a path is a link, or something else that is no folder, which is never followed."""
 
 

@@ -10,7 +10,12 @@ from pilotage.ports.moving import Readable, StorageError, WrongFileError
 from .failures import reason
 from .threads import Cancelled
 
-_OF_NAMES = frozenset({errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.ELOOP, errno.EISDIR})
+_OF_NAMES = frozenset(
+    {
+        *(errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.ELOOP),
+        *(errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY),
+    }
+)
 """Errors by which a file system refuses a path and no other."""
 
 _OF_FILES = (FileNotFoundError, PermissionError, NotADirectoryError)
