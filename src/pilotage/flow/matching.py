@@ -257,8 +257,8 @@ class Matching:
             raise PilotGone(pilot.id)
         if given.jobs:
             with self._lock:
-                for job in given.jobs:
-                    known.lines.left(Draw(job.requirements, job.priority), 1)
+                for draw, jobs in Counter(map(_drawn, given.jobs)).items():
+                    known.lines.left(draw, jobs)
             if not pilot.matched:  # only whether it had any matters
                 self._remember(replace(pilot, matched=len(given.jobs)))
             self._tell([(pilot, given.jobs)], time, seed)
@@ -355,11 +355,15 @@ def _heads(draws: Sequence[Draw]) -> tuple[tuple[str, int, int], ...]:
     return tuple((*draw, jobs) for draw, jobs in Counter(draws).items())
 
 
+def _drawn(job: Job) -> Draw:
+    return Draw(job.requirements, job.priority)
+
+
 def _missing(draws: Sequence[Draw], given: Given) -> list[Draw]:
     """The draws that found no job any more; the store never gives more than was drawn."""
     if len(draws) == len(given.jobs):
         return []
-    left = Counter(draws) - Counter(Draw(job.requirements, job.priority) for job in given.jobs)
+    left = Counter(draws) - Counter(map(_drawn, given.jobs))
     return list(left.elements())
 
 

@@ -88,7 +88,7 @@ class JobMoves:
     ) -> None:
         """One step of one job."""
         changes = changes or {}
-        key = (source, target, cause, next_attempt, tuple(sorted(changes.items())))
+        key = (source, target, cause, next_attempt, *changes, *changes.values())
         group = self._groups.setdefault(key, _Group(source, target, cause, next_attempt, changes))
         group.attempts[job.id] = job.attempt
         if creates:

@@ -27,6 +27,8 @@ def missing(asked: Sequence[str], optional: Collection[str], stored: Collection[
 
 def taken(asked: Sequence[str], stored: Collection[str]) -> list[str]:
     """The names of stored outputs that were asked for: those by name first, in the order of asking."""
+    if not stored:
+        return []
     named = [one for one in asked if one in stored]
     many = [one for one in asked if is_many(one)]
     found = (name for name in sorted(stored) if any(is_taken(one, name) for one in many))

@@ -155,6 +155,8 @@ def draw(
 
 def _several(lines: QueueLines, request: MatchRequest, places: Sequence[int], turns: Turns) -> list[Draw]:
     """One job after the other until the pilot has its number, or has no room for what comes up."""
+    if len(places) == 1:
+        return _of_one(lines, request, places[0])
     offers: dict[int, list[int]] = {}
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     drawn: list[Draw] = []
@@ -171,6 +173,21 @@ def _several(lines: QueueLines, request: MatchRequest, places: Sequence[int], tu
         cores -= int(lines.cores[at])
         memory -= float(lines.memory[at])
         gpus -= int(lines.gpus[at])
+    return drawn
+
+
+def _of_one(lines: QueueLines, request: MatchRequest, at: int) -> list[Draw]:
+    """The jobs of the only task queue: there is nothing to draw for."""
+    cores, memory, gpus = int(lines.cores[at]), float(lines.memory[at]), int(lines.gpus[at])
+    free_cores, free_memory, free_gpus = request.cores, request.memory or inf, request.gpus
+    drawn: list[Draw] = []
+    for priority in _first(lines.levels[at], request.max_jobs):
+        if free_cores < max(1, cores) or memory > free_memory or gpus > free_gpus:
+            break
+        drawn.append(Draw(lines.names[at], priority))
+        free_cores -= cores
+        free_memory -= memory
+        free_gpus -= gpus
     return drawn
 
 

@@ -262,6 +262,8 @@ class _Hearing:
 
     def _outweighed(self, task: Task) -> tuple[Failure, ...]:
         """Earlier failures of the task's owner that speak against less now that a job has ended well here."""
+        if not self._speaking:
+            return ()
         whose = task.owner.vo, task.owner.name
         changed = tuple(outweighed(self._speaking, whose, self._pilot.queue, self._pilot.place))
         news = {(one.job, one.attempt): one for one in changed}

@@ -75,58 +75,20 @@ class WantedElsewhere:
 
 _PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
 _KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
-_KEY_NAMES = ", ".join(KEY_COLUMNS["job"])
 _COLUMNS = ", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)
 
 POSTGRESQL = f"""
-WITH alive AS MATERIALIZED (
-  SELECT id, matched FROM pilots WHERE id = %(pilot)s::bigint AND coalesce(state, '') = '{PilotState.RUNNING}'
-  FOR NO KEY UPDATE
-), good AS MATERIALIZED (
-  SELECT id FROM alive WHERE (matched > 0) = %(used)s
-    AND %(activation)s::bigint = coalesce((SELECT number FROM activations WHERE queue = %(queue)s), 0)
-    AND %(version)s::int = coalesce((SELECT max(version) FROM federations), 0)
-), wanted AS MATERIALIZED (
-  SELECT * FROM unnest(%(ids)s::bigint[], %(attempts)s::int[], %(queues)s::text[], %(states)s::text[],
-    %(entries)s::text[], %(reads)s::boolean[], %(documents)s::text[])
-    WITH ORDINALITY AS wanted (id, attempt, queue, state, entry, reads, document, place)
-), held AS MATERIALIZED (
-  SELECT wanted.*, {", ".join(f"jobs.{name}" for name in ("share", "task", "requirements", "priority"))}
-  FROM good CROSS JOIN wanted JOIN jobs ON jobs.id = wanted.id
-  WHERE jobs.attempt = wanted.attempt AND jobs.queue = wanted.queue AND jobs.state = wanted.state
-  ORDER BY wanted.place LIMIT %(most)s FOR UPDATE OF jobs SKIP LOCKED
-), claimed AS (
-  UPDATE counters SET count = count + (SELECT count(*) FROM held)
-  WHERE %(limited)s AND counter = '{MATCHES_BY_SITE}' AND first = %(site)s AND second = %(number)s
-    AND state = '{MATCHED}' AND count - 1 + (SELECT count(*) FROM held) <= %(limit)s RETURNING count
-), sent AS (
-  UPDATE jobs SET state = 'sent', since = %(time)s, pilot = %(pilot)s::bigint, queue = %(queue)s,
-    history = history || held.entry || CASE WHEN jobs.attempt > 1 THEN ' a' || jobs.attempt ELSE '' END
-      || chr(10)
-  FROM held WHERE jobs.id = held.id AND (NOT %(limited)s OR EXISTS (SELECT FROM claimed))
-  RETURNING {_COLUMNS}, held.place, held.queue AS preferred, held.state AS was, held.reads, held.document
-), counted AS (
-  INSERT INTO job_deltas ({_KEY_NAMES}, source, target, count)
-  SELECT {_KEY_NAMES.replace("queue", "preferred", 1)}, was, '', count(*) FROM sent
-    GROUP BY {_KEY_NAMES.replace("queue", "preferred", 1)}, was
-  UNION ALL SELECT {_KEY_NAMES}, '', 'sent', count(*) FROM sent GROUP BY {_KEY_NAMES}
-), kept AS (
-  INSERT INTO borrowings ({", ".join(COLUMNS)})
-  SELECT id, attempt, %(site_of_queue)s, %(time)s, reads, document FROM sent
-), touched AS (
-  UPDATE pilots SET heartbeat = %(time)s, matched = pilots.matched + (SELECT count(*) FROM sent),
-    containment = %(containment)s, node = %(node)s
-  FROM good WHERE pilots.id = good.id
-)
-SELECT (SELECT count(*) FROM alive), (SELECT count(*) FROM good),
-  {_COLUMNS.replace("jobs.", "sent.")}, {{task}}
-FROM (SELECT 1) AS always
-LEFT JOIN (sent JOIN tasks ON tasks.id = sent.task) ON true
-ORDER BY sent.place"""
+SELECT alive, good, {_COLUMNS.replace("jobs.", "given.")}, {{task}}
+FROM borrow_jobs(
+  %(pilot)s, %(queue)s, %(activation)s, %(version)s, %(used)s, %(ids)s, %(attempts)s, %(queues)s, %(states)s,
+  %(entries)s, %(reads)s, %(documents)s, %(most)s, %(site_of_queue)s, %(limited)s, %(site)s, %(number)s,
+  %(limit)s, %(containment)s, %(node)s, %(time)s
+) AS given LEFT JOIN tasks ON tasks.id = given.task"""
+"""The function stands in ``migrations/functions.py``."""
 
 
 def values(wanted: WantedElsewhere, entries: Mapping[State, str]) -> dict[str, Any]:
-    """The parameters of the statement of PostgreSQL, given the entry in the history by state and binding."""
+    """The parameters of PostgreSQL's function, given the entry in the history by state and binding."""
     jobs = [taken.job for taken in wanted.jobs]
     kept = [taken.borrowing() for taken in wanted.jobs]
     site, number = wanted.claim.key if wanted.claim else ("", 0)
@@ -155,7 +117,7 @@ def values(wanted: WantedElsewhere, entries: Mapping[State, str]) -> dict[str, A
     }
 
 
-# SQLite: one writer at a time, so that a few statements do what one does above.
+# SQLite: one writer at a time, so that a few statements do what the function does.
 
 _STANDING = """
 SELECT coalesce((SELECT number FROM activations WHERE queue = ?), 0),

@@ -1,6 +1,8 @@
 """Many rows written by one statement: arrays that PostgreSQL unnests, ``executemany`` on SQLite."""
 
+import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -17,6 +19,9 @@ AnyConnection = Connection | sqlite3.Connection
 
 LONGEST, KEPT = 8000, 2000
 """A text that is appended to loses its middle when it is longer; so many characters of each end stay."""
+
+ALIKE = 8
+"""Records that change to the same values, from which number on they do so by one statement of their own."""
 
 GAP = "~"
 """Stands where the middle was."""
@@ -35,16 +40,24 @@ def insert(
 
 
 def update(
-    connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Row], appended: str = ""
+    connection: AnyConnection, table: Table, columns: Sequence[str], rows: Sequence[Row], appended: str = ""
 ) -> None:
     """Set ``columns`` of the records with the numbers that stand last in each row.
 
     Where a column is to be ``appended`` to, what is added stands before the number.
     """
-    if not rows:
-        return
-    statement = _update(table, tuple(columns), connection.dialect.name, appended)
-    _run(connection, statement, rows)
+    alike: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for row in rows:
+        alike[tuple(row[:-1])].append(row[-1])
+    dialect = _dialect(connection)
+    # Thousands of jobs often change to the same. A database is told that once; SQLite's driver, moreover,
+    # lets other threads go first at each row of others.
+    for values, ids in alike.items():
+        if len(ids) >= ALIKE:
+            statement = _update_alike(table, tuple(columns), dialect, appended)
+            _execute(connection, statement, (*map(_plain, values), _numbers(ids, dialect)))
+    if left := [(*values, id_) for values, ids in alike.items() if len(ids) < ALIKE for id_ in ids]:
+        _run(connection, _update(table, tuple(columns), dialect, appended), left)
 
 
 def add(
@@ -67,6 +80,22 @@ def add(
 
 def _dialect(connection: AnyConnection) -> str:
     return "sqlite" if isinstance(connection, sqlite3.Connection) else connection.dialect.name
+
+
+def _execute(connection: AnyConnection, statement: str, values: tuple[Any, ...]) -> None:
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute(statement, values)
+    else:
+        connection.exec_driver_sql(statement, values)
+
+
+def _plain(value: Any) -> Any:
+    """The value as drivers know it: a state is text."""
+    return str(value) if isinstance(value, str) else value
+
+
+def _numbers(ids: Sequence[int], dialect: str) -> str:
+    return json.dumps(ids) if dialect == "sqlite" else array(ids)
 
 
 def _run(connection: AnyConnection, statement: str, rows: Sequence[Row]) -> None:
@@ -103,34 +132,51 @@ def _insert(table: Table, columns: tuple[str, ...], dialect: str) -> str:
 
 
 @cache
+def _update_alike(table: Table, columns: tuple[str, ...], dialect: str, appended: str) -> str:
+    """The same values for all records of some numbers."""
+    values = [f'"{column}" = {"?" if dialect == "sqlite" else _typed(table, column)}' for column in columns]
+    if appended:
+        more = "?" if dialect == "sqlite" else "%s::text"
+        values.append(f"{appended} = {_shortened(table, appended, dialect)} || {more}")
+    numbers = "IN (SELECT value FROM json_each(?))" if dialect == "sqlite" else "= ANY (%s::bigint[])"
+    return f"UPDATE {table.name} SET {', '.join(values)} WHERE id {numbers}"
+
+
+@cache
 def _update(table: Table, columns: tuple[str, ...], dialect: str, appended: str) -> str:
     name = table.name
     if dialect == "sqlite":
         values = [f'"{column}" = ?' for column in columns]
         if appended:
-            ends = f"substr({appended}, 1, {KEPT}) || '{GAP}' || substr({appended}, -{KEPT})"
-            values.append(f"{appended} = {_shortened(appended, ends)} || ?")
+            values.append(f"{appended} = {_shortened(table, appended, dialect)} || ?")
         return f"UPDATE {name} SET {', '.join(values)} WHERE id = ?"
     values = [f'"{column}" = new."{column}"' for column in columns]
     if appended:
-        own = f"{name}.{appended}"
-        ends = f"left({own}, {KEPT}) || '{GAP}' || right({own}, {KEPT})"
-        values.append(f"{appended} = {_shortened(own, ends)} || new.{appended}")
+        values.append(f"{appended} = {_shortened(table, appended, dialect)} || new.{appended}")
     given = (*columns, *([appended] if appended else []), "id")
     names = ", ".join(f'"{column}"' for column in given)
     rows = _unnested(table, given)
     return f"UPDATE {name} SET {', '.join(values)} FROM {rows} AS new ({names}) WHERE {name}.id = new.id"
 
 
-def _shortened(text: str, ends: str) -> str:
+def _shortened(table: Table, column: str, dialect: str) -> str:
+    """A text without its middle where it is too long."""
+    text = f"{table.name}.{column}"
+    ends = f"left({text}, {KEPT}) || '{GAP}' || right({text}, {KEPT})"
+    if dialect == "sqlite":
+        ends = f"substr({text}, 1, {KEPT}) || '{GAP}' || substr({text}, -{KEPT})"
     return f"CASE WHEN length({text}) > {LONGEST} THEN {ends} ELSE {text} END"
+
+
+def _typed(table: Table, column: str) -> str:
+    """PostgreSQL's parameter for a value of a column."""
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    return f"%s::{table.c[column].type.dialect_impl(dialect).compile(dialect)}"
 
 
 def _unnested(table: Table, columns: Iterable[str]) -> str:
     """A parameter for each column: the literal of an array of its type."""
-    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-    types = [table.c[name].type.dialect_impl(dialect).compile(dialect) for name in columns]
-    return f"unnest({', '.join(f'%s::{type_}[]' for type_ in types)})"
+    return f"unnest({', '.join(f'{_typed(table, name)}[]' for name in columns)})"
 
 
 def _arrays(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pilotage.model.states import JobState, PilotState
 
+from . import bulk
 from .counters import KEY_COLUMNS, Differences
-from .jobs import JOB_COLUMNS
+from .jobs import JOB_COLUMNS, jobs
 from .last_seen import REPORTED_AFTER
 from .tasks import TASK_COLUMNS
 
@@ -37,7 +38,6 @@ SELECT {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)},
 FROM jobs JOIN tasks ON tasks.id = jobs.task
 WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = 'activated'
 ORDER BY jobs.id LIMIT ?"""
-_SEND = "UPDATE jobs SET state = 'sent', since = ?, pilot = ?, history = history || ? WHERE id = ?"
 _TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
 _REPORT = f"""
 UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
@@ -65,11 +65,11 @@ def give(
         for keys, count in Counter(map(_KEYS, rows)).items():
             counted.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
     sent = [
-        (wanted.time, wanted.pilot, told(row[_ATTEMPT]), row[_ID])
+        (str(JobState.SENT), wanted.time, wanted.pilot, told(row[_ATTEMPT]), row[_ID])
         for (wanted, told), rows in zip(good, dealt, strict=True)
         for row in rows
     ]
-    driver.executemany(_SEND, sent)
+    bulk.update(driver, jobs, ("state", "since", "pilot"), sent, appended="history")
     touched = [
         (wanted.time, len(rows), wanted.containment, wanted.node, wanted.pilot)
         for (wanted, _), rows in zip(good, dealt, strict=True)
@@ -101,11 +101,11 @@ def _deal(driver: sqlite3.Connection, asked: Sequence["Wanted"]) -> list[list[Ro
     """The first jobs of the task queues that were drawn, to each pilot in turn."""
     many: Counter[tuple[str, str, int]] = Counter()
     for wanted in asked:
-        for requirements, priority, jobs in wanted.heads:
-            many[wanted.queue, requirements, priority] += jobs
-    heads = {head: iter(driver.execute(_HEAD, (*head, jobs)).fetchall()) for head, jobs in many.items()}
+        for requirements, priority, count in wanted.heads:
+            many[wanted.queue, requirements, priority] += count
+    heads = {head: iter(driver.execute(_HEAD, (*head, count)).fetchall()) for head, count in many.items()}
     return [
-        [row for name, at, jobs in wanted.heads for row in islice(heads[wanted.queue, name, at], jobs)]
+        [row for name, at, count in wanted.heads for row in islice(heads[wanted.queue, name, at], count)]
         for wanted in asked
     ]
 

@@ -52,7 +52,7 @@ FROM give_jobs(
   %(pilot)s, %(queue)s, %(requirements)s, %(priorities)s, %(counts)s, %(number)s, %(version)s, %(used)s,
   %(containment)s, %(node)s, %(time)s, %(entry)s
 ) AS given LEFT JOIN tasks ON tasks.id = given.task"""
-"""The function stands in the migration of that name."""
+"""The function stands in ``migrations/functions.py``."""
 
 _REPORT_POSTGRESQL = f"""
 UPDATE queue_reports SET last_pilot = %(time)s

@@ -66,10 +66,14 @@ class WorkingSet:
         places = [
             (place, values[name]) for place, name in enumerate(KEY_COLUMNS[kind], KEYS) if name in values
         ]
+        # Most records change alike: they share what they are changed to. The former values are kept, since
+        # the number of an object that is gone may be another's.
+        merged: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         for row in rows:
             before = changed.get(row[ID])
-            # Most records change once: they share what they are changed to.
-            changed[row[ID]] = values if before is None else {**before, **values}
+            if before is not None and id(before) not in merged:
+                merged[id(before)] = before, {**before, **values}
+            changed[row[ID]] = values if before is None else merged[id(before)][1]
             if "state" in values:
                 row[STATE] = values["state"]
             for place, value in places:

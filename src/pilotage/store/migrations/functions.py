@@ -1,0 +1,156 @@
+"""The functions of PostgreSQL, as they are now: a migration that changes one makes them all anew.
+
+Their bodies are first looked at when they are called: so a migration may make them before all that they name
+is there, and each of them has the text of today.
+"""
+
+from alembic import op
+
+GIVE_JOBS = """
+CREATE FUNCTION give_jobs(
+  asked_pilot bigint, asked_queue text, asked_requirements text[], asked_priorities integer[],
+  asked_jobs integer[], known_activation bigint, known_version integer, known_used boolean,
+  told_containment text, told_node text, at_time double precision, entry text,
+  OUT alive boolean, OUT good boolean, OUT id bigint, OUT task bigint, OUT kind varchar, OUT share varchar,
+  OUT priority integer, OUT requirements varchar, OUT state varchar, OUT attempt integer,
+  OUT since double precision, OUT created double precision, OUT queue varchar, OUT pilot bigint,
+  OUT input_count integer, OUT events integer, OUT wake_at double precision, OUT error varchar,
+  OUT choice bigint
+) RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
+#variable_conflict use_column
+DECLARE
+  wanted_jobs bigint := (SELECT coalesce(sum(jobs), 0) FROM unnest(asked_jobs) AS jobs);
+  given_jobs bigint := 0;
+BEGIN
+  -- This also locks the pilot, so that nobody ends it meanwhile.
+  UPDATE pilots SET heartbeat = at_time, matched = matched + wanted_jobs,
+    containment = told_containment, node = told_node
+  WHERE pilots.id = asked_pilot AND coalesce(pilots.state, '') = 'running'
+    AND (matched > 0) = known_used;
+  alive := FOUND;
+  good := alive
+    AND known_activation = coalesce((SELECT number FROM activations WHERE activations.queue = asked_queue), 0)
+    AND known_version = coalesce((SELECT max(version) FROM federations), 0);
+  IF good AND wanted_jobs > 0 THEN
+    RETURN QUERY
+      WITH heads AS MATERIALIZED (
+        SELECT job.id, wanted.place
+        FROM unnest(asked_requirements, asked_priorities, asked_jobs)
+          WITH ORDINALITY AS wanted (requirements, priority, jobs, place),
+        LATERAL (
+          SELECT jobs.id FROM jobs
+          WHERE jobs.queue = asked_queue AND jobs.requirements = wanted.requirements
+            AND jobs.priority = wanted.priority AND jobs.state = 'activated'
+          ORDER BY jobs.id LIMIT wanted.jobs FOR UPDATE SKIP LOCKED
+        ) AS job
+      ), sent AS (
+        UPDATE jobs SET state = 'sent', since = at_time, pilot = asked_pilot,
+          history = history || entry || CASE WHEN attempt > 1 THEN ' a' || attempt ELSE '' END || chr(10)
+        FROM heads WHERE jobs.id = heads.id
+        RETURNING heads.place, jobs.*
+      ), counted AS (
+        INSERT INTO job_deltas (queue, share, task, requirements, priority, source, target, count)
+        SELECT queue, share, task, requirements, priority, 'activated', 'sent', count(*) FROM sent
+        GROUP BY queue, share, task, requirements, priority
+      )
+      SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
+        created, queue, pilot, input_count, events, wake_at, error, choice
+      FROM sent ORDER BY place, sent.id;
+    GET DIAGNOSTICS given_jobs = ROW_COUNT;
+  END IF;
+  IF alive AND given_jobs < wanted_jobs THEN
+    UPDATE pilots SET matched = matched - wanted_jobs + given_jobs WHERE pilots.id = asked_pilot;
+  END IF;
+  IF given_jobs = 0 THEN
+    alive := alive OR EXISTS (SELECT FROM pilots WHERE pilots.id = asked_pilot AND pilots.state = 'running');
+    RETURN NEXT;
+  END IF;
+END $$"""
+
+BORROW_JOBS = """
+CREATE FUNCTION borrow_jobs(
+  asked_pilot bigint, asked_queue text, known_activation bigint, known_version integer, known_used boolean,
+  asked_ids bigint[], asked_attempts integer[], asked_queues text[], asked_states text[],
+  asked_entries text[], asked_reads boolean[], asked_documents text[], most integer, at_site text,
+  limited boolean, claim_site text, claim_number text, claim_limit integer,
+  told_containment text, told_node text, at_time double precision,
+  OUT alive boolean, OUT good boolean, OUT id bigint, OUT task bigint, OUT kind varchar, OUT share varchar,
+  OUT priority integer, OUT requirements varchar, OUT state varchar, OUT attempt integer,
+  OUT since double precision, OUT created double precision, OUT queue varchar, OUT pilot bigint,
+  OUT input_count integer, OUT events integer, OUT wake_at double precision, OUT error varchar,
+  OUT choice bigint
+) RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
+#variable_conflict use_column
+DECLARE
+  claimed boolean := true;
+  given_jobs bigint := 0;
+BEGIN
+  -- This also locks the pilot, so that nobody ends it meanwhile.
+  UPDATE pilots SET heartbeat = at_time, matched = matched + most,
+    containment = told_containment, node = told_node
+  WHERE pilots.id = asked_pilot AND coalesce(pilots.state, '') = 'running'
+    AND (matched > 0) = known_used;
+  alive := FOUND;
+  good := alive
+    AND known_activation = coalesce((SELECT number FROM activations WHERE activations.queue = asked_queue), 0)
+    AND known_version = coalesce((SELECT max(version) FROM federations), 0);
+  IF good AND limited THEN
+    UPDATE counters SET count = count + most
+    WHERE counter = 'matches_by_site' AND first = claim_site AND second = claim_number
+      AND counters.state = 'matched' AND count - 1 + most <= claim_limit;
+    claimed := FOUND;
+  END IF;
+  IF good AND claimed THEN
+    RETURN QUERY
+      WITH held AS MATERIALIZED (
+        SELECT jobs.id, wanted.* FROM unnest(
+          asked_ids, asked_attempts, asked_queues, asked_states, asked_entries, asked_reads, asked_documents
+        ) WITH ORDINALITY
+          AS wanted (asked, at_attempt, preferred, was, entry, reads, document, place)
+        JOIN jobs ON jobs.id = wanted.asked
+        WHERE jobs.attempt = wanted.at_attempt AND jobs.queue = wanted.preferred
+          AND jobs.state = wanted.was
+        ORDER BY wanted.place LIMIT most FOR UPDATE OF jobs SKIP LOCKED
+      ), sent AS (
+        UPDATE jobs SET state = 'sent', since = at_time, pilot = asked_pilot, queue = asked_queue,
+          history = history || held.entry || CASE WHEN attempt > 1 THEN ' a' || attempt ELSE '' END || chr(10)
+        FROM held WHERE jobs.id = held.id
+        RETURNING held.place, held.preferred, held.was, held.reads, held.document, jobs.*
+      ), counted AS (
+        INSERT INTO job_deltas (queue, share, task, requirements, priority, source, target, count)
+        SELECT preferred, share, task, requirements, priority, was, '', count(*) FROM sent
+        GROUP BY preferred, share, task, requirements, priority, was
+        UNION ALL SELECT queue, share, task, requirements, priority, '', 'sent', count(*) FROM sent
+        GROUP BY queue, share, task, requirements, priority
+      ), kept AS (
+        INSERT INTO borrowings (job, attempt, site, time, reads, document)
+        SELECT sent.id, attempt, at_site, at_time, sent.reads, sent.document FROM sent
+      )
+      SELECT true, true, sent.id, task, kind, share, priority, requirements, sent.state, attempt, since,
+        created, queue, pilot, input_count, events, wake_at, error, choice
+      FROM sent ORDER BY place;
+    GET DIAGNOSTICS given_jobs = ROW_COUNT;
+  END IF;
+  IF alive AND given_jobs < most THEN
+    UPDATE pilots SET matched = matched - most + given_jobs WHERE pilots.id = asked_pilot;
+  END IF;
+  IF good AND limited AND claimed AND given_jobs < most THEN
+    UPDATE counters SET count = count - most + given_jobs
+    WHERE counter = 'matches_by_site' AND first = claim_site AND second = claim_number
+      AND counters.state = 'matched';
+  END IF;
+  IF given_jobs = 0 THEN
+    alive := alive OR EXISTS (SELECT FROM pilots WHERE pilots.id = asked_pilot AND pilots.state = 'running');
+    RETURN NEXT;
+  END IF;
+END $$"""
+"""Gives jobs that wait at other queues, each only from where it was seen (E2); a claim bounds them all."""
+
+
+def make() -> None:
+    """Make all of them on PostgreSQL, in place of those that are there."""
+    if op.get_bind().dialect.name == "postgresql":
+        for name, text in (("give_jobs", GIVE_JOBS), ("borrow_jobs", BORROW_JOBS)):
+            # A function that returns other columns cannot replace one.
+            op.execute(f"DROP FUNCTION IF EXISTS {name}")
+            op.execute(text)
