@@ -1,4 +1,4 @@
-"""How far outputs are registered in datasets of others' catalogues, and what keeps the rest."""
+"""Progress of outputs into datasets of others' catalogues, and what keeps the rest."""
 
 from collections.abc import Iterator, Sequence
 
