@@ -90,7 +90,7 @@ def troubles(runtime: Runtime, task: TaskDetails) -> list[str]:
 
 
 def published(runtime: Runtime, task: TaskDetails) -> list[str]:
-    """How far a task's outputs are registered where it wants them; nothing where it wants none."""
+    """Tell how far a task's outputs are registered where it wants them; nothing where it wants none."""
     dataset = task.spec.output_dataset
     if not dataset:
         return []

@@ -18,7 +18,7 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublicationOrder:
-    """What one call registers: outputs by their publications, and whether the dataset is closed then."""
+    """The outputs that one call registers, by publication; those of ``closing`` close the dataset."""
 
     dataset: str
     files: Mapping[Key, OutputFile]
@@ -64,7 +64,7 @@ class Publishing:
         known.publish(scope, name, files, order.rule, bool(order.closing)).add_done_callback(done)
 
     def news(self) -> tuple[PublicationSighting, ...]:
-        """What came of publications and is not forgotten yet."""
+        """The results of publications that are not forgotten yet."""
         with self._lock:
             return tuple(self._news[key] for key in sorted(self._news))
 

@@ -133,7 +133,7 @@ def _delay(one: Publication, terms: Mapping[str, OutputTerms]) -> float:
 
 
 class _Obstacles:
-    """What keeps publications from ever being registered, as this world has it."""
+    """Reasons why publications can never be registered, as this world has it."""
 
     def __init__(self, world: World) -> None:
         self._files = {file.name: file for file in world.files}

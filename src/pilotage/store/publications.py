@@ -97,7 +97,7 @@ def publication(row: Sequence[Any]) -> Publication:
 
 
 def read(reader: RecordReader, world: World) -> dict[str, Any]:
-    """What is due at each catalogue, what is under way, and what failed of tasks that are to be closed."""
+    """Publications due at each catalogue, those under way, and those that failed of datasets to close."""
     due = [publication(row) for row in _due(reader, world)]
     closing = sorted({one.task for one in due if not one.file})
     under_way = [publication(row) for row in reader.rows(_UNDER_WAY)]
