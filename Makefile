@@ -25,7 +25,7 @@ demo: $(READY) ## one real task all the way, on the embedded default
 	$(BIN)/pilotage demo
 
 test: $(READY) ## the tests, on SQLite, a real PostgreSQL, and the batch systems that are installed
-	$(BIN)/python -m pytest -n auto --dist loadfile -rs -m "not endurance" $(OPTIONS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -rs -m "not endurance" $(OPTIONS)
 
 test-endurance: $(READY) ## the tests that take minutes: kills at random moments, simulated weeks, properties on many examples
 	$(BIN)/python -m pytest -n auto --dist load -rs -m "endurance or hypothesis" --hypothesis-profile thorough $(OPTIONS)

@@ -15,7 +15,7 @@ from pilotage.api import create_app
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
 from pilotage.flow.steps import STEPS
-from pilotage.model import constants, federation, spec, timeouts
+from pilotage.model import catalogues, constants, federation, software, spec, timeouts
 from pilotage.model.decision import Decision
 from pilotage.model.documents import json_schema, schema_text
 from pilotage.model.federation import Federation
@@ -184,7 +184,7 @@ def documents() -> str:
     """Every field of federation, task and scenario files with its default."""
     records: list[type] = [
         record
-        for module in (federation, constants, spec, scenario, policies)
+        for module in (federation, software, catalogues, constants, spec, scenario, policies)
         for record in vars(module).values()
         if dataclasses.is_dataclass(record)
         and isinstance(record, type)

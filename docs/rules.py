@@ -441,8 +441,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P1",
         "Jobs of like requirements at a queue are a task queue; CPU time is rounded up to a segment.",
-        ("model.work", "pilots.demand"),
-        ("model.work:CPU_SEGMENTS",),
+        ("model.requirements", "pilots.demand"),
+        ("model.requirements:CPU_SEGMENTS",),
         "Empty ones do not count. Work is in HS23 seconds; time is that over the power of the queue's cores.",
     ),
     Rule(

@@ -10,6 +10,7 @@ import shutil
 import socket
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -51,7 +52,7 @@ def pytest_collection() -> Generator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out, and start the longest tests first so that no worker ends alone."""
+    """Mark what `make quick` leaves out, and start the longest files first so that no worker ends alone."""
     for item in items:
         if {"acceptance", "sites"} & set(item.path.parts):
             item.add_marker("acceptance")
@@ -59,9 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if _POSTGRESQL & fixtures or (callspec and "postgresql" in callspec.params.values()):
             item.add_marker("postgresql")
-    items.sort(
-        key=lambda item: (not item.get_closest_marker("acceptance"), not item.get_closest_marker("slow"))
-    )
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: (not item.get_closest_marker("acceptance"), -slow[item.path]))
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.federation.checks import MAX_PAYLOAD, check_federation, check_task
+from pilotage.federation.checks import check_federation, check_task
 from pilotage.federation.faults import MOST_FAULTS, Path
+from pilotage.federation.task_checks import MAX_PAYLOAD
 from pilotage.model.constants import SubmitPool
 from pilotage.model.federation import (
     BrokerageConstants,

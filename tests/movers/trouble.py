@@ -51,7 +51,11 @@ class Proxy:
                 if self.broken:
                     self._cut(client)
                     continue
-                server = socket.create_connection(("127.0.0.1", self._port))
+                try:
+                    server = socket.create_connection(("127.0.0.1", self._port))
+                except OSError:
+                    client.close()
+                    raise
                 threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:

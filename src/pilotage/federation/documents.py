@@ -18,6 +18,7 @@ from pilotage.model.world import World
 
 from . import checks, messages, text, worlds
 from .faults import MOST_FAULTS, BadDocument, BadFile, Fault, FileFault, Path, field_name
+from .task_checks import MAX_PAYLOAD, task_faults
 
 T = TypeVar("T")
 
@@ -163,7 +164,7 @@ def read_tasks(
             faults += _with_payload(place, document, FilePath(source.path).parent)
             try:
                 spec = checked(TaskSpec, document)
-                found = checks.task_faults(spec)
+                found = task_faults(spec)
                 specs.append(spec)
             except BadDocument as bad:
                 found = list(bad.faults)
@@ -236,7 +237,7 @@ def _read_plain(path: FilePath) -> str:
         plain = True  # reading it tells what is wrong
     if not plain:
         raise BadFile([FileFault(str(path), None, "", "is not a regular file", "")])
-    return read_text(path, checks.MAX_PAYLOAD)
+    return read_text(path, MAX_PAYLOAD)
 
 
 def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:

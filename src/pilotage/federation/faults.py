@@ -1,6 +1,6 @@
 """Faults of documents: the place, the problem and the remedy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 Path = tuple[str | int, ...]
@@ -68,3 +68,12 @@ class BadFile(Exception):
     def __init__(self, faults: Iterable[FileFault]) -> None:
         self.faults = tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+def repeated(path: Path, names: Sequence[str]) -> Iterator[Fault]:
+    """Yield a fault for each name of a list that stands before it already."""
+    seen: set[str] = set()
+    for at, name in enumerate(names):
+        if name in seen:
+            yield Fault((*path, at), f"{name!r} is given twice", "keep one")
+        seen.add(name)

@@ -1,7 +1,10 @@
-"""Requirements on software and hardware, and the syntax of a task's architecture (B14)."""
+"""Software and hardware: what queues offer, and the syntax of the architecture that a task asks for (B14)."""
 
 import re
 from dataclasses import dataclass
+from typing import Literal
+
+from .types import CLOSED
 
 _ARCHITECTURE = re.compile(
     r"(?P<platform>[^@#&\s]*)(@(?P<base>[^@#&\s]+))?(#(?P<cpu>[^@#&\s]+))?(&(?P<gpu>[^@#&\s]+))?"
@@ -11,6 +14,46 @@ _NOTHING = ("", "*")
 
 class ArchitectureError(ValueError):
     """An architecture is not written as it should be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """Processors or accelerators of a queue's nodes: for each attribute the values it has (B14).
+
+    ``excl`` among them takes only tasks that ask for one of them; an empty value or ``any`` accepts all. An
+    attribute that is left out has nothing that could be asked for.
+    """
+
+    __pydantic_config__ = CLOSED
+
+    type: Literal["cpu", "gpu"]
+    """Processors or accelerators."""
+    arch: tuple[str, ...] = ()
+    """Architectures, such as ``x86_64``."""
+    vendor: tuple[str, ...] = ()
+    """Makers, such as ``intel``."""
+    instr: tuple[str, ...] = ()
+    """Instruction sets of processors, such as ``avx2``."""
+    model: tuple[str, ...] = ()
+    """Models of accelerators."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """A release or container image that a queue offers (B14)."""
+
+    __pydantic_config__ = CLOSED
+
+    cmtconfig: str = ""
+    """Platform of the release."""
+    container_name: str = ""
+    """Name of the container image."""
+    project: str = ""
+    """Project of the release."""
+    release: str = ""
+    """Version of the release."""
+    sources: tuple[str, ...] = ()
+    """Full paths of the container image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

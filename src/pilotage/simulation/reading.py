@@ -6,6 +6,7 @@ from pathlib import Path as FilePath
 
 from pilotage.federation import checks, documents
 from pilotage.federation.faults import BadFile, Fault, FileFault, Path
+from pilotage.federation.task_checks import task_faults
 from pilotage.model.federation import ComputingElement, Federation, LoopConstants
 
 from .policies import KNOWN, Policy, changed
@@ -84,7 +85,7 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
             if spell.ends <= spell.begins:
                 yield Fault((*place, at, "ends"), "the spell ends before it begins", "give a later end")
     for at, arrival in enumerate(scenario.tasks):
-        for fault in checks.task_faults(arrival.task):
+        for fault in task_faults(arrival.task):
             yield Fault(("tasks", at, "task", *fault.path), fault.message, fault.remedy)
 
 

@@ -1,0 +1,133 @@
+"""Faults of a task in any federation: fields that contradict each other, words that no system takes."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+
+from pilotage.model.paths import INPUTS, RESERVED
+from pilotage.model.software import ArchitectureError, parse_architecture
+from pilotage.model.work import MOST_JOBS, InputFile, TaskSpec
+
+from . import classads
+from .faults import MOST_FAULTS, Fault, Path, repeated
+
+MAX_PAYLOAD = 1 << 20
+"""Bytes that the payload files of a task may have together, or the words of a command."""
+
+MAX_WORD = 100_000
+"""Bytes of one word of a command, or of all variables: more, no operating system hands to a process."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONNECTIVITY = re.compile(r"(full|http|none)?(#(IPv4|IPv6)?)?")
+
+
+def task_faults(spec: TaskSpec) -> list[Fault]:
+    """The faults of a task that are faults in any federation."""
+    parts = _payload(spec), _words(spec), _files(spec), _resources(spec), classads.task_faults(spec)
+    return list(islice(chain(*parts), MOST_FAULTS))
+
+
+def _payload(spec: TaskSpec) -> Iterator[Fault]:
+    if spec.outputs and not spec.command:
+        yield Fault(("outputs",), "are asked of an empty payload", "give a command that makes them")
+    if spec.payload_files and not spec.command:
+        yield Fault(("payload_files",), "are for an empty payload", "give a command that uses them")
+    if spec.merge and not spec.outputs:
+        yield Fault(("merge",), "there is nothing to merge", "give outputs, which the merge job reads")
+    for name in spec.payload_files:
+        if name in RESERVED:
+            yield _reserved(("payload_files", name), name)
+    size = sum(len(text.encode()) for text in spec.payload_files.values())
+    if size > MAX_PAYLOAD:
+        message = f"have {size} bytes together, above {MAX_PAYLOAD}"
+        yield Fault(("payload_files",), message, "put large files on a storage and name them as inputs")
+
+
+def _reserved(path: Path, name: str) -> Fault:
+    return Fault(path, f"{name!r} is there already in the directory of a payload", "give another name")
+
+
+def _words(spec: TaskSpec) -> Iterator[Fault]:
+    """Variables and commands that no operating system takes."""
+    size = sum(len(f"{name}={value}".encode()) for name, value in spec.environment.items())
+    if size > MAX_WORD:
+        message = f"has {size} bytes, above {MAX_WORD}"
+        yield Fault(("environment",), message, "put long values into a payload file")
+    for name, value in spec.environment.items():
+        if not _VARIABLE.fullmatch(name):
+            message = f"{name!r} is not the name of a variable"
+            yield Fault(("environment", name), message, "give letters, digits and _, without a digit first")
+        elif "\0" in value:
+            yield Fault(("environment", name), "holds a null character", "leave it out")
+    yield from _command(("command",), spec.command)
+    yield from _command(("merge", "command"), spec.merge.command if spec.merge else ())
+
+
+def _command(path: Path, command: Sequence[str]) -> Iterator[Fault]:
+    if any("\0" in word for word in command):
+        yield Fault(path, "holds a null character", "leave it out")
+    elif command and not command[0]:
+        yield Fault((*path, 0), "is empty", "give the program to run")
+    sizes = [len(word.encode()) for word in command]
+    remedy = "put long texts into a payload file"
+    for at, size in enumerate(sizes):
+        if size > MAX_WORD:
+            yield Fault((*path, at), f"has {size} bytes, above {MAX_WORD}", remedy)
+    if sum(sizes) > MAX_PAYLOAD:
+        yield Fault(path, f"has {sum(sizes)} bytes, above {MAX_PAYLOAD}", remedy)
+
+
+def _files(spec: TaskSpec) -> Iterator[Fault]:
+    merged = spec.merge.outputs if spec.merge else ()
+    for path, names in (("outputs",), spec.outputs), (("merge", "outputs"), merged):
+        yield from repeated(path, names)
+        yield from (
+            _reserved((*path, at), name) for at, name in enumerate(names) if name.split("/")[0] in INPUTS
+        )
+    yield from repeated(("optional_outputs",), spec.optional_outputs)
+    for at, name in enumerate(spec.optional_outputs):
+        if name not in spec.outputs:
+            yield Fault(("optional_outputs", at), f"{name!r} is not in outputs", "write it in both alike")
+    jobs = -(-len(spec.inputs) // spec.files_per_job)
+    if jobs > MOST_JOBS:
+        message = f"{len(spec.inputs)} make {jobs} jobs, above {MOST_JOBS}"
+        yield Fault(("inputs",), message, "give a larger files_per_job, or submit several tasks")
+    first: dict[str, int] = {}
+    for at, file in enumerate(spec.inputs):
+        if isinstance(file, InputFile):
+            if file.name in first:
+                message = f"{file.name!r} is inputs[{first[file.name]}] already"
+                yield Fault(("inputs", at, "name"), message, "keep one, with all its replicas")
+            first.setdefault(file.name, at)
+
+
+def _resources(spec: TaskSpec) -> Iterator[Fault]:
+    if spec.max_cores and spec.max_cores < spec.cores:
+        message = f"{spec.max_cores} is below the {spec.cores} cores asked"
+        yield Fault(("max_cores",), message, f"give {spec.cores} or more, or 0 for no limit")
+    if not _CONNECTIVITY.fullmatch(spec.ip_connectivity):
+        message = f"{spec.ip_connectivity!r} is not a connectivity"
+        yield Fault(
+            ("ip_connectivity",), message, "give full, http or none, then #IPv4 or #IPv6 where it matters"
+        )
+    if spec.force_generic and spec.private_pilots:
+        yield Fault(("force_generic",), "is asked beside private_pilots", "leave one of them out")
+    if spec.copy_inputs and spec.direct_access_only:
+        yield Fault(("copy_inputs",), "is asked beside direct_access_only", "leave one of them out")
+    if spec.min_events > spec.events_per_job:
+        message = f"{spec.min_events} is above the {spec.events_per_job} events_per_job"
+        yield Fault(("min_events",), message, f"give at most {spec.events_per_job}, or 0 for no choice")
+    yield from _software(spec)
+    if spec.jobs > 1 and spec.inputs:
+        yield Fault(("jobs",), "is given beside inputs", "leave it out: files_per_job divides the inputs")
+
+
+def _software(spec: TaskSpec) -> Iterator[Fault]:
+    try:
+        parse_architecture(spec.architecture)
+    except ArchitectureError as error:
+        yield Fault(("architecture",), str(error), "x86_64-el9-gcc13-opt#x86_64-intel&nvidia is one")
+    if spec.sw_version and not spec.sw_project:
+        yield Fault(("sw_project",), "is missing beside sw_version", "name the project, such as Athena")
+    if spec.only_tags and not spec.container_name:
+        yield Fault(("only_tags",), "is for a container, and none is named", "give container_name")
