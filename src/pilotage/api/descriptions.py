@@ -89,6 +89,7 @@ FIELDS: Mapping[str, str] = {
     "only": "number of queues at which it is the only obstacle",
     "opened": "queues that the changes open",
     "ordering": "the order of the candidates where it is not by weight; null: by weight",
+    "optional_outputs": "those of the outputs that a job may leave out",
     "outputs": "names of the output files",
     "owner": "name of its owner",
     "payload_files": "names of the files that come with the task",
