@@ -58,7 +58,7 @@ class DatasetEdit(BaseModel, extra="forbid"):
 class ForgottenDataset(BaseModel, extra="forbid"):
     """A dataset to forget: SCOPE:NAME, or a name alone."""
 
-    dataset: Annotated[str, Field(min_length=1, max_length=1000)]
+    dataset: Annotated[str, Field(min_length=1, max_length=1000, description="SCOPE:NAME, or a name alone")]
 
 
 @router.get("", responses=documented(Versions))

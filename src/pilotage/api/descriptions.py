@@ -88,6 +88,7 @@ FIELDS: Mapping[str, str] = {
     "obstacles": "checks that refused queues, the most important first",
     "only": "number of queues at which it is the only obstacle",
     "opened": "queues that the changes open",
+    "optional_outputs": "those of the outputs that the payload may leave out",
     "ordering": "the order of the candidates where it is not by weight; null: by weight",
     "optional_outputs": "those of the outputs that a job may leave out",
     "outputs": "names of the output files",
