@@ -90,7 +90,6 @@ FIELDS: Mapping[str, str] = {
     "opened": "queues that the changes open",
     "optional_outputs": "those of the outputs that the payload may leave out",
     "ordering": "the order of the candidates where it is not by weight; null: by weight",
-    "optional_outputs": "those of the outputs that a job may leave out",
     "outputs": "names of the output files",
     "owner": "name of its owner",
     "payload_files": "names of the files that come with the task",
