@@ -68,10 +68,7 @@ def test_all_work_is_done_once_and_again_the_same(tmp_path: Path, plain: Trial) 
 
 
 def test_pilots_that_stay_idle_for_longer_take_what_comes_meanwhile(tmp_path: Path) -> None:
-    path = small(
-        tmp_path,
-        "policies: {staying: {constants: {loops: {pilot_idle: 3600}, binding: {default: elastic}}}}\n",
-    )
+    path = small(tmp_path)
     one, staying = trial(path, "elastic").metrics, trial(path, "staying").metrics
     assert staying.wait < one.wait
     assert staying.pilots < one.pilots
@@ -164,6 +161,13 @@ def test_random_placement_uses_every_queue_that_fits_and_ends_all_work(tmp_path:
     found = run(case, "random", 1, submissions(case, 1)).metrics
     assert (found.lost, found.unfinished) == (0, 0)
     assert found.moved > plain.metrics.moved
+
+
+def test_of_three_queues_the_first_pilot_takes_a_job_and_reads_what_lies_elsewhere(tmp_path: Path) -> None:
+    path = small(tmp_path)
+    racing, alone = trial(path, "race").metrics, trial(path, "random").metrics
+    assert (racing.lost, racing.unfinished, racing.attempts) == (0, 0, 1)
+    assert racing.wait < alone.wait
 
 
 def test_longer_ticks_are_coarser_and_do_the_same_work(tmp_path: Path, plain: Trial) -> None:

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pilotage.brokerage.engine.drafts import Downloads
@@ -10,15 +10,21 @@ from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.queue_columns import DeclaredColumns
 from pilotage.brokerage.production.cycle import Production
 from pilotage.flow.brokerages import Brokerages
-from pilotage.model.decision import Choice, Decision, Move
+from pilotage.model.decision import Candidates, Choice, Decision, Move
+from pilotage.model.spec import Binding
 from pilotage.model.states import JobState
 from pilotage.model.world import World
 
 
 class RandomPlacement:
-    """Sends each job to one of the queues that pass every check, all of them alike."""
+    """Sends each job to one of the queues that pass every check, all of them alike.
 
-    def __init__(self) -> None:
+    With ``racing`` above 1 it is bound to none: of so many queues, drawn for each choice, whichever pilot
+    asks first takes it.
+    """
+
+    def __init__(self, racing: int = 1) -> None:
+        self._racing = racing
         self._production = Production()
         self._columns = DeclaredColumns()
 
@@ -33,12 +39,22 @@ class RandomPlacement:
         moves: list[Move] = [move for move in published.moves if move.target is JobState.PENDING]
         choices: list[Choice] = []
         for number, (group, choice) in enumerate(zip(groups, published.choices, strict=True)):
-            drawn = _drawn(group, choice.candidates.queues, dice)
+            names = choice.candidates.queues
+            if self._racing > 1:
+                names = tuple(dice.sample(names, min(self._racing, len(names))))
+            binding: Binding = "late" if self._racing > 1 else "early"
+            drawn = _drawn(group, names, dice)
             for queue, ids in drawn.items():
-                moves += _placed(ids, queue, downloads, storages[queue], number)
-            placed = Counter({queue: len(ids) for queue, ids in drawn.items()})
-            choices.append(replace(choice, jobs=group.jobs, placed=placed, left=0) if drawn else choice)
+                moves += _placed(ids, queue, downloads, storages[queue], number, binding)
+            choices.append(_told(choice, group, names, drawn) if drawn else choice)
         return replace(published, changes=tuple(moves), choices=tuple(choices))
+
+
+def _told(choice: Choice, group: Group, queues: Sequence[str], drawn: Mapping[str, Sequence[int]]) -> Choice:
+    """The choice with the queues that were drawn from, and the jobs of each."""
+    candidates = Candidates(queues=tuple(queues), weights=(1.0,) * len(queues))
+    placed = Counter({queue: len(ids) for queue, ids in drawn.items()})
+    return replace(choice, jobs=group.jobs, placed=placed, left=0, candidates=candidates)
 
 
 def _drawn(group: Group, queues: Sequence[str], dice: random.Random) -> dict[str, list[int]]:
@@ -49,9 +65,9 @@ def _drawn(group: Group, queues: Sequence[str], dice: random.Random) -> dict[str
 
 
 def _placed(
-    ids: Sequence[int], queue: str, downloads: Downloads, storage: str, choice: int
+    ids: Sequence[int], queue: str, downloads: Downloads, storage: str, choice: int, binding: Binding
 ) -> Iterator[Move]:
-    missing = downloads.of_jobs(ids, storage)
+    missing = downloads.of_jobs(ids, storage, unless_read=binding == "late")
     for target in (JobState.ACTIVATED, JobState.ASSIGNED):
         part = tuple(id_ for id_ in ids if (id_ in missing) == (target is JobState.ASSIGNED))
         if part:
@@ -64,6 +80,7 @@ def _placed(
                 changes={"queue": queue},
                 creates=missing if target is JobState.ASSIGNED else {},
                 choice=choice,
+                binding=binding,
             )
 
 

@@ -29,8 +29,9 @@ class Policy:
     """Constants by part of the federation document, such as ``guard: {in_a_row: 3}``."""
     queues: Mapping[str, Any] = field(default_factory=dict)
     """Attributes that every queue has, such as ``num_slots: 0``."""
-    placement: Literal["brokered", "random"] = "brokered"
-    """``random``: each job goes to one of the queues that fit it, all alike."""
+    placement: Literal["brokered", "random", "race"] = "brokered"
+    """``random``: each job goes to one of the queues that fit it, all alike; ``race``: of three such queues
+    the pilot that asks first takes it."""
 
 
 KNOWN: Mapping[str, Policy] = {
@@ -52,9 +53,18 @@ KNOWN: Mapping[str, Policy] = {
         without=("rebind",),
         placement="random",
     ),
+    "race": Policy(
+        summary="each job goes to the first pilot that asks, of three of the queues that fit it",
+        without=("rebind",),
+        placement="race",
+    ),
     "elastic": Policy(
         summary="jobs may be borrowed by pilots that end them sooner (E2)",
         constants={"binding": {"default": "elastic"}},
+    ),
+    "staying": Policy(
+        summary="elastic, and pilots stay idle for ten minutes before they end",
+        constants={"binding": {"default": "elastic"}, "loops": {"pilot_idle": 600}},
     ),
     "late": Policy(summary="jobs are bound to no queue (E1)", constants={"binding": {"default": "late"}}),
     "unguarded": Policy(

@@ -38,7 +38,7 @@ def replay(world: World, policy: Policy) -> Replay:
     Raises ValueError for a policy that the world's federation cannot follow, or that is no brokerage's.
     """
     if policy.placement != "brokered":
-        raise ValueError("a saved world is brokered again; random placement needs a scenario")
+        raise ValueError("a saved world is brokered again; placement by chance needs a scenario")
     waiting = {job.id: job for job in world.jobs if job.state in WAITING}
     decision = plan("broker", _unbound(world, waiting, policy))
     queues = {

@@ -35,6 +35,9 @@ BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""
 
 
+RACING = 3
+"""Queues among which a job is raced for, under the policy ``race``."""
+
 AT_ONCE = {"stage": 4}
 """Steps that move a record on in several passes, and how many of them a tick has at most.
 
@@ -85,8 +88,8 @@ class Simulation:
             seeds=_seeds(seed),
             workers=Inline(),
         )
-        if policy.placement == "random":
-            self.runtime.brokerages = Always(RandomPlacement())
+        if policy.placement != "brokered":
+            self.runtime.brokerages = Always(RandomPlacement(RACING if policy.placement == "race" else 1))
         self._calls = PilotCalls(self.runtime)
         self._scene = Scene(
             runtime=self.runtime,
