@@ -8,6 +8,7 @@ from pilotage.flow.calls import cancel, pilot_end
 from pilotage.flow.calls.match import lease
 from pilotage.flow.errors import NoSuchTask, PilotGone
 from pilotage.model.states import JobState, PilotState
+from pilotage.model.world import Report
 from pilotage.testing import federation
 
 from .house import House, attempts
@@ -44,7 +45,7 @@ def test_a_failed_attempt_is_tried_again_until_there_are_none_left(house: House)
     for attempt in (1, 2):
         house.take("broker")
         assert attempts(house.match(pilot)) == [(1, attempt)]
-        house.report(pilot, "failed", [(1, attempt)])
+        house.tell(pilot, Report(job=1, attempt=attempt, state="failed", exit_code=1))
     house.take("finish")
     found = house.store.queries.task(task)
     assert found is not None
