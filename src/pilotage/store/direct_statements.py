@@ -32,7 +32,7 @@ class _Statement:
         return [all_[name] for name in self.order]
 
 
-_known: WeakKeyDictionary[Executable, _Statement | None] = WeakKeyDictionary()
+_KNOWN = "statements that were asked for"
 
 
 def rows(connection: Connection, query: Executable, values: Mapping[str, Any]) -> list[Row] | None:
@@ -42,15 +42,24 @@ def rows(connection: Connection, query: Executable, values: Mapping[str, Any]) -
     """
     if connection.dialect.name != "sqlite":
         return None
-    if query not in _known:
-        _known[query] = None
+    known = _known(connection)
+    if query not in known:
+        known[query] = None
         return None
-    statement = _known[query]
+    statement = known[query]
     if statement is None:
-        statement = _known[query] = _compiled(query, connection.dialect, values)
+        statement = known[query] = _compiled(query, connection.dialect, values)
     if not statement.names >= values.keys():
         return None
     return driver(connection).execute(statement.text, statement.parameters(values)).fetchall()
+
+
+def _known(connection: Connection) -> WeakKeyDictionary[Executable, _Statement | None]:
+    """What was asked for on the driver's connection, which one thread has at a time."""
+    known = connection.info.get(_KNOWN)
+    if known is None:
+        known = connection.info[_KNOWN] = WeakKeyDictionary()
+    return known
 
 
 def driver(connection: Connection) -> sqlite3.Connection:
