@@ -40,7 +40,7 @@ brokerage: {{ storage_min_free: 0 }}
 binding: {{ default: elastic, least_gain: 0, run_part: 0 }}
 director: {{ period: 0.2, failing_pause: 0.5 }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 20 }}
-timeouts: {{ heartbeat: 5, sent: 6, starting: 20, holding: 20, transferring: 30, pilot_created: 4 }}
+timeouts: {{ heartbeat: 15, sent: 6, starting: 20, holding: 20, transferring: 30, pilot_created: 4 }}
 staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
 
@@ -168,5 +168,7 @@ def _check(house: House, task: int, place: Path, survives: bool) -> None:
         assert set(sent.values()) == {1}, events
         assert sum(event["target"] == "finished" for event in events) == 1
         taken += sum("(E2)" in event["cause"] for event in events)
-        assert not survives or job["attempt"] == 1, "a server that is started again loses no attempt"
+        # A job whose pilot never got the answer is given again; what it began goes on without the server.
+        began = {event["attempt"] for event in events if event["target"] == "starting"}
+        assert not survives or began == {job["attempt"]}, events
     assert taken > 0
