@@ -88,7 +88,9 @@ def _rate(servers: list[str], tokens: list[str], jobs: int) -> tuple[float, int]
     found = [answers.get() for _ in running]
     for process in running:
         process.join()
-    return sum(given for given, _ in found) / SECONDS, sum(empty for _, empty in found)
+    # Where all that waited was given before the time was over, what came after it does not count.
+    seconds = max(last for *_, last in found)
+    return sum(given for given, *_ in found) / seconds, sum(empty for _, empty, _ in found)
 
 
 def _burst(server: str, tokens: list[str]) -> tuple[float, int]:
@@ -115,7 +117,7 @@ def _offer(jobs: int) -> bytes:
 
 
 def _ask(
-    server: str, token: str, most: int, barrier: Barrier, answers: "SimpleQueue[tuple[int, int]]"
+    server: str, token: str, most: int, barrier: Barrier, answers: "SimpleQueue[tuple[int, int, float]]"
 ) -> None:
     address = urlsplit(server)
     connection = HTTPConnection(str(address.hostname), address.port, timeout=60)
@@ -129,11 +131,13 @@ def _ask(
     for _ in range(10):
         match()
     barrier.wait()
-    jobs, empty, end = 0, 0, time.monotonic() + SECONDS
-    while time.monotonic() < end:
+    begun = time.monotonic()
+    jobs, empty, last = 0, 0, SECONDS
+    while time.monotonic() - begun < SECONDS:
         given = match()
         jobs, empty = jobs + given, empty + (not given)
-    answers.put((jobs, empty))
+        last = time.monotonic() - begun if given else last
+    answers.put((jobs, empty, last))
 
 
 def _all_at_once(server: str, tokens: list[str], barrier: Barrier, answers: "SimpleQueue[Answered]") -> None:
