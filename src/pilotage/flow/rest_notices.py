@@ -1,4 +1,4 @@
-"""What is told in the log when a storage begins to rest, or is well again (F4)."""
+"""Notices in the log when a storage begins to rest, or is well again (F4)."""
 
 import logging
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What the end of a delivery says of its storages: they failed once more, or they are well again (F4)."""
+"""The news of storages in the end of a delivery: they failed once more, or they are well again (F4)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

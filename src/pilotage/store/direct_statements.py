@@ -55,7 +55,7 @@ def rows(connection: Connection, query: Executable, values: Mapping[str, Any]) -
 
 
 def _known(connection: Connection) -> WeakKeyDictionary[Executable, _Statement | None]:
-    """What was asked for on the driver's connection, which one thread has at a time."""
+    """Return the statements asked for on the driver's connection, which one thread has at a time."""
     known = connection.info.get(_KNOWN)
     if known is None:
         known = connection.info[_KNOWN] = WeakKeyDictionary()

@@ -6,11 +6,7 @@ is there, and each of them has the text of today.
 
 from alembic import op
 
-GIVE_JOBS = """
-CREATE FUNCTION give_jobs(
-  asked_pilot bigint, asked_queue text, asked_requirements text[], asked_priorities integer[],
-  asked_jobs integer[], known_activation bigint, known_version integer, known_used boolean,
-  told_containment text, told_node text, at_time double precision, entry text,
+_ROWS = """\
   OUT alive boolean, OUT good boolean, OUT id bigint, OUT task bigint, OUT kind varchar, OUT share varchar,
   OUT priority integer, OUT requirements varchar, OUT state varchar, OUT attempt integer,
   OUT since double precision, OUT created double precision, OUT queue varchar, OUT pilot bigint,
@@ -18,7 +14,29 @@ CREATE FUNCTION give_jobs(
   OUT choice bigint
 ) RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
 #variable_conflict use_column
-DECLARE
+"""
+"""The rows that both return: a job, whether the pilot is alive, and whether the basis holds."""
+
+_STANDING = """\
+  alive := FOUND;
+  good := alive
+    AND known_activation = coalesce((SELECT number FROM activations WHERE activations.queue = asked_queue), 0)
+    AND known_version = coalesce((SELECT max(version) FROM federations), 0);
+"""
+
+_NOTHING = """\
+  IF given_jobs = 0 THEN
+    alive := alive OR EXISTS (SELECT FROM pilots WHERE pilots.id = asked_pilot AND pilots.state = 'running');
+    RETURN NEXT;
+  END IF;
+END $$"""
+
+GIVE_JOBS = f"""
+CREATE FUNCTION give_jobs(
+  asked_pilot bigint, asked_queue text, asked_requirements text[], asked_priorities integer[],
+  asked_jobs integer[], known_activation bigint, known_version integer, known_used boolean,
+  told_containment text, told_node text, at_time double precision, entry text,
+{_ROWS}DECLARE
   wanted_jobs bigint := (SELECT coalesce(sum(jobs), 0) FROM unnest(asked_jobs) AS jobs);
   given_jobs bigint := 0;
 BEGIN
@@ -27,11 +45,7 @@ BEGIN
     containment = told_containment, node = told_node
   WHERE pilots.id = asked_pilot AND coalesce(pilots.state, '') = 'running'
     AND (matched > 0) = known_used;
-  alive := FOUND;
-  good := alive
-    AND known_activation = coalesce((SELECT number FROM activations WHERE activations.queue = asked_queue), 0)
-    AND known_version = coalesce((SELECT max(version) FROM federations), 0);
-  IF good AND wanted_jobs > 0 THEN
+{_STANDING}  IF good AND wanted_jobs > 0 THEN
     RETURN QUERY
       WITH heads AS MATERIALIZED (
         SELECT job.id, wanted.place
@@ -61,27 +75,16 @@ BEGIN
   IF alive AND given_jobs < wanted_jobs THEN
     UPDATE pilots SET matched = matched - wanted_jobs + given_jobs WHERE pilots.id = asked_pilot;
   END IF;
-  IF given_jobs = 0 THEN
-    alive := alive OR EXISTS (SELECT FROM pilots WHERE pilots.id = asked_pilot AND pilots.state = 'running');
-    RETURN NEXT;
-  END IF;
-END $$"""
+{_NOTHING}"""
 
-BORROW_JOBS = """
+BORROW_JOBS = f"""
 CREATE FUNCTION borrow_jobs(
   asked_pilot bigint, asked_queue text, known_activation bigint, known_version integer, known_used boolean,
   asked_ids bigint[], asked_attempts integer[], asked_queues text[], asked_states text[],
   asked_entries text[], asked_reads boolean[], asked_documents text[], most integer, at_site text,
   limited boolean, claim_site text, claim_number text, claim_limit integer,
   told_containment text, told_node text, at_time double precision,
-  OUT alive boolean, OUT good boolean, OUT id bigint, OUT task bigint, OUT kind varchar, OUT share varchar,
-  OUT priority integer, OUT requirements varchar, OUT state varchar, OUT attempt integer,
-  OUT since double precision, OUT created double precision, OUT queue varchar, OUT pilot bigint,
-  OUT input_count integer, OUT events integer, OUT wake_at double precision, OUT error varchar,
-  OUT choice bigint
-) RETURNS SETOF record LANGUAGE plpgsql ROWS 1 AS $$
-#variable_conflict use_column
-DECLARE
+{_ROWS}DECLARE
   claimed boolean := true;
   given_jobs bigint := 0;
 BEGIN
@@ -90,11 +93,7 @@ BEGIN
     containment = told_containment, node = told_node
   WHERE pilots.id = asked_pilot AND coalesce(pilots.state, '') = 'running'
     AND (matched > 0) = known_used;
-  alive := FOUND;
-  good := alive
-    AND known_activation = coalesce((SELECT number FROM activations WHERE activations.queue = asked_queue), 0)
-    AND known_version = coalesce((SELECT max(version) FROM federations), 0);
-  IF good AND limited THEN
+{_STANDING}  IF good AND limited THEN
     UPDATE counters SET count = count + most
     WHERE counter = 'matches_by_site' AND first = claim_site AND second = claim_number
       AND counters.state = 'matched' AND count - 1 + most <= claim_limit;
@@ -139,11 +138,7 @@ BEGIN
     WHERE counter = 'matches_by_site' AND first = claim_site AND second = claim_number
       AND counters.state = 'matched';
   END IF;
-  IF given_jobs = 0 THEN
-    alive := alive OR EXISTS (SELECT FROM pilots WHERE pilots.id = asked_pilot AND pilots.state = 'running');
-    RETURN NEXT;
-  END IF;
-END $$"""
+{_NOTHING}"""
 """Gives jobs that wait at other queues, each only from where it was seen (E2); a claim bounds them all."""
 
 
