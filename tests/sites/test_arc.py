@@ -72,7 +72,7 @@ def test_a_pilot_calls_home_and_its_token_is_nowhere(arc_server: ArcServer, home
     told = [process.cmdline() for process in agents(home)]
     assert told
     assert TOKEN not in str(told)
-    assert element.capacity().running == 1
+    wait_for(lambda: element.capacity().running == 1, "ARC counts it as running")
     element.cancel([answer.reference])
     wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends")
 
