@@ -25,6 +25,7 @@ from pilotage.ports.moving import (
     Started,
 )
 
+from .calls import CallProcesses
 from .threads import GRACE, MOST_ENDED
 from .worker import Statuses
 from .worker_process import WorkerProcess
@@ -43,12 +44,18 @@ MOST_DELIVERIES = 2000
 IDLE = 30.0
 """Seconds without deliveries after which a process is ended: its memory is the machine's again."""
 
+SCAN_GRACE = 2.0
+"""Seconds that a scan may take beyond its limit: a single call to a storage cannot be interrupted."""
+
+REMOVAL_LIMIT = 280.0
+"""Seconds that clearing a folder may take."""
+
 LOOK = 1.0
 """Seconds between two looks for processes that hang, or have nothing to do."""
 
 
 class WorkerProcesses:
-    """A mover whose deliveries run in worker processes; it lists, clears and opens storages in this one.
+    """A mover whose deliveries run in worker processes, and its other calls in processes of their own.
 
     What a process had that died is started once more, each in a process alone. So the delivery that is to
     blame fails, and the others arrive.
@@ -57,6 +64,7 @@ class WorkerProcesses:
     def __init__(self, name: str, mover: Mover, on_change: Callable[[], None]) -> None:
         self._name, self._mover, self._on_change = name, mover, on_change
         self._lock = threading.RLock()
+        self._calls = CallProcesses(name)
         self._count = 0
         self._closed = self._watched = False
         self._processes: list[WorkerProcess] = []
@@ -71,7 +79,7 @@ class WorkerProcesses:
 
     @property
     def pids(self) -> list[int]:
-        """Processes that run."""
+        """Processes that deliver."""
         with self._lock:
             return [process.pid for process in self._processes]
 
@@ -105,20 +113,21 @@ class WorkerProcesses:
             self._end({one: DeliveryStatus(state="failed", error="cancelled") for one in given_up})
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:
-        """See :class:`~pilotage.ports.moving.Mover`."""
-        return self._mover.scan(storage, glob, limits)
+        """See :class:`~pilotage.ports.moving.Mover`; TimeoutError where the storage hangs."""
+        found: list[InputFile] = self._calls.call(limits.seconds + SCAN_GRACE, "scan", storage, glob, limits)
+        return found
 
     def remove(self, storage: Storage, prefix: str) -> None:
-        """See :class:`~pilotage.ports.moving.Mover`."""
-        self._mover.remove(storage, prefix)
+        """See :class:`~pilotage.ports.moving.Mover`; TimeoutError where the storage hangs."""
+        self._calls.call(REMOVAL_LIMIT, "remove", storage, prefix)
 
     def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
-        """See :class:`~pilotage.ports.moving.Reader`."""
-        return cast(Reader, self._mover).open(storage, path)
+        """See :class:`~pilotage.ports.moving.Reader`; TimeoutError where the storage hangs."""
+        return self._calls.open(storage, path)
 
     def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
-        """See :class:`~pilotage.ports.moving.Reader`."""
-        return cast(Reader, self._mover).store(storage, path, stream, size)
+        """See :class:`~pilotage.ports.moving.Reader`; TimeoutError where the storage hangs."""
+        return self._calls.store(storage, path, stream, size)
 
     def grant(self, storage: Storage, path: str, size: int | None = None) -> Grant | None:
         """See :class:`~pilotage.ports.moving.Reader`."""
@@ -131,8 +140,9 @@ class WorkerProcesses:
             self._suspects.clear()
             for process in self._processes:
                 process.kill("was closed")
+        self._calls.close()
         end = time.monotonic() + GRACE
-        while self.pids and time.monotonic() < end:
+        while (self.pids or self._calls.pids) and time.monotonic() < end:
             time.sleep(0.02)
         self._mover.close()
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
 from multiprocessing.connection import Connection
+from typing import Any
 from zlib import crc32
 
 from pilotage.model.federation import TransferService
@@ -43,9 +44,12 @@ class Orders:
     cancel: Sequence[str] = ()
 
 
-def fingerprint() -> str:
-    """Tell the code of what server and processes say to each other, which an upgrade may change."""
-    records = (Orders, Delivery, Place, TransferService, DeliveryStatus)
+def fingerprint(*more: type[Any]) -> str:
+    """Tell the code of what server and processes say to each other, ``more`` included.
+
+    An upgrade may change it.
+    """
+    records = (Orders, Delivery, Place, TransferService, DeliveryStatus, *more)
     shapes = [(one.__qualname__, [(field.name, str(field.type)) for field in fields(one)]) for one in records]
     return f"{version('pilotage')}-{crc32(repr(shapes).encode()):08x}"
 

@@ -2,19 +2,15 @@
 
 import logging
 import os
-import signal
 import socket
-import struct
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
 
 from pilotage.ports.moving import Delivery
 
-from .worker import OTHER_CODE, Orders, Statuses, fingerprint
+from .spawning import last_words, limit, spawn
+from .worker import Orders, Statuses, fingerprint
 
 log = logging.getLogger(__name__)
 
@@ -46,20 +42,9 @@ class WorkerProcess:
         *,
         alone: bool,
     ) -> None:
-        ours, theirs = socket.socketpair()
-        # By the kernel: a Connection has no time limit of its own, and the sender holds the owner's lock.
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", SEND_LIMIT, 0))
-        with theirs:
-            command = [sys.executable, "-m", "pilotage.movers.worker", mover]
-            command += [str(theirs.fileno()), FINGERPRINT]
-            self._process = subprocess.Popen(
-                # A session of its own, so that Ctrl-C at the terminal reaches the server alone.
-                command,
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        self._connection: Connection[Orders, Statuses] = Connection(ours.detach())
+        self._process, self._connection = spawn("pilotage.movers.worker", mover, FINGERPRINT)
+        # The sender holds the owner's lock.
+        limit(self._connection, SEND_LIMIT, socket.SO_SNDTIMEO)
         self._on_news, self._on_end = on_news, on_end
         self._killed_for = ""
         self.alone = alone
@@ -111,11 +96,8 @@ class WorkerProcess:
 
     def last_words(self) -> str:
         """The reason of its end, for those who waited for its deliveries."""
-        code = self._process.returncode
-        if code == OTHER_CODE:
-            return "the worker process has other code than this server: it was upgraded meanwhile; restart it"
-        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-        return f"the worker process {self._killed_for or f'ended {how}'}"
+        killed = self._killed_for
+        return f"the worker process {killed}" if killed else last_words(self._process.returncode)
 
     def _send(self, orders: Orders) -> None:
         try:

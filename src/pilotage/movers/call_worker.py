@@ -1,0 +1,90 @@
+"""The process of blocking calls: scans, reads, writes and clears storages for a server, one call at a time.
+
+Run as ``python -m pilotage.movers.call_worker MOVER DESCRIPTOR CODE``, like :mod:`pilotage.movers.worker`.
+Each call is answered twice: that it was taken, and what became of it. Between the two pass the bytes of a
+file that is read or written, in messages of their own that an empty one ends.
+"""
+
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from typing import Any, cast
+
+from pilotage.model.federation import Storage
+from pilotage.ports import adapters
+from pilotage.ports.moving import Mover, Reader
+
+from .call_records import KINDS, MESSAGE, CallOrder, CallResult, ReceivedBytes, call_code
+from .failures import reason
+from .worker import GROUP, OTHER_CODE
+
+IDLE = 30.0
+"""Seconds without a call after which the process ends: its memory is the machine's again."""
+
+
+class CallWorker:
+    """Answers calls from a connection until nobody calls any more, or the server is gone."""
+
+    def __init__(self, mover: str, connection: "Connection[Any, Any]") -> None:
+        self._mover: Mover = adapters.factory(GROUP, mover)(lambda: None)
+        self._connection = connection
+
+    def run(self) -> None:
+        """Work until there is no call for :data:`IDLE` s."""
+        threading.Thread(target=self._end_with_server, daemon=True).start()
+        while self._connection.poll(IDLE):
+            order: CallOrder = self._connection.recv()
+            self._connection.send(CallResult())
+            self._connection.send(self._result(order))
+
+    def _result(self, order: CallOrder) -> CallResult:
+        own: Mapping[str, Callable[..., object]] = {"open": self._open, "store": self._store}
+        call = own.get(order.method) or getattr(self._mover, order.method)
+        try:
+            return CallResult(call(order.storage, *order.arguments))
+        except Exception as error:  # a mover may be anybody's
+            kind = next((name for name, kind in KINDS.items() if isinstance(error, kind)), "StorageError")
+            missing = isinstance(error.__cause__, FileNotFoundError)
+            return CallResult(kind=kind, error=reason(error), missing=missing)
+
+    def _open(self, storage: Storage, path: str) -> None:
+        """Send the bytes of a file, after word that it could be opened; they end also where it breaks off."""
+        with cast(Reader, self._mover).open(storage, path) as stream:
+            self._connection.send(CallResult())
+            try:
+                while chunk := stream.read(MESSAGE):
+                    self._connection.send_bytes(chunk)
+            finally:
+                self._connection.send_bytes(b"")
+
+    def _store(self, storage: Storage, path: str, size: int) -> object:
+        """Write a file of bytes that come over the connection; all are taken, also where writing fails."""
+        stream = ReceivedBytes(self._connection)
+        try:
+            return cast(Reader, self._mover).store(storage, path, stream, size)
+        finally:
+            while stream.read(MESSAGE):
+                pass
+
+    def _end_with_server(self) -> None:
+        """End the process at once when the server is gone, whatever is under way."""
+        watch = select.poll()
+        watch.register(self._connection.fileno(), 0)  # that the other end is closed is told of unasked
+        watch.poll()
+        os._exit(0)
+
+
+def main() -> None:
+    """Work for the server that started this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us when it has ended
+    if sys.argv[3] != call_code():
+        sys.exit(OTHER_CODE)
+    CallWorker(sys.argv[1], Connection(int(sys.argv[2]))).run()
+
+
+if __name__ == "__main__":
+    main()

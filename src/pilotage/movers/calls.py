@@ -1,0 +1,225 @@
+"""Blocking calls of a mover in processes, one in each at a time: a call that hangs ends with its process."""
+
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pilotage.model.federation import Storage
+from pilotage.ports.moving import Delivered, Readable, StorageError
+
+from .call_records import MESSAGE, CallOrder, ReceivedBytes, call_code
+from .spawning import last_words, limit, spawn
+
+MOST_CALLS = 32
+"""Calls of a mover at once, each in a process; further ones wait."""
+
+START_LIMIT = 60.0
+"""Seconds that a process may take to start and to take its first call, on a machine that is busy."""
+
+END_LIMIT = 1.0
+"""Seconds to wait for a process whose connection broke, to tell how it ended."""
+
+SILENCE = 60.0
+"""Seconds that a storage may leave whoever reads or writes a file without a byte, or an answer."""
+
+CODE = call_code()
+"""Of the code as this process has loaded it."""
+
+
+class CallProcess:
+    """A process that answers calls. It is ``free`` for the next once the last was answered.
+
+    ``held`` says that a thread is using it, and its connection.
+    """
+
+    def __init__(self, mover: str) -> None:
+        self._process, self.connection = spawn("pilotage.movers.call_worker", mover, CODE)
+        self._seconds = START_LIMIT
+        self.free = self.held = True
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether the process is gone: one that was killed in a call of the kernel stays a while."""
+        return self._process.poll() is not None
+
+    def take(self, order: CallOrder, seconds: float) -> None:
+        """Hand over a call, of which the process has to say something within ``seconds`` from now on.
+
+        Raises StorageError and TimeoutError where it is not taken.
+        """
+        self.free = False
+        with self.talk():
+            limit(self.connection, START_LIMIT, socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)
+            self.connection.send(order)
+            self.connection.recv()
+            limit(self.connection, seconds, socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)
+        self._seconds = seconds
+
+    def result(self, *, last: bool = True) -> Any:
+        """Return what a call returned. Raises StorageError, also what the call raised, and TimeoutError."""
+        with self.talk():
+            found = self.connection.recv()
+        self.free = last or bool(found.kind)
+        return found.get()
+
+    @contextmanager
+    def talk(self) -> Iterator[None]:
+        """Turn what a connection raises into StorageError or TimeoutError."""
+        try:
+            yield
+        except BlockingIOError:
+            raise TimeoutError(f"no answer within {self._seconds:g} s") from None
+        except (EOFError, OSError) as error:
+            raise StorageError(self._last_words()) from error
+
+    def send(self, chunk: bytes) -> None:
+        """Send bytes of a file; empty ones end it. Raises StorageError and TimeoutError."""
+        with self.talk():
+            self.connection.send_bytes(chunk)
+
+    def kill(self) -> None:
+        """End the process, also one that hangs. Another thread may be waiting for its answer."""
+        self._process.kill()
+
+    def _last_words(self) -> str:
+        try:
+            return last_words(self._process.wait(END_LIMIT))
+        except subprocess.TimeoutExpired:
+            return "the worker process broke its connection off"
+
+
+class _Bytes(ReceivedBytes):
+    """The bytes of a file that a process sends; when they are over, it tells if they are all."""
+
+    def __init__(self, process: CallProcess) -> None:
+        super().__init__(process.connection)
+        self._process = process
+
+    def read(self, size: int, /) -> bytes:
+        """See :class:`~pilotage.ports.moving.Readable`. Raises StorageError and TimeoutError."""
+        over = self.ended
+        with self._process.talk():
+            given = super().read(size)
+        if self.ended and not over:
+            self._process.result()
+        return given
+
+
+class CallProcesses:
+    """The calls of one mover. A process that is free is used again; it ends by itself when it is not.
+
+    Every call blocks, and raises StorageError, and TimeoutError where a process gives no answer and is ended.
+    """
+
+    def __init__(self, mover: str) -> None:
+        self._mover = mover
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(MOST_CALLS)
+        self._processes: list[CallProcess] = []
+        self._ending: list[CallProcess] = []
+        self._closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """Processes that run."""
+        with self._lock:
+            self._forget_ended()
+            return [process.pid for process in (*self._processes, *self._ending)]
+
+    def call(self, seconds: float, method: str, storage: Storage, *arguments: object) -> Any:
+        """Call a method of the mover, which has so many seconds."""
+        with self._taken(CallOrder(method, storage, arguments), seconds) as process:
+            return process.result()
+
+    @contextmanager
+    def open(self, storage: Storage, path: str) -> Iterator[Readable]:
+        """Open a file; reading it raises as every call does."""
+        with self._taken(CallOrder("open", storage, (path,)), SILENCE) as process:
+            process.result(last=False)
+            yield _Bytes(process)
+
+    def store(self, storage: Storage, path: str, stream: Readable, size: int) -> Delivered:
+        """Write a file. Raises what ``stream`` raises, too."""
+        with self._taken(CallOrder("store", storage, (path, size)), SILENCE) as process:
+            failure: Exception | None = None
+            chunk = b"?"
+            while chunk:
+                try:
+                    chunk = stream.read(MESSAGE)
+                except Exception as error:
+                    # It ends as one that is too short would, so that the storage is rid of its part.
+                    failure, chunk = error, b""
+                process.send(chunk)
+            try:
+                found: Delivered = process.result()
+            except StorageError:
+                if failure is None:
+                    raise
+            if failure:
+                raise failure
+            return found
+
+    def close(self) -> None:
+        """End every process, at once."""
+        with self._lock:
+            self._closed = True
+            for process in self._processes:
+                process.kill()
+
+    @contextmanager
+    def _taken(self, order: CallOrder, seconds: float) -> Iterator[CallProcess]:
+        """Have a process take a call, and no other meanwhile. One that is not free afterwards is ended."""
+        if not self._room.acquire(timeout=seconds):
+            raise TimeoutError(f"{MOST_CALLS} calls are under way, and none ended within {seconds:g} s")
+        try:
+            process = self._handed(order, seconds)
+            try:
+                yield process
+            finally:
+                self._put_back(process)
+        finally:
+            self._room.release()
+
+    def _handed(self, order: CallOrder, seconds: float) -> CallProcess:
+        """Hand a call to a free process, or to a new one: a free one may just have ended."""
+        while True:
+            with self._lock:
+                self._forget_ended()
+                if self._closed:
+                    raise StorageError("the mover is closed")
+                used = next((one for one in reversed(self._processes) if not one.held), None)
+                process = used or CallProcess(self._mover)
+                if used is None:
+                    self._processes.append(process)
+                process.held = True
+            try:
+                process.take(order, seconds)
+            except Exception:
+                self._put_back(process)
+                if used is None:
+                    raise
+            else:
+                return process
+
+    def _put_back(self, process: CallProcess) -> None:
+        with self._lock:
+            process.held = False
+            if not process.free or self._closed:
+                process.kill()
+                self._processes.remove(process)
+                self._ending.append(process)
+
+    def _forget_ended(self) -> None:
+        """Forget processes that are gone. One that was killed in a call of the kernel stays a while."""
+        for processes in (self._processes, self._ending):
+            for process in [one for one in processes if not one.held and one.ended]:
+                process.connection.close()
+                processes.remove(process)

@@ -1,0 +1,46 @@
+"""Processes of movers as they are started: each with a connection to its server, by which it ends with it."""
+
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from multiprocessing.connection import Connection
+from typing import Any
+
+from .worker import OTHER_CODE
+
+
+def spawn(module: str, mover: str, code: str) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
+    """Start ``python -m MODULE MOVER DESCRIPTOR CODE``, and return it with this end of the connection."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            # A session of its own, so that Ctrl-C at the terminal reaches the server alone.
+            [sys.executable, "-m", module, mover, str(theirs.fileno()), code],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+    return process, Connection(ours.detach())
+
+
+def limit(connection: "Connection[Any, Any]", seconds: float, *options: int) -> None:
+    """Have what ``options`` name, sending or receiving, raise BlockingIOError after so many seconds.
+
+    It is the kernel that watches the time: a Connection has no limit of its own.
+    """
+    whole = int(seconds)
+    span = struct.pack("@ll", whole, int((seconds - whole) * 1e6))
+    with socket.socket(fileno=connection.fileno()) as same:
+        for option in options:
+            same.setsockopt(socket.SOL_SOCKET, option, span)
+        same.detach()
+
+
+def last_words(code: int) -> str:
+    """Say how a worker process ended by itself, given its exit code."""
+    if code == OTHER_CODE:
+        return "the worker process has other code than this server: it was upgraded meanwhile; restart it"
+    how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+    return f"the worker process ended {how}"
