@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +37,7 @@ from pilotage.testing.stores import (
     new_task,
     new_transfer,
 )
+from tests.waiting import wait_for
 
 DAY = 86400.0
 BEFORE = NOW + 1
@@ -225,11 +225,8 @@ def test_the_server_archives_by_age(aged: Store, tmp_path: Path) -> None:
     task, _ = ended_task(aged)
     archiving = Archiving(aged, tmp_path / "archive", 7 * DAY)
     archiving.start()
-    patience = time.monotonic() + 60
-    while aged.queries.task(task) is not None and time.monotonic() < patience:
-        time.sleep(0.02)
+    wait_for(lambda: aged.queries.task(task) is None, "the task is archived")
     archiving.stop()
-    assert aged.queries.task(task) is None
     (path,) = (tmp_path / "archive").iterdir()
     assert {line["record"] for line in lines(path)} == {"job", "choice", "task"}
 

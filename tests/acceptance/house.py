@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,6 @@ import httpx
 import psutil
 
 AGENTS = {"pilotage.agent", "pilotage.computing.forwarding.forwarder"}
-
-
-def wait_until(holds: Callable[[], bool], timeout: float, what: str) -> None:
-    """Wait until something holds; fails the test after ``timeout`` s."""
-    end = time.monotonic() + timeout
-    while not holds():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {timeout:g} s: {what}")
-        time.sleep(0.1)
 
 
 @dataclass

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from .house import House, wait_until
+from tests.waiting import wait_for
 
-PATIENCE = 90.0
+from .house import House
 
 FEDERATION = """
 name: attacked
@@ -82,7 +82,7 @@ def ended(house: House, **task: Any) -> dict[str, Any]:
     def over() -> bool:
         return house.call("GET", f"/tasks/{number}")["state"] in ("finished", "failed")
 
-    wait_until(over, PATIENCE, f"the end of the task\n{house.last_words()}")
+    wait_for(over, f"the end of the task\n{house.last_words()}")
     view: dict[str, Any] = house.call("GET", f"/tasks/{number}")
     return view
 

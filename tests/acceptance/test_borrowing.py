@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from .house import House, wait_until
+from tests.waiting import wait_for
 
-PATIENCE = 90.0
+from .house import House
+
 JOBS, SECONDS = 12, 2
 
 FEDERATION = """
@@ -60,7 +61,7 @@ def finish(house: House, task: int) -> None:
     def is_over() -> bool:
         return bool(house.call("GET", f"/tasks/{task}")["state"] in ("finished", "failed"))
 
-    wait_until(is_over, PATIENCE, f"the end of task {task}")
+    wait_for(is_over, f"the end of task {task}")
     assert house.call("GET", f"/tasks/{task}")["state"] == "finished"
 
 

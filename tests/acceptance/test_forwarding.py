@@ -19,11 +19,11 @@ from pilotage.computing.forwarding.element import ForwardingElement
 from pilotage.ports.computing import PilotOrder
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.conftest import locked_port
+from tests.waiting import wait_for
 
-from .house import House, wait_until
+from .house import House
 
 JOBS = 8
-PATIENCE = 300.0
 
 NEAR = """
 name: near
@@ -183,7 +183,7 @@ def pair() -> Iterator[Pair]:
 
 def test_m1_a_job_runs_at_a_site_of_the_other_and_explain_shows_both_decisions(pair: Pair) -> None:
     task = pair.submit(1.0)
-    wait_until(lambda: pair.ended(task), PATIENCE, "the end of the task")
+    wait_for(lambda: pair.ended(task), "the end of the task")
     assert pair.state(task) == "finished", pair.explained(task)
     (made,) = (pair.place / "home" / "tasks" / "near" / str(task)).rglob("sums.txt")
     assert made.read_text().startswith("file-00 ")
@@ -225,18 +225,16 @@ def test_m1_forwarders_keep_the_contract_of_computing_elements(pair: Pair) -> No
 
 def test_m1_cancelling_goes_through(pair: Pair) -> None:
     task = pair.submit(600)
-    wait_until(lambda: pair.job(task)["state"] == "running", PATIENCE, "the news of the payload's start")
+    wait_for(lambda: pair.job(task)["state"] == "running", "the news of the payload's start")
     pair.near.call("POST", f"/tasks/{task}/cancel")
     far = pair.far.call("GET", "/tasks")["tasks"][0]["id"]
-    wait_until(
-        lambda: pair.far.call("GET", f"/tasks/{far}")["state"] == "cancelled", PATIENCE, "the cancellation"
-    )
+    wait_for(lambda: pair.far.call("GET", f"/tasks/{far}")["state"] == "cancelled", "the cancellation")
 
 
 def test_m1_what_the_other_refuses_is_told_with_its_words() -> None:
     with started(storage="nowhere") as pair:
         task = pair.submit(1.0, max_attempts=1)
-        wait_until(lambda: pair.ended(task), PATIENCE, "the end of the task")
+        wait_for(lambda: pair.ended(task), "the end of the task")
         error = pair.job(task)["error"]
     assert "refuses the job" in error, error
     assert "nowhere" in error, error
@@ -244,7 +242,7 @@ def test_m1_what_the_other_refuses_is_told_with_its_words() -> None:
 
 def test_m1_failures_over_there_come_back_with_their_reasons(pair: Pair) -> None:
     task = pair.submit(1.0, command=["sh", "-c", "echo woe >&2; exit 3"], max_attempts=1)
-    wait_until(lambda: pair.ended(task), PATIENCE, "the end of the task")
+    wait_for(lambda: pair.ended(task), "the end of the task")
     job = pair.job(task)
     assert (job["state"], job["exit_code"]) == ("failed", 3)
     assert "payload exited with code 3" in job["error"], job
@@ -273,7 +271,7 @@ def _survives(pair: Pair, dice: random.Random) -> None:
         victim = dice.choice(sorted(victims))
         if victims[victim]() is not False:
             killed[victim] += 1
-    wait_until(lambda: pair.ended(task), PATIENCE, f"the end of the task; killed {killed}")
+    wait_for(lambda: pair.ended(task), f"the end of the task; killed {killed}")
     assert pair.near.call("GET", f"/tasks/{task}")["jobs"] == {"finished": JOBS}, killed
     begun = Counter((pair.place / "ledger" / "begun").read_text().split())
     assert max(begun.values()) == 1, begun

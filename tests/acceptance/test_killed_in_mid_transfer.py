@@ -4,8 +4,7 @@ import hashlib
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ import psutil
 import pytest
 
 from pilotage.demo import service
+from tests.waiting import has_ended, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 CONTENT = bytes(range(256)) * 16_000
 FILES = 6
-PATIENCE = 60.0
 FEDERATION = """
 name: house
 sites: [ {{ name: near, nucleus: true }}, {{ name: far }} ]
@@ -73,14 +72,6 @@ def source() -> Iterator[int]:
         server.shutdown()
 
 
-def until(holds: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + PATIENCE
-    while not (found := holds()):
-        assert time.monotonic() < end, f"{what} does not come about"
-        time.sleep(0.05)
-    return found
-
-
 def files(disk: Path, *, parts: bool) -> list[Path]:
     """What lies in the storage: parts, or files under their names."""
     found = [path for path in disk.rglob("*") if path.is_file()] if disk.exists() else []
@@ -106,18 +97,18 @@ def test_a_killed_server_leaves_nothing_half_written_and_the_next_one_goes_on(
     task = {"name": "waits", "inputs": inputs, "files_per_job": FILES, "command": ["true"], "scouts": 0}
     with service.running(federation, tmp_path / "home", None, None, *ONLY) as server:
         server.post("/tasks", {"tasks": [task]})
-        until(lambda: len(files(disk, parts=True)) == FILES, "a delivery of each file")
+        wait_for(lambda: len(files(disk, parts=True)) == FILES, "a delivery of each file")
         theirs = workers(server.pid)
         assert theirs
         os.kill(server.pid, signal.SIGKILL)
-        until(lambda: not any(one.is_running() and one.status() != "zombie" for one in theirs), "their end")
+        wait_for(lambda: all(map(has_ended, theirs)), "their end")
         assert files(disk, parts=False) == []
     Slow.go_on.set()
     with service.running(federation, tmp_path / "home", None, None, *ONLY) as server:
-        until(lambda: len(files(disk, parts=False)) == FILES, "the arrival of each file")
+        wait_for(lambda: len(files(disk, parts=False)) == FILES, "the arrival of each file")
         assert {path.read_bytes() == CONTENT for path in files(disk, parts=False)} == {True}
-        until(lambda: not files(disk, parts=True), "the end of what was half written")
-        states = {one["state"] for one in until(lambda: ended(server), "the end of each transfer")}
+        wait_for(lambda: not files(disk, parts=True), "the end of what was half written")
+        states = {one["state"] for one in wait_for(lambda: ended(server), "the end of each transfer")}
     assert states == {"done"}
 
 

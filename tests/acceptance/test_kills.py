@@ -18,11 +18,12 @@ import psutil
 import pytest
 from sqlalchemy import make_url
 
-from .house import House, wait_until
+from tests.waiting import wait_for
+
+from .house import House
 
 JOBS = 40
 KILLS = 14
-PATIENCE = 240.0
 
 NAME = "kills"
 FEDERATION = """
@@ -111,7 +112,7 @@ def test_a_task_survives_kills_at_random_moments(database: str, place: Path, fre
             victims["database"] = lambda: _kill_database(server)
         task = house.call("POST", "/tasks", {"tasks": [_task(place)]})["tasks"][0]["id"]
         killed = _kill(house, task, victims, dice)
-        wait_until(lambda: _ended(house, task), PATIENCE, f"the end of the task; killed {killed}")
+        wait_for(lambda: _ended(house, task), f"the end of the task; killed {killed}")
         _check(house, task, place, expected, killed)
     except BaseException:
         print(house.last_words())

@@ -14,9 +14,10 @@ import psutil
 import pytest
 from sqlalchemy import make_url
 
-from .house import House, wait_until
+from tests.waiting import wait_for
 
-PATIENCE = 120.0
+from .house import House
+
 JOBS, SECONDS = 4, 1.5
 
 FEDERATION = """
@@ -106,7 +107,7 @@ def test_e2_borrowed_jobs_run_once_whatever_is_killed(house: House, victim: str,
         outputs=["out.txt"],
         max_attempts=20,
     )
-    wait_until(lambda: _borrowed(house, task), PATIENCE, "a job that waits is borrowed")
+    wait_for(lambda: _borrowed(house, task), "a job that waits is borrowed")
     time.sleep(MOMENTS[moment])
     if victim == "server":
         house.restart("all")
@@ -115,7 +116,7 @@ def test_e2_borrowed_jobs_run_once_whatever_is_killed(house: House, victim: str,
     _finish(house, task)
     _check(house, task, place, survives=victim == "server")
     assert not (place / "ledger" / "overlaps").exists(), "attempts of one job ran at the same time"
-    wait_until(lambda: _transfers(house) <= {"done", "cancelled"}, PATIENCE, "the end of all transfers")
+    wait_for(lambda: _transfers(house) <= {"done", "cancelled"}, "the end of all transfers")
 
 
 def _submit(house: House, **spec: Any) -> int:
@@ -140,7 +141,7 @@ def _finish(house: House, task: int) -> None:
     def is_over() -> bool:
         return bool(house.call("GET", f"/tasks/{task}")["state"] in ("finished", "failed"))
 
-    wait_until(is_over, PATIENCE, f"the end of task {task}")
+    wait_for(is_over, f"the end of task {task}")
     assert house.call("GET", f"/tasks/{task}")["state"] == "finished"
 
 

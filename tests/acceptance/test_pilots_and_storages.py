@@ -10,13 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.movers.servers import free_port, nginx, program, running
+from tests.conftest import locked_port
+from tests.movers.servers import nginx, program, running
 from tests.movers.sftp import sftp
 from tests.movers.xrootd import xrootd
+from tests.waiting import wait_for
 
-from .house import House, wait_until
+from .house import House
 
-PATIENCE = 60.0
 SECRETS = {"web": "token-of-a-test", "s3": "secret-of-a-test"}
 
 HEAD = """
@@ -47,7 +48,7 @@ def _web(root: Path, place: Path, stack: ExitStack) -> Served:
 
 
 def _s3(_: Path, place: Path, stack: ExitStack) -> Served:
-    port = free_port()
+    port = stack.enter_context(locked_port())
     command = [program("moto_server", "pip install moto[s3,server]"), "-H", "127.0.0.1", "-p", str(port)]
     stack.enter_context(running(command, port, place / "log"))
     url = f"http://127.0.0.1:{port}"
@@ -94,9 +95,8 @@ def house() -> Iterator[tuple[House, set[str]]]:
             except pytest.skip.Exception:
                 continue
             (place / f"{name}-root" / f"{name}.txt").write_text(f"{name}\n")
-        house = House(
-            place / "home", f"sqlite:///{place}/store.db", free_port(), _federation(place, served), {}
-        )
+        port = stack.enter_context(locked_port())
+        house = House(place / "home", f"sqlite:///{place}/store.db", port, _federation(place, served), {})
         house.home.mkdir()
         house.parts = {"all": (str(house.federation),)}
         stack.callback(house.stop)
@@ -137,7 +137,7 @@ def test_a_job_reads_and_writes_at_a_storage_that_its_pilot_cannot_open(
     def over() -> bool:
         return bool(made.call("GET", f"/tasks/{task['id']}")["state"] in ("finished", "failed"))
 
-    wait_until(over, PATIENCE, f"the end of the task at {kind}")
+    wait_for(over, f"the end of the task at {kind}")
     (job,) = made.call("GET", f"/tasks/{task['id']}/jobs")["jobs"]
     assert job["state"] == "finished", f"{job['error']}\n{made.last_words()}"
     (output,) = made.call("GET", f"/tasks/{task['id']}/outputs")["files"]

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from .house import House, wait_until
+from tests.waiting import wait_for
 
-PATIENCE = 60.0
+from .house import House
+
 JOBS, SCOUTS = 6, 2
 
 FEDERATION = """
@@ -76,7 +77,7 @@ def finished(house: House, task: int) -> dict[str, Any]:
     def ended() -> bool:
         return house.call("GET", f"/tasks/{task}")["state"] in ("finished", "failed")
 
-    wait_until(ended, PATIENCE, f"the end of task {task}")
+    wait_for(ended, f"the end of task {task}")
     view: dict[str, Any] = house.call("GET", f"/tasks/{task}")
     jobs = house.call("GET", f"/tasks/{task}/jobs")["jobs"]
     assert view["state"] == "finished", (view, jobs, house.last_words())

@@ -2,8 +2,7 @@
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -129,12 +128,3 @@ class FakeServer:
                 gone.set()
                 server.shutdown()
                 thread.join()
-
-
-def wait_for(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
-    """Until the condition holds. Fails naming what did not happen."""
-    until = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > until:
-            raise AssertionError(f"did not happen within {seconds} s: {what}")
-        time.sleep(0.02)

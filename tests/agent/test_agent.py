@@ -24,8 +24,9 @@ from pilotage.agent.ways import Ways
 from pilotage.agent.wire import JobInput, JobOrder, Work
 from pilotage.model import paths
 from pilotage.model.work import FileName
+from tests.waiting import PATIENCE, has_ended, wait_for
 
-from .fake_pilot_server import TOKEN, FakeServer, wait_for
+from .fake_pilot_server import TOKEN, FakeServer
 from .processes import outside
 
 pytestmark = pytest.mark.slow
@@ -113,7 +114,7 @@ class Site:
     def run(self, *options: str, **variables: str) -> int:
         """Run an agent to its end, which comes when it has been idle."""
         with self.agent(*options, **variables) as process:
-            return int(process.wait(30))
+            return int(process.wait(PATIENCE))
 
     def payload(self) -> psutil.Process:
         """The payload that left its pid."""
@@ -131,7 +132,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def gone(process: psutil.Process) -> None:
-    wait_for(lambda: not process.is_running(), f"process {process.pid} is gone")
+    wait_for(lambda: has_ended(process), f"process {process.pid} is gone")
 
 
 def sh(text: str) -> tuple[str, ...]:
@@ -300,7 +301,7 @@ def test_a_pair_to_stop_is_killed_and_not_reported_again(site: Site) -> None:
         payload = site.payload()
         site.server.stop = [(1, 1)]
         gone(payload)
-        assert agent.wait(20) == 0
+        assert agent.wait(PATIENCE) == 0
     assert "failed" not in site.server.states()
     assert site.server.holding == []
     assert list(site.place.iterdir()) == []
@@ -336,7 +337,7 @@ def test_without_the_server_payloads_live_no_longer_than_the_lease(tmp_path: Pat
         gone(payload)
         assert agent.poll() is None
         with server.serving():
-            assert agent.wait(20) == 0
+            assert agent.wait(PATIENCE) == 0
     assert server.last().error.startswith("stopped by its pilot: no contact with the server")
 
 
@@ -349,7 +350,7 @@ def test_a_pilot_whose_server_does_not_come_back_ends(tmp_path: Path) -> None:
             server.works = [[site.work("python3", "-c", HANG)]]
             agent = later.enter_context(site.agent())
             payload = site.payload()
-        agent.wait(20)
+        agent.wait(PATIENCE)
         gone(payload)
     assert list(site.place.iterdir()) == []
 
@@ -362,7 +363,7 @@ def test_what_is_done_while_the_server_is_away_is_reported_when_it_is_back(site:
         site.server.status_of = {"report": 503}
         wait_for((site.scratch() / "out").exists, "the output")
         site.server.status_of = {}
-        assert agent.wait(20) == 0
+        assert agent.wait(PATIENCE) == 0
     assert site.server.states() == ["starting", "running", "done"]
 
 
@@ -378,7 +379,7 @@ def test_outputs_that_the_server_may_have_heard_of_are_not_deleted(site: Site) -
         wait_for(lambda: len(site.server.calls) > calls + 1, "a report with an end in it")
         site.server.stop = [(1, 1)]
         site.server.status_of = {}
-        assert agent.wait(20) == 0
+        assert agent.wait(PATIENCE) == 0
     assert (site.scratch() / "out").exists()
 
 
@@ -395,7 +396,7 @@ def test_a_pilot_that_was_given_up_kills_everything_and_exits(site: Site, status
     with site.agent() as agent:
         payload = site.payload()
         site.server.status = status
-        assert agent.wait(20) == 1
+        assert agent.wait(PATIENCE) == 1
         gone(payload)
     assert site.server.ended == []
     assert list(site.place.iterdir()) == []
@@ -403,7 +404,7 @@ def test_a_pilot_that_was_given_up_kills_everything_and_exits(site: Site, status
 
 def test_a_wrong_token_ends_the_pilot_at_once(site: Site) -> None:
     with site.agent(token="wrong") as agent:
-        assert agent.wait(20) == 1
+        assert agent.wait(PATIENCE) == 1
         assert agent.stderr is not None
         assert b"wrong" not in agent.stderr.read()
 
@@ -413,7 +414,7 @@ def test_p9_the_first_call_is_repeated_as_it_was_until_it_is_answered(site: Site
     with site.agent() as agent:
         wait_for(lambda: len(site.server.nonces) > 1, "a second first call")
         del site.server.status_of["enrol"]
-        assert agent.wait(20) == 0
+        assert agent.wait(PATIENCE) == 0
     assert len(set(site.server.nonces)) == 1
     assert len(site.server.nonces[0]) == 64
     assert site.server.ended == ["idle"]
@@ -422,7 +423,7 @@ def test_p9_the_first_call_is_repeated_as_it_was_until_it_is_answered(site: Site
 def test_p9_an_agent_that_another_was_before_ends_at_once_and_says_why(site: Site) -> None:
     site.server.status_of["enrol"] = 403
     with site.agent() as agent:
-        assert agent.wait(20) == 1
+        assert agent.wait(PATIENCE) == 1
         assert agent.stderr is not None
         assert b"given up: POST enrol: 403" in agent.stderr.read()
     assert len(site.server.nonces) == 1
@@ -433,7 +434,7 @@ def test_sigterm_kills_the_payloads_reports_them_and_says_goodbye(site: Site) ->
     with site.agent() as agent:
         payload = site.payload()
         agent.terminate()
-        assert agent.wait(20) == 0
+        assert agent.wait(PATIENCE) == 0
         gone(payload)
     assert site.server.last().error == "pilot stopped by signal 15 (SIGTERM)"
     assert site.server.ended == ["pilot stopped by signal 15 (SIGTERM)"]

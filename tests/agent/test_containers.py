@@ -9,8 +9,8 @@ import pytest
 from pilotage.agent.attempt import AttemptFailedError
 from pilotage.agent.containers import VARIABLES, ContainerRuntime, choose, find_runtimes, write_variables
 from pilotage.agent.view import SitePaths
+from tests.waiting import PATIENCE, wait_for
 
-from .fake_pilot_server import wait_for
 from .test_agent import Site, sh, site
 
 __all__ = ["site"]
@@ -122,12 +122,12 @@ def test_a_task_in_a_container_runs_in_it(site: Site, image: Path) -> None:
     site.server.idle = 20
     work = site.work(*sh(script), outputs=["out"], images=[str(image)], readable=[str(image.parent)])
     with site.agent() as agent:
-        wait_for(lambda: any(match["containers"] for match in site.server.matches), "it tells", 60)
+        wait_for(lambda: any(match["containers"] for match in site.server.matches), "it tells")
         site.server.works = [[work]]
-        wait_for(lambda: "done" in site.server.states() or "failed" in site.server.states(), "it ran", 60)
+        wait_for(lambda: "done" in site.server.states() or "failed" in site.server.states(), "it ran")
         assert site.server.last().error == ""
         agent.terminate()
-        agent.wait(20)
+        agent.wait(PATIENCE)
     out = (site.scratch() / "out").read_text().splitlines()
     assert {"in-the-image", "inputs", f"HOME={site.place}/1.1", f"MARK={site.mark}"} <= set(out)
     assert "secret" not in out

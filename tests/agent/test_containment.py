@@ -22,8 +22,8 @@ from pilotage.agent.proof import Containment, prove
 from pilotage.agent.system import now
 from pilotage.agent.view import SitePaths, View, view
 from pilotage.pilots.containment import COMPLETE
+from tests.waiting import wait_for
 
-from .fake_pilot_server import wait_for
 from .processes import of_environment
 
 ATTACK = """

@@ -17,8 +17,8 @@ from pilotage.agent.containment import WITH_INIT
 from pilotage.agent.control_group import ControlGroup, read, remove
 from pilotage.agent.delegated_groups import LEAF, DelegatedGroups, Hierarchy, find
 from pilotage.agent.payload import Payload
+from tests.waiting import PATIENCE, wait_for
 
-from .fake_pilot_server import wait_for
 from .processes import of_environment
 from .test_agent import Site, site
 from .test_payload import DAEMON, WAY, holding, python, run, run_and
@@ -282,7 +282,7 @@ def inhabited() -> Iterator[tuple[Path, int]]:
         (group / "cgroup.procs").write_text(str(process.pid))
         yield group, process.pid
         assert remove(str(group)) == ""
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.wait(PATIENCE) == -signal.SIGKILL
     if not given:
         (root / "cgroup.subtree_control").write_text("-hugetlb")
 

@@ -10,8 +10,8 @@ import pytest
 
 from pilotage.agent.logs import OwnLog, read_streams, stderr_tail
 from pilotage.agent.wire import LOG_HEAD, LONGEST_LOG, Log
+from tests.waiting import PATIENCE, wait_for
 
-from .fake_pilot_server import wait_for
 from .test_agent import Site, sh, site
 
 __all__ = ["site"]
@@ -91,5 +91,5 @@ def test_what_somebody_reads_comes_while_it_is_written(site: Site) -> None:
         wait_for(lambda: site.server.own_log, "the agent's own log")
         assert "done" not in site.server.states()
         go.touch()
-        agent.wait(20)
+        agent.wait(PATIENCE)
     assert text(site.server.logs[1, 1].logs[0]) == b"begun\nended\n"

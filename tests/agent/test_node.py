@@ -14,8 +14,8 @@ from pilotage.agent.command import claim, parser
 from pilotage.agent.jobs import Held, JobRunner, Resources
 from pilotage.agent.node import look
 from pilotage.agent.wire import JobOrder, Node, Work
+from tests.waiting import PATIENCE, wait_for
 
-from .fake_pilot_server import wait_for
 from .processes import of_environment
 from .test_agent import HANG, Site, sh, site
 
@@ -120,10 +120,10 @@ def test_payloads_side_by_side_have_gpus_of_their_own_and_those_without_see_none
 def test_the_node_is_told_once(site: Site) -> None:
     site.server.idle = 5
     with site.agent() as agent:
-        wait_for(lambda: any(match["found"] for match in site.server.matches), "the node is told", 80)
+        wait_for(lambda: any(match["found"] for match in site.server.matches), "the node is told")
         wait_for(lambda: not site.server.matches[-1]["found"], "a match without it")
         agent.terminate()
-        agent.wait(20)
+        agent.wait(PATIENCE)
     (told,) = [match["found"] for match in site.server.matches if match["found"]]
     assert told["machine_cores"] == os.cpu_count()
 
@@ -138,7 +138,7 @@ def test_a_pilot_that_is_warned_takes_nothing_more_and_delivers_what_it_has(site
         agent.send_signal(signal.SIGUSR1)
         asked = len(site.server.matches)
         go.touch()
-        assert agent.wait(20) == 0
+        assert agent.wait(PATIENCE) == 0
     assert (site.scratch() / "out").read_text() == "fine\n"
     assert site.server.last().state == "done"
     assert len(site.server.matches) <= asked + 1

@@ -21,8 +21,8 @@ from pilotage.agent.payload import Ended, Order, Payload
 from pilotage.agent.proof import attack
 from pilotage.agent.system import now
 from pilotage.agent.view import SitePaths, view
+from tests.waiting import has_ended, wait_for
 
-from .fake_pilot_server import wait_for
 from .processes import of_environment
 
 pytestmark = pytest.mark.slow
@@ -304,7 +304,7 @@ def test_everything_dies_with_an_agent_that_is_killed(tmp_path: Path) -> None:
         wait_for((place / "pid.ready").exists, "the daemon runs")
         daemon = psutil.Process(int((place / "pid.ready").read_text()))
         agent.kill()
-    wait_for(lambda: not daemon.is_running(), "the daemon is gone")
+    wait_for(lambda: has_ended(daemon), "the daemon is gone")
     wait_for(lambda: not place.exists(), "the job directory is deleted")
 
 

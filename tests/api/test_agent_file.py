@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,8 +11,11 @@ import uvicorn
 
 from pilotage import server
 from pilotage.model.states import JobState
+from tests.waiting import PATIENCE, wait_for
 
 from .conftest import ALICE, House, Submit
+
+ENDS = (JobState.HOLDING, JobState.FINISHED)
 
 
 @contextmanager
@@ -61,12 +63,12 @@ def test_a_second_agent_with_the_same_token_gives_up_and_the_first_goes_on(
     token = pilot.headers["Authorization"].removeprefix("Bearer ")
     with serving(house) as url:
         first = _agent(tmp_path, url, token, "first")
-        _until(lambda: house.job(job).state is JobState.RUNNING, first)
+        _until(lambda: house.job(job).state in (JobState.RUNNING, *ENDS), first)
         second = _agent(tmp_path, url, token, "second")
-        _, said = second.communicate(timeout=60)
+        _, said = second.communicate(timeout=PATIENCE)
         assert second.returncode == 1
         assert "has enrolled already" in said.decode()
-        _until(lambda: house.job(job).state in (JobState.HOLDING, JobState.FINISHED), first)
+        _until(lambda: house.job(job).state in ENDS, first)
         assert house.job(job).attempt == 1
         first.terminate()
         first.communicate()
@@ -85,12 +87,8 @@ def _agent(place: Path, url: str, token: str, name: str) -> "subprocess.Popen[by
 
 
 def _until(holds: Callable[[], bool], agent: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        if time.monotonic() > end:
-            agent.kill()
-        assert agent.poll() is None, agent.communicate()
-        threading.Event().wait(0.05)
+    wait_for(lambda: holds() or agent.poll() is not None, "the news of the agent's job")
+    assert holds(), agent.communicate()
 
 
 def test_any_token_fetches_it_and_none_does_not(house: House) -> None:

@@ -1,15 +1,15 @@
 """A real Rucio server on loopback, on SQLite: its Flask application under gunicorn."""
 
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+
+from tests.conftest import locked_port
+from tests.waiting import PATIENCE, wait_for
 
 HOME = Path(__file__).parents[2] / "build" / "rucio"
 """Where ``install.sh`` puts the server."""
@@ -48,8 +48,11 @@ def rucio_server(place: Path) -> Iterator[str]:
     """Run a server until the end; yields its URL. Skips where none is installed."""
     if not (HOME / "bin" / "gunicorn").exists():
         pytest.skip("no Rucio server is installed; `make test-rucio` installs one into build/rucio")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    with locked_port() as port:
+        yield from _served(place, port)
+
+
+def _served(place: Path, port: int) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     _configure(place, url)
     environment = {"RUCIO_HOME": str(place), "PATH": f"{HOME}/bin:/usr/bin:/bin", "HOME": str(place)}
@@ -66,7 +69,7 @@ def rucio_server(place: Path) -> Iterator[str]:
         yield url
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(PATIENCE)
 
 
 def _configure(place: Path, url: str) -> None:
@@ -85,12 +88,10 @@ def _configure(place: Path, url: str) -> None:
 
 
 def _await(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + 60
-    while True:
-        try:
-            with urlopen(f"{url}/ping", timeout=5):
-                return
-        except (URLError, OSError):
-            assert server.poll() is None, log.read_text()[-2000:]
-            assert time.monotonic() < end, log.read_text()[-2000:]
-            time.sleep(0.1)
+    def answers() -> bool:
+        assert server.poll() is None, log.read_text()[-2000:]
+        with suppress(OSError), urlopen(f"{url}/ping", timeout=5):
+            return True
+        return False
+
+    wait_for(answers, "Rucio answers")

@@ -7,12 +7,12 @@ from zlib import adler32
 
 import pytest
 
-from tests.acceptance.house import House, wait_until
+from tests.acceptance.house import House
+from tests.waiting import wait_for
 
 from .rucio_server import LOGIN, rucio_server
 from .test_rucio import administrator, protocol
 
-PATIENCE = 90.0
 JOBS = 4
 FEDERATION = """
 name: published
@@ -77,7 +77,7 @@ def finished(house: House, task: int) -> None:
         assert state != "failed", house.call("GET", f"/tasks/{task}/explain")["lines"]
         return bool(state == "finished")
 
-    wait_until(ended, PATIENCE, f"the end of task {task}")
+    wait_for(ended, f"the end of task {task}")
 
 
 def told(house: House, task: int) -> str:
@@ -94,7 +94,7 @@ def test_outputs_come_into_rucio_though_the_server_is_killed_and_another_task_re
     finished(house, task)
     # The task has just ended: at this moment its outputs are being registered, or about to be.
     house.restart("all")
-    wait_until(lambda: told(house, task).endswith("; closed"), PATIENCE, "the dataset is closed")
+    wait_for(lambda: told(house, task).endswith("; closed"), "the dataset is closed")
     assert told(house, task) == f"outputs in rucio~user.ada:results: {JOBS} published; closed"
     client = administrator(url)
     assert client.get_did("user.ada", "results")["open"] is False
@@ -135,8 +135,8 @@ def test_a_rucio_that_is_away_for_a_while_gets_the_outputs_later(house: House, u
         output_dataset="rucio~user.ada:later",
     )
     finished(house, task)
-    wait_until(lambda: "tried again in" in told(house, task), PATIENCE, "the refusal is told")
+    wait_for(lambda: "tried again in" in told(house, task), "the refusal is told")
     assert "DISK" in told(house, task)
     client.update_rse("DISK", {"availability_write": True})
-    wait_until(lambda: told(house, task).endswith("; closed"), PATIENCE, "the dataset is closed")
+    wait_for(lambda: told(house, task).endswith("; closed"), "the dataset is closed")
     assert [one["name"] for one in client.list_files("user.ada", "later")]

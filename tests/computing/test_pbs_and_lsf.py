@@ -13,7 +13,8 @@ from pilotage.computing.contract import violations
 from pilotage.computing.lsf import Lsf, LsfOptions, LsfProfile
 from pilotage.computing.pbs import Pbs, PbsOptions, PbsProfile
 from pilotage.ports.computing import PilotOrder
-from tests.agent.fake_pilot_server import TOKEN, FakeServer, wait_for
+from tests.agent.fake_pilot_server import TOKEN, FakeServer
+from tests.waiting import wait_for
 
 from .standin import install
 

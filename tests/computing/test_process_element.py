@@ -15,7 +15,8 @@ from pilotage.computing.process import Process, ProcessReference
 from pilotage.model.federation import ComputingElement
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus
-from tests.agent.fake_pilot_server import TOKEN, FakeServer, wait_for
+from tests.agent.fake_pilot_server import TOKEN, FakeServer
+from tests.waiting import has_ended, wait_for
 
 HANG = "import os, time; open({mark!r}, 'w').write(str(os.getpid())); time.sleep(60)"
 
@@ -160,7 +161,7 @@ def test_cancel_kills_the_whole_tree(server: FakeServer, element: Process, tmp_p
     wait_for(lambda: mark.exists() and mark.read_text(), "the payload runs")
     tree = [process(reference), *process(reference).children(recursive=True)]
     element.cancel([reference])
-    assert [member for member in tree if member.is_running()] == []
+    assert all(map(has_ended, tree))
     assert len(tree) >= 3
     assert states(element, reference) == ["ended"]
     assert server.ended == ["pilot stopped by signal 15 (SIGTERM)"]

@@ -11,6 +11,7 @@ import pytest
 from pilotage.demo import library
 from pilotage.demo.payload import merge
 from pilotage.demo.payload import module_statistics as statistics
+from tests.waiting import PATIENCE
 
 SCRIPTS = Path(statistics.__file__).parent
 
@@ -68,7 +69,7 @@ def run(script: str, directory: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONWARNINGS": "error", "MPLCONFIGDIR": str(directory)}
     command = [sys.executable, str(SCRIPTS / script)]
     return subprocess.run(
-        command, cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
     )
 
 

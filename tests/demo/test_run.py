@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -16,6 +14,7 @@ import pytest
 
 from pilotage.demo import library
 from pilotage.demo.run import run
+from tests.waiting import PATIENCE, has_ended, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -67,16 +66,18 @@ def test_whoever_interrupts_it_finds_everything_stopped(tmp_path: Path, number: 
 
     def pilots() -> list[psutil.Process]:
         return [
-            one for one in family.children(recursive=True) if _runs(one) and "pilotage.agent" in one.cmdline()
+            one
+            for one in family.children(recursive=True)
+            if not has_ended(one) and "pilotage.agent" in one.cmdline()
         ]
 
-    _await(lambda: pilots() or process.poll() is not None)
+    wait_for(lambda: pilots() or process.poll() is not None, "its pilots start")
     started = family.children(recursive=True) if process.poll() is None else []
     process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, output.decode()
     assert b"everything that was started is stopped" in output
-    assert [one for one in started if _runs(one)] == []
+    assert [one for one in started if not has_ended(one)] == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,21 +95,14 @@ def test_a_server_that_does_not_start_is_told_with_its_reason(
     assert list(temporary.iterdir()) == []
 
 
-def _runs(process: psutil.Process) -> bool:
+def _is_agent(process: psutil.Process) -> bool:
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return not has_ended(process) and "pilotage.agent" in process.cmdline()
     except psutil.NoSuchProcess:
         return False
 
 
 def _started() -> list[psutil.Process]:
     """Processes below this one, without those of PostgreSQL and of Python itself; paths may have any name."""
-    found = [process for process in psutil.Process().children(recursive=True) if _runs(process)]
+    found = [process for process in psutil.Process().children(recursive=True) if not has_ended(process)]
     return [one for one in found if one.name() != "postgres" and "resource_tracker" not in str(one.cmdline())]
-
-
-def _await(found: Callable[[], object], patience: float = 60) -> None:
-    until = time.monotonic() + patience
-    while not found():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.05)

@@ -23,12 +23,11 @@ from pilotage.model.states import JobState
 from pilotage.model.work import TaskSpec
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
-from tests.acceptance.house import wait_until
+from tests.waiting import PATIENCE, wait_for
 
 from .house import ALICE, federation
 
 HOUR = LoopConstants(period=3600)
-PATIENCE = 90.0
 _LISTENERS = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"
 
 
@@ -44,7 +43,7 @@ def server(url: str, home: Path, *loops: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        assert process.wait(60) == 0, (home / "log").read_text()
+        assert process.wait(PATIENCE) == 0, (home / "log").read_text()
 
 
 def listeners(store: Store) -> list[int]:
@@ -83,12 +82,12 @@ def test_a_task_passes_from_process_to_process_though_no_period_ends(
             server(postgresql_url, tmp_path / "two", "broker"),
         ):
             for _ in range(2):
-                wait_until(lambda: len(listeners(store)) == 3, PATIENCE, "every process listens")
+                wait_for(lambda: len(listeners(store)) == 3, "every process listens")
                 outcome = submit(runtime, [TaskSpec(name="t", scouts=0)], ALICE)
                 ((_, task),) = outcome.tasks
                 assert task is not None
                 placed = partial(all_activated, store, task)
-                wait_until(placed, PATIENCE, "one splits, two brokers")
+                wait_for(placed, "one splits, two brokers")
                 end_listeners(store)
     finally:
         relay.stop()
@@ -103,13 +102,13 @@ def test_what_another_process_commits_wakes_the_steps_here(postgresql_url: str, 
     for relay in relays:
         relay.start()
     try:
-        wait_until(lambda: len(listeners(here)) == 2, PATIENCE, "both listen")
-        wait_until(lambda: wakeups.is_woken("finish") and others.is_woken("finish"), PATIENCE, "all looked")
+        wait_for(lambda: len(listeners(here)) == 2, "both listen")
+        wait_for(lambda: wakeups.is_woken("finish") and others.is_woken("finish"), "all looked")
         for step in STEPS:
             wakeups.is_woken(step.name), others.is_woken(step.name)
         runtime = Runtime(there, (), load=load, movers=InstalledMovers)
         submit(runtime, [TaskSpec(name="t", scouts=0)], ALICE)
-        wait_until(lambda: wakeups.is_woken("split"), PATIENCE, "split is woken")
+        wait_for(lambda: wakeups.is_woken("split"), "split is woken")
         assert not wakeups.is_woken("finish")
         # What a process commits itself comes back to it, and wakes nothing.
         assert not others.is_woken("split")

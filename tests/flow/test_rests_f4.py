@@ -4,7 +4,6 @@ import http.server
 import json
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +19,7 @@ from pilotage.model.federation import Queue, Site, StagingConstants, Storage
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import InputFile
 from pilotage.movers import downloads
-from tests.movers.servers import free_port
+from tests.waiting import wait_for
 
 from .house import House
 
@@ -49,10 +48,10 @@ def web(root: Path, port: int) -> Iterator[None]:
 
 
 @pytest.fixture
-def far(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, int]:
+def far(house: House, tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, int]:
     """A site with a web server that is down, and a queue at north which reads what is there."""
     monkeypatch.setattr(downloads, "PAUSE", 0.01)
-    root, port = tmp_path / "far", free_port()
+    root, port = tmp_path / "far", free_port
     root.mkdir()
     for name in (*FILES, "elsewhere"):
         (root / name).write_bytes(os.urandom(1000))
@@ -84,11 +83,13 @@ def asked(house: House, *names: str, storages: tuple[str, ...] = ("far-web",), s
 def passes(house: House, count: int, seconds: float) -> None:
     """Take passes so far apart, each with all deliveries that it starts."""
     for _ in range(count):
-        end = time.monotonic() + 60
-        while house.take("stage") or house.store.queries.transfers(TransferState.DELIVERING, 1):
-            assert time.monotonic() < end, "a delivery does not end"
-            time.sleep(0.01)
+        wait_for(lambda: _is_settled(house), "the end of each delivery")
         house.now += seconds
+
+
+def _is_settled(house: House) -> bool:
+    """Take a pass; tells whether it found nothing to do and nothing under way."""
+    return not (house.take("stage") or house.store.queries.transfers(TransferState.DELIVERING, 1))
 
 
 def states(house: House) -> dict[str, tuple[TransferState, int]]:

@@ -1,13 +1,12 @@
 """The same task file means the same files always, and nobody occupies another's names."""
 
-import time
-
 from pilotage.flow.calls.catalogue import register
 from pilotage.flow.calls.submit import SubmissionOutcome
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState
 from pilotage.model.work import File, InputFile, InputPattern, Replica
 from pilotage.testing.stores import create
+from tests.waiting import wait_for
 
 from .house import ALICE, House
 
@@ -25,11 +24,12 @@ def found(house: House) -> list[str]:
 
 def staged(house: House, task: int) -> None:
     """Take passes until the job's inputs are at its queue."""
-    end = time.monotonic() + 30
-    while house.states(task) != {JobState.ACTIVATED: 1} and time.monotonic() < end:
+
+    def has_arrived() -> bool:
         house.take("stage")
-        time.sleep(0.01)
-    assert house.states(task) == {JobState.ACTIVATED: 1}
+        return house.states(task) == {JobState.ACTIVATED: 1}
+
+    wait_for(has_arrived, "the inputs are at the queue")
 
 
 def test_a_pattern_finds_the_same_files_after_other_tasks_ran(house: House) -> None:

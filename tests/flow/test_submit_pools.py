@@ -11,6 +11,7 @@ from pilotage.flow.submit_pools import SubmitPools
 from pilotage.flow.workers import PlaceBusy, Workers
 from pilotage.model.constants import SubmitPool
 from pilotage.ports.logs import pool_log, submission_log, submitting
+from tests.waiting import PATIENCE
 
 
 class Gate:
@@ -25,14 +26,14 @@ class Gate:
         with self._changed:
             self.running += 1
             self._changed.notify_all()
-        assert self._let_go.wait(20)
+        assert self._let_go.wait(PATIENCE)
         with self._changed:
             self.running -= 1
         return threading.current_thread().name
 
     def wait_for(self, running: int) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: self.running == running, 20), f"{self.running} run"
+            assert self._changed.wait_for(lambda: self.running == running, PATIENCE), f"{self.running} run"
 
     def open(self) -> None:
         self._let_go.set()
@@ -63,7 +64,7 @@ def test_p5_a_pool_has_so_many_workers_and_takes_so_many_submissions() -> None:
         with pytest.raises(PlaceBusy, match="submit pool a takes no more"):
             made.submit("a", "place 9", gate.call).result()
         gate.open()
-        assert len([future.result(20) for future in taken]) == 5
+        assert len([future.result(PATIENCE) for future in taken]) == 5
 
 
 def test_p11_a_pool_is_changed_while_it_runs() -> None:
@@ -78,7 +79,9 @@ def test_p11_a_pool_is_changed_while_it_runs() -> None:
         made.configure({"b": SubmitPool()})
         assert submissions(made) == {"b": 0}
         gate.open()
-        assert len([future.result(20) for future in taken]) == 4, "what waited in a pool that is gone goes on"
+        assert len([future.result(PATIENCE) for future in taken]) == 4, (
+            "what waited in a pool that is gone goes on"
+        )
 
 
 def test_p5_a_pool_keeps_its_least_workers_and_one_that_fails_takes_the_next() -> None:
@@ -89,8 +92,8 @@ def test_p5_a_pool_keeps_its_least_workers_and_one_that_fails_takes_the_next() -
         names = [thread.name for thread in threading.enumerate()]
         assert names.count("submit-kept") == 3
         with pytest.raises(OSError, match="away"):
-            made.submit("kept", "place", fails).result(20)
-        assert made.submit("kept", "place", lambda: 5).result(20) == 5
+            made.submit("kept", "place", fails).result(PATIENCE)
+        assert made.submit("kept", "place", lambda: 5).result(PATIENCE) == 5
 
 
 def test_p11_the_log_of_a_pool_is_named_after_it() -> None:
@@ -108,6 +111,6 @@ def test_p11_what_an_adapter_says_while_it_submits_is_in_the_log_of_the_pool_of_
 
     with pools(gpu=SubmitPool()) as made:
         submitted = made.submit("gpu", "place", submission)
-        assert inside.wait(20)
+        assert inside.wait(PATIENCE)
         assert submission_log(own) is own, "another thread submits nothing"
-        assert submitted.result(20) is pool_log("gpu")
+        assert submitted.result(PATIENCE) is pool_log("gpu")

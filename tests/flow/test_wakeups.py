@@ -15,7 +15,7 @@ from pilotage.model.work import NewTask, TaskSpec
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import Store
 from pilotage.testing import NOW
-from tests.acceptance.house import wait_until
+from tests.waiting import wait_for
 
 from .house import ALICE
 
@@ -59,8 +59,8 @@ def test_a_step_that_does_not_go_on_rests_until_it_is_woken(store: Store) -> Non
     runtime = Runtime(store, [step], load=load, movers=InstalledMovers)
     loops = Counting(runtime, [step])
     loops.start()
-    wait_until(lambda: loops.passes == 1, 10, "it is taken once")
+    wait_for(lambda: loops.passes == 1, "it is taken once")
     runtime.wakeups.wake(step.name)
-    wait_until(lambda: loops.passes == 2, 10, "it is taken once more")
+    wait_for(lambda: loops.passes == 2, "it is taken once more")
     loops.stop()
     assert loops.passes == 2

@@ -7,7 +7,6 @@ any registry: what of a real one differs from its documentation is not seen here
 import json
 import ssl
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from pilotage.movers import http_backend, xrootd_backend
 from pilotage.movers.backend import Backend
+from tests.waiting import wait_for
 
 ACTIVE = ("SUBMITTED", "READY", "ACTIVE", "STAGING", "TOKEN_PREP")
 
@@ -240,11 +240,9 @@ def fts_server(tls: tuple[Path, Path] | None = None) -> Iterator[FtsServer]:
                 http.shutdown()
 
 
-def settled(server: FtsServer, states: set[str], seconds: float = 20) -> bool:
+def settle(server: FtsServer, states: set[str]) -> None:
     """Wait until all files that the server has are in one of some states."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if server.files and all(file["file_state"] in states for file in server.files):
-            return True
-        time.sleep(0.05)
-    return False
+    wait_for(
+        lambda: server.files and all(file["file_state"] in states for file in server.files),
+        f"files are {states}",
+    )

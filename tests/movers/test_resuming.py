@@ -14,6 +14,7 @@ from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryFailed, Place
 from tests.movers.servers import nginx, rclone
 from tests.movers.test_contract import S3_ENVIRONMENT
+from tests.waiting import PATIENCE
 
 CONTENT = os.urandom(1 << 20) * 20
 HALF = len(CONTENT) // 2
@@ -137,7 +138,7 @@ def test_a_slow_mover_of_a_former_attempt_publishes_nothing(house: House, tmp_pa
     def progress(read: int) -> None:
         if read >= HALF:
             reached.set()
-            slow.wait(20)
+            slow.wait(PATIENCE)
 
     def former() -> None:
         try:
@@ -147,10 +148,10 @@ def test_a_slow_mover_of_a_former_attempt_publishes_nothing(house: House, tmp_pa
 
     thread = threading.Thread(target=former)
     thread.start()
-    assert reached.wait(20)
+    assert reached.wait(PATIENCE)
     house.deliver(house.order(2))
     slow.set()
-    thread.join(20)
+    thread.join(PATIENCE)
     assert "No such file or directory" in faults[0]
     assert house.names() == ["file"]
     assert (house.there / "file").read_bytes() == CONTENT

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.movers.backend import PathEntry, StorageOptionError
-from tests.movers.servers import free_port, program, rclone, running
+from tests.movers.servers import program, rclone, running
 
 s3 = pytest.importorskip("pilotage.movers.s3_backend", exc_type=ImportError)
 LARGE = bytes(range(256)) * 80_000
@@ -91,18 +91,17 @@ def test_chunks_are_read_in_any_sizes(pieces: list[bytes], sizes: list[int]) -> 
 
 @pytest.mark.slow
 def test_what_is_too_large_for_one_copy_is_copied_in_parts_by_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """rclone's server copies no parts; this one does."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-a-test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-a-test")
     monkeypatch.setattr(s3, "LARGEST_COPY", len(LARGE) - 1)
     monkeypatch.setattr(s3, "COPY_PART", 6 << 20)
-    port = free_port()
-    server = [program("moto_server", "pip install moto[s3,server]"), "-H", "127.0.0.1", "-p", str(port)]
+    server = [program("moto_server", "pip install moto[s3,server]"), "-H", "127.0.0.1", "-p", str(free_port)]
     calls: list[str] = []
-    with running(server, port, tmp_path / "moto.log"):
-        options = {"endpoint_url": f"http://127.0.0.1:{port}", "region": "us-east-1"}
+    with running(server, free_port, tmp_path / "moto.log"):
+        options = {"endpoint_url": f"http://127.0.0.1:{free_port}", "region": "us-east-1"}
         north, south = (s3.S3Backend(f"s3://{name}", options) for name in ("north", "south"))
         for backend in (north, south):
             backend._open().create_bucket(Bucket=backend._bucket)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.movers.servers import free_port, program, running
+from tests.conftest import locked_port
+from tests.movers.servers import program, running
 
 CONFIGURATION = """\
 all.export /
@@ -60,7 +61,12 @@ def xrootd(root: Path, place: Path) -> Iterator[XRootD]:
         (place / name).mkdir(parents=True)
     (place / "ca").chmod(0o755)  # whatever this process's mask: it trusts none that others may write
     _certificate(place)
-    made = XRootD(root, free_port(), free_port())
+    with locked_port() as port, locked_port() as http_port:
+        yield from _served(server, XRootD(root, port, http_port), place)
+
+
+def _served(server: str, made: XRootD, place: Path) -> Iterator[XRootD]:
+    root = made.root
     values = {"root": root, "place": place, "port": made.port, "http_port": made.http_port}
     copier = program("xrdcp", "apt-get install xrootd-client")
     (place / "xrootd.cfg").write_text(CONFIGURATION.format(xrdcp=copier, **values))

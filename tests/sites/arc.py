@@ -20,7 +20,7 @@ import psutil
 
 STARTERS = Path("/usr/share/arc")
 NEEDED = ("arcctl", "arched", "openssl")
-READY = 120.0
+READY = 240.0
 
 CONFIGURATION = """\
 [common]

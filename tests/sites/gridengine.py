@@ -10,12 +10,15 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from .slurm import PLACES, _port, _until
+from tests.conftest import locked_port
+from tests.waiting import wait_for
+
+from .slurm import LONGEST, PLACES
 
 NEEDED = ("sge_qmaster", "sge_execd", "qsub", "qstat", "qdel", "qconf")
 DEBIAN = Path("/var/lib/gridengine")
@@ -53,7 +56,7 @@ class GridEngine:
     """One node of eight slots in the queue ``main.q``."""
 
     place: Path
-    ports: tuple[int, int] = field(default_factory=lambda: (_port(), _port()))
+    ports: tuple[int, int]
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -71,7 +74,7 @@ class GridEngine:
         """Make a cluster, start its daemons, and wait until the node takes jobs."""
         self._make_cluster()
         self.call("sge_qmaster")
-        _until(lambda: "localhost" in self.call("qconf", "-sh", check=False), "qmaster answers")
+        wait_for(lambda: "localhost" in self.call("qconf", "-sh", check=False), "qmaster answers")
         self.call("qconf", "-as", "localhost", check=False)
         self._set("-Ae", f"hostname localhost\n{_none(LISTS)}")
         changes = {"min_uid": "0", "min_gid": "0", "execd_spool_dir": str(self.place / "spool/execd")}
@@ -83,7 +86,7 @@ class GridEngine:
         self._set("-Aq", queue)
         quick = {"schedule_interval": "0:0:1", "flush_submit_sec": "1", "flush_finish_sec": "1"}
         self._set("-Msconf", _changed(self.call("qconf", "-ssconf"), quick))
-        _until(self._is_ready, "the node takes jobs")
+        wait_for(self._is_ready, "the node takes jobs")
 
     def _is_ready(self) -> bool:
         told = self.call("qstat", "-f", check=False)
@@ -96,7 +99,7 @@ class GridEngine:
     def clear(self) -> None:
         """End all jobs."""
         self.call("qdel", "-f", "-u", "*", check=False)
-        _until(lambda: not self.call("qstat", "-u", "*", check=False).strip(), "the jobs end", 30)
+        wait_for(lambda: not self.call("qstat", "-u", "*", check=False).strip(), "the jobs end")
 
     def stop(self) -> None:
         """End the daemons and all that they started."""
@@ -135,7 +138,7 @@ class GridEngine:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LONGEST,
             check=False,
         )
         if check and done.returncode:
@@ -159,10 +162,11 @@ def grid_engine() -> Iterator[GridEngine]:
     """A Grid Engine that runs until the end of the block."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-gridengine-"))
     place.chmod(0o755)
-    bed = GridEngine(place)
-    try:
-        bed.start()
-        yield bed
-    finally:
-        bed.stop()
-        shutil.rmtree(place, ignore_errors=True)
+    with locked_port() as qmaster, locked_port() as execd:
+        bed = GridEngine(place, (qmaster, execd))
+        try:
+            bed.start()
+            yield bed
+        finally:
+            bed.stop()
+            shutil.rmtree(place, ignore_errors=True)

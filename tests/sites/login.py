@@ -8,12 +8,15 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from .slurm import PLACES, _port, _until
+from tests.conftest import locked_port
+from tests.waiting import wait_for
+
+from .slurm import PLACES
 
 NEEDED = ("sshd", "ssh", "ssh-keygen")
 
@@ -61,7 +64,7 @@ class LoginNode:
 
     place: Path
     environment: Mapping[str, str]
-    port: int = field(default_factory=_port)
+    port: int
     server: subprocess.Popen[bytes] | None = None
 
     @property
@@ -95,6 +98,7 @@ class LoginNode:
         if os.getuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
         with (self.place / "log").open("ab") as log:
+            begin = log.tell()
             self.server = subprocess.Popen(
                 [program, "-D", "-e", "-f", str(self.place / "sshd_config")],
                 stdin=subprocess.DEVNULL,
@@ -102,14 +106,14 @@ class LoginNode:
                 stderr=log,
                 start_new_session=True,
             )
-        _until(lambda: "listening" in (self.place / "log").read_text(), "sshd listens")
+        wait_for(lambda: b"listening" in (self.place / "log").read_bytes()[begin:], "sshd listens")
 
     def cut(self) -> None:
         """End every connection, and leave the server."""
         assert self.server
         for process in psutil.Process(self.server.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
-                if process.name() == "sshd":
+                if process.name().startswith("sshd"):
                     process.kill()
 
     def kill(self) -> None:
@@ -123,8 +127,12 @@ class LoginNode:
 @contextlib.contextmanager
 def login_node(environment: Mapping[str, str]) -> Iterator[LoginNode]:
     """A login node that runs until the end of the block."""
-    place = Path(tempfile.mkdtemp(prefix="pilotage-login-"))
-    node = LoginNode(place, environment)
+    with locked_port() as port:
+        yield from _started(LoginNode(Path(tempfile.mkdtemp(prefix="pilotage-login-")), environment, port))
+
+
+def _started(node: LoginNode) -> Iterator[LoginNode]:
+    place = node.place
     try:
         node.prepare()
         node.start()

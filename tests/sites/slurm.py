@@ -7,17 +7,19 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.conftest import locked_port
+from tests.waiting import PATIENCE, wait_for
 
 NEEDED = ("munged", "mungekey", "slurmctld", "slurmd", "sbatch", "squeue", "scancel")
 PLACES = "/usr/sbin:/sbin:/usr/local/sbin"
 PRETENDED_GPUS = ("/dev/null", "/dev/zero")
 """Files that Slurm takes for the devices of GPUs."""
-START = 60.0
-"""Seconds in which Slurm must be ready."""
+LONGEST = 120.0
+"""Seconds that a command may take on a very busy machine."""
 
 
 def lacking() -> str:
@@ -64,6 +66,7 @@ KillWait=3
 MinJobAge={min_job_age}
 MaxArraySize=201
 InactiveLimit=0
+MessageTimeout=100
 OverTimeLimit=0
 JobCompType=jobcomp/filetxt
 JobCompLoc={place}/jobcomp.txt
@@ -81,6 +84,7 @@ class Slurm:
     """One node of pretended slots and GPUs, two partitions; jobs of ``urgent`` preempt those of ``main``."""
 
     place: Path
+    ports: tuple[int, int]
     slots: int = 16
     memory: int = 64_000
     min_job_age: int = 300
@@ -105,13 +109,13 @@ class Slurm:
             CONFIGURATION.format(
                 place=self.place,
                 host=socket.gethostname().partition(".")[0],
-                user=_user(),
+                user=user_name(),
                 slots=self.slots,
                 memory=self.memory,
                 min_job_age=self.min_job_age,
                 tokens=self._tokens(),
-                controller_port=_port(),
-                node_port=_port(),
+                controller_port=self.ports[0],
+                node_port=self.ports[1],
             )
         )
         (self.place / "gres.conf").write_text("".join(f"Name=gpu File={file}\n" for file in PRETENDED_GPUS))
@@ -127,7 +131,7 @@ class Slurm:
             f"--seed-file={munge}/seed",
             f"--log-file={munge}/log",
         )
-        _until((munge / "socket").exists, "munge answers")
+        wait_for((munge / "socket").exists, "munge answers")
         self.start_controller()
         self._start("slurmd", "-D")
         self.until_ready()
@@ -148,7 +152,7 @@ class Slurm:
     def stop_controller(self) -> None:
         """End slurmctld in good order: it keeps what it knows."""
         self.daemons["slurmctld"].send_signal(signal.SIGTERM)
-        self.daemons["slurmctld"].wait(20)
+        self.daemons["slurmctld"].wait(PATIENCE)
 
     def kill_controller(self) -> None:
         """``kill -9`` slurmctld, which forgets what it was told a moment ago."""
@@ -158,7 +162,7 @@ class Slurm:
     def until_ready(self) -> None:
         """Wait until the node takes jobs."""
         ready = {"idle", "mixed", "allocated"}
-        _until(
+        wait_for(
             lambda: ready & set(self.call("sinfo", "-h", "-o", "%T", check=False).split()), "Slurm is ready"
         )
 
@@ -168,8 +172,8 @@ class Slurm:
 
     def clear(self) -> None:
         """Cancel all jobs, and wait for their end."""
-        self._run(["scancel", "--user", _user()], check=False, timeout=20)
-        _until(lambda: not self.call("squeue", "-h", check=False), "the jobs end", 30)
+        self._run(["scancel", "--user", user_name()], check=False)
+        wait_for(lambda: not self.call("squeue", "-h", check=False), "the jobs end")
 
     def stop(self) -> None:
         """Cancel all jobs, and end the daemons."""
@@ -204,16 +208,14 @@ class Slurm:
                 start_new_session=True,
             )
 
-    def _run(
-        self, command: Sequence[str], *, check: bool = True, stdin: str = "", timeout: float = 60
-    ) -> str:
+    def _run(self, command: Sequence[str], *, check: bool = True, stdin: str = "") -> str:
         done = subprocess.run(
             command,
             env=dict(self.environment),
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=LONGEST,
             check=False,
         )
         if check and done.returncode:
@@ -226,7 +228,11 @@ def slurm(slots: int = 16, min_job_age: int = 300) -> Iterator[Slurm]:
     """A Slurm that runs until the end of the block."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-slurm-"))
     place.chmod(0o755)
-    bed = Slurm(place, slots, min_job_age=min_job_age)
+    with locked_port() as controller, locked_port() as node:
+        yield from _started(Slurm(place, (controller, node), slots, min_job_age=min_job_age))
+
+
+def _started(bed: Slurm) -> Iterator[Slurm]:
     try:
         bed.start()
         yield bed
@@ -235,26 +241,10 @@ def slurm(slots: int = 16, min_job_age: int = 300) -> Iterator[Slurm]:
         raise
     finally:
         bed.stop()
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(bed.place, ignore_errors=True)
 
 
-def _user() -> str:
+def user_name() -> str:
     import pwd
 
     return pwd.getpwuid(os.getuid()).pw_name
-
-
-def _port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _until(holds: object, what: str, seconds: float = START) -> None:
-    assert callable(holds)
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds:g} s: {what}")
-        time.sleep(0.05)

@@ -5,12 +5,13 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .slurm import PLACES, Slurm, _until, _user, has_tokens
+from tests.waiting import PATIENCE, wait_for
+
+from .slurm import PLACES, Slurm, has_tokens, user_name
 
 VERSION = "openapi/v0.0.38"
 
@@ -42,15 +43,14 @@ def rest_service(bed: Slurm, port: int, token_file: Path) -> Iterator[dict[str, 
             stderr=log,
         )
     try:
-        _until(lambda: _listens(port), "slurmrestd listens")
-        yield {"endpoint": f"http://{address}", "user": _user(), "token_file": str(token_file)}
+        wait_for(lambda: _listens(port), "slurmrestd listens")
+        yield {"endpoint": f"http://{address}", "user": user_name(), "token_file": str(token_file)}
     finally:
         service.terminate()
-        service.wait(20)
+        service.wait(PATIENCE)
 
 
 def _listens(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
-    time.sleep(0.05)
     return False

@@ -1,7 +1,6 @@
 """Pilots at a real ARC computing element: A-REX of Debian's packages, its fork backend, over HTTPS."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,11 @@ from pilotage.computing.contract import violations
 from pilotage.computing.web_service import AnswerLost
 from pilotage.ports.computing import PilotOrder, PilotSize
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
+from tests.waiting import wait_for
 
 from .arc import ArcServer
 
 pytestmark = pytest.mark.slow
-
-PATIENCE = 120.0
 
 
 @pytest.fixture
@@ -37,14 +35,6 @@ def orders(home: FakeServer, *names: str) -> list[PilotOrder]:
     ]
 
 
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait until the condition holds: ARC tells of a change some seconds later."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what}"
-        time.sleep(0.3)
-
-
 def agents(home: FakeServer) -> list[psutil.Process]:
     """The agents that call this server."""
     return [
@@ -56,7 +46,7 @@ def agents(home: FakeServer) -> list[psutil.Process]:
 
 def test_it_keeps_the_contract(arc_server: ArcServer, home: FakeServer) -> None:
     asked = orders(home, "bed-pilot-1", "bed-pilot-2", "bed-pilot-3")
-    assert violations(Arc, arc_server.options, asked, patience=PATIENCE) == []
+    assert violations(Arc, arc_server.options, asked) == []
 
 
 def test_a_pilot_calls_home_and_its_token_is_nowhere(arc_server: ArcServer, home: FakeServer) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.house import House, wait_until
+from tests.acceptance.house import House
+from tests.waiting import wait_for
 
 from .arc import ArcServer
 
@@ -32,7 +33,6 @@ loops: {{ period: 0.5, heartbeat: 1, pilot_idle: 3 }}
 """
 
 FILES = 8
-PATIENCE = 240.0
 
 
 def task(name: str) -> dict[str, object]:
@@ -86,12 +86,12 @@ def test_tasks_finish_while_arc_is_killed_and_started_again(
     house: House, arc_server: ArcServer, place: Path
 ) -> None:
     first = house.call("POST", "/tasks", {"tasks": [task("before")]})["tasks"][0]["id"]
-    wait_until(lambda: bool(states(house, first).get("running")), PATIENCE, "a job runs behind ARC")
+    wait_for(lambda: bool(states(house, first).get("running")), "a job runs behind ARC")
     arc_server.kill()
     second = house.call("POST", "/tasks", {"tasks": [task("after")]})["tasks"][0]["id"]
-    wait_until(lambda: states(house, first) == {"finished": FILES}, PATIENCE, "its pilots live on")
+    wait_for(lambda: states(house, first) == {"finished": FILES}, "its pilots live on")
     arc_server.start()
-    wait_until(lambda: states(house, second) == {"finished": FILES}, PATIENCE, "the second task's end")
+    wait_for(lambda: states(house, second) == {"finished": FILES}, "the second task's end")
     sums = [path for path in (place / "home-disk/tasks").rglob("sums.txt") if path.stat().st_size]
     assert len(sums) == 2 * FILES, "every output is delivered once"
     pilots = house.call("GET", "/pilots")["pilots"]

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.house import House, wait_until
+from tests.acceptance.house import House
+from tests.waiting import wait_for
 
 from .arc import ArcServer
 from .login import LoginNode
 from .slurm import Slurm
 
 JOBS = 45
-PATIENCE = 150.0
 DOWN = 2.0
 """Seconds for which a system that was killed stays away."""
 
@@ -106,10 +106,10 @@ def test_one_task_finishes_at_three_sites_while_each_is_killed_and_started_again
 
     def goes_on(what: str) -> None:
         goal = min(JOBS, finished() + 3)
-        wait_until(lambda: finished() >= goal, PATIENCE, f"jobs finish after {what} was killed")
+        wait_for(lambda: finished() >= goal, f"jobs finish after {what} was killed")
 
     for queue in ("home-queue", "cluster-queue", "grid-queue"):
-        wait_until(lambda name=queue: _has_run(house, name), 90, f"a pilot of {queue} has work")  # type: ignore[misc]
+        wait_for(lambda name=queue: _has_run(house, name), f"a pilot of {queue} has work")  # type: ignore[misc]
     assert house.kill_an_agent(random.Random(1))
     slurm.kill_controller()
     time.sleep(DOWN)
@@ -124,7 +124,7 @@ def test_one_task_finishes_at_three_sites_while_each_is_killed_and_started_again
     login.start()
     goes_on("sshd")
     house.restart("server")
-    wait_until(lambda: finished() == JOBS, PATIENCE, "the task finishes after the server was killed")
+    wait_for(lambda: finished() == JOBS, "the task finishes after the server was killed")
     queues = Counter(job["queue"] for job in house.call("GET", f"/tasks/{task}/jobs?limit=1000")["jobs"])
     assert queues.keys() == {"home-queue", "cluster-queue", "grid-queue"}
     outputs = [path for path in (open_place / "home-disk/tasks").rglob("sums.txt") if path.stat().st_size]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from pilotage.computing.contract import violations
 from pilotage.computing.gridengine import GridEngine as GridEngineElement
-from tests.agent.fake_pilot_server import FakeServer, wait_for
+from tests.agent.fake_pilot_server import FakeServer
+from tests.waiting import wait_for
 
 from .gridengine import GridEngine
 from .test_slurm import orders
@@ -22,7 +23,7 @@ def test_a_single_pilot_calls_home(grid_engine: GridEngine, tmp_path: Path) -> N
     element = GridEngineElement({"spool": str(tmp_path / "spool")})
     with FakeServer(idle=600).serving() as server:
         (answer,) = element.submit(orders(server, 1))
-        wait_for(lambda: server.matches, "it asks for work", 60)
+        wait_for(lambda: server.matches, "it asks for work")
         assert element.poll([answer.reference])[answer.reference].state == "running"
 
 
@@ -35,13 +36,12 @@ def test_pilots_of_several_cores_run_and_their_end_is_remembered(
         answers = element.submit(orders(server, 2, cores=2))
         assert [answer.error for answer in answers] == ["", ""]
         references = [answer.reference for answer in answers]
-        wait_for(lambda: len(server.matches) >= 2, "both ask for work", 60)
+        wait_for(lambda: len(server.matches) >= 2, "both ask for work")
         assert {status.state for status in element.poll(references).values()} == {"running"}
         server.status = 410
         wait_for(
             lambda: {status.state for status in element.poll(references).values()} == {"ended"},
             "they end",
-            60,
         )
         status = element.poll(references)[references[0]]
         assert status.exit_code == 1

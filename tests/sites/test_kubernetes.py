@@ -1,7 +1,5 @@
 """Pilots at a real Kubernetes API server, whose controllers make pods of Jobs; the test is their kubelet."""
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,10 +7,9 @@ import pytest
 from pilotage.computing.contract import violations
 from pilotage.computing.kubernetes import Kubernetes
 from pilotage.ports.computing import PilotOrder
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
-
-PATIENCE = 60.0
 
 
 def order(name: str) -> PilotOrder:
@@ -21,16 +18,9 @@ def order(name: str) -> PilotOrder:
     )
 
 
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, f"not within {PATIENCE:g} s: {what}"
-        time.sleep(0.2)
-
-
 def test_it_keeps_the_contract(kubernetes_options: dict[str, Any]) -> None:
     asked = [order("bed-pilot-1"), order("Bed_pilot@2")]
-    assert violations(Kubernetes, kubernetes_options, asked, patience=PATIENCE) == []
+    assert violations(Kubernetes, kubernetes_options, asked) == []
 
 
 def test_a_pilots_secret_goes_with_its_job(kubernetes_options: dict[str, Any]) -> None:

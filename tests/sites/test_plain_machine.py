@@ -7,7 +7,8 @@ import pytest
 
 from pilotage.computing.contract import violations
 from pilotage.computing.ssh import Ssh
-from tests.agent.fake_pilot_server import TOKEN, FakeServer, wait_for
+from tests.agent.fake_pilot_server import TOKEN, FakeServer
+from tests.waiting import has_ended, wait_for
 
 from .login import LoginNode
 from .test_slurm import orders
@@ -24,7 +25,7 @@ def test_a_pilot_outlives_the_connection_and_is_found_again(machine: LoginNode, 
     with FakeServer(idle=600).serving() as server:
         asked = orders(server, 2)
         references = [answer.reference for answer in Ssh(options).submit(asked)]
-        wait_for(lambda: len(server.matches) >= 2, "both ask for work", 60)
+        wait_for(lambda: len(server.matches) >= 2, "both ask for work")
         machine.cut()
         element = Ssh(options)
         assert [answer.reference for answer in element.submit(asked)] == references, "a name is taken once"
@@ -34,7 +35,7 @@ def test_a_pilot_outlives_the_connection_and_is_found_again(machine: LoginNode, 
         assert session
         element.cancel(references[:1])
         wait_for(lambda: element.poll(references)[references[0]].state == "ended", "it ends")
-        assert [process for process in session if process.is_running()] == []
+        wait_for(lambda: all(map(has_ended, session)), "nothing of it is left")
         other = element.poll(references)[references[1]]
         assert other.state == "running", other
         assert server.ended == ["pilot stopped by signal 15 (SIGTERM)"]

@@ -15,7 +15,8 @@ from pilotage.computing.batch.hosts import Host, Hosts
 from pilotage.computing.contract import violations
 from pilotage.computing.slurm import Slurm as SlurmElement
 from pilotage.ports.computing import PilotOrder, PilotSize, PilotStatus
-from tests.agent.fake_pilot_server import TOKEN, FakeServer, wait_for
+from tests.agent.fake_pilot_server import TOKEN, FakeServer
+from tests.waiting import wait_for
 
 from .slurm import Slurm
 
@@ -56,7 +57,7 @@ def submitted(element: SlurmElement, asked: list[PilotOrder]) -> list[str]:
 
 def ended(element: SlurmElement, reference: str) -> PilotStatus:
     """The status of a pilot at its end."""
-    wait_for(lambda: element.poll([reference])[reference].state == "ended", "the pilot ends", 60)
+    wait_for(lambda: element.poll([reference])[reference].state == "ended", "the pilot ends")
     return element.poll([reference])[reference]
 
 
@@ -77,7 +78,7 @@ def test_pilots_of_an_array_call_home_each_with_its_own_token(
     asked = orders(server, 2, cores=2, memory=500, slots=2)
     references = submitted(element, asked)
     assert [reference.split("/")[-1] for reference in references] == [order.name for order in asked]
-    wait_for(lambda: len(server.matches) >= 2, "all ask for work", 60)
+    wait_for(lambda: len(server.matches) >= 2, "all ask for work")
     assert {name: server.matches[0][name] for name in ("cores", "memory", "max_jobs", "gpus")} == {
         "gpus": 1,
         "cores": 2,
@@ -129,7 +130,7 @@ def test_a_pilot_of_which_the_time_is_over_and_one_that_was_preempted_end(
     """The one that is over its time is a job of ours that heeds no limit of its own."""
     element = make(extra=["--signal=B:USR2@1"])
     (preempted,) = submitted(element, orders(server, 1, cores=10))
-    wait_for(lambda: running(element, preempted), "it runs", 60)
+    wait_for(lambda: running(element, preempted), "it runs")
     slurm.call(
         "sbatch",
         "--output=/dev/null",
@@ -146,9 +147,9 @@ def test_a_pilot_of_which_the_time_is_over_and_one_that_was_preempted_end(
         "--time=0:01",
         stdin="#!/bin/sh\nexec sleep 300\n",
     ).strip()
-    wait_for(lambda: running(element, f"{late}/late"), "it runs", 60)
+    wait_for(lambda: running(element, f"{late}/late"), "it runs")
     slurm.call("scontrol", "update", f"job={late}", "EndTime=now+1", check=False)
-    wait_for(lambda: element.poll([f"{late}/late"])[f"{late}/late"].state == "ended", "it ends", 100)
+    wait_for(lambda: element.poll([f"{late}/late"])[f"{late}/late"].state == "ended", "it ends")
     assert "TIMEOUT" in element.poll([f"{late}/late"])[f"{late}/late"].reason
 
 
@@ -227,7 +228,7 @@ def test_pilots_that_are_ordered_again_are_found(make: Make, server: FakeServer,
     again = submitted(make(), [asked[4], asked[2], asked[1]])
     assert again[1:] == [first[2], first[1]]
     assert len(slurm.call("squeue", "--me", "-r", "-h").splitlines()) == 5
-    wait_for(lambda: len(server.matches) >= 5, "all call home", 60)
+    wait_for(lambda: len(server.matches) >= 5, "all call home")
 
 
 def test_many_queues_are_seen_by_one_listing(
@@ -257,7 +258,7 @@ def test_many_queues_are_seen_by_one_listing(
 def test_a_slurm_that_is_down_ends_nothing(make: Make, server: FakeServer, slurm: Slurm) -> None:
     element = make()
     (reference,) = submitted(element, orders(server, 1))
-    wait_for(lambda: running(element, reference), "it runs", 60)
+    wait_for(lambda: running(element, reference), "it runs")
     slurm.stop_controller()
     try:
         with pytest.raises(OSError, match="wait: Slurm is down"):
@@ -278,7 +279,7 @@ def test_two_pilots_of_one_name_on_one_node_share_no_directory(
     first, other = make(), SlurmElement({"spool": str(tmp_path / "other")})
     references = [submitted(element, [order])[0] for element in (first, other)]
     node = Path(os.environ.get("TMPDIR", "/tmp"))
-    wait_for(lambda: len(list(node.glob(f"{order.name}.*"))) == 2, "each has a directory", 60)
+    wait_for(lambda: len(list(node.glob(f"{order.name}.*"))) == 2, "each has a directory")
     first.cancel(references[:1])
     assert ended(first, references[0])
     assert running(other, references[1])
@@ -312,7 +313,7 @@ def test_a_full_home_directory_submits_nothing_and_is_used_again(
     assert slurm.call("squeue", "--me", "-h") == ""
     (small_disk / "mine").unlink()
     references = submitted(element, asked)
-    wait_for(lambda: len(server.matches) >= 2, "both call home", 60)
+    wait_for(lambda: len(server.matches) >= 2, "both call home")
     with pytest.raises(OSError, match="No space left"):
         (small_disk / "mine").write_bytes(bytes(3_000_000))
     assert running(element, *references), "what runs is seen with a full disk"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.house import House, wait_until
+from tests.acceptance.house import House
+from tests.waiting import wait_for
 
 from .slurm import Slurm
 
@@ -64,9 +65,7 @@ def house(tmp_path: Path, slurm: Slurm, free_port: int) -> Iterator[House]:
 @pytest.mark.slow
 def test_a_task_runs_through_slurm(house: House, slurm: Slurm) -> None:
     task = house.call("POST", "/tasks", {"tasks": [TASK]})["tasks"][0]["id"]
-    wait_until(
-        lambda: house.call("GET", f"/tasks/{task}")["state"] == "finished", 90, f"its end\n{slurm.words()}"
-    )
+    wait_for(lambda: house.call("GET", f"/tasks/{task}")["state"] == "finished", f"its end\n{slurm.words()}")
     assert house.call("GET", f"/tasks/{task}")["jobs"] == {"finished": 6}
     pilots = house.call("GET", "/pilots")["pilots"]
     assert all("/clusters-pilot-" in pilot["reference"] for pilot in pilots)

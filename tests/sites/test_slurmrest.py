@@ -11,7 +11,8 @@ from pilotage.computing.contract import violations
 from pilotage.computing.slurmrest import SlurmRest
 from pilotage.computing.web_service import AnswerLost, WebAnswer, WebService
 from pilotage.ports.computing import PilotSize
-from tests.agent.fake_pilot_server import TOKEN, FakeServer, wait_for
+from tests.agent.fake_pilot_server import TOKEN, FakeServer
+from tests.waiting import wait_for
 
 from .slurm import Slurm
 from .test_slurm import orders
@@ -34,7 +35,7 @@ def test_a_pilot_calls_home_and_its_token_is_nowhere_but_in_its_script(
     changes = {"directory": str(place), "gres": "gpu:1", "environment": {"PLACE": "it's here"}}
     element = SlurmRest({**rest_options, **changes})
     (answer,) = element.submit(orders(server, 1, cores=2, memory=500, slots=2))
-    wait_for(lambda: server.matches, f"it asks for work: {answer}", 60)
+    wait_for(lambda: server.matches, f"it asks for work: {answer}")
     assert {name: server.matches[0][name] for name in ("cores", "memory", "max_jobs", "gpus")} == {
         "gpus": 1,
         "cores": 2,
@@ -53,7 +54,7 @@ def test_a_pilot_calls_home_and_its_token_is_nowhere_but_in_its_script(
             continue
         assert TOKEN.encode() not in told
     element.cancel([answer.reference])
-    wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends", 60)
+    wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends")
     wait_for(lambda: not list(place.iterdir()), "its directory is removed")
 
 
@@ -136,7 +137,7 @@ def test_a_node_without_a_python_says_so(
     path = f"{tmp_path}:{os.environ['PATH']}"
     element = SlurmRest({**rest_options, "environment": {"PATH": path}, "python": "python3.99"})
     (answer,) = element.submit(orders(server, 1))
-    wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends", 60)
+    wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends")
     status = element.poll([answer.reference])[answer.reference]
     assert status.exit_code == 78
     assert "name one with option python" in status.reason

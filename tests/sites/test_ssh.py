@@ -13,10 +13,10 @@ import pytest
 
 from pilotage.agent import relay
 from pilotage.computing.batch.hosts import Hosts
-from pilotage.computing.batch.ssh import LONGEST_REST
 from pilotage.computing.contract import violations
 from pilotage.computing.slurm import Slurm as SlurmElement
-from tests.agent.fake_pilot_server import FakeServer, wait_for
+from tests.agent.fake_pilot_server import FakeServer
+from tests.waiting import wait_for
 
 from .login import LoginNode
 from .slurm import Slurm
@@ -52,7 +52,7 @@ def test_a_dead_login_node_is_left_alone_and_used_again(
     login.kill()
     wait_for(lambda: "cluster cannot be reached" in _fault(element, reference), "it is missed")
     login.start()
-    wait_for(lambda: _answers(element, reference), "it is used again", 2 * LONGEST_REST)
+    wait_for(lambda: _answers(element, reference), "it is used again")
 
 
 def _fault(element: SlurmElement, reference: str) -> str:
@@ -127,7 +127,7 @@ def test_a_connection_cut_in_mid_submission_submits_no_pilot_twice(
     references = submitted(element, orders(server, 2))
     thread.join()
     assert len(slurm.call("squeue", "--me", "-r", "-h").splitlines()) == 2
-    wait_for(lambda: running(element, *references), "they run", 60)
+    wait_for(lambda: running(element, *references), "they run")
 
 
 def test_pilots_call_home_through_the_tunnel_also_after_it_was_cut(
@@ -137,7 +137,7 @@ def test_pilots_call_home_through_the_tunnel_also_after_it_was_cut(
     element = SlurmElement({**options, "tunnel": True, "relay_host": "127.0.0.1"})
     element.share(hosts)
     references = submitted(element, orders(server, 2))
-    wait_for(lambda: len(server.matches) >= 2, "both ask for work", 60)
+    wait_for(lambda: len(server.matches) >= 2, "both ask for work")
     (spool,) = (tmp_path / "spool").iterdir()
     address, identity = (spool / "relay.url").read_text().strip(), spool / "relay.pem"
     assert identity.stat().st_mode & 0o077 == 0
@@ -145,8 +145,8 @@ def test_pilots_call_home_through_the_tunnel_also_after_it_was_cut(
     assert "Errno" not in _asked(address, identity), "who has the identity is passed on"
     login.cut()
     calls = len(server.calls)
-    wait_for(lambda: (spool / "relay.url").read_text().strip() != address, "another relay listens", 60)
-    wait_for(lambda: len(server.calls) > calls + 4, "pilots call again", 60)
+    wait_for(lambda: (spool / "relay.url").read_text().strip() != address, "another relay listens")
+    wait_for(lambda: len(server.calls) > calls + 4, "pilots call again")
     assert running(element, *references)
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(address, timeout=5)

@@ -13,6 +13,7 @@ from pilotage.model.states import JobState as J
 from pilotage.store import Store
 from pilotage.testing import NOW
 from pilotage.testing.stores import bring, decision, move, new_jobs, new_task, states
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +90,7 @@ def test_of_several_processes_exactly_one_wins_each(store: Store, store_url: str
         assert racer.stdin is not None
         racer.stdin.write("go\n")
         racer.stdin.flush()
-    taken = [int(racer.communicate(timeout=120)[0]) for racer in racers]
+    taken = [int(racer.communicate(timeout=PATIENCE)[0]) for racer in racers]
     assert sum(taken) == 200
     assert set(states(store, task).values()) == {J.ACTIVATED}
 
@@ -105,13 +106,13 @@ def test_a_reader_sees_one_moment_while_a_writer_works_and_neither_waits(store: 
             query = "SELECT state FROM jobs ORDER BY id"
             seen.append([row[0] for row in connection.exec_driver_sql(query)])  # type: ignore[attr-defined]
             looked.set()
-            assert written.wait(30)
+            assert written.wait(PATIENCE)
             seen.append([row[0] for row in connection.exec_driver_sql(query)])  # type: ignore[attr-defined]
 
         store.database.read(look)
 
     def writer() -> None:
-        assert looked.wait(30)
+        assert looked.wait(PATIENCE)
         bring(store, jobs, J.ACTIVATED)
         written.set()
 
@@ -128,12 +129,12 @@ def test_a_reader_does_not_wait_for_a_writer(store: Store) -> None:
         def work(connection: object) -> None:
             connection.exec_driver_sql("UPDATE tasks SET error = 'x'")  # type: ignore[attr-defined]
             writing.set()
-            assert done.wait(30)
+            assert done.wait(PATIENCE)
 
         store.database.write(work)
 
     def reader() -> None:
-        assert writing.wait(30)
+        assert writing.wait(PATIENCE)
         found = store.queries.task(task)
         done.set()
         assert found is not None

@@ -19,6 +19,7 @@ from pilotage.model.work import NewTask, TaskSpec
 from pilotage.store import Store
 from pilotage.store.engine import Database, _is_committed, passes
 from pilotage.testing.stores import bring, create, decision, move, new_jobs, new_task, states
+from tests.waiting import PATIENCE
 
 TASK = NewTask(spec=TaskSpec(name="t"), owner=Identity(name="alice"))
 
@@ -95,7 +96,7 @@ def test_a_commit_that_is_still_under_way_is_waited_for(postgresql: Store, commi
         with pytest.raises(TimeoutError):
             answer.result(0.3)
         (earlier.commit if committed else earlier.rollback)()
-        assert answer.result(30) is committed
+        assert answer.result(PATIENCE) is committed
 
 
 def test_a_commit_that_was_lost_before_it_took_effect_is_done_again(postgresql: Store) -> None:
