@@ -35,6 +35,7 @@ class FakeServer:
     matches: list[dict[str, Any]] = field(default_factory=list)
     nonces: list[str] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
+    unanswered: list[dict[str, Any]] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
     read: list[tuple[int, int]] = field(default_factory=list)
     read_own: bool = False
@@ -105,6 +106,7 @@ class FakeServer:
                 status = fake.status_of.get(name, fake.status)
                 if self.headers["Authorization"] != f"Bearer {TOKEN if name == 'enrol' else OWN_TOKEN}":
                     status = 401
+                fake.unanswered += [body] if status != 200 else []
                 answer = fake.answer(self.path, body) if status == 200 else {"detail": "as told"}
                 data = b"" if answer is None else json.dumps(answer).encode()
                 self._send(204 if answer is None else status, data)

@@ -19,8 +19,9 @@ def of_environment(**variables: str) -> list[psutil.Process]:
 def outside(pid: int, **variables: str) -> psutil.Process:
     """The process of a payload that calls itself ``pid``."""
     for process in of_environment(**variables):
-        status = Path(f"/proc/{process.pid}/status").read_text()
-        names = next(line for line in status.splitlines() if line.startswith("NSpid:"))
-        if int(names.split()[-1]) == pid:
-            return process
+        with suppress(FileNotFoundError, ProcessLookupError):  # others of them come and go
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            names = next(line for line in status.splitlines() if line.startswith("NSpid:"))
+            if int(names.split()[-1]) == pid:
+                return process
     raise psutil.NoSuchProcess(pid)

@@ -111,7 +111,7 @@ def run(directory: Path, view: View, *command: str, **more: Any) -> Ended:
         path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
         environment = {"PATH": path, "HOME": str(directory), "TMPDIR": str(directory / "tmp")}
         order = Order(command, environment, directory, view=view, **more)
-        return await Payload(order, now() + 60).ended()
+        return await Payload(order, now() + 600).ended()
 
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
     return asyncio.run(supervised())
@@ -229,7 +229,7 @@ FORKING = """
         if os.fork():
             os._exit(0)
         open("ready", "w")
-        time.sleep(60)
+        time.sleep(600)
     while not os.path.exists("ready"):
         time.sleep(0.01)
     for number in range(2, 60000):
@@ -241,7 +241,7 @@ FORKING = """
             except PermissionError:
                 continue
     open("reached", "w")
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -256,7 +256,7 @@ def test_nothing_of_a_payload_outlives_agent_and_supervisor(tmp_path: Path, way:
         pytest.skip("Landlock knows files and signals, and ends nothing")
     job = tmp_path / "job"
     (job / "tmp").mkdir(parents=True)
-    text = textwrap.dedent(FORKING)
+    text, lease = textwrap.dedent(FORKING), 600 if sent == signal.SIGKILL else 9
     program = (
         "import asyncio, sys, time; from pathlib import Path\n"
         "from pilotage.agent.payload import Order, Payload\n"
@@ -265,7 +265,8 @@ def test_nothing_of_a_payload_outlives_agent_and_supervisor(tmp_path: Path, way:
         f"seen = view({way!r}, {shutil.which('bwrap') or ''!r}, Path({str(job)!r}), SitePaths())\n"
         f"environment = {{'PATH': {os.environ['PATH']!r}, 'HOME': {str(job)!r}}}\n"
         f"order = Order(('python3', '-c', {text!r}), environment, Path({str(job)!r}), view=seen)\n"
-        "payload = Payload(order, now() + 4); print(payload.pid, flush=True); time.sleep(60)\n"
+        f"payload = Payload(order, now() + {lease}); print(payload.pid, flush=True)\n"
+        "time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as agent:
         assert agent.stdout
@@ -301,14 +302,15 @@ def test_a_frozen_machine_that_thaws_after_its_lease_runs_nothing_of_a_payload(
         order = Order(
             ("python3", "-c", textwrap.dedent(text)), environment, job, view=seen(way, job, SitePaths())
         )
-        payload = Payload(order, now() + 2)
+        lease_end = now() + 5
+        payload = Payload(order, lease_end)
         await asyncio.to_thread(wait_for, (job / "ticks").exists, "the payload runs")
         supervisor = psutil.Process(payload.pid)
         tree = [supervisor, *supervisor.children(recursive=True)]
         for process in tree:
             process.suspend()
         ticks = (job / "ticks").stat().st_size
-        await asyncio.sleep(3.5)
+        await asyncio.sleep(lease_end + 1.5 - now())
         for process in reversed(tree) if first == "payload" else tree:
             if process.is_running():
                 process.resume()

@@ -59,7 +59,7 @@ def contained(request: pytest.FixtureRequest, holding: set[str]) -> Iterator[str
 def test_the_kernel_holds_a_payload_with_all_its_processes_to_its_memory(
     tmp_path: Path, real: DelegatedGroups
 ) -> None:
-    text = "import os, time\nos.fork()\nx = b'x' * 120_000_000\ntime.sleep(60)"
+    text = "import os, time\nos.fork()\nx = b'x' * 120_000_000\ntime.sleep(600)"
     ended = run(tmp_path, *python(text), memory=200, group=real.group("1.1"))
     assert ended.error == "memory exceeded: 200 MB of 200, killed by its control group"
     assert 190 < ended.max_rss < 260
@@ -110,7 +110,7 @@ def test_a_group_that_cannot_be_made_leaves_watching(
     group = {"version": 2, "folders": {"memory": str(tmp_path / "gone/group")}}
     with caplog.at_level(logging.WARNING):
         ended = run(
-            tmp_path, *python("x = b'x' * 300_000_000\nimport time; time.sleep(60)"), memory=200, group=group
+            tmp_path, *python("x = b'x' * 300_000_000\nimport time; time.sleep(600)"), memory=200, group=group
         )
     assert ended.error.startswith("memory exceeded: ")
     assert ended.error.endswith(" MB of 200")
@@ -135,10 +135,10 @@ def _orphan(real: DelegatedGroups) -> tuple[subprocess.Popen[bytes], int]:
             "from pilotage.agent.delegated_groups import DelegatedGroups\n"
             f"group = ControlGroup(**DelegatedGroups({real.version}, {dict(real.parents)!r}).group('1.1'))\n"
             "group.make(0, 0, 1)\n"
-            "payload = subprocess.Popen(['sleep', '60'])\n"
+            "payload = subprocess.Popen(['sleep', '600'])\n"
             "group.add(payload.pid)\n"
             "print(payload.pid, flush=True)\n"
-            "time.sleep(60)",
+            "time.sleep(600)",
         ],
         stdout=subprocess.PIPE,
     )
@@ -165,7 +165,7 @@ def test_a_group_goes_though_its_supervisor_was_killed(tmp_path: Path, real: Del
     def kill(payload: Payload) -> None:
         os.kill(payload.pid, signal.SIGKILL)
 
-    sleeper = "import os, time; open('pid.ready', 'w').close(); time.sleep(60)"
+    sleeper = "import os, time; open('pid.ready', 'w').close(); time.sleep(600)"
     _, payload = run_and(tmp_path, kill, *python(sleeper), group=real.group("1.1"))
     assert payload.lost
     assert left(real)
@@ -177,7 +177,7 @@ def test_a_group_goes_though_its_supervisor_was_killed(tmp_path: Path, real: Del
 def test_an_agent_tells_what_holds_payloads_and_a_site_may_do_without(
     site: Site, real: DelegatedGroups
 ) -> None:
-    eat = python("x = b'x' * 300_000_000\nimport time; time.sleep(60)")
+    eat = python("x = b'x' * 300_000_000\nimport time; time.sleep(600)")
     for options, by, error in (
         ((), real.name, "memory exceeded: 200 MB of 200, killed by its control group"),
         (("--no-control-groups",), "watching", "memory exceeded: "),
@@ -278,7 +278,7 @@ def inhabited() -> Iterator[tuple[Path, int]]:
         with suppress(OSError):
             group.rmdir()
         pytest.skip(f"groups cannot be delegated here: {error}")
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         (group / "cgroup.procs").write_text(str(process.pid))
         yield group, process.pid
         assert remove(str(group)) == ""

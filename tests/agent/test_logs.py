@@ -85,8 +85,9 @@ def test_what_somebody_reads_comes_while_it_is_written(site: Site) -> None:
     command = sh(f"echo begun; until [ -e {go} ]; do sleep 0.05; done; echo ended")
     site.server.works = [[site.work(*command)]]
     with site.agent() as agent:
-        wait_for(lambda: (1, 1) in site.server.logs, "the log of a payload that runs")
-        assert text(site.server.logs[1, 1].logs[0]) == b"begun\n"
+        told = site.server.logs
+        wait_for(lambda: (1, 1) in told and told[1, 1].logs, "the log of a payload that runs")
+        assert text(told[1, 1].logs[0]) == b"begun\n"
         wait_for(lambda: site.server.logs[1, 1].points, "its time line so far")
         wait_for(lambda: site.server.own_log, "the agent's own log")
         assert "done" not in site.server.states()

@@ -28,7 +28,8 @@ from .processes import of_environment
 pytestmark = pytest.mark.slow
 
 SLEEPER = (
-    "import os, time; open('pid', 'w').write(str(os.getpid())); os.rename('pid', 'pid.ready'); time.sleep(60)"
+    "import os, time; open('pid', 'w').write(str(os.getpid())); "
+    "os.rename('pid', 'pid.ready'); time.sleep(600)"
 )
 DAEMON = """
     import os, sys, time
@@ -39,7 +40,7 @@ DAEMON = """
             with open("pid", "w") as file:
                 file.write(str(os.getpid()))
             os.rename("pid", "pid.ready")
-            time.sleep(60)
+            time.sleep(600)
         os._exit(0)
     os.wait()
     while not os.path.exists("pid.ready"):
@@ -82,7 +83,7 @@ def python(text: str) -> tuple[str, ...]:
     return "python3", "-c", textwrap.dedent(text)
 
 
-def run(directory: Path, *command: str, lease: float = 60, **limits: Any) -> Ended:
+def run(directory: Path, *command: str, lease: float = 600, **limits: Any) -> Ended:
     async def supervised() -> Ended:
         return await Payload(order(directory, *command, **limits), now() + lease).ended()
 
@@ -90,7 +91,7 @@ def run(directory: Path, *command: str, lease: float = 60, **limits: Any) -> End
 
 
 def run_and(
-    directory: Path, act: Callable[[Payload], object], *command: str, lease: float = 60, **limits: Any
+    directory: Path, act: Callable[[Payload], object], *command: str, lease: float = 600, **limits: Any
 ) -> tuple[Ended, Payload]:
     """Run a payload that writes its pid, and act once it has."""
 
@@ -124,7 +125,7 @@ def test_what_it_added_to_its_directory_is_measured_at_its_most_without_a_limit(
     (tmp_path / "input").write_bytes(bytes(5_000_000))
     ended = run(tmp_path, "sh", "-c", "head -c 3000000 /dev/zero > kept; head -c 2000000 /dev/zero > more")
     assert 5 <= ended.max_workdir < 5.1
-    ended = run(tmp_path, "sh", "-c", "head -c 3000000 /dev/zero > big; sleep 1.5; rm big kept")
+    ended = run(tmp_path, "sh", "-c", "head -c 3000000 /dev/zero > big; sleep 3; rm big kept")
     assert 3 <= ended.max_workdir < 3.1
 
 
@@ -163,7 +164,7 @@ def test_a_failure_is_named(tmp_path: Path, command: tuple[str, ...], error: str
 
 
 def test_walltime_is_enforced_on_a_payload_that_ignores_sigterm(tmp_path: Path) -> None:
-    ended = run(tmp_path, "sh", "-c", "trap '' TERM HUP INT; sleep 60", walltime=0.3)
+    ended = run(tmp_path, "sh", "-c", "trap '' TERM HUP INT; sleep 600", walltime=0.3)
     assert ended.error.startswith("walltime exceeded: ")
 
 
@@ -172,7 +173,7 @@ def test_memory_of_all_processes_together_is_enforced(tmp_path: Path) -> None:
         import os, time
         os.fork()
         x = b"x" * 120_000_000
-        time.sleep(60)
+        time.sleep(600)
     """
     ended = run(tmp_path, *python(text), memory=200)
     assert ended.error.startswith("memory exceeded: ")
@@ -192,7 +193,7 @@ def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
 
 
 def test_the_work_directory_is_bounded_while_the_payload_runs(tmp_path: Path) -> None:
-    ended = run(tmp_path, "sh", "-c", "head -c 5000000 /dev/zero > big; sleep 60", workdir=2)
+    ended = run(tmp_path, "sh", "-c", "head -c 5000000 /dev/zero > big; sleep 600", workdir=2)
     assert ended.error == "work directory exceeded: 5 MB of 2"
 
 
@@ -213,7 +214,7 @@ def test_a_daemon_left_behind_is_killed_and_the_payload_has_failed(tmp_path: Pat
 
 
 def test_a_child_that_ends_soon_after_the_payload_is_no_failure(tmp_path: Path) -> None:
-    assert run(tmp_path, "sh", "-c", "(sleep 0.2; echo late > out) & exit 0").error == ""
+    assert run(tmp_path, "sh", "-c", "(sleep 0.05; echo late > out) & exit 0").error == ""
     assert (tmp_path / "out").read_text() == "late\n"
 
 
@@ -244,9 +245,10 @@ def test_stopping_kills_everything_and_tells_the_reason(tmp_path: Path) -> None:
 
 
 def test_a_lease_that_is_not_renewed_kills_the_payload(tmp_path: Path) -> None:
+    begun = now()
     ended = run(tmp_path, *python(SLEEPER), lease=1)
     assert ended.error == "stopped by its pilot: no contact with the server for longer than the lease"
-    assert ended.wall_seconds >= 0.5
+    assert now() - begun >= 1
     assert is_gone(tmp_path)
 
 
@@ -256,10 +258,10 @@ def test_a_lease_that_is_over_starts_nothing(tmp_path: Path) -> None:
 
 
 def test_a_renewed_lease_lets_the_payload_live(tmp_path: Path) -> None:
-    text = f"{SLEEPER.replace('60', '2')}"
-    ended, _ = run_and(tmp_path, lambda payload: payload.renew(now() + 60), *python(text), lease=1.5)
+    text = f"{SLEEPER.replace('600', '4')}"
+    ended, _ = run_and(tmp_path, lambda payload: payload.renew(now() + 600), *python(text), lease=4)
     assert ended.error == ""
-    assert ended.wall_seconds >= 2
+    assert ended.wall_seconds >= 4
 
 
 def test_the_payload_dies_with_its_supervisor(tmp_path: Path) -> None:
@@ -293,10 +295,10 @@ def test_everything_dies_with_an_agent_that_is_killed(tmp_path: Path) -> None:
             "import sys, time; from pathlib import Path\n"
             "from pilotage.agent.payload import Order, Payload\n"
             "from pilotage.agent.system import now\n"
-            f"command = ('python3', '-c', {textwrap.dedent(DAEMON) + 'time.sleep(60)'!r})\n"
+            f"command = ('python3', '-c', {textwrap.dedent(DAEMON) + 'time.sleep(600)'!r})\n"
             f"order = Order(command=command, environment={{'PATH': {os.environ['PATH']!r}}},\n"
             f"    directory=Path({str(place)!r}))\n"
-            "payload = Payload(order, now() + 60); print(payload.pid, flush=True); time.sleep(60)",
+            "payload = Payload(order, now() + 600); print(payload.pid, flush=True); time.sleep(600)",
         ],
         stdout=subprocess.PIPE,
     )
@@ -359,7 +361,7 @@ def test_very_long_output_takes_bounded_disk_and_keeps_its_beginning_and_end(tmp
 
 
 def test_a_payload_out_of_control_is_ended_with_all_its_processes(tmp_path: Path) -> None:
-    command = "for n in 1 2 3 4 5 6 7 8 9; do sleep 60 & done; wait"
+    command = "for n in 1 2 3 4 5 6 7 8 9; do sleep 600 & done; wait"
     ended = run(tmp_path, "sh", "-c", command, processes=8)
-    assert ended.error == "too many processes: 10 of 8 at once"
+    assert ended.error in [f"too many processes: {found} of 8 at once" for found in (9, 10)]
     assert is_gone(tmp_path)

@@ -18,7 +18,7 @@ from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStat
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.waiting import has_ended, wait_for
 
-HANG = "import os, time; open({mark!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+HANG = "import os, time; open({mark!r}, 'w').write(str(os.getpid())); time.sleep(600)"
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """One of the protocols, whose client does not wait for long between its tries."""
     monkeypatch.setattr(downloads, "PAUSE", 0.01)
     monkeypatch.setattr(sftp_backend, "PAUSE", 0.01)
-    quick = {"ConnectionWindow": 2, "ConnectionRetry": 1, "RequestTimeout": 10, "StreamTimeout": 5}
+    quick = {"ConnectionWindow": 2, "ConnectionRetry": 1, "RequestTimeout": 30, "StreamTimeout": 30}
     monkeypatch.setattr(xrootd_backend, "LIMITS", quick | {"StreamErrorWindow": 1})
     for variable, value in S3_ENVIRONMENT.items():
         monkeypatch.setenv(variable, value)
