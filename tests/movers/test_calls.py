@@ -18,7 +18,7 @@ from pilotage.movers.call_records import CallOrder
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Readable, ScanLimits, StorageError, WrongPatternError
-from tests.movers.test_processes import until
+from tests.waiting import has_ended, wait_for
 
 CONTENT = os.urandom(3_000_000)
 
@@ -98,7 +98,7 @@ def test_a_storage_that_hangs_is_given_up_with_its_process_and_others_go_on(
         for scan in dead:
             with pytest.raises(TimeoutError, match=r"no answer within 1\.5 s"):
                 scan.result()
-    until(lambda: len(mover._calls.pids) == 1)
+    wait_for(lambda: len(mover._calls.pids) == 1, "one process is left")
     assert [one.name for one in mover.scan(good, "*")] == ["file"]
 
 
@@ -111,7 +111,7 @@ def test_a_process_that_stops_in_the_middle_of_a_file_is_given_up(
         os.kill(mover._calls.pids[0], signal.SIGSTOP)
         with pytest.raises(TimeoutError, match="no answer within 1 s"):
             everything(stream)
-    until(lambda: not mover._calls.pids)
+    wait_for(lambda: not mover._calls.pids, "the end of idle processes")
 
 
 def test_a_process_that_dies_tells_how_and_the_next_call_has_another(
@@ -149,5 +149,5 @@ def test_a_process_ends_with_its_server_also_while_its_storage_hangs(
     process = mover._calls._handed(CallOrder("scan", hanging, ("*", ScanLimits())), 60)
     seen = psutil.Process(process.pid)
     process.connection.close()
-    until(lambda: not seen.is_running() or seen.status() == psutil.STATUS_ZOMBIE)
+    wait_for(lambda: has_ended(seen), "its end")
     mover._calls._put_back(process)
