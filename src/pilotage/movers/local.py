@@ -16,6 +16,7 @@ from .backend import Backend, Kind, LinkError, PathEntry, StorageOptionError
 from .failures import nothing_left
 from .parts import LocalPart
 from .third_party import CannotFetch
+from .write_behind import WriteBehind
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -94,10 +95,12 @@ class LocalBackend:
             opened = os.open(part, WRITE, 0o666, dir_fd=folder)
             with nothing_left(part, lambda: os.unlink(part, dir_fd=folder)):
                 with os.fdopen(opened, "wb") as sink:
+                    behind = WriteBehind(opened)
                     for chunk in chunks:
                         sink.write(chunk)
+                        behind.written(sink.tell())
                     sink.flush()
-                    os.fsync(opened)
+                    behind.sync()
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
             # The name is in the folder, which has to be on the disk as well.
             os.fsync(folder)

@@ -7,6 +7,8 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
+from .write_behind import WriteBehind
+
 Parent = Callable[[str], AbstractContextManager[tuple[int, str]]]
 """Opens the folder of a path; its descriptor, and the name in it."""
 
@@ -21,6 +23,7 @@ class LocalPart:
         self._folder, self._name, self._file = folder, name, opened
         self.size = self._end = os.fstat(opened).st_size
         self._read = 0
+        self._behind = WriteBehind(opened, self._end)
 
     def read(self, size: int, /) -> bytes:
         """Read the bytes that it had when it was opened, from the first."""
@@ -35,10 +38,11 @@ class LocalPart:
             written = os.pwrite(self._file, left, self._end)
             self._end += written
             left = left[written:]
+        self._behind.written(self._end)
 
     def publish(self, path: str) -> None:
         """Give the file its name in its folder, once it is on the disk; the name has to be there as well."""
-        os.fsync(self._file)
+        self._behind.sync()
         name = path.rpartition("/")[2]
         os.rename(self._name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         os.fsync(self._folder)
