@@ -4,6 +4,7 @@ It copies by itself, from any storage of ours to any other, and keeps what it wa
 any registry: what of a real one differs from its documentation is not seen here.
 """
 
+import errno
 import json
 import ssl
 import threading
@@ -88,13 +89,17 @@ class FtsServer:
             if file["file_state"] != "SUBMITTED":
                 continue
             file["file_state"] = "ACTIVE"
+            scope = "SOURCE"
             try:
                 content = _content(file["source_surl"])
+                scope = "DESTINATION"
                 _store(file["dest_surl"], content[:-1] if self.truncate else content)
                 file["filesize"] = file["transferred"] = len(content)
                 file["file_state"] = "FINISHED"
             except Exception as error:
-                file["file_state"], file["reason"] = "FAILED", f"TRANSFER {type(error).__name__}: {error}"
+                code = errno.ENOENT if isinstance(error, FileNotFoundError) else errno.ECOMM
+                file["reason"] = f"{scope} [{code}] {type(error).__name__}: {error}"
+                file["file_state"] = "FAILED"
 
     def cancel(self, job: str, files: list[int]) -> list[str]:
         found = []

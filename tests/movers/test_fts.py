@@ -17,6 +17,7 @@ from pilotage.model.states import TransferState
 from pilotage.model.work import File, Transfer
 from pilotage.movers.contract import Rig, violations
 from pilotage.movers.fts import jobs
+from pilotage.movers.fts.blame import fault_of
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming
 from pilotage.movers.threads import Cancelled, RunningCopy
@@ -114,9 +115,44 @@ def test_many_files_make_one_job_and_one_question(house: House) -> None:
 
 
 def test_a_failure_is_kept_in_the_servers_words_and_nothing_is_streamed(house: House) -> None:
-    with pytest.raises(DeliveryFailed, match=r"FTS job \S+: FAILED: TRANSFER FileNotFoundError"):
+    with pytest.raises(DeliveryFailed, match=r"FTS job \S+: FAILED: SOURCE \[2\] FileNotFound") as error:
         house.deliver(house.delivery("missing"))
+    assert error.value.fault == "file"
     assert house.there() == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "fault"),
+    [
+        ("SOURCE [70] Communication error on send", "source"),
+        ("SOURCE [2] No such file or directory", "file"),
+        ("SOURCE CHECKSUM [5] Input/output error", "source"),
+        ("DESTINATION [28] No space left on device", "destination"),
+        ("DESTINATION [17] Destination file exists and overwrite is not enabled", "file"),
+        ("DESTINATION [13] Permission denied", "destination"),
+        ("TRANSFER [110] TRANSFER Operation timed out", "either"),
+        ("TRANSFER [2] TRANSFER ERROR: Copy failed with mode 3rd pull, 404", "file"),
+        ("TRANSFER [125] Transfer canceled by the user", ""),
+        ("GENERAL_FAILURE [5] the process was killed", ""),
+        ("no reason is told", ""),
+    ],
+)
+def test_f4_what_the_server_blames_counts_for_its_rest(reason: str, fault: str) -> None:
+    assert fault_of(reason) == fault
+
+
+def test_f4_a_storage_that_the_server_cannot_reach_is_blamed(house: House, free_port: int) -> None:
+    dead = house.delivery(source=Place(url=f"http://127.0.0.1:{free_port}/north", path="file"))
+    with pytest.raises(DeliveryFailed, match=r"SOURCE \[70\]") as error:
+        house.deliver(dead)
+    assert error.value.fault == "source"
+
+
+def test_f4_a_service_that_fails_itself_counts_for_no_storage(house: House) -> None:
+    house.fts.silent = True
+    with pytest.raises(DeliveryFailed, match="draining") as error:
+        house.deliver(house.delivery("file"))
+    assert error.value.fault == ""
 
 
 def test_what_the_server_brought_is_checked_before_it_has_its_name(house: House) -> None:

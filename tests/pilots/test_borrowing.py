@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.model.borrowing import Borrowing, Candidacy
-from pilotage.model.federation import Federation, GlobalShare, Link
+from pilotage.model.federation import Federation, GlobalShare, Link, Storage
 from pilotage.model.states import JobState
+from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import File, Job
 from pilotage.model.world import JobCount, QueueReport, World
 from pilotage.pilots.borrowing import BorrowableJob, chosen, offers
@@ -142,6 +143,23 @@ def test_e3_nothing_is_read_for_longer_than_the_run_nor_from_where_it_may_not(
     found = only(reading(size, of)).obstacle
     assert obstacle in found
     assert bool(found) == bool(obstacle)
+
+
+def test_f4_nothing_is_read_from_afar_out_of_a_storage_that_rests() -> None:
+    failed = tuple(
+        FailedDelivery(
+            transfer=number, attempt=1, file=f"f{number}", source="HOME-DISK", destination="",
+            time=NOW - 3 + number, error="no answer",
+        )
+        for number in range(3)
+    )  # fmt: skip
+    resting = replace(reading(10), failed_deliveries=failed)
+    assert "only from a storage that rests" in only(resting).obstacle
+    assert only(replace(resting, failed_deliveries=failed[:2])).is_open
+    second = Storage(name="OTHER", site="HOME", url="file:///other", remote_reads=True)
+    both = replace(two_queues(), storages=(*two_queues().storages, second))
+    other = replace(reading(10, both), replicas=(replica("a", "HOME-DISK"), replica("a", "OTHER")))
+    assert only(replace(other, failed_deliveries=failed)).is_open
 
 
 def test_e3_readers_that_hold_the_rate_of_a_link_keep_others_from_it() -> None:

@@ -5,8 +5,11 @@ from typing import Literal
 
 from .types import DESCRIBED
 
-Fault = Literal["", "source", "destination", "file"]
-"""Who is to blame for a delivery that failed: the storage at one end, or the file; empty: not known."""
+Fault = Literal["", "source", "destination", "either", "file"]
+"""Who is to blame for a delivery that failed: the storage at one end, or one of both, or the file.
+
+Empty: not known.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,4 +123,4 @@ class DeliverySighting:
     error: str = ""
     """Why it failed."""
     fault: Fault = ""
-    """Who is to blame: the source, the destination, or the file alone; empty: not known."""
+    """Who is to blame: the source, the destination, either of them, or the file alone; empty: not known."""

@@ -83,10 +83,16 @@ class Sources:
     def readable_from(self, holders: Iterable[str], destination: str) -> Storage | None:
         """The storage that a pilot beside ``destination`` reads a file from, which is not there (E3).
 
-        It is the best of :meth:`ranked` that lets pilots read from afar; tape does not answer in time.
+        It is the best of :meth:`ranked` that lets pilots read from afar, one that rests only where no other
+        does; tape does not answer in time.
         """
         ranked = (self._storages[name] for name in self.ranked(holders, destination))
         return next((one for one in ranked if one.remote_reads and not one.tape), None)
+
+    def promises(self, holders: Iterable[str], destination: str) -> Storage | None:
+        """The storage of :meth:`readable_from`, unless it rests (F4): for jobs that may go elsewhere."""
+        found = self.readable_from(holders, destination)
+        return None if found is None or self.is_resting(found.name, destination) else found
 
     def storage(self, name: str) -> Storage:
         """The storage of a name. Raises KeyError."""

@@ -22,7 +22,7 @@ from .observations import (
 )
 from .publications import Publication
 from .states import JobState
-from .storage_rests import FailedDelivery
+from .storage_rests import FailedDelivery, StorageRest, storage_rests
 from .types import (
     CLOSED,
     DESCRIBED,
@@ -307,3 +307,8 @@ class World:
     """The process that decides, by the name that transfers which it delivers bear; empty: it has none."""
     servers_gone: tuple[str, ...] = ()
     """Processes that deliver no more, since they have ended."""
+
+    @property
+    def storage_rests(self) -> tuple[StorageRest, ...]:
+        """What rests, or rested and is to be tried (F4)."""
+        return storage_rests(self.failed_deliveries, self.federation.staging, self.time)

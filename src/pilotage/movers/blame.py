@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pilotage.model.observations import Fault
 from pilotage.ports.moving import Readable, StorageError, WrongFileError
 
+from .carriers import CarrierError
 from .failures import reason
 from .threads import Cancelled
 
@@ -52,6 +53,9 @@ def blamed(error: BaseException) -> Fault:
     causes = list(_causes(error))
     if any(isinstance(one, Cancelled) for one in causes):
         return ""
+    for one in causes:
+        if isinstance(one, CarrierError):
+            return one.fault
     of_source = any(isinstance(one, SourceBrokeError) for one in causes)
     for one in causes:
         named = isinstance(one, OSError) and one.errno in _OF_NAMES

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from pilotage.model.federation import TransferService
+from pilotage.model.observations import Fault
 from pilotage.ports import adapters
-from pilotage.ports.moving import PER_VO, Delivery, Progress
+from pilotage.ports.moving import PER_VO, Delivery, Progress, StorageError
 
 from .backend import StorageOptionError
 
@@ -16,6 +17,14 @@ Sign = Callable[[], None]
 """Told whenever the service answered for a file, also where no bytes moved."""
 
 
+class CarrierError(StorageError):
+    """A service did not bring a file: its words. ``fault`` is whom it blames, or empty: itself, or nobody."""
+
+    def __init__(self, error: str, fault: Fault = "") -> None:
+        super().__init__(error)
+        self.fault = fault
+
+
 class Carrier(Protocol):
     """An adapter, made with the URL and the options of a transfer service; a wrong one is a ValueError."""
 
@@ -23,7 +32,8 @@ class Carrier(Protocol):
         """Have a file brought to a temporary name in the folder of its destination; returns its path there.
 
         Blocks. Raises CannotFetch, having done nothing, for storages that the service does not reach, and any
-        other exception where it went wrong: then nothing of this attempt goes on.
+        other exception where it went wrong, CarrierError where it knows who is to blame: then nothing of this
+        attempt goes on.
         """
 
 

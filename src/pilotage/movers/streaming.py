@@ -159,8 +159,6 @@ class Streaming(CopyThreads):
         except Exception as error:
             failed = DeliveryFailed(f"{delivery.source} to {delivery.destination}: {reason(error)}")
             failed.fault = blamed(error)
-            if delivery.service and failed.fault != "file":
-                failed.fault = ""  # the service may have failed, or either storage
             raise failed from error
         return found
 

@@ -8,9 +8,11 @@ from typing import Protocol, runtime_checkable
 from pilotage.ports.moving import Delivered, Delivery, Progress, StorageError
 
 from .backend import Backend
+from .carriers import CarrierError
 from .checksums import CheckedChunks, check
 from .failures import nothing_left, reason
 from .folders import beside
+from .threads import Cancelled
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +77,10 @@ def carried(
             draft = carry()
         except CannotFetch:
             return None
+        except (Cancelled, CarrierError):
+            raise
+        except Exception as error:
+            raise CarrierError(reason(error)) from error  # neither storage was asked by us
     with nothing_left(draft, lambda: target.delete(draft)):
         found = _checked(source, target, draft, delivery, progress)
         target.rename(draft, delivery.destination.path)

@@ -67,7 +67,7 @@ class Predictions:
         self._reports = {report.queue: report for report in world.queue_reports}
         self._tasks = {task.id: task for task in world.tasks}
         self._megabytes = {file.name: file.size / MEGABYTE for file in world.files}
-        self._sources = Sources(world.federation)
+        self._sources = Sources(world.federation, world.storage_rests)
         self._holders = defaultdict(set)
         for replica in world.replicas:
             self._holders[replica.file].add(replica.storage)
@@ -107,11 +107,11 @@ class Predictions:
         return constants.least_gain + constants.run_part * prediction.run_here
 
     def reads(self, job: Job) -> dict[str, float] | None:
-        """The MB that a job would read from afar by site; None where an input can be read from nowhere."""
+        """The MB that a job would read from afar by site; None where an input can be had from nowhere."""
         found: defaultdict[str, float] = defaultdict(float)
         for name in dict.fromkeys(job.inputs):
             if self.taker.storage not in self._holders[name]:
-                source = self._sources.readable_from(self._holders[name], self.taker.storage)
+                source = self._sources.promises(self._holders[name], self.taker.storage)
                 if source is None:
                     return None
                 found[source.site] += self._megabytes[name]
@@ -119,8 +119,10 @@ class Predictions:
 
     def obstacle(self, job: Job, prediction: Prediction, reads: Mapping[str, float] | None) -> str:
         """The reason, in words, not to read a job's inputs from afar here; empty for none (E3)."""
+        if reads is None:
+            return "its pilots can read an input from nowhere, or only from a storage that rests"
         if not reads:
-            return "" if reads is not None else "its pilots can read an input from nowhere"
+            return ""
         if job.attempt > 1:
             return "it was tried before, and would be read from afar"
         for site in sorted(reads):

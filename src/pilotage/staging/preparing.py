@@ -11,7 +11,7 @@ from pilotage.model.world import World
 
 from .groups import move
 from .slots import AHEAD, Slots
-from .sources_now import SourcesNow, rests_of
+from .sources_now import SourcesNow
 
 
 def prepare(world: World) -> Decision:
@@ -58,7 +58,7 @@ def _put_back(world: World) -> tuple[Move, ...]:
 
     There another source may be found for it, and it takes no room from what can be delivered.
     """
-    rests = resting_at(rests_of(world), world.time)
+    rests = resting_at(world.storage_rests, world.time)
     waiting = [
         one
         for one in world.transfers

@@ -15,20 +15,20 @@ LONGEST_ERROR = 200
 
 def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedDelivery | None:
     """Return what a failed delivery says of its storages; None where its file is to blame, or none known."""
-    if fault not in ("source", "destination"):
+    if fault in ("", "file"):
         return None
     return _failed(
         transfer,
-        transfer.source if fault == "source" else "",
-        transfer.destination if fault == "destination" else "",
+        transfer.source if fault in ("source", "either") else "",
+        transfer.destination if fault in ("destination", "either") else "",
         error,
         now,
     )
 
 
-def silence(transfer: Transfer, error: str, now: float) -> FailedDelivery:
+def silence(transfer: Transfer, error: str, now: float) -> FailedDelivery | None:
     """Return what a delivery without a sign of life says: either storage may be to blame, the pair is."""
-    return _failed(transfer, transfer.source, transfer.destination, error, now)
+    return failure(transfer, "either", error, now)
 
 
 def noted(move: Move, failed: FailedDelivery | None, rests: Sequence[StorageRest]) -> Move:

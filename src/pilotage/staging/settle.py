@@ -17,7 +17,6 @@ from pilotage.model.world import World
 
 from .groups import move
 from .slots import Slots
-from .sources_now import rests_of
 
 
 def settle(world: World) -> Decision:
@@ -196,7 +195,7 @@ def destination_of(world: World, task: Task, queue: str) -> str:
     if task.spec.nucleus in ("", sites[home.storage]):
         return home.storage
     own = outputs_at(world.federation, task.spec.nucleus)
-    resting = {rest.destination for rest in rests_of(world) if not rest.source}
+    resting = {rest.destination for rest in world.storage_rests if not rest.source}
     open_ones = [item.name for item in own if "write_wan" not in item.blacklisted]
     return next(iter(sorted(open_ones, key=lambda name: name in resting)), home.storage)
 

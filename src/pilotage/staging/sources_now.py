@@ -4,7 +4,6 @@ from collections import defaultdict
 
 from pilotage.model.sources import Sources
 from pilotage.model.states import TransferState
-from pilotage.model.storage_rests import StorageRest, storage_rests
 from pilotage.model.transfer_limits import Room
 from pilotage.model.transfer_queues import PREPARING, TransferQueue
 from pilotage.model.work import Transfer
@@ -15,7 +14,7 @@ class SourcesNow:
     """The sources of the transfers of a world."""
 
     def __init__(self, world: World) -> None:
-        self.rests = rests_of(world)
+        self.rests = world.storage_rests
         self._sources = Sources(world.federation, self.rests)
         self._holders: dict[str, set[str]] = defaultdict(set)
         for replica in world.replicas:
@@ -40,14 +39,9 @@ class SourcesNow:
         return transfer.source if transfer.attempt > 1 and serves else next(iter(ranked), "")
 
 
-def rests_of(world: World) -> tuple[StorageRest, ...]:
-    """Return what rests in a world, or rested and is to be tried (F4)."""
-    return storage_rests(world.failed_deliveries, world.federation.staging, world.time)
-
-
 def room_of(world: World, queue: TransferQueue) -> Room:
     """Return what storages and links still take of a queue, by the sources of this moment."""
-    rests, sources = rests_of(world), {}
+    rests, sources = world.storage_rests, {}
     if rests and queue is PREPARING:
         now = SourcesNow(world)
         queued = (one for one in world.transfers if one.state is TransferState.QUEUED)

@@ -165,4 +165,5 @@ def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:
         "queue_reports": reader.queue_reports(),
         "advertisements": reader.advertisements(),
         "borrowings": readers(reader, site),
+        "failed_deliveries": reader.failed_deliveries(),
     }

@@ -25,7 +25,7 @@ class DecisionDraft:
         self._queues = queues
         # Plain texts: a name out of an array costs as much as the rest of a move.
         self._names: list[str] = queues.names.tolist()
-        self._downloads = Downloads(world, queues.reach.sources)
+        self._downloads = Downloads(world, queues.sources)
         self._moves: list[Move] = []
         self._choices: list[Packable] = []
         self._forwarding = {queue.name for queue in world.federation.queues if queue.forwards}
@@ -159,7 +159,7 @@ class Downloads:
 
     def _is_readable(self, job: Job, missing: Sequence[str], storage: str) -> bool:
         # A job that was tried before is not put at the mercy of links again.
-        sources = (self._sources.readable_from(self._held(name), storage) for name in missing)
+        sources = (self._sources.promises(self._held(name), storage) for name in missing)
         return job.attempt == 1 and all(sources)
 
     def missing(self, number: int, queues: QueueColumns) -> str:

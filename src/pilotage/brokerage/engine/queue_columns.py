@@ -15,7 +15,7 @@ from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.site_limits import matches_left
 from pilotage.model.sources import Sources
 from pilotage.model.states import JobState
-from pilotage.model.storage_rests import StorageRest, resting_at, storage_rests
+from pilotage.model.storage_rests import StorageRest, resting_at
 from pilotage.model.world import JobCount, LinkCount, QueueReport, World
 
 from .link_weights import IncomingLinks, incoming_links
@@ -190,6 +190,12 @@ class QueueColumns:
         """The name of a queue's storage."""
         return self.reach.names[int(self.storage[queue])]
 
+    @property
+    def sources(self) -> Sources:
+        """The sources of files, those that rest last (F4)."""
+        known, rests = self.reach.sources, self.live.storage_rests
+        return replace(known, rests=rests) if rests else known
+
     def during(self, world: World) -> "QueueColumns":
         """The same queues as the world's counts and reports show them."""
         by_share = self._jobs_by_share(world.job_counts)
@@ -235,9 +241,9 @@ class QueueColumns:
         return tuple(rest for rest in found if rest.queue in self.index)
 
     def _storage_rests(self, world: World) -> tuple[StorageRest, ...]:
-        found = storage_rests(world.failed_deliveries, world.federation.staging, world.time)
         known = {"", *self.storages}
-        return tuple(rest for rest in resting_at(found, world.time) if known.issuperset(rest.end))
+        found = resting_at(world.storage_rests, world.time)
+        return tuple(rest for rest in found if known.issuperset(rest.end))
 
     def _jobs_by_share(self, counts: Iterable[JobCount]) -> dict[str, dict[JobState, Column]]:
         found: dict[str, dict[JobState, Column]] = {}

@@ -1,7 +1,8 @@
 """Hand a pilot that asks for work the jobs of the highest claim (P13)."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pilotage.agent.wire import JobOrder, MatchAnswer, Specification, Work
@@ -11,6 +12,7 @@ from pilotage.model.federation import ComputingElement, Federation, Queue, Stora
 from pilotage.model.logs import LogKey
 from pilotage.model.paths import scratch_path
 from pilotage.model.stations import station_of
+from pilotage.model.storage_rests import StorageRest
 from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import JobKind, Task, TaskSpec
 from pilotage.model.world import MatchRequest
@@ -19,6 +21,7 @@ from pilotage.store.logs import node_log
 
 from .pilot_files import told
 from .readings import Readings, sources
+from .storages import rests
 
 if TYPE_CHECKING:
     from pilotage.flow.matching import Matched
@@ -64,7 +67,7 @@ def match(
         containers=containers,
     )
     matched = runtime.matching.match(request, time, seed)
-    return _answer(matched.federation, _works(matched))
+    return _answer(matched.federation, _works(matched, partial(rests, runtime)))
 
 
 def lease(federation: Federation) -> float:
@@ -97,12 +100,12 @@ def _answer(federation: Federation, works: tuple[Work, ...]) -> MatchAnswer:
     )
 
 
-def _works(matched: "Matched") -> tuple[Work, ...]:
+def _works(matched: "Matched", resting: Callable[[], tuple[StorageRest, ...]]) -> tuple[Work, ...]:
     if not matched.jobs or matched.queue is None:
         return ()
     federation, queue = matched.federation, matched.queue
     tasks = {task.id: task for task in matched.tasks}
-    readings = Readings(matched)
+    readings = Readings(matched, resting)
     groups: dict[tuple[int, JobKind], list[JobOrder]] = defaultdict(list)
     for job in matched.jobs:
         inputs = tuple(readings.of(job, name) for name in job.inputs)

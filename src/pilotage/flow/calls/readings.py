@@ -1,13 +1,15 @@
 """The storages from which a pilot reads inputs of its jobs: beside its queue, or from afar (E3)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pilotage.agent.wire import JobInput, JobOrder, Source
 from pilotage.model.federation import Federation
 from pilotage.model.scopes import name_of
 from pilotage.model.sources import Sources
+from pilotage.model.storage_rests import StorageRest
 from pilotage.model.work import Job
 
 from .pilot_files import told
@@ -19,14 +21,19 @@ if TYPE_CHECKING:
 class Readings:
     """The inputs of matched jobs as their pilot reads them, by the rule with which the matcher found them."""
 
-    def __init__(self, matched: "Matched") -> None:
+    def __init__(self, matched: "Matched", rests: Callable[[], tuple[StorageRest, ...]]) -> None:
         self._storage = matched.queue.storage if matched.queue else ""
-        self._sources = Sources(matched.federation)
+        self._federation, self._rests = matched.federation, rests
         self._files = {file.name: file for file in matched.files}
         # An original has no path of its own: pilots find it under its name.
         self._paths: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for replica in matched.replicas:
             self._paths[replica.file][replica.storage] = replica.path
+
+    @cached_property
+    def _sources(self) -> Sources:
+        # Only here: few matches read from afar, and rests are read from the store.
+        return Sources(self._federation, self._rests())
 
     def of(self, job: Job, name: str) -> JobInput:
         """An input of a job. One that stays at its queue reads there alone: what is missing there is lost."""

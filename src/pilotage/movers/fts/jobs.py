@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pilotage.movers.carriers import Sign
+from pilotage.model.observations import Fault
+from pilotage.movers.carriers import CarrierError, Sign
 from pilotage.ports.moving import Progress, StorageError
 
+from .blame import fault_of
 from .client import FtsClient, JobRefusedError, NoAnswerError
 from .delegation import Delegation
 
@@ -72,10 +74,11 @@ class _Waiting:
     moved: int = 0
     answers: int = 0
     error: str = ""
+    fault: Fault = ""
     given_up: bool = False
 
-    def end(self, error: str = "") -> None:
-        self.error = error
+    def end(self, error: str = "", fault: Fault = "") -> None:
+        self.error, self.fault = error, fault
         self.done.set()
 
     @property
@@ -96,7 +99,7 @@ class FtsJobs:
         self._carried: list[_Waiting] = []
 
     def carry(self, request: FtsFile, progress: Progress, sign: Sign) -> str:
-        """Have a file brought under a temporary name; returns its path. Blocks. Raises StorageError."""
+        """Have a file brought under a temporary name; returns its path. Blocks. Raises CarrierError."""
         waiting, answers = _Waiting(request, request.attempt), 0
         with self._lock:
             self._new.append(waiting)
@@ -115,7 +118,7 @@ class FtsJobs:
             self._wake.set()
             raise
         if waiting.error:
-            raise StorageError(waiting.error)
+            raise CarrierError(waiting.error, waiting.fault)
         return waiting.path
 
     def _follow(self) -> None:
@@ -242,7 +245,8 @@ def _judge(one: _Waiting, file: Mapping[str, Any] | None) -> None:
     if state == "FINISHED":
         one.end()
     elif state in OVER:
-        one.end(f"FTS job {one.job}: {state}: {file.get('reason') or 'no reason is told'}")
+        reason = f"{file.get('reason') or 'no reason is told'}"
+        one.end(f"FTS job {one.job}: {state}: {reason}", fault_of(reason))
 
 
 def _names(file: Mapping[str, Any]) -> tuple[int, int]:
