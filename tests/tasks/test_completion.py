@@ -18,8 +18,9 @@ MERGE = MergeSpec(command=("merge",), outputs=("all.txt",), ram=4000, walltime=7
 AT_WORK = [state for state in LIVE_JOBS if state != S.MERGING]
 
 
-def merging(id_: int = 1, state: TaskState = T.RUNNING) -> Task:
-    return task(id_, state, merge=MERGE, cores=8, ram=100, priority=700)
+def merging(id_: int = 1, state: TaskState = T.RUNNING, optional: tuple[str, ...] = ()) -> Task:
+    asked = {"outputs": ("a.txt", "plots/"), "optional_outputs": optional}
+    return task(id_, state, merge=MERGE, cores=8, ram=100, priority=700, **asked)
 
 
 def ends(where: World) -> dict[tuple[str, int], str]:
@@ -94,6 +95,14 @@ def test_a_merge_with_nothing_to_read_fails_with_the_reason() -> None:
     assert ends(where) == {("job", 1): "closed", ("task", 1): "failed"}
     error = completion.complete(where).moves[-1].changes["error"]
     assert error == "nothing to merge: its jobs left no outputs"
+
+
+def test_a_task_whose_jobs_left_none_of_its_optional_outputs_finishes_without_a_merge() -> None:
+    of = merging(optional=("plots/", "a.txt"))
+    where = world(tasks=(of,), task_counts=jobs_of(merging=1), jobs=(job(1, S.MERGING),))
+    assert ends(where) == {("job", 1): "finished", ("task", 1): "finished"}
+    partly = merging(optional=("plots/",))
+    assert ends(replace(where, tasks=(partly,)))["task", 1] == "failed"
 
 
 def test_when_the_merge_job_finished_all_are_finished() -> None:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
@@ -12,7 +12,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from pilotage.ports.moving import Delivered, Grant, Progress, StorageError, WrongFileError
 
-from .backend import Backend, PathEntry, StorageOptionError
+from .backend import Backend, LinkError, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
 from .downloads import Download
 from .failures import nothing_left
@@ -132,7 +132,7 @@ class HttpBackend:
         """See :class:`~pilotage.movers.backend.Backend`."""
         draft = beside(path, part)
         self._make(path.rpartition("/")[0])
-        with nothing_left(draft, lambda: self._discard(draft)), self._remembered():
+        with nothing_left(draft, lambda: self._discard(draft)), self._remembered(path):
             with self.request("PUT", draft, body=_body(chunks, size)):
                 pass
             self._move(draft, path)
@@ -142,7 +142,7 @@ class HttpBackend:
         if not isinstance(source, HttpBackend):
             raise CannotFetch
         self._make(draft.rpartition("/")[0])
-        with self._remembered():
+        with self._remembered(draft):
             self._copies.fetch(source, path, draft, progress)
 
     def describe(self, path: str, kind: str) -> Delivered | None:
@@ -169,7 +169,7 @@ class HttpBackend:
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
         self._make(target.rpartition("/")[0])
-        with self._remembered():
+        with self._remembered(target):
             self._move(source, target)
 
     def delete(self, path: str) -> None:
@@ -282,14 +282,28 @@ class HttpBackend:
                 self._folders.add(path)
 
     @contextmanager
-    def _remembered(self) -> Iterator[None]:
-        """Forget the folders that were made when writing fails: somebody may have deleted them."""
+    def _remembered(self, path: str) -> Iterator[None]:
+        """Forget the folders that were made when writing fails: somebody may have deleted them.
+
+        Where a file has the name of one, LinkError says so: servers answer 500, or 409.
+        """
         try:
             yield
-        except Exception:
+        except Exception as error:
             with self._lock:
                 self._folders.clear()
+            if isinstance(error, StorageError):
+                self._check_folders(path)
             raise
+
+    def _check_folders(self, path: str) -> None:
+        while path := path.rpartition("/")[0]:
+            with suppress(FileNotFoundError, StorageError):
+                if self.entry(path).kind != "file":
+                    return
+                break
+        if path:
+            raise LinkError(f"{path} is in the way: a file, not a folder")
 
     def own_headers(self) -> dict[str, str]:
         """The headers of the options that go with every request, the token among them."""

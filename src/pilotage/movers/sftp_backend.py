@@ -218,7 +218,7 @@ class SftpBackend:
 
         path = f"{self._root}/{folder}".rstrip("/")
         try:
-            await sftp.lstat(path)
+            found = await sftp.lstat(path)
         except asyncssh.SFTPNoSuchFile:
             if not folder:
                 await sftp.makedirs(path, exist_ok=True)
@@ -228,6 +228,10 @@ class SftpBackend:
             await self._folder(sftp, above)
             with suppress(asyncssh.SFTPFailure):  # another delivery made it
                 await sftp.mkdir(path)
+        else:
+            # Below a file, a server tells no more than that there is no such file.
+            if folder and _entry(found).kind == "file":
+                raise LinkError(f"{folder} is in the way: a file, not a folder")
 
     async def _opened(self) -> "SFTPClient":
         """The client, connected anew where the connection is lost."""

@@ -1,5 +1,6 @@
 """XRootD servers as storages, through the protocol's own client library."""
 
+import errno
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -36,7 +37,7 @@ LIMITS = {
 }
 """Seconds, and tries, after which the client gives a server up; its own take ten minutes."""
 
-NOT_AUTHORIZED, NOT_FOUND, EXISTS = 3010, 3011, 3018
+FS_ERROR, NOT_AUTHORIZED, NOT_FOUND, EXISTS = 3005, 3010, 3011, 3018
 """Numbers of the protocol's errors."""
 
 
@@ -159,6 +160,8 @@ class XRootDBackend:
             said = said.replace(token, "…")
         if status.errno == NOT_FOUND:
             raise FileNotFoundError(said)
+        if status.errno == FS_ERROR and said.endswith("not a directory"):
+            raise NotADirectoryError(errno.ENOTDIR, said)  # the number is that of any other fault, too
         failure = WrongFileError if status.errno == NOT_AUTHORIZED else StorageError
         raise failure(f"{path}: {said}")
 

@@ -18,7 +18,7 @@ _CAUSES = {JobState.FINISHED: "its task is complete", JobState.CLOSED: "its task
 def complete(world: World) -> Decision:
     """Merge, finish or fail every running or merging task without a job at work.
 
-    A job counts as failed only for good: one with an attempt left is brokered again in the commit that
+    Where all outputs are optional and no job left any, there is nothing to merge: the task finishes. A job counts as failed only for good: one with an attempt left is brokered again in the commit that
     failed it. A task of which no job is counted stays as it is.
     """
     counts: dict[int, Counter[JobState]] = defaultdict(Counter)
@@ -39,7 +39,7 @@ def complete(world: World) -> Decision:
         if error:
             ended[JobState.CLOSED] += waiting
             moves.append(task_failed(task, "cannot be completed", error))
-        elif task.spec.merge and task.state == TaskState.RUNNING:
+        elif files[task.id] and task.spec.merge and task.state == TaskState.RUNNING:
             moves.append(_merged(task, files[task.id]))
         else:
             ended[JobState.FINISHED] += waiting
@@ -82,9 +82,14 @@ def _error(task: Task, counts: Counter[JobState], jobs: Sequence[Job], files: Se
         jobs_in_all = "1 job" if counts.total() == 1 else f"{counts.total()} jobs"
         error = f"of {jobs_in_all} {' and '.join(bad)}"
         return f"{error}; {example.kind} job {example.id}: {example.error}" if example else error
-    if task.spec.merge and task.state == TaskState.RUNNING and not files:
+    if task.spec.merge and task.state == TaskState.RUNNING and not files and not _may_leave_nothing(task):
         return "nothing to merge: its jobs left no outputs"
     return ""
+
+
+def _may_leave_nothing(task: Task) -> bool:
+    """Tell whether its jobs may end well without an output: then it does, too, and there is no merge job."""
+    return set(task.spec.outputs) <= set(task.spec.optional_outputs)
 
 
 def _merged(task: Task, files: Sequence[File]) -> Move:
