@@ -8,7 +8,7 @@ import psutil
 
 T = TypeVar("T")
 
-PATIENCE = 240.0
+PATIENCE = 300.0
 """Seconds after which a test takes what has not happened for what never will: a machine may be very busy."""
 
 

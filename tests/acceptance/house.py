@@ -15,6 +15,8 @@ from typing import Any
 import httpx
 import psutil
 
+from tests.waiting import PATIENCE
+
 AGENTS = {"pilotage.agent", "pilotage.computing.forwarding.forwarder"}
 
 
@@ -81,7 +83,7 @@ class House:
                 process.send_signal(signal.SIGTERM)
         for process in self.running.values():
             try:
-                process.wait(10)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -97,13 +99,13 @@ class House:
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """The API's answer as a document; tried again while the server is being started again."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE
         while True:
             try:
                 token = (self.home / "token").read_text()
                 headers = {"Authorization": f"Bearer {token}"}
                 url = f"{self.url}/api/v1{path}"
-                answer = self._client.request(method, url, json=body, headers=headers, timeout=10)
+                answer = self._client.request(method, url, json=body, headers=headers, timeout=60)
                 if answer.status_code < 500:
                     answer.raise_for_status()
                     return answer.json() if answer.content else None

@@ -24,9 +24,14 @@ queues:
       containment: {containment}
       options: {{ directory: "{place}/pilots" }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}
-timeouts: {{ heartbeat: 3, sent: 4, starting: 4, pilot_created: 4 }}
+timeouts: {timeouts}
 director: {{ period: 0.2, failing_pause: 0.5 }}
 """
+
+SHORT = "{ heartbeat: 5, sent: 5, starting: 8, pilot_created: 20 }"
+"""Where a pilot is killed: its death is to be seen soon."""
+LONG = "{ heartbeat: 60, sent: 60, starting: 60, pilot_created: 60 }"
+"""Where none is: on a busy machine nothing is taken for dead."""
 
 THIEF = """
 import json, os, pathlib, sys
@@ -64,7 +69,8 @@ def house(tmp_path: Path, free_port: int, request: pytest.FixtureRequest) -> Ite
     for name in ("home", "pilots", "storage"):
         (tmp_path / name).mkdir()
     federation = tmp_path / "federation.yaml"
-    federation.write_text(FEDERATION.format(place=tmp_path, containment=request.param))
+    timeouts = SHORT if request.param == "off" else LONG
+    federation.write_text(FEDERATION.format(place=tmp_path, containment=request.param, timeouts=timeouts))
     store = f"sqlite:///{tmp_path}/store.db"
     house = House(tmp_path / "home", store, free_port, federation, {"all": (str(federation),)})
     try:

@@ -48,7 +48,7 @@ queues:
         directory: "{place}/forwarders"
 brokerage: {{ advertise_period: 1, match_period: 1 }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 5 }}
-timeouts: {{ heartbeat: 12, sent: 20, starting: 60, holding: 30, transferring: 60, pilot_created: 4 }}
+timeouts: {near_timeouts}
 director: {{ period: 0.2, failing_pause: 0.5 }}
 staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
@@ -78,10 +78,20 @@ queues:
       writable_paths: ["{place}/ledger"]
       options: {{ directory: "{place}/pilots" }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}
-timeouts: {{ heartbeat: 3, sent: 6, starting: 20, holding: 20, transferring: 30, pilot_created: 4 }}
+timeouts: {far_timeouts}
 director: {{ period: 0.2, failing_pause: 0.5 }}
 staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
+
+SHORT = {
+    "near_timeouts": "{ heartbeat: 12, sent: 20, starting: 60, holding: 30, transferring: 60,"
+    " pilot_created: 15 }",
+    "far_timeouts": "{ heartbeat: 4, sent: 6, starting: 20, holding: 20, transferring: 30,"
+    " pilot_created: 15 }",
+}
+"""Where something is killed: its death is to be seen soon."""
+LONG = dict.fromkeys(SHORT, "{ heartbeat: 60, sent: 60 }")
+"""Where nothing is: on a busy machine nothing is taken for dead."""
 
 PAYLOAD = """
 import fcntl, os, pathlib, sys, time, zlib
@@ -155,7 +165,7 @@ def started(**declared: str) -> Iterator[Pair]:
             (place / name).mkdir()
         ports = [stack.enter_context(locked_port()) for _ in range(2)]
         values = {"place": place, "far": f"http://127.0.0.1:{ports[1]}", "storage": "hand", "most": 100}
-        values |= declared
+        values |= LONG | declared
         houses = []
         for name, text, port in zip(("near", "far"), (NEAR, FAR), ports, strict=True):
             (place / f"{name}.yaml").write_text(text.format(**values))
@@ -254,7 +264,7 @@ def test_m1_whatever_is_killed_nothing_is_forwarded_twice() -> None:
     """``kill -9`` of both servers and of forwarders; ``PILOTAGE_TEST_SEED`` repeats the moments."""
     seed = int(os.environ.get("PILOTAGE_TEST_SEED", random.SystemRandom().randrange(10**6)))
     print(f"PILOTAGE_TEST_SEED={seed}")
-    with started() as pair:
+    with started(**SHORT) as pair:
         _survives(pair, random.Random(seed))
 
 

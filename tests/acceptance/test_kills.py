@@ -18,7 +18,7 @@ import psutil
 import pytest
 from sqlalchemy import make_url
 
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 from .house import House
 
@@ -39,7 +39,7 @@ storages:
 queues:
 {queues}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}
-timeouts: {{ heartbeat: 5, sent: 6, starting: 20, holding: 20, transferring: 30, pilot_created: 4 }}
+timeouts: {{ heartbeat: 6, sent: 6, starting: 20, holding: 20, transferring: 30, pilot_created: 15 }}
 director: {{ period: 0.2, failing_pause: 0.5 }}
 staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
@@ -183,7 +183,7 @@ def _kill_database(server: Any) -> None:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(processes, timeout=10)
+    psutil.wait_procs(processes, timeout=PATIENCE)
     server.ensure_postgres_running()
 
 

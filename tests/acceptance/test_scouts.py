@@ -23,7 +23,7 @@ queues:
       computing_element: {element} }}
 director: {{ period: 0.2 }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 2 }}
-timeouts: {{ heartbeat: 10 }}
+timeouts: {{ heartbeat: 60 }}
 """
 ELEMENT = '{{ max_pilots: 1, pilot_slots: 2, options: {{ directory: "{place}/pilots" }} }}'
 

@@ -1,6 +1,7 @@
 """A small real HTTP server at the pilot's port: its routes over lists in memory."""
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pilotage.computing.agent_file import agent_file
 from pilotage.model.documents import from_document
 from pilotage.model.world import Report
 
-TOKEN = "enrolment-token-of-a-test"
+TOKEN = f"enrolment-token-of-test-{os.getpid()}"
 OWN_TOKEN = "pilot-token-of-a-test"
 
 

@@ -105,11 +105,11 @@ def test_a_storage_that_hangs_is_given_up_with_its_process_and_others_go_on(
 def test_a_process_that_stops_in_the_middle_of_a_file_is_given_up(
     mover: WorkerProcesses, good: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "SILENCE", 1.0)
+    monkeypatch.setattr(calls, "SILENCE", 4.0)
     with mover.open(good, "file") as stream:
         assert stream.read(1) == CONTENT[:1]
         os.kill(mover._calls.pids[0], signal.SIGSTOP)
-        with pytest.raises(TimeoutError, match="no answer within 1 s"):
+        with pytest.raises(TimeoutError, match="no answer within 4 s"):
             everything(stream)
     wait_for(lambda: not mover._calls.pids, "the end of idle processes")
 

@@ -124,6 +124,7 @@ def test_a_service_that_is_killed_is_seen_again(arc_server: ArcServer, home: Fak
     element = Arc(arc_server.options)
     (answer,) = element.submit(orders(home, "bed-pilot-9"))
     wait_for(lambda: home.matches, "the pilot calls home")
+    wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "running", "ARC sees it run")
     arc_server.kill()
     with pytest.raises(OSError, match="cannot be reached"):
         element.poll([answer.reference])
@@ -131,6 +132,7 @@ def test_a_service_that_is_killed_is_seen_again(arc_server: ArcServer, home: Fak
         element.submit(orders(home, "bed-pilot-10"))
     assert agents(home), "the pilot does not depend on it"
     arc_server.start()
+    wait_for(lambda: element.poll([answer.reference])[answer.reference].state != "waiting", "ARC knows it")
     assert element.poll([answer.reference])[answer.reference].state == "running"
     element.cancel([answer.reference])
     wait_for(lambda: element.poll([answer.reference])[answer.reference].state == "ended", "it ends")

@@ -29,7 +29,7 @@ queues:
       pilot_walltime: 3600
       containment: required
       options: {options}
-loops: {{ period: 0.5, heartbeat: 1, pilot_idle: 3 }}
+loops: {{ period: 0.5, heartbeat: 1, pilot_idle: 15 }}
 """
 
 FILES = 8
@@ -88,8 +88,9 @@ def test_tasks_finish_while_arc_is_killed_and_started_again(
     first = house.call("POST", "/tasks", {"tasks": [task("before")]})["tasks"][0]["id"]
     wait_for(lambda: bool(states(house, first).get("running")), "a job runs behind ARC")
     arc_server.kill()
-    second = house.call("POST", "/tasks", {"tasks": [task("after")]})["tasks"][0]["id"]
     wait_for(lambda: states(house, first) == {"finished": FILES}, "its pilots live on")
+    wait_for(lambda: not house.call("GET", "/pilots?state=running")["pilots"], "they are idle, and end")
+    second = house.call("POST", "/tasks", {"tasks": [task("after")]})["tasks"][0]["id"]
     arc_server.start()
     wait_for(lambda: states(house, second) == {"finished": FILES}, "the second task's end")
     sums = [path for path in (place / "home-disk/tasks").rglob("sums.txt") if path.stat().st_size]

@@ -108,21 +108,25 @@ def test_one_task_finishes_at_three_sites_while_each_is_killed_and_started_again
         goal = min(JOBS, finished() + 3)
         wait_for(lambda: finished() >= goal, f"jobs finish after {what} was killed")
 
-    for queue in ("home-queue", "cluster-queue", "grid-queue"):
-        wait_for(lambda name=queue: _has_run(house, name), f"a pilot of {queue} has work")  # type: ignore[misc]
-    assert house.kill_an_agent(random.Random(1))
+    def works(queue: str) -> None:
+        wait_for(lambda: _has_run(house, queue), f"a pilot of {queue} has work")
+
+    works("home-queue")
+    wait_for(lambda: house.kill_an_agent(random.Random(1)), "there is a pilot to kill")
+    works("cluster-queue")
     slurm.kill_controller()
     time.sleep(DOWN)
     slurm.start_controller()
     goes_on("a pilot and slurmctld")
-    arc_server.kill()
-    time.sleep(DOWN)
-    arc_server.start()
-    goes_on("A-REX")
     login.kill()
     time.sleep(DOWN)
     login.start()
     goes_on("sshd")
+    works("grid-queue")
+    arc_server.kill()
+    time.sleep(DOWN)
+    arc_server.start()
+    goes_on("A-REX")
     house.restart("server")
     wait_for(lambda: finished() == JOBS, "the task finishes after the server was killed")
     queues = Counter(job["queue"] for job in house.call("GET", f"/tasks/{task}/jobs?limit=1000")["jobs"])

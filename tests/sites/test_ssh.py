@@ -105,13 +105,13 @@ def test_a_connection_cut_in_mid_submission_submits_no_pilot_twice(
     done: bool,
 ) -> None:
     """The command goes on over there, or was not reached."""
-    monkeypatch.setattr("pilotage.computing.batch.system.SUBMIT_LIMIT", 3)
+    monkeypatch.setattr("pilotage.computing.batch.system.SUBMIT_LIMIT", 60 if done else 10)
     commands = tmp_path / "commands"
     commands.mkdir()
     for name in ("sbatch", "squeue"):
         (commands / name).symlink_to(str(shutil.which(name)))
-    late = f'touch {tmp_path}/begun; sleep 1; {shutil.which("sbatch")} "$@"; sleep 20'
-    lost = f"touch {tmp_path}/begun; exec sleep 20"
+    late = f'touch {tmp_path}/begun; sleep 1; {shutil.which("sbatch")} "$@"; sleep 300'
+    lost = f"touch {tmp_path}/begun; exec sleep 300"
     (commands / "sbatch").unlink()
     first = f"if mkdir {tmp_path}/first 2>/dev/null; then {late if done else lost}; fi"
     (commands / "sbatch").write_text(f'#!/bin/sh\n{first}\nexec {shutil.which("sbatch")} "$@"\n')
@@ -149,7 +149,7 @@ def test_pilots_call_home_through_the_tunnel_also_after_it_was_cut(
     wait_for(lambda: len(server.calls) > calls + 4, "pilots call again")
     assert running(element, *references)
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(address, timeout=5)
+        urllib.request.urlopen(address, timeout=60)
 
 
 def _refused(address: str) -> None:
@@ -158,7 +158,7 @@ def _refused(address: str) -> None:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     for url, way in ((address, context), (address.replace("https", "http"), None)):
         with pytest.raises(OSError):  # noqa: PT011 -- which, depends on the versions of TLS
-            urllib.request.urlopen(f"{url}/api/v1/pilot/payload/1", timeout=5, context=way)
+            urllib.request.urlopen(f"{url}/api/v1/pilot/payload/1", timeout=60, context=way)
 
 
 def _asked(address: str, identity: Path) -> str:
@@ -166,7 +166,7 @@ def _asked(address: str, identity: Path) -> str:
         request = urllib.request.Request(
             f"{address}/api/v1/pilot/payload/7", headers={"Authorization": "none"}
         )
-        with relay.opener(str(identity)).open(request, timeout=5) as answer:
+        with relay.opener(str(identity)).open(request, timeout=60) as answer:
             return str(answer.read())
     except OSError as error:
         return str(error)

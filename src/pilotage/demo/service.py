@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -16,8 +17,11 @@ import httpx
 import psutil
 
 LOG = "server.log"
-PATIENCE = 60.0
-"""How long the server may take until it answers, in s."""
+PATIENCE = 180.0
+"""How long the server may take until it answers, in s, also on a busy machine."""
+
+PORTS = range(10_000, 20_000)
+"""Ports that Linux gives to no outgoing connection."""
 
 GRACE = 5.0
 """How long what is told to end may take, in s, before it is made to."""
@@ -130,10 +134,13 @@ def running(
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of the loopback interface that nobody listens on now. Raises :class:`ServerError`."""
+    # Not the one that the kernel offers: until the server takes it, any outgoing connection may be given it.
+    for port in random.sample(PORTS, len(PORTS)):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ServerError(f"no port of {PORTS[0]} to {PORTS[-1]} is free")
 
 
 def stop(process: subprocess.Popen[bytes], started: Callable[[], set[psutil.Process]]) -> None:

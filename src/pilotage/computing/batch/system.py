@@ -41,15 +41,14 @@ class BatchSystem:
         there after the time in which the command must have ended.
         """
         command = self._profile.submit(request)
-        begun = time.monotonic()
         outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
         self.host.changed()
         if outcome.code is None:
             submission_log(log).warning(
                 "%s: no answer to the submission of %s: looking for it", self.host.name, request.name
             )
-            # The command may still be at work; only after its limit is a job that is not listed not there.
-            found = self._find(request, begun + SUBMIT_LIMIT + LOOK_AGAIN)
+            # The command may still be at work, and have begun just now: a host may be slow to connect to.
+            found = self._find(request, time.monotonic() + SUBMIT_LIMIT + LOOK_AGAIN)
             if found:
                 return found
             outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
