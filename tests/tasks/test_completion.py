@@ -19,8 +19,9 @@ AT_WORK = [state for state in LIVE_JOBS if state != S.MERGING]
 
 
 def merging(id_: int = 1, state: TaskState = T.RUNNING, optional: tuple[str, ...] = ()) -> Task:
-    asked = {"outputs": ("a.txt", "plots/"), "optional_outputs": optional}
-    return task(id_, state, merge=MERGE, cores=8, ram=100, priority=700, **asked)
+    outputs = ("a.txt", "plots/")
+    made = task(id_, state, merge=MERGE, cores=8, ram=100, priority=700)
+    return replace(made, spec=replace(made.spec, outputs=outputs, optional_outputs=optional))
 
 
 def ends(where: World) -> dict[tuple[str, int], str]:

@@ -18,8 +18,9 @@ _CAUSES = {JobState.FINISHED: "its task is complete", JobState.CLOSED: "its task
 def complete(world: World) -> Decision:
     """Merge, finish or fail every running or merging task without a job at work.
 
-    Where all outputs are optional and no job left any, there is nothing to merge: the task finishes. A job counts as failed only for good: one with an attempt left is brokered again in the commit that
-    failed it. A task of which no job is counted stays as it is.
+    Where all outputs are optional and no job left any, there is nothing to merge: the task finishes. A job
+    counts as failed only for good: one with an attempt left is brokered again in the commit that failed it.
+    A task of which no job is counted stays as it is.
     """
     counts: dict[int, Counter[JobState]] = defaultdict(Counter)
     for count in world.task_counts:
