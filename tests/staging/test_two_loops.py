@@ -9,6 +9,7 @@ import pytest
 
 from pilotage.model.decision import Decision
 from pilotage.model.federation import Link
+from pilotage.model.slot_parts import SMALL_FILE
 from pilotage.model.states import TransferState as X
 from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING, TransferQueue
 from pilotage.model.work import File, NewTransfer, Replica
@@ -39,7 +40,7 @@ def ask(store: Store, queue: TransferQueue, share: str, count: int, priority: in
     """Let so many transfers wait in a queue."""
     values: dict[str, Any] = {"source": "west", "destination": "east", "direction": "download", **ends}
     names = [f"{share}.{priority}.{number}.{values['source']}" for number in range(count)]
-    create(store, *(File(name=name, size=1, checksum="") for name in names))
+    create(store, *(File(name=name, size=2 * SMALL_FILE, checksum="") for name in names))
     create(store, *(Replica(file=name, storage=values["source"]) for name in names))
     new = (NewTransfer(file=name, share=share, priority=priority, **values) for name in names)
     ids = create(store, *new, time=NOW)

@@ -88,7 +88,7 @@ def test_a_total_over_all_keys_can_be_claimed(store: Store) -> None:
     create(store, *files)
     ids = create(store, *[new_transfer(f"f{n}", share=f"s{n % 2}") for n in range(6)])
     moved(store, *passage(ids[:2], X.QUEUED, X.DELIVERING))
-    total = claim("transfers_by_share", (None,), (X.DELIVERING, X.PREPARING), 4)
+    total = claim("transfers_by_share", (None, None), (X.DELIVERING, X.PREPARING), 4)
     step = move("transfer", ids[2:], X.QUEUED, X.PREPARING, claims=(total,))
     assert store.commit(decision(step), "tester").accepted == (tuple(ids[2:4]),)
 

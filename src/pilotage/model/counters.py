@@ -17,7 +17,7 @@ A claim of it takes nothing any more where the site has advertised anew, whateve
 COUNTERS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     JOBS_BY_QUEUE: ("job", ("queue", "share")),
     JOBS_BY_TASK: ("job", ("task",)),
-    TRANSFERS_BY_SHARE: ("transfer", ("share",)),
+    TRANSFERS_BY_SHARE: ("transfer", ("share", "size_class")),
     TRANSFERS_BY_LINK: ("transfer", ("source", "destination", "direction")),
     PILOTS_BY_QUEUE: ("pilot", ("queue",)),
     PILOTS_BY_SITE: ("pilot", ("site",)),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .scopes import name_of
+from .slot_parts import SizeClass
 from .states import TransferState
 from .types import DESCRIBED
 
@@ -169,3 +170,5 @@ class Transfer:
     """Why its last attempt failed."""
     server: str = ""
     """The process that delivers it, or did last."""
+    size_class: SizeClass = ""
+    """``small`` where it shares its slots with other small files (D8)."""

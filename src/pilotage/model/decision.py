@@ -53,7 +53,9 @@ class Claim:
     states: tuple[State, ...]
     """States whose records count."""
     limit: int
-    """Most records in these states."""
+    """Most records in these states, or most parts of slots."""
+    takes: int = 0
+    """Parts of a slot that each record takes which claims (D8); 0: records are counted, and not their parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pilotage.model.constants import StagingConstants
+from pilotage.model.slot_parts import parts_of, whole
 from pilotage.model.states import TransferState
 from pilotage.model.transfer_limits import Room
 from pilotage.model.transfer_queues import PREPARING, TransferQueue
@@ -17,8 +18,8 @@ from pilotage.model.world import World
 class ActiveShare:
     """A share with transfers in a queue: those that have slots are counted, those that wait are in order.
 
-    ``prepared`` counts those that are prepared and wait for their delivery, which the queue of preparing
-    looks at. ``lot`` is drawn anew at every pass, so that of two shares each comes first in proportion to
+    Counted are the parts of slots that they take (D8). ``prepared`` are those of what is prepared and waits
+    for its delivery, which the queue of preparing looks at. ``lot`` is drawn anew at every pass, so that of two shares each comes first in proportion to
     priority. ``given`` are those that get a slot in this pass, ``seen`` counts those that were looked at.
     """
 
@@ -34,24 +35,33 @@ class ActiveShare:
 
     @property
     def held(self) -> int:
-        """Slots that it has."""
-        return self.holding + len(self.given)
+        """Parts of slots that it has."""
+        return self.holding + sum(map(_parts, self.given))
+
+    @property
+    def wanted(self) -> int:
+        """Slots that would do for all that it has and all that waits."""
+        return whole(self.holding + sum(map(_parts, self.queue)))
 
     @property
     def turn(self) -> tuple[float, float, str]:
         """Its place among shares that may take a slot: the one furthest behind its priority is first."""
         return ((self.held + self.prepared) / self.priority, self.lot, self.share)
 
-    def take(self, room: Room) -> bool:
-        """Give a slot to the next of the queue for which there is room; false where there is none."""
+    def needs(self, room: Room) -> int:
+        """Return the parts of a slot that the next transfer for which there is room takes; 0 without one."""
         while self.seen < len(self.queue):
-            transfer = self.queue[self.seen]
+            if not room.full(self.queue[self.seen]):
+                return _parts(self.queue[self.seen])
             self.seen += 1
-            if not room.full(transfer):
-                room.take(transfer)
-                self.given.append(transfer)
-                return True
-        return False
+        return 0
+
+    def take(self, room: Room) -> None:
+        """Give the transfer that :meth:`needs` found its part of a slot."""
+        transfer = self.queue[self.seen]
+        self.seen += 1
+        room.take(transfer)
+        self.given.append(transfer)
 
 
 def active_shares(
@@ -69,9 +79,9 @@ def active_shares(
     unawaited = frozenset(world.unawaited)
     for transfer in world.transfers:
         if transfer.state is queue.holding and transfer.id not in leaving:
-            holding[transfer.share] += 1
+            holding[transfer.share] += _parts(transfer)
         elif queue is PREPARING and transfer.state in (TransferState.PREPARING, TransferState.PREPARED):
-            prepared[transfer.share] += 1
+            prepared[transfer.share] += _parts(transfer)
         elif is_due(transfer, queue, world.time) and transfer.id not in unawaited:
             if room.full(transfer):
                 blocked[transfer.share] += 1
@@ -91,6 +101,10 @@ def active_shares(
         )
         for share, lot in zip(names, _lots(world.seed, len(names)), strict=True)
     ]
+
+
+def _parts(transfer: Transfer) -> int:
+    return parts_of(transfer.size_class)
 
 
 def _lots(seed: int, count: int) -> list[float]:

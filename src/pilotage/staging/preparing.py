@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 from pilotage.model.decision import Decision, Move, Value
+from pilotage.model.slot_parts import BUNDLE
 from pilotage.model.states import TransferState
 from pilotage.model.storage_rests import resting_at
 from pilotage.model.transfer_queues import PREPARING
@@ -26,7 +27,7 @@ def prepare(world: World) -> Decision:
     gone = sum(len(one.ids) for one in settled if one.target is not TransferState.PREPARED)
     ahead = sum(one.state in AHEAD for one in world.transfers) - gone
     bound = world.federation.staging.max_prepared
-    slots.give(bound - ahead, is_bound=ahead >= bound)
+    slots.give(slots.parts, bound - ahead, is_bound=ahead >= bound)
     changes = (*settled, *slots.changes({"wake_at": None}))
     passing = _highest(slots, ahead + slots.given - bound)
     changes += slots.pass_bound(passing, {"wake_at": None})
@@ -73,7 +74,7 @@ def _highest(slots: Slots, beyond: int) -> list[Transfer]:
     constants = slots.world.federation.staging
     if beyond < 0:
         return []
-    left = min(constants.highest_pass - beyond, slots.total - slots.busy - slots.given)
+    left = min(constants.highest_pass - beyond, (slots.parts - slots.taken) // BUNDLE)
     given = {one.id for line in slots.shares for one in line.given}
     waiting = (one for line in slots.shares for one in line.queue if one.id not in given)
     highest = sorted(waiting, key=lambda one: (-one.priority, one.created, one.id))

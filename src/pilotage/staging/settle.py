@@ -38,7 +38,7 @@ def settle(world: World) -> Decision:
     stale = [*_stage_out(facts, jobs), *_arrived(facts, jobs)]
     done = _done(facts)
     slots = Slots(world, FINISHING, leaving=frozenset(id_ for one in done for id_ in one.ids))
-    slots.give(slots.total)
+    slots.give(slots.parts)
     # In this order: old uploads of a file must have ended before a new one of it is created.
     changes = (*done, *_cancelled(world, stale), *jobs.gathered(), *slots.changes({}))
     return Decision(

@@ -9,6 +9,7 @@ from typing import Any
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.decision import Change, Claim, Decision, Move, Touch, Value
+from pilotage.model.slot_parts import BUNDLE, parts_of, whole
 from pilotage.model.states import TransferState
 from pilotage.model.transfer_limits import Place, Room
 from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue
@@ -34,10 +35,10 @@ def start(world: World) -> Decision:
     What is delivered and waits to be finished holds back new deliveries once it is as much as there are
     slots, so that it never grows without bound. Limits of storages and links are claimed like slots.
     """
-    delivered = sum(one.state is TransferState.DELIVERED for one in world.transfers)
-    most = max(0, 2 * DELIVERING.slots(world.federation.staging) - delivered)
     slots = Slots(world, DELIVERING)
-    slots.give(most - slots.busy)
+    waiting = (one for one in world.transfers if one.state is TransferState.DELIVERED)
+    delivered = sum(parts_of(one.size_class) for one in waiting)
+    slots.give(2 * slots.parts - delivered - slots.busy)
     changes: dict[str, Value] = {"heartbeat": world.time, "started": world.time, "wake_at": None}
     changes["server"] = world.server
     return Decision(
@@ -51,7 +52,7 @@ def start(world: World) -> Decision:
 
 @dataclass(slots=True)
 class Slots:
-    """The slots of one queue in one pass.
+    """The slots of one queue in one pass, counted by their parts (D8).
 
     A slot is in use while its transfer is in the state of ``queue.holding``, so all of D5 follows from one
     count: transfers beyond the slots hold emergency slots, and while there are any, nothing regular starts;
@@ -77,7 +78,7 @@ class Slots:
         self.busy = sum(line.holding for line in self.shares)
         self.entitled = apportion(
             self.total,
-            {line.share: line.holding + len(line.queue) for line in self.shares},
+            {line.share: line.wanted for line in self.shares},
             {line.share: line.priority for line in self.shares},
         )
 
@@ -87,43 +88,59 @@ class Slots:
         return self.queue.slots(self.world.federation.staging)
 
     @property
+    def parts(self) -> int:
+        """Parts of the slots that there are."""
+        return self.total * BUNDLE
+
+    @property
+    def taken(self) -> int:
+        """Parts of slots that are in use once those that get one in this pass have it."""
+        return sum(line.held for line in self.shares)
+
+    @property
     def given(self) -> int:
         """Transfers that get a slot in this pass."""
         return sum(len(line.given) for line in self.shares)
 
-    def give(self, most: int, *, is_bound: bool = False) -> None:
-        """Give free slots to shares, ``most`` at most, then those of emergencies.
+    def give(self, parts: int, most: int | None = None, *, is_bound: bool = False) -> None:
+        """Give free slots to shares, so many ``parts`` and ``most`` transfers, then those of emergencies.
 
         With ``is_bound`` a share that has nothing in the queue may pass ``most`` as in an emergency.
         """
-        free = max(0, min(self.total - self.busy, most))
-        self._give_free(free)
+        free = min(self.parts - self.busy, parts)
+        self._give_free(free, len(self.world.transfers) if most is None else most)
         self._turned = self._turned_regular()
-        if not self._turned and (is_bound or self.busy + self.given >= self.total):
+        if not self._turned and (is_bound or self.taken > self.parts - BUNDLE):
             self._give_emergencies()
 
-    def _give_free(self, free: int) -> None:
+    def _give_free(self, free: int, most: int) -> None:
         """Let shares take the free slots (D4).
 
         Shares that hold more than they are entitled to keep it until it finishes, so the free slots may not
         do for all others: the one furthest behind its priority takes first, among equals by lot. A share is
         always entitled to one: where there are fewer slots than shares, a free one goes to a share that has
-        none, each in proportion to its priority, so that none of them starves (D10).
+        none, each in proportion to its priority, so that none of them starves (D10). Who is first and needs a
+        whole slot waits until enough small files have left theirs, and all others with it: else these would
+        always take the parts that fall free.
         """
-
-        def may_take(line: ActiveShare) -> bool:
-            return line.seen < len(line.queue) and line.held < max(1, self.entitled.get(line.share, 0))
-
-        heap = [(line.turn, line) for line in self.shares if may_take(line)]
+        heap = [(line.turn, line) for line in self.shares if self._may_take(line)]
         heapify(heap)
-        while free > 0 and heap:
+        while most > 0 and heap:
             line = heap[0][1]
-            # A share may find that all it has waits for a place that filled up in this pass: no slot is used.
-            free -= line.take(self.room)
-            if may_take(line):
+            needs = line.needs(self.room)
+            if needs > free:
+                return
+            free, most = free - needs, most - 1
+            line.take(self.room)
+            if self._may_take(line):
                 heapreplace(heap, (line.turn, line))
             else:
                 heappop(heap)
+
+    def _may_take(self, line: ActiveShare) -> bool:
+        """Tell whether the next of a share has room, and is within what the share is entitled to."""
+        needs = line.needs(self.room)
+        return 0 < needs <= BUNDLE * max(1, self.entitled.get(line.share, 0)) - line.held
 
     def _give_emergencies(self) -> None:
         """Let shares take an emergency slot: transfers wait, none has a slot, all are taken by others (D5).
@@ -143,18 +160,24 @@ class Slots:
         without = (
             line
             for line in sorted(self.shares, key=lambda line: (line.lot, line.share))
-            if line.queue and not line.held and not line.prepared
+            if line.needs(self.room) and not line.held and not line.prepared
             if are_stuck or line.queue[0].since >= last_given
         )
-        left = max(0, self.total + constants.max_emergency - self.busy - self.given)
-        taking = islice((line for line in without if line.take(self.room)), left)
-        self.emergencies.update(line.share for line in taking)
+        left = max(0, (self.total + constants.max_emergency) * BUNDLE - self.taken) // BUNDLE
+        for line in islice(without, left):
+            line.take(self.room)
+            self.emergencies.add(line.share)
 
     def _turned_regular(self) -> list[Touch]:
-        """Emergency slots that have turned regular: the oldest, down to the count beyond the slots (D5)."""
+        """Emergency slots that have turned regular: the oldest, down to what is beyond the slots (D5)."""
         held = [one for one in self.world.transfers if self._holds(one) and one.emergency]
-        beyond = max(0, self.busy - self.total)
-        turned = sorted(held, key=lambda t: (t.since, t.id))[: max(0, len(held) - beyond)]
+        within = sum(parts_of(one.size_class) for one in held) - max(0, self.busy - self.parts)
+        turned = []
+        for transfer in sorted(held, key=lambda t: (t.since, t.id)):
+            within -= parts_of(transfer.size_class)
+            if within < 0:
+                break
+            turned.append(transfer)
         if not turned:
             return []
         ids, attempts = tuple(t.id for t in turned), tuple(t.attempt for t in turned)
@@ -184,10 +207,10 @@ class Slots:
     def _moves(
         self, line: ActiveShare, given: Iterable[Transfer], cause: str, values: Mapping[str, Value]
     ) -> list[Move]:
-        """Move what a share was given: one move for all that touch the same places with limits."""
-        by_places: dict[tuple[Place, ...], list[Transfer]] = defaultdict(list)
+        """Move what a share was given: one move for all that touch the same places, and take as much."""
+        alike: dict[tuple[tuple[Place, ...], int], list[Transfer]] = defaultdict(list)
         for transfer in given:
-            by_places[self.room.bounded(transfer)].append(transfer)
+            alike[self.room.bounded(transfer), parts_of(transfer.size_class)].append(transfer)
         return [
             Move(
                 kind="transfer",
@@ -197,33 +220,33 @@ class Slots:
                 target=self.queue.holding,
                 cause=cause,
                 changes={**values, "emergency": cause is EMERGENCY},
-                claims=(*self._claims(line, cause), *self.room.claims(places)),
+                claims=(*self._claims(line, cause, parts), *self.room.claims(places)),
             )
-            for places, transfers in by_places.items()
+            for (places, parts), transfers in alike.items()
         ]
 
-    def _claims(self, line: ActiveShare, cause: str) -> tuple[Claim, ...]:
+    def _claims(self, line: ActiveShare, cause: str, parts: int) -> tuple[Claim, ...]:
         """Claim the slots of all, what the share holds then, and in preparing what is prepared ahead."""
         constants = self.world.federation.staging
         more = constants.max_emergency if cause is EMERGENCY else 0
         passing = 0 if cause is REGULAR else constants.highest_pass
         # None stands for all shares together.
-        limits: list[tuple[str | None, tuple[TransferState, ...], int]] = [
-            (None, (self.queue.holding,), self.total + more),
-            (line.share, (self.queue.holding,), line.held),
+        limits: list[tuple[str | None, tuple[TransferState, ...], int, int]] = [
+            (None, (self.queue.holding,), (self.total + more) * BUNDLE, parts),
+            (line.share, (self.queue.holding,), line.held, parts),
         ]
         if self.queue is PREPARING:
-            limits.append((None, AHEAD, constants.max_prepared + passing + more))
+            limits.append((None, AHEAD, constants.max_prepared + passing + more, 0))
         return tuple(
-            Claim(counter=TRANSFERS_BY_SHARE, key=(share,), states=states, limit=limit)
-            for share, states, limit in limits
+            Claim(counter=TRANSFERS_BY_SHARE, key=(share, None), states=states, limit=limit, takes=takes)
+            for share, states, limit, takes in limits
         )
 
     def notes(self, **more: Any) -> dict[str, Any]:
         """Return the account of the queue, by its name: its slots, and the numbers of each share."""
         account: dict[str, Any] = {
             "slots": self.total,
-            "held": self.busy,
+            "held": whole(self.busy),
             **more,
             "shares": {line.share: self._account(line) for line in self.shares},
         }
@@ -233,7 +256,7 @@ class Slots:
         emergency = line.share in self.emergencies
         return {
             "priority": line.priority,
-            "held": line.holding,
+            "held": whole(line.holding),
             "queued": len(line.queue),
             "blocked": line.blocked,
             "entitled": self.entitled.get(line.share, 0),

@@ -27,6 +27,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from pilotage.model.counters import COUNTERS, JOBS_BY_QUEUE, JOBS_BY_TASK, MATCHES_BY_SITE
 from pilotage.model.decision import Claim
+from pilotage.model.slot_parts import parts_of
 from pilotage.model.states import STATES, JobState, Kind, State
 
 from . import bulk
@@ -228,7 +229,8 @@ class Deltas(Differences):
 
     def room(self, claims: Sequence[Claim], wanted: int) -> int:
         """The number of ``wanted`` records that fit all claims, which were looked up."""
-        return max(0, min([wanted, *(claim.limit - self.taken(claim) for claim in claims)]))
+        left = [(claim.limit - self.taken(claim)) // (claim.takes or 1) for claim in claims]
+        return max(0, min([wanted, *left]))
 
     def taken(self, claim: Claim) -> int:
         """Count what a claim bounds, which was looked up; a new advertisement leaves an older one no room."""
@@ -269,6 +271,13 @@ class Deltas(Differences):
         else:
             place = (claim.counter, first)
             counts = [self._stored[place], self._deltas.get(place, {})]
+        if claim.takes:
+            return sum(
+                n * parts_of(size)
+                for part in counts
+                for (size, state), n in part.items()
+                if state in claim.states
+            )
         if second is not None:
             return sum([part.get((second, state), 0) for part in counts for state in claim.states])
         return sum([n for part in counts for (_, state), n in part.items() if state in claim.states])

@@ -14,6 +14,7 @@ from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
 from pilotage.model.publications import NewPublication, split_dataset
+from pilotage.model.slot_parts import SMALL, SMALL_FILE, SizeClass
 from pilotage.model.states import FIRST, LIVE_JOBS, Kind
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
@@ -59,6 +60,7 @@ _SAVE_FILES = {
     for name, upsert in _UPSERTS.items()
 }
 _KNOWN_FILES = select(files).where(among(files.c.name, "names"))
+_SMALL = select(files.c.name).where(among(files.c.name, "names"), files.c.size <= bindparam("most"))
 _KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
 _KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
 _FORGET_REPLICA = delete(replicas).where(
@@ -238,23 +240,29 @@ class Creator:
         for transfer in given:
             if self._requests.serving(transfer) is None:
                 new.setdefault((transfer.file, transfer.destination), transfer)
-        rows = [_transfer_row(transfer) for transfer in new.values()]
+        small = self._small({transfer.file for transfer in new.values()})
+        rows = [_transfer_row(one, SMALL if one.file in small else "") for one in new.values()]
         ids = self._insert(NewTransfer, rows, cause) if rows else range(0)
         made: dict[int, int] = {}
-        for id_, transfer in zip(ids, new.values(), strict=True):
-            self._requests.add(id_, transfer)
+        for id_, transfer, row in zip(ids, new.values(), rows, strict=True):
+            self._requests.add(id_, transfer, row["size_class"])
             made[id(transfer)] = id_
         for transfer in given:
             self._raise(transfer)
         return [made.pop(id(transfer), None) for transfer in given]
 
+    def _small(self, names: set[str]) -> set[str]:
+        """Return those of some files that take only a part of a slot (D8)."""
+        found = raw_rows(self._connection, _SMALL, names=sorted(names), most=SMALL_FILE) if names else ()
+        return {name for (name,) in found}
+
     def _raise(self, wanted: NewTransfer) -> None:
         """Give the transfer that serves a request the better share and priority, and count it there."""
         if (changed := self._requests.raise_for(wanted)) is None:
             return
-        before, after = ([getattr(one.request, name) for name in KEY_COLUMNS["transfer"]] for one in changed)
-        state = changed[0].state
-        self._deltas.moved("transfer", before, after, state, state, 1)
+        before, after = changed
+        state = before.state
+        self._deltas.moved("transfer", before.keys, after.keys, state, state, 1)
 
 
 def refuse_conflicts(connection: Connection, given: Sequence[File]) -> None:
@@ -328,7 +336,7 @@ def _job_row(job: NewJob) -> dict[str, Any]:
     }
 
 
-def _transfer_row(transfer: NewTransfer) -> dict[str, Any]:
+def _transfer_row(transfer: NewTransfer, size_class: SizeClass) -> dict[str, Any]:
     return {
         "file": transfer.file,
         "source": transfer.source,
@@ -338,6 +346,7 @@ def _transfer_row(transfer: NewTransfer) -> dict[str, Any]:
         "share": transfer.share,
         "priority": transfer.priority,
         "share_priority": transfer.share_priority,
+        "size_class": size_class,
         "emergency": False,
     }
 

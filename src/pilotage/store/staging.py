@@ -44,6 +44,7 @@ _BEYOND_THE_QUEUE = (_X.PREPARING, _X.PREPARED, _X.DELIVERING, _X.DELIVERED, _X.
 _SHARES = (
     select(counters.c.first)
     .where(counters.c.counter == TRANSFERS_BY_SHARE, counters.c.state == str(_X.QUEUED), counters.c.count > 0)
+    .distinct()
     .order_by(counters.c.first)
 )
 _DIRECTIONS = ("download", "upload")

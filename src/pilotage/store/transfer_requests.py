@@ -9,6 +9,7 @@ from pilotage.model.states import UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.work import NewTransfer
 
 from .columns import is_state
+from .counters import KEY_COLUMNS
 from .sets import among
 from .transfers import transfers
 
@@ -18,7 +19,7 @@ RAISED = (TransferState.QUEUED, TransferState.PREPARED)
 _x = transfers.c
 _LIVE = select(
     *(_x.file, _x.source, _x.destination, _x.direction, _x.share, _x.priority, _x.share_priority),
-    *(_x.id, _x.state),
+    *(_x.id, _x.state, _x.size_class),
 ).where(among(_x.file, "names"), is_state(transfers, *UNFINISHED_TRANSFERS))
 _RAISE = (
     update(transfers)
@@ -34,6 +35,15 @@ class LiveTransfer:
     id: int
     state: TransferState
     request: NewTransfer
+    size_class: str
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The values that it is counted by, as :data:`~.counters.KEY_COLUMNS` name them."""
+        return tuple(
+            self.size_class if name == "size_class" else getattr(self.request, name)
+            for name in KEY_COLUMNS["transfer"]
+        )
 
     def raised(self, wanted: NewTransfer) -> "LiveTransfer":
         """Return the same with the best share and the best priority of both requests (D2).
@@ -73,6 +83,7 @@ class TransferRequests:
             base,
             id_,
             state,
+            size_class,
         ) in self._connection.execute(_LIVE, {"names": names}):
             request = NewTransfer(
                 file=file,
@@ -83,7 +94,7 @@ class TransferRequests:
                 priority=priority,
                 share_priority=base,
             )
-            live = LiveTransfer(id_, TransferState(state), request)
+            live = LiveTransfer(id_, TransferState(state), request, size_class)
             # There is one at most, by the index ``transfers_once``.
             self._live.setdefault((file, destination), live)
 
@@ -91,9 +102,10 @@ class TransferRequests:
         """Return the live transfer that serves a request; None where there is none."""
         return self._live.get((wanted.file, wanted.destination))
 
-    def add(self, id_: int, made: NewTransfer) -> None:
+    def add(self, id_: int, made: NewTransfer, size_class: str) -> None:
         """Note a transfer that this commit creates."""
-        self._live[made.file, made.destination] = LiveTransfer(id_, TransferState.QUEUED, made)
+        live = LiveTransfer(id_, TransferState.QUEUED, made, size_class)
+        self._live[made.file, made.destination] = live
 
     def raise_for(self, wanted: NewTransfer) -> tuple[LiveTransfer, LiveTransfer] | None:
         """Raise the live transfer that serves a request; return it before and after, None if unchanged."""

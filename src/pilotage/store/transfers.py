@@ -30,6 +30,7 @@ transfers = Table(
     text_column("history"),
     Column("share_priority", Integer, nullable=False, server_default="0"),
     text_column("server"),
+    text_column("size_class"),
     Index("transfers_by_state", "state", "since", "id"),
     Index("transfers_by_file", "file", "state"),
 )
@@ -68,6 +69,7 @@ TRANSFER_COLUMNS = (
         _x.heartbeat,
         _x.error,
         _x.server,
+        _x.size_class,
     ),
 )
 _STATES = {str(state): state for state in TransferState}
@@ -93,4 +95,5 @@ def transfer(row: Sequence[Any]) -> Transfer:
         heartbeat=row[14],
         error=row[15],
         server=row[16],
+        size_class=row[17],
     )
