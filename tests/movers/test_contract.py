@@ -124,7 +124,7 @@ class Faulty(Streaming):
         self._original = self._copy
         self._copy = self._faulty
 
-    def _faulty(self, delivery: Delivery, progress: RunningCopy) -> Delivered:
+    def _faulty(self, delivery: Delivery, progress: RunningCopy) -> Delivered | None:
         if self.fault == "scratch stays":
             delivery = replace(delivery, scratch=False)
         if self.fault == "source goes":

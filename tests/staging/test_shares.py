@@ -206,10 +206,16 @@ def test_d5_uploads_start_although_downloads_hold_every_slot() -> None:
 def test_two_loops_at_once_are_held_by_claims_on_all_slots_and_on_the_share() -> None:
     fed = three_sites(delivery_slots=3, max_emergency=2, sub_shares=False, base_priorities={"a": 9, "b": 5})
     regular = start(world(fed, transfers=many(range(1, 9), X.PREPARED, "a"))).moves[0]
-    assert [(claim.key, claim.limit) for claim in regular.claims] == [((None, None), 3 * BUNDLE), (("a", None), 3 * BUNDLE)]
+    assert [(claim.key, claim.limit) for claim in regular.claims] == [
+        ((None, None), 3 * BUNDLE),
+        (("a", None), 3 * BUNDLE),
+    ]
     full = many(range(1, 4), X.DELIVERING, "a") + many(range(4, 6), X.PREPARED, "b")
     emergency = start(world(fed, transfers=full)).moves[0]
-    assert [(claim.key, claim.limit) for claim in emergency.claims] == [((None, None), 5 * BUNDLE), (("b", None), BUNDLE)]
+    assert [(claim.key, claim.limit) for claim in emergency.claims] == [
+        ((None, None), 5 * BUNDLE),
+        (("b", None), BUNDLE),
+    ]
     for move in (regular, emergency):
         assert move.attempts == (1,) * len(move.ids)
         assert {(claim.counter, claim.states) for claim in move.claims} == {

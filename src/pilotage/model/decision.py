@@ -55,7 +55,7 @@ class Claim:
     limit: int
     """Most records in these states, or most parts of slots."""
     takes: int = 0
-    """Parts of a slot that each record takes which claims (D8); 0: records are counted, and not their parts."""
+    """Parts of a slot that each record takes which claims (D8); 0: records are counted, not their parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Copies between any two storages: whole or not at all, size and checksum right."""
 
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
 from pilotage.model.paths import scratch_path
@@ -8,18 +9,29 @@ from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress,
 from .backend import Backend, PathEntry
 from .blame import SourceStream, source_errors
 from .checksums import CheckedChunks
+from .drafts import DraftingBackend, LocalDraft
 from .resuming import resumed
 from .third_party import Carry, carried, fetched
 
 SCRATCH_DEPTH = scratch_path("", 0, 0).count("/")
 """Slashes in the path of an attempt's folder."""
+Keep = Callable[[LocalDraft], None]
+"""Takes a file that was written and has not got its name yet."""
+
 KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
 
 
 def copy(
-    source: Backend, target: Backend, delivery: Delivery, progress: Progress, carry: Carry | None = None
+    source: Backend,
+    target: Backend,
+    delivery: Delivery,
+    progress: Progress,
+    carry: Carry | None = None,
+    keep: Keep | None = None,
 ) -> Delivered:
     """Bring a file to its destination; one that is there and right counts as delivered.
+
+    Where the target can wait with the file's name, ``keep`` is given what was written, to publish it.
 
     What a former attempt left half written is gone on with, where the storages can and nobody writes it any
     more, or deleted, also under the hands of a mover that does.
@@ -46,7 +58,10 @@ def copy(
         with source_errors():
             stream = open_files.enter_context(source.read(delivery.source.path))
         checked = CheckedChunks(SourceStream(stream), str(delivery.source), expected, progress)
-        target.store(path, delivery.part, checked, expected.size)
+        if keep and isinstance(target, DraftingBackend):
+            keep(target.draft(path, delivery.part, checked))
+        else:
+            target.store(path, delivery.part, checked, expected.size)
     return checked.found
 
 

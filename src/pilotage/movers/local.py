@@ -13,6 +13,7 @@ from pilotage.ports.moving import Delivered, Progress, WrongFileError
 
 from . import parts
 from .backend import Backend, Kind, LinkError, PathEntry, StorageOptionError
+from .drafts import WRITE, LocalDraft
 from .failures import nothing_left
 from .parts import LocalPart
 from .third_party import CannotFetch
@@ -22,7 +23,6 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """Not blocking, for a pipe in the place of a file would wait for a writer."""
 
-WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FICLONE = 0x40049409
 """Linux's request that a file shares the blocks of another until one of them is changed."""
 
@@ -104,6 +104,10 @@ class LocalBackend:
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
             # The name is in the folder, which has to be on the disk as well.
             os.fsync(folder)
+
+    def draft(self, path: str, part: str, chunks: Iterable[bytes]) -> LocalDraft:
+        """See :class:`~pilotage.movers.drafts.DraftingBackend`."""
+        return LocalDraft(lambda: self._parent(path, make=True), part, chunks)
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.third_party.FetchingBackend`: the two files share their blocks."""

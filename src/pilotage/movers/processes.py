@@ -5,11 +5,13 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import groupby, islice
 from typing import cast
 
 from pilotage.model.federation import Storage
+from pilotage.model.slot_parts import BUNDLE, SMALL_FILE
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import (
     SCAN_LIMITS,
@@ -152,9 +154,9 @@ class WorkerProcesses:
 
     def _hand_out(self, orders: Sequence[tuple[str, Delivery]]) -> None:
         shares: dict[int, tuple[WorkerProcess, list[tuple[str, Delivery]]]] = {}
-        for order in orders:
+        for bundle in _bundles(orders):
             process = self._with_room({id(one): len(given) for one, given in shares.values()})
-            shares.setdefault(id(process), (process, []))[1].append(order)
+            shares.setdefault(id(process), (process, []))[1].extend(bundle)
         for process, given in shares.values():
             process.start(given)
 
@@ -234,3 +236,11 @@ class WorkerProcesses:
                         process.kill(reason)
                     elif not process.deliveries and now - process.busy > IDLE:
                         process.let_go()
+
+
+def _bundles(orders: Iterable[tuple[str, Delivery]]) -> Iterator[Sequence[tuple[str, Delivery]]]:
+    """Keep small files together that one slot holds (D8): else each process would have a lane for it."""
+    for (_, small), alike in groupby(orders, lambda order: (order[1].share, order[1].size <= SMALL_FILE)):
+        left = iter(alike)
+        while bundle := list(islice(left, BUNDLE if small else 1)):
+            yield bundle

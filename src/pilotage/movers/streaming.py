@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from pilotage.model.federation import Storage, TransferService
 from pilotage.model.paths import COPIES, SCRATCH, is_copy, is_scratch
+from pilotage.model.slot_parts import SMALL_FILE
 from pilotage.model.work import InputFile
 from pilotage.ports import adapters
 from pilotage.ports.moving import (
@@ -34,8 +35,9 @@ from .backend import Backend, GrantingBackend, StorageOptionError
 from .blame import blamed, source_errors
 from .carriers import Carrier, Sign
 from .checksums import CheckedChunks
+from .drafts import LocalDraft, Publisher
 from .failures import explained, reason
-from .threads import CopyThreads
+from .threads import CopyThreads, RunningCopy
 
 GROUP = "pilotage.storages"
 """The entry point group of backends, by URL scheme."""
@@ -83,7 +85,8 @@ class Streaming(CopyThreads):
     """Copies between the backends of ``pilotage.storages``, and fsspec for the schemes that these leave."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
-        super().__init__(lambda delivery, copy: self.deliver(delivery, copy, copy.sign), on_change)
+        super().__init__(self._run, on_change)
+        self._publishers: dict[tuple[str, str], Publisher] = {}
         self._opened: dict[tuple[str, str], Backend] = {}
         self._carriers: dict[str, Carrier] = {}
         self._opening = threading.Lock()
@@ -147,20 +150,46 @@ class Streaming(CopyThreads):
 
     def deliver(self, delivery: Delivery, progress: Progress, sign: Sign = lambda: None) -> Delivered:
         """Copy one file and clear its scratch area. Blocks. Raises StorageError."""
-        try:
-            with source_errors():
-                source = self._at(delivery.source)
-            target = self._at(delivery.destination)
-            carrier = self._carrier(delivery.service)
-            carry = partial(carrier.carry, delivery, progress, sign) if carrier else None
-            found = copying.copy(source, target, delivery, progress, carry)
-            with source_errors(), explained(StorageError, f"cleaning up {delivery.source}"):
-                copying.clear(source, delivery)
-        except Exception as error:
-            failed = DeliveryFailed(f"{delivery.source} to {delivery.destination}: {reason(error)}")
-            failed.fault = blamed(error)
-            raise failed from error
+        with _told(delivery):
+            source, found = self._copied(delivery, progress, sign)
+            _clear(source, delivery)
         return found
+
+    def _run(self, delivery: Delivery, running: RunningCopy) -> Delivered | None:
+        """Do the same, but for the name of a small file at a directory: many are given theirs together."""
+        if delivery.size > SMALL_FILE:
+            return self.deliver(delivery, running, running.sign)
+        kept: list[LocalDraft] = []
+        with _told(delivery):
+            source, found = self._copied(delivery, running, running.sign, kept.append)
+            if not kept:
+                _clear(source, delivery)
+                return found
+
+        def published(error: Exception | None) -> Delivered:
+            with _told(delivery):
+                if error is not None:
+                    raise error
+                _clear(source, delivery)
+            return found
+
+        publisher = self._publisher(delivery.destination)
+        publisher.add(kept[0], lambda error: running.conclude(partial(published, error)))
+        return None
+
+    def _copied(
+        self, delivery: Delivery, progress: Progress, sign: Sign, keep: copying.Keep | None = None
+    ) -> tuple[Backend, Delivered]:
+        with source_errors():
+            source = self._at(delivery.source)
+        target = self._at(delivery.destination)
+        carrier = self._carrier(delivery.service)
+        carry = partial(carrier.carry, delivery, progress, sign) if carrier else None
+        return source, copying.copy(source, target, delivery, progress, carry, keep)
+
+    def _publisher(self, place: Place) -> Publisher:
+        with self._opening:
+            return self._publishers.setdefault((place.url, repr(sorted(place.options.items()))), Publisher())
 
     def _at(self, place: Place) -> Backend:
         if not is_below(place.path):
@@ -191,3 +220,19 @@ class Streaming(CopyThreads):
         else:
             made = fsspec_backend.FsspecBackend
         return made  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _told(delivery: Delivery) -> Iterator[None]:
+    """Turn what ends a delivery into DeliveryFailed, with who is to blame."""
+    try:
+        yield
+    except Exception as error:
+        failed = DeliveryFailed(f"{delivery.source} to {delivery.destination}: {reason(error)}")
+        failed.fault = blamed(error)
+        raise failed from error
+
+
+def _clear(source: Backend, delivery: Delivery) -> None:
+    with source_errors(), explained(StorageError, f"cleaning up {delivery.source}"):
+        copying.clear(source, delivery)

@@ -5,8 +5,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pilotage.model.federation import Storage
+from pilotage.model.slot_parts import SMALL_FILE
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import (
     SCAN_LIMITS,
@@ -17,6 +19,8 @@ from pilotage.ports.moving import (
     Started,
     StorageError,
 )
+
+from .lanes import Lanes
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +40,13 @@ class Cancelled(Exception):
 
 @dataclass(slots=True)
 class RunningCopy:
-    """A delivery under way; called as its :data:`~pilotage.ports.moving.Progress`."""
+    """A delivery under way; called as its :data:`~pilotage.ports.moving.Progress`.
+
+    ``conclude`` ends it where its copy has returned None: given what returns what was delivered, or raises.
+    """
 
     delivery: Delivery
+    conclude: Callable[[Callable[[], Delivered | None]], None] = lambda _: None
     read: int = 0
     signs: int = 0
     cancelled: bool = False
@@ -54,14 +62,15 @@ class RunningCopy:
         self.signs += 1
 
 
-Copy = Callable[[Delivery, RunningCopy], Delivered]
-"""Delivers one file, calling progress as it goes. Raises StorageError."""
+Copy = Callable[[Delivery, RunningCopy], Delivered | None]
+"""Delivers one file, calling progress as it goes; None where that is concluded later. Raises StorageError."""
 
 
 class CopyThreads:
     """Runs a blocking copy for each delivery, on a thread of its own that nothing waits for.
 
-    A storage may hang for ever: that holds up no other delivery, and not the end of the process.
+    Small files that no service carries are copied one after another, a bundle of them by a thread (D8). A
+    storage may hang for ever: that holds up nothing else, and not the end of the process.
     """
 
     def __init__(self, copy: Copy, on_change: Callable[[], None], most: int = MOST_AT_ONCE) -> None:
@@ -73,6 +82,7 @@ class CopyThreads:
         self._closed = False
         self._running: dict[str, RunningCopy] = {}
         self._ended: dict[str, DeliveryStatus] = {}
+        self._lanes = Lanes()
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
         """Begin each delivery, up to ``most`` at once."""
@@ -118,16 +128,27 @@ class CopyThreads:
             # again.
             reference = f"{delivery.transfer}.{delivery.attempt}.{self._count}"
             running = self._running[reference] = RunningCopy(delivery)
-        name = f"mover-{delivery.transfer}"
-        threading.Thread(target=self._run, args=(reference, running), name=name, daemon=True).start()
+        running.conclude = partial(self._conclude, reference, running)
+        run = partial(running.conclude, lambda: self._begun(running))
+        if delivery.size <= SMALL_FILE and delivery.service is None:
+            self._lanes.add(delivery.share, run)
+        else:
+            threading.Thread(target=run, name=f"mover-{delivery.transfer}", daemon=True).start()
         return Started(reference=reference)
 
-    def _run(self, reference: str, running: RunningCopy) -> None:
+    def _begun(self, running: RunningCopy) -> Delivered | None:
+        running(running.read)  # it may have been cancelled while it waited
+        return self._copy(running.delivery, running)
+
+    def _conclude(self, reference: str, running: RunningCopy, copied: Callable[[], Delivered | None]) -> None:
         try:
-            found = self._copy(running.delivery, running)
+            if (found := copied()) is None:
+                return
             status = DeliveryStatus(state="delivered", bytes=found.size, checksum=found.checksum)
         except StorageError as error:
             status = DeliveryStatus(state="failed", bytes=running.read, error=str(error), fault=error.fault)
+        except Cancelled as error:
+            status = DeliveryStatus(state="failed", bytes=running.read, error=str(error))
         except Exception as error:
             log.exception("transfer %d: unexpected fault", running.delivery.transfer)
             status = DeliveryStatus(

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from importlib.metadata import version
@@ -28,6 +29,9 @@ GROUP = "pilotage.movers"
 
 BEAT = 1.0
 """Seconds between two messages to the server at most, also where there is nothing to tell."""
+
+PAUSE = 0.03
+"""Seconds after an end until it is told."""
 
 OTHER_CODE = 64
 """The exit code of a process whose code is not the server's: they would not understand each other."""
@@ -70,7 +74,8 @@ class Worker:
         """Work until the connection ends: then the process ends at once, whatever is under way."""
         threading.Thread(target=self._take, daemon=True).start()
         while True:
-            self._changed.wait(BEAT)
+            if self._changed.wait(BEAT):
+                time.sleep(PAUSE)  # small files end by the dozen: they are told of together
             self._changed.clear()
             self._connection.send(self._news())
 

@@ -59,6 +59,7 @@ class Delivery:
     ``scratch`` says that the source is a job's scratch area, from which a delivered file is removed.
     ``instance`` is the name of the Pilotage that orders it: several may share a storage. ``service`` is to
     bring the file, if it can between these two. ``retried`` says that another attempt follows if it fails.
+    Small files of one ``share`` are delivered one after another, a bundle of them in a slot (D8).
     """
 
     transfer: int
@@ -72,6 +73,7 @@ class Delivery:
     instance: str = ""
     service: TransferService | None = None
     retried: bool = False
+    share: str = ""
 
     @property
     def part(self) -> str:
@@ -283,6 +285,7 @@ def order(
         instance=instance,
         service=_service(destination, scope) or _service(source, scope),
         retried=transfer.attempt < most_attempts,
+        share=transfer.share,
     )
 
 

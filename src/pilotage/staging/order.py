@@ -19,8 +19,9 @@ class ActiveShare:
     """A share with transfers in a queue: those that have slots are counted, those that wait are in order.
 
     Counted are the parts of slots that they take (D8). ``prepared`` are those of what is prepared and waits
-    for its delivery, which the queue of preparing looks at. ``lot`` is drawn anew at every pass, so that of two shares each comes first in proportion to
-    priority. ``given`` are those that get a slot in this pass, ``seen`` counts those that were looked at.
+    for its delivery, which the queue of preparing looks at. ``lot`` is drawn anew at every pass, so that of
+    two shares each comes first in proportion to priority. ``given`` are those that get a slot in this pass,
+    ``seen`` counts those that were looked at.
     """
 
     share: str

@@ -127,11 +127,15 @@ class Slots:
         heapify(heap)
         while most > 0 and heap:
             line = heap[0][1]
-            needs = line.needs(self.room)
-            if needs > free:
+            if line.needs(self.room) > free:
                 return
-            free, most = free - needs, most - 1
-            line.take(self.room)
+            while True:
+                free, most = free - line.needs(self.room), most - 1
+                line.take(self.room)
+                # A slot that holds small files is filled while there are any.
+                fills = line.held % BUNDLE and line.needs(self.room) == 1 <= min(free, most)
+                if not (fills and self._may_take(line)):
+                    break
             if self._may_take(line):
                 heapreplace(heap, (line.turn, line))
             else:
