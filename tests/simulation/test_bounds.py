@@ -3,7 +3,7 @@
 import pytest
 
 from pilotage.model.federation import ComputingElement, GlobalShare, Queue
-from pilotage.simulation.bounds import fair_parts, fluid, power
+from pilotage.simulation.bounds import due, fair_parts, fluid, power
 from pilotage.simulation.scenario import Scenario, SiteBehaviour
 from pilotage.testing.worlds import federation
 
@@ -11,12 +11,23 @@ SHARES = (GlobalShare(name="a", target=3), GlobalShare(name="b", target=1))
 
 
 def test_work_is_done_at_the_rate_of_all_cores_once_it_has_arrived() -> None:
-    assert fluid([(0, 100), (20, 100)], rate=10, until=15) == 100
-    assert fluid([(0, 100), (20, 100)], rate=10, until=25) == 150
+    arrivals = [(0, "a", 100), (20, "a", 100)]
+    assert fluid(SHARES, arrivals, rate=10, until=15) == {"a": 100}
+    assert fluid(SHARES, arrivals, rate=10, until=25) == {"a": 150}
 
 
 def test_work_that_arrives_later_counts_nothing() -> None:
-    assert fluid([(50, 100)], rate=10, until=40) == 0
+    assert sum(fluid(SHARES, [(50, "a", 100)], rate=10, until=40).values()) == 0
+
+
+def test_work_that_waits_is_divided_by_targets() -> None:
+    assert fluid(SHARES, [(0, "a", 1000), (0, "b", 1000)], rate=10, until=40) == {"a": 300, "b": 100}
+
+
+def test_a_share_is_due_nothing_before_its_work_arrives() -> None:
+    arrivals = [(0, "b", 1000), (50, "a", 1000)]
+    fair = due(SHARES, arrivals, total=1000, until=100)
+    assert fair == pytest.approx({"b": 500 + 125, "a": 375})
 
 
 def test_fair_parts_go_by_targets() -> None:
@@ -25,6 +36,10 @@ def test_fair_parts_go_by_targets() -> None:
 
 def test_nobody_is_due_more_than_was_asked_for() -> None:
     assert fair_parts(SHARES, {"a": 10, "b": 1000}, 100) == {"a": 10, "b": 90}
+
+
+def test_shares_without_target_get_what_is_left() -> None:
+    assert fair_parts(SHARES, {"a": 10, "x": 100, "y": 100}, 100) == {"a": 10, "x": 45, "y": 45}
 
 
 def test_power_is_that_of_the_strongest_slots_which_the_site_has() -> None:

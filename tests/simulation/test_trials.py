@@ -78,6 +78,11 @@ def test_the_reference_waits_and_moves_for_nothing(tmp_path: Path, plain: Trial)
     assert trial(small(tmp_path), "reference").metrics.task_time < plain.metrics.task_time
 
 
+def test_the_reference_has_the_faults_of_its_sites(tmp_path: Path) -> None:
+    path = small(tmp_path, scenario=SMALL.replace("wait: 60,", "wait: 60, payload_fails: 0.3,"))
+    assert trial(path, "reference").metrics.attempts > 1.1
+
+
 def test_a_site_never_runs_more_than_its_slots(tmp_path: Path) -> None:
     slow = trial(
         small(tmp_path, "sites: {north: {slots: 1}, east: {slots: 1}, south: {slots: 1}, west: {slots: 1}}\n")

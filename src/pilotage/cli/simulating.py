@@ -20,7 +20,7 @@ app = typer.Typer()
 @app.command(
     epilog="Example: pilotage simulate scenario.yaml --policy pilotage --policy early --seeds 3 | "
     "pilotage simulate --replay world.yaml --policy pilotage --policy bounded. The policy `reference` is the "
-    "same federation without waits in batch systems, without faults, and with free data."
+    "same federation without waits in batch systems and with free data; its faults stay."
 )
 def simulate(
     scenario: Annotated[

@@ -1,11 +1,17 @@
 """Bounds of what any policy could reach: work as a fluid that all cores share, and fair parts of it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pilotage.model.federation import UNKNOWN_CORE_POWER, Federation, GlobalShare
 
 from .scenario import Scenario
+
+Arrived = tuple[float, str, float]
+"""When work arrives, in s, its share, and the work in HS23 s."""
+
+HALVINGS = 40
+"""Steps of a bisection: rates are told apart to a part in 10^12."""
 
 
 def power(federation: Federation, scenario: Scenario) -> float:
@@ -28,27 +34,53 @@ def _of_site(queues: Iterable[tuple[float, int]], most: int | None) -> float:
     return found
 
 
-def fluid(arrivals: Iterable[tuple[float, float]], rate: float, until: float) -> float:
-    """The work done by a time if all that has arrived, as (time, work), kept every core busy."""
-    waiting = done = now = 0.0
-    for at, work in (*sorted(one for one in arrivals if one[0] <= until), (until, 0.0)):
-        served = min(waiting, rate * (at - now))
-        done, waiting, now = done + served, waiting - served + work, at
+def fluid(
+    shares: Sequence[GlobalShare], arrivals: Iterable[Arrived], rate: float, until: float
+) -> Mapping[str, float]:
+    """The work of each share done by a time if all that has arrived kept every core busy, fairly divided."""
+    waiting: defaultdict[str, float] = defaultdict(float)
+    done: defaultdict[str, float] = defaultdict(float)
+    now = 0.0
+    for at, share, work in (*sorted(one for one in arrivals if one[0] <= until), (until, "", 0.0)):
+        for name, served in fair_parts(shares, waiting, rate * (at - now)).items():
+            done[name] += served
+            waiting[name] -= served
+        waiting[share] += work
+        now = at
     return done
+
+
+def due(
+    shares: Sequence[GlobalShare], arrivals: Sequence[Arrived], total: float, until: float
+) -> Mapping[str, float]:
+    """The work of each share that was due of a total by a time: the fluid's at the rate that does so much.
+
+    A share is due nothing before its work arrives, so what others did meanwhile is no error.
+    """
+    low, high = 0.0, sum(work for *_, work in arrivals)
+    for _ in range(HALVINGS):
+        rate = (low + high) / 2
+        parts = fluid(shares, arrivals, rate, until)
+        low, high = (rate, high) if sum(parts.values()) < total else (low, rate)
+    return fluid(shares, arrivals, high, until)
 
 
 def fair_parts(
     shares: Iterable[GlobalShare], asked: Mapping[str, float], total: float
 ) -> Mapping[str, float]:
-    """Divide a total by the targets of shares; no share gets more than it asked for."""
+    """Divide a total by the targets of shares; no share gets more than it asked for.
+
+    Shares without a target get what the others leave, evenly.
+    """
     targets = {share.name: share.target for share in shares}
     left = {name: work for name, work in asked.items() if work > 0}
     parts = dict.fromkeys(asked, 0.0)
     while left and total > 1e-9:
-        targeted = sum(targets.get(name, 0.0) for name in left)
-        if targeted <= 0:
-            break
-        given = {name: total * targets.get(name, 0.0) / targeted for name in left}
+        weights = {name: targets.get(name, 0.0) for name in left}
+        if not any(weights.values()):
+            weights = dict.fromkeys(left, 1.0)
+        targeted = sum(weights.values())
+        given = {name: total * weights[name] / targeted for name in left}
         sated = [name for name in left if given[name] >= left[name]]
         for name in sated or list(left):
             parts[name] = min(left.pop(name), given[name])

@@ -12,7 +12,7 @@ from pilotage.model.types import DESCRIBED
 from pilotage.store.jobs import jobs
 from pilotage.store.tasks import tasks
 
-from .bounds import fair_parts, fluid, power
+from .bounds import Arrived, due, fluid, power
 from .scenario import Scenario
 from .simulation import BEGIN, Simulation
 
@@ -47,7 +47,7 @@ class Metrics:
     task_time_95: float
     """The same, of the task that takes longer than 95 % of them."""
     share_error: float
-    """Part of the work done during the arrivals that went to another share than was due."""
+    """Part of the work done during the arrivals that went to another share than was due of what had come."""
     moved: float
     """GB brought to storages for jobs to read, or read by them from afar."""
     unused: float
@@ -83,8 +83,8 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     short = [wait for job, wait in waits.items() if payloads.work(rows[job].task, job) <= SHORT * 10]
     times = _task_times(simulation, arrivals)
     worked = sum(work for time, _, work in journal.ended if time - BEGIN <= window)
-    arrived = [(one.at, sum(one.work)) for one in payloads.tasks.values()]
-    bound = fluid(arrived, power(simulation.federation, scenario), window)
+    rate = power(simulation.federation, scenario)
+    bound = sum(fluid(simulation.federation.shares, _arrived(simulation), rate, window).values())
     lasted = simulation.clock() - BEGIN
     needed = int(0.99 * len(rows))
     return Metrics(
@@ -128,19 +128,19 @@ def _task_times(simulation: Simulation, arrivals: dict[int, float]) -> list[floa
     ]
 
 
+def _arrived(simulation: Simulation) -> list[Arrived]:
+    return [(one.at, one.spec.share, sum(one.work)) for one in simulation.payloads.tasks.values()]
+
+
 def _share_error(simulation: Simulation, window: float) -> float:
-    payloads = simulation.payloads
-    share = {task: one.spec.share for task, one in payloads.tasks.items()}
+    share = {task: one.spec.share for task, one in simulation.payloads.tasks.items()}
     done: defaultdict[str, float] = defaultdict(float)
-    asked: defaultdict[str, float] = defaultdict(float)
-    for one in payloads.tasks.values():
-        asked[one.spec.share] += sum(one.work)
     for time, task, work in simulation.journal.ended:
         if time - BEGIN <= window:
             done[share[task]] += work
     total = sum(done.values())
-    due = fair_parts(simulation.federation.shares, asked, total)
-    return sum(abs(done[name] - due[name]) for name in asked) / 2 / total if total else 0.0
+    fair = due(simulation.federation.shares, _arrived(simulation), total, window) if total else {}
+    return sum(abs(done[name] - fair[name]) for name in {*done, *fair}) / 2 / total if total else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

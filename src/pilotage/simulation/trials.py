@@ -16,7 +16,7 @@ from .simulation import Simulation
 from .work import submissions
 
 REFERENCE = "reference"
-"""The name of the federation as it is, but without waits in batch systems, without faults, with free data."""
+"""The name of the federation as it is, but without waits in batch systems and with free data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +62,19 @@ def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Tria
 
 
 def _ideal(scenario: Scenario) -> Scenario:
-    """The scenario without waits and faults, with links that are never narrow."""
+    """The scenario without batch waits and transfers; slots that others take, outages and faults stay.
+
+    These are no matter of binding, and what they cost no policy gets back.
+    """
 
     def ideal(site: SiteBehaviour) -> SiteBehaviour:
-        return SiteBehaviour(slots=site.slots, wait=0, wait_spread=0)
+        return replace(site, wait=0, wait_spread=0, busy=())
 
     return replace(
         scenario,
         default_site=ideal(scenario.default_site),
         sites={name: ideal(site) for name, site in scenario.sites.items()},
         links=LinkBehaviour(throughput=1e6, factor=1000),
-        estimate_spread=0,
     )
 
 
