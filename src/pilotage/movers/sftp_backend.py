@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -31,8 +32,11 @@ CONNECT_LIMIT, CALL_LIMIT = 30.0, 300.0
 KEEPALIVE = 15
 """Seconds between questions whether the other end is alive; three without an answer end the connection."""
 
-AHEAD = 4 << 20
-"""Bytes that are asked for in one go, while those before are worked on."""
+AHEAD, READS = 2 << 20, 3
+"""Bytes that are asked for in one go, and how many times so, while those before are worked on."""
+
+BEYOND = 16 << 10
+"""Bytes that are asked for behind what should be the end, to see that it is."""
 
 MOST_RESUMES = 5
 """Broken connections in a row, without a byte between them, before reading a file fails."""
@@ -127,9 +131,9 @@ class SftpBackend:
         """Open a file to read it, and tell its version: bytes and time of its last change."""
         return self._call(self._open(path))
 
-    def begin_read(self, file: "SFTPClientFile", offset: int) -> "Future[bytes]":
-        """Ask for the next bytes of a file."""
-        return self._loop.submit(file.read(AHEAD, offset))
+    def begin_read(self, file: "SFTPClientFile", offset: int, length: int) -> "Future[list[bytes]]":
+        """Ask for bytes of a file, in blocks as large as the server gives them."""
+        return self._loop.submit(self._blocks(file, offset, length))
 
     def close_file(self, file: "SFTPClientFile") -> None:
         """Close a file, if it can be: with its connection it is gone anyway."""
@@ -182,7 +186,21 @@ class SftpBackend:
         attributes = await sftp.lstat(at)
         if (kind := _entry(attributes).kind) != "file":
             raise WrongFileError(f"{path} is not a plain file but a {kind}")
-        return await sftp.open(at, "rb", encoding=None), (attributes.size or 0, attributes.mtime or 0)
+        # Without blocks of the library's own, which it copies into one twice.
+        file = await sftp.open(at, "rb", encoding=None, block_size=0)
+        return file, (attributes.size or 0, attributes.mtime or 0)
+
+    async def _blocks(self, file: "SFTPClientFile", offset: int, length: int) -> list[bytes]:
+        """Read the blocks of a part of a file; behind one that is short there are none."""
+        size = (await self._opened()).limits.max_read_len
+        begins = range(0, length, size)
+        asked = [file.read(min(size, length - at), offset + at) for at in begins]
+        blocks: list[Any] = await asyncio.gather(*asked)
+        found: list[bytes] = []
+        for at, block in zip(begins, blocks, strict=True):
+            if sum(map(len, found)) == at:
+                found.append(block)
+        return found
 
     async def _create(self, path: str) -> "SFTPClientFile":
         sftp = await self._opened()
@@ -271,22 +289,25 @@ class _SftpStream:
         self._backend, self._path = backend, path
         self._file, self._version = backend.opened(path)
         self._offset, self._broken = start, 0
-        self._rest = memoryview(b"")
-        self._next = backend.begin_read(self._file, start)
+        self._blocks: deque[bytes] = deque()
+        self._asked: deque[tuple[int, Future[list[bytes]]]] = deque()
+        self._ask()
 
     def read(self, size: int, /) -> bytes:
         """Up to ``size`` bytes; empty at the end."""
-        if not self._rest:
-            self._rest = memoryview(self._chunk())
-        data, self._rest = self._rest[:size], self._rest[size:]
-        return bytes(data)
+        if not self._blocks:
+            self._blocks.extend(self._next())
+        block = self._blocks.popleft() if self._blocks else b""
+        if len(block) > size:
+            self._blocks.appendleft(block[size:])
+        return block[:size]
 
     def close(self) -> None:
         """Let go of the file."""
-        self._next.cancel()
+        self._forget()
         self._backend.close_file(self._file)
 
-    def _chunk(self) -> bytes:
+    def _next(self) -> list[bytes]:
         import asyncssh
 
         lost = (OSError, asyncssh.ConnectionLost, asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection)
@@ -294,7 +315,9 @@ class _SftpStream:
             try:
                 if self._broken:
                     self._go_on()
-                data = self._next.result(CALL_LIMIT)
+                self._ask()
+                length, asked = self._asked.popleft()
+                blocks = asked.result(CALL_LIMIT)
             except FileNotFoundError:
                 raise
             except lost:
@@ -304,17 +327,33 @@ class _SftpStream:
                 time.sleep(PAUSE * 2**self._broken)
                 continue
             self._broken = 0
-            self._offset += len(data)
-            if data:
-                self._next = self._backend.begin_read(self._file, self._offset)
-            return data
+            found = sum(map(len, blocks))
+            self._offset += found
+            if found < length:
+                self._forget()  # what was asked for lies behind the end, or a gap
+            if found:
+                self._ask()
+            return blocks
+
+    def _ask(self) -> None:
+        """Have as much on its way as may be."""
+        begin, size = self._offset + sum(length for length, _ in self._asked), self._version[0]
+        while len(self._asked) < READS and (begin < size or not self._asked):
+            length = min(AHEAD, size - begin) if begin < size else BEYOND
+            self._asked.append((length, self._backend.begin_read(self._file, begin, length)))
+            begin += length
+
+    def _forget(self) -> None:
+        """Give up what is on its way."""
+        while self._asked:
+            self._asked.pop()[1].cancel()
 
     def _go_on(self) -> None:
         """Ask for the rest over another connection. Raises WrongFileError where the file has changed."""
+        self._forget()
         self._file, version = self._backend.opened(self._path)
         if version != self._version:
             raise WrongFileError(f"{self._path} changed while it was read")
-        self._next = self._backend.begin_read(self._file, self._offset)
 
 
 def _entry(attributes: "SFTPAttrs") -> PathEntry:
