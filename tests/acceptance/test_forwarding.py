@@ -145,8 +145,11 @@ class Pair:
         return state
 
     def job(self, task: int) -> dict[str, Any]:
-        found: dict[str, Any] = self.near.call("GET", f"/tasks/{task}/jobs")["jobs"][0]
-        return found
+        """The job of a task, which is there once the task was split."""
+        found: list[dict[str, Any]] = wait_for(
+            lambda: self.near.call("GET", f"/tasks/{task}/jobs")["jobs"], "the split of the task"
+        )
+        return found[0]
 
     def explained(self, task: int) -> str:
         return "\n".join(self.near.call("GET", f"/jobs/{self.job(task)['id']}/explain")["lines"])
