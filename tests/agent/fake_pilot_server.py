@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from pilotage.agent import wire
+from pilotage.agent.parsing import parse
 from pilotage.computing.agent_file import agent_file
 from pilotage.model.documents import from_document
 from pilotage.model.world import Report
@@ -58,12 +59,12 @@ class FakeServer:
         if name == "report":
             self.reports += [from_document(Report, report) for report in body["reports"]]
             self.holding = [(job, attempt) for job, attempt in body["holding"]]
-            told = wire.parse(wire.Reports, json.dumps(body).encode())
+            told = parse(wire.Reports, json.dumps(body).encode())
             self.logs |= {(log.job, log.attempt): log for log in told.logs}
             self.own_log = told.own_log or self.own_log
             return {"stop": self.stop, "read": self.read, "read_own": self.read_own}
         if name == "end":
-            told_last = wire.parse(wire.Reason, json.dumps(body).encode())
+            told_last = parse(wire.Reason, json.dumps(body).encode())
             self.ended.append(told_last.reason)
             self.own_log = told_last.own_log
             return None

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 import pilotage.agent
 from pilotage.agent import wire
+from pilotage.agent.parsing import WireError, parse, serialise
 from pilotage.api import logs as api_logs
 from pilotage.api import pilot_agent
 from pilotage.computing.agent_file import agent_file
@@ -134,19 +135,19 @@ def test_what_pilots_send_has_the_fields_that_the_server_checks(wired: Any, serv
     ],
 )
 def test_an_answer_that_is_not_one_is_refused_with_its_place(text: bytes, fault: str) -> None:
-    with pytest.raises(wire.WireError, match=fault):
-        wire.parse(wire.MatchAnswer, text)
+    with pytest.raises(WireError, match=fault):
+        parse(wire.MatchAnswer, text)
 
 
 def test_an_answer_may_have_fields_of_a_newer_server() -> None:
     text = b'{"lease": 1, "heartbeat": 2, "idle": 3, "mood": "good", "works": []}'
-    assert wire.parse(wire.MatchAnswer, text) == wire.MatchAnswer(1, 2, 3)
+    assert parse(wire.MatchAnswer, text) == wire.MatchAnswer(1, 2, 3)
 
 
 def test_records_come_back_from_their_text() -> None:
     report = wire.Report(1, 2, "done", exit_code=0, outputs=(wire.Output("a", 1, "adler32:00000001"),))
     told = wire.Reports(holding=((1, 2), (3, 4)), reports=(report,))
-    assert wire.parse(wire.Reports, wire.serialise(told)) == told
+    assert parse(wire.Reports, serialise(told)) == told
 
 
 def test_every_module_is_importable_on_its_own() -> None:

@@ -334,7 +334,7 @@ def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: Fak
         "kind": "generic",
         "reference": "4711",
         "matched": 3,
-        "heartbeat": time.time() - 5,
+        "heartbeat": time.time() - 300,
         "containment": "bubblewrap",
         "created": time.time() - 90_000,
         "error": "",
@@ -342,7 +342,7 @@ def test_pilots_are_asked_for_by_state_and_queue(pilotage: Pilotage, server: Fak
     }
     server.answers["GET /pilots?state=running&queue=short&limit=9"] = {"pilots": [pilot], "resting": []}
     result = pilotage("pilots", "--state", "running", "--queue", "short", "--limit", 9)
-    assert "7 short running generic 4711 3 5 s bubblewrap 1 d" in " ".join(result.stdout.split())
+    assert "7 short running generic 4711 3 5 min bubblewrap 1 d" in " ".join(result.stdout.split())
 
 
 def test_p12_queues_that_rest_are_told_with_empty_pilots(pilotage: Pilotage, server: FakeServer) -> None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from pilotage.cli.importing import Kind
+from pilotage.cli.importing import ImporterKind
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS
 from pilotage.model.federation import Federation
@@ -28,7 +28,7 @@ def factory(folder: Path, *cores: str) -> Path:
 
 
 def test_every_kind_of_document_can_be_named() -> None:
-    assert {kind.value for kind in Kind} == set(IMPORTERS)
+    assert {kind.value for kind in ImporterKind} == set(IMPORTERS)
 
 
 def test_the_federation_goes_to_a_file_that_check_accepts(pilotage: Pilotage, tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ import pytest
 from pilotage.movers.contract import violations
 from pilotage.movers.digests import digest
 from pilotage.movers.http_backend import HttpBackend
+from pilotage.movers.local import LocalBackend
 from pilotage.movers.streaming import Streaming
-from pilotage.ports.moving import Delivery, DeliveryFailed, Place, StorageError
+from pilotage.movers.third_party import fetched
+from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Place, StorageError
 from tests.movers.servers import directory_rig, nginx, rclone
 from tests.movers.xrootd import xrootd
 
@@ -175,6 +177,32 @@ def test_the_servers_are_given_each_other_s_token_and_nobody_else_is(
     assert "Authorization" not in asked
     assert TOKEN not in f"{failed.value}{failed.value!r}{caplog.text}"
     assert "is streamed" in caplog.text
+
+
+class Fetching(LocalBackend):
+    """A storage that tries to fetch files by itself, and fails."""
+
+    fault: OSError
+
+    def fetch(self, *_: object) -> None:
+        raise self.fault
+
+    def describe(self, path: str, kind: str) -> Delivered | None:
+        """Nothing: no file ever came."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "level"),
+    [(FileNotFoundError("no such file"), logging.INFO), (ConnectionError("nobody answers"), logging.WARNING)],
+)
+def test_a_missing_file_is_no_trouble_of_the_storages(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: OSError, level: int
+) -> None:
+    source, target = LocalBackend(f"file://{tmp_path}/a", {}), Fetching(f"file://{tmp_path}/b", {})
+    target.fault = fault
+    with caplog.at_level(logging.INFO):
+        assert fetched(source, target, delivery("file:///a", "file:///b"), ignored) is None
+    assert [(one.levelno, "is streamed" in one.message) for one in caplog.records] == [(level, True)]
 
 
 @pytest.mark.parametrize(

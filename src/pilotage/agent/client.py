@@ -14,6 +14,7 @@ from socket import gaierror
 from typing import Any, TypeVar
 
 from . import relay, wire
+from .parsing import WireError, parse, serialise
 from .system import now
 from .web import Web, opener, said
 
@@ -99,8 +100,8 @@ class PilotClient:
     def access(self, wanted: wire.FileRequest) -> wire.Access:
         """Ask for an address of one file. Blocks. Raises OSError."""
         try:
-            return wire.parse(wire.Access, self._request("POST", "access", wire.serialise(wanted)))
-        except (UnreachableError, GivenUpError, RefusedError, wire.WireError) as error:
+            return parse(wire.Access, self._request("POST", "access", serialise(wanted)))
+        except (UnreachableError, GivenUpError, RefusedError, WireError) as error:
             raise OSError(f"no address of {wanted.name}: {error}") from error
 
     def content(self, wanted: wire.FileRequest) -> tuple[Web, str]:
@@ -116,12 +117,12 @@ class PilotClient:
     async def _call(self, method: str, path: str, body: Any, kind: type[T]) -> T:
         text = await self._send(method, path, body)
         try:
-            return wire.parse(kind, text)
-        except wire.WireError as error:
+            return parse(kind, text)
+        except WireError as error:
             raise UnreachableError(f"{method} {path}: {error}", heard=True) from error
 
     async def _send(self, method: str, path: str, body: Any) -> bytes:
-        content = None if body is None else wire.serialise(body)
+        content = None if body is None else serialise(body)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, self._request, method, path, content)
 

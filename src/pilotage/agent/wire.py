@@ -1,19 +1,15 @@
 """The wire format between pilots and their server: every document that goes over HTTP, as a record.
 
-Pilots check what they receive with :func:`parse`; the server checks what pilots send with its own stricter
-types, which its tests compare with these. Pilots ignore fields that they do not know, so that the server may
-be newer.
+Pilots check what they receive with :func:`~pilotage.agent.parsing.parse`; the server checks what pilots send
+with its own stricter types, which its tests compare with these.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import cache
-from typing import Any, Optional, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
 
-T = TypeVar("T")
 Pair = tuple[int, int]
 """A job's id and the number of its attempt."""
 Point = tuple[float, float, float, float, float, float, float]
@@ -21,10 +17,6 @@ Point = tuple[float, float, float, float, float, float, float]
 disks, written to them, received from the network and sent to it."""
 LONGEST_LOG, LOG_HEAD = 65_536, 16_384
 """Bytes that are kept of a stream, and how many of them from its beginning where it was longer."""
-
-
-class WireError(ValueError):
-    """A document is not what it should be; the message names the place."""
 
 
 @dataclass(frozen=True)
@@ -309,114 +301,3 @@ class Reason:
 
     reason: str
     own_log: Optional[Log] = None
-
-
-def serialise(record: Any) -> bytes:
-    """The JSON text of a record."""
-    # As ``asdict`` would have it, which takes ten times as long: it copies all that records consist of.
-    return json.dumps(record, default=vars, separators=(",", ":")).encode()
-
-
-def parse(kind: type[T], text: bytes) -> T:
-    """Read a record from JSON text. Raises WireError."""
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise WireError(f"not JSON: {error}") from error
-    try:
-        return cast(T, _checker(cast(Any, kind))(document))
-    except WireError as error:
-        raise WireError(f"{kind.__name__}{error}") from None
-
-
-Checker = Callable[[Any], Any]
-"""Returns a value as what it should be. Raises WireError, whose message begins with the place below it."""
-
-
-@cache
-def _checker(kind: Any) -> Checker:
-    """The checker of a type, made once: an answer may have thousands of values."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return lambda value: value
-    if is_dataclass(kind):
-        return _record(kind)
-    if origin is tuple:
-        return _tuple(inner)
-    if origin is Union:
-        known = _checker(inner[0])
-        return lambda value: None if value is None else known(value)
-    return _scalar(kind) if origin is None else _mapping(_checker(inner[1]))
-
-
-def _scalar(kind: Any) -> Checker:
-    def check(value: Any) -> Any:
-        if type(value) is kind:
-            return value
-        # JSON has one kind of number, and Python takes truth for one.
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
-        raise WireError(f": {value!r:.80} is not of type {kind.__name__}")
-
-    return check
-
-
-def _record(kind: Any) -> Checker:
-    hints = get_type_hints(kind)
-    known = [
-        (
-            *(one.name, hints[one.name], _checker(hints[one.name])),
-            one.default is MISSING and one.default_factory is MISSING,
-        )
-        for one in fields(kind)
-    ]
-
-    def check(value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise WireError(f": {value!r:.80} is not an object")
-        found = {}
-        for name, wanted, checked, needed in known:
-            if name in value:
-                # Most are what they should be already, and not worth a call.
-                one = value[name]
-                found[name] = one if type(one) is wanted else _at(f".{name}", checked, one)
-            elif needed:
-                raise WireError(f".{name} is missing")
-        return kind(**found)
-
-    return check
-
-
-def _mapping(inner: Checker) -> Checker:
-    def check(value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise WireError(f": {value!r:.80} is not an object")
-        return {name: _at(f".{name}", inner, one) for name, one in value.items()}
-
-    return check
-
-
-def _tuple(inner: tuple[Any, ...]) -> Checker:
-    """The checker of a list: of any length, or with a type for each of its parts."""
-    parts = [_checker(kind) for kind in inner if kind is not Ellipsis]
-    like = inner[-1] is Ellipsis
-
-    def check(value: Any) -> Any:
-        if not isinstance(value, list):
-            raise WireError(f": {value!r:.80} is not a list")
-        if not like and len(value) != len(parts):
-            raise WireError(f": has {len(value)} parts, should have {len(parts)}")
-        checks = parts * len(value) if like else parts
-        try:
-            return tuple([checked(one) for checked, one in zip(checks, value)])
-        except WireError:
-            return tuple(_at(f"[{place}]", *both) for place, both in enumerate(zip(checks, value)))
-
-    return check
-
-
-def _at(place: str, checked: Checker, value: Any) -> Any:
-    try:
-        return checked(value)
-    except WireError as error:
-        raise WireError(f"{place}{error}") from None

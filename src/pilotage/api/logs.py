@@ -16,10 +16,9 @@ from pilotage.model.logs import KeptLog, LogKey, LogStream, Point
 from pilotage.store import Store, StoredLog
 from pilotage.store.logs import NODE, USAGE, usage_log
 
-from .parts import LARGEST_ID
+from .parts import StoredInteger
 
 Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
-Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
 OnePoint = tuple[Amount, Amount, Amount, Amount, Amount, Amount, Amount]
 ENCODED = 4 * (LONGEST_LOG + 1000) // 3
 """Characters of base64 that a log may take, compressed in vain."""
@@ -32,7 +31,7 @@ class Log(BaseModel, extra="forbid"):
     """
 
     stream: Literal["stdout", "stderr", "agent"]
-    size: Number
+    size: StoredInteger
     head: Annotated[int, Field(ge=0, le=LONGEST_LOG)]
     data: Annotated[str, Field(max_length=ENCODED)]
 
@@ -70,8 +69,8 @@ def _inflated(data: bytes) -> int:
 class AttemptLogs(BaseModel, extra="forbid"):
     """The streams of an attempt, and the time line of its payload."""
 
-    job: Number
-    attempt: Number
+    job: StoredInteger
+    attempt: StoredInteger
     logs: Annotated[tuple[Log, ...], Field(max_length=2)] = ()
     points: Annotated[tuple[OnePoint, ...], Field(max_length=MOST_POINTS)] = ()
 

@@ -18,13 +18,12 @@ from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented
 from .fast_path import FastCall
 from .logs import AttemptLogs, Log
-from .parts import LARGEST_ID, PREFIX, Id, Text, TheRuntime, TheStore
+from .parts import PREFIX, Id, StoredInteger, Text, TheRuntime, TheStore
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 
 ZIPAPP = "application/zip"
-Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
-Attempt = tuple[Number, Number]
+Attempt = tuple[StoredInteger, StoredInteger]
 Batch = Annotated[int, Field(ge=1, le=10_000)]
 
 

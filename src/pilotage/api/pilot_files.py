@@ -22,19 +22,18 @@ from pilotage.ports.moving import StorageError
 from .access import PilotId
 from .answers import answer, documented
 from .guard import BODY_TIMEOUT, LARGEST_FILE
-from .parts import LARGEST_ID, PREFIX, Id, TheRuntime
+from .parts import PREFIX, Id, StoredInteger, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 
-Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
 StorageName = Annotated[str, Field(max_length=200)]
 
 
 class FileRequest(BaseModel, extra="forbid"):
     """A file of an attempt: an input at a source (empty: the queue's storage), or with a size an output."""
 
-    job: Number
-    attempt: Number
+    job: StoredInteger
+    attempt: StoredInteger
     name: FileName
     source: StorageName = ""
     size: Annotated[int, Field(ge=0, le=LARGEST_FILE)] | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MOST_REFUSALS = 50
 
 
-class Kind(StrEnum):
+class ImporterKind(StrEnum):
     """The systems whose documents are read."""
 
     GFACTORY = "gfactory"
@@ -24,7 +24,7 @@ class Kind(StrEnum):
 
 def import_federation(
     kind: Annotated[
-        Kind,
+        ImporterKind,
         typer.Argument(help="gfactory: glideinWMS factory XML; cric: queues, sites, storages, closeness."),
     ],
     files: Annotated[list[Path], typer.Argument(help="The documents, which make one federation.")],

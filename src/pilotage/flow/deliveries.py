@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 SCAN_GRACE = 5.0
 """Seconds that a scan may take beyond its limit: a single call to a storage cannot be interrupted."""
 
-Key = tuple[int, int]
+TransferAttempt = tuple[int, int]
 """A transfer and its attempt."""
 
 
@@ -55,8 +55,8 @@ class Deliveries:
         self._workers = workers
         self._on_news = on_news
         self._lock = threading.Lock()
-        self._moving: dict[Key, _Moving] = {}
-        self._news: dict[Key, DeliverySighting] = {}
+        self._moving: dict[TransferAttempt, _Moving] = {}
+        self._news: dict[TransferAttempt, DeliverySighting] = {}
         self._polling: set[int] = set()
 
     def start(self, orders: Sequence[Delivery]) -> None:
@@ -149,7 +149,7 @@ class Deliveries:
         """Give everything up: whoever runs next takes it up again."""
         self._movers.close()
 
-    def _copied(self) -> dict[Key, _Moving]:
+    def _copied(self) -> dict[TransferAttempt, _Moving]:
         with self._lock:
             return dict(self._moving)
 
@@ -205,7 +205,7 @@ class Deliveries:
 
         self._workers.call(_place(mover), lambda: mover.poll(keys)).add_done_callback(done)
 
-    def _told(self, key: Key, status: DeliveryStatus) -> list[DeliverySighting]:
+    def _told(self, key: TransferAttempt, status: DeliveryStatus) -> list[DeliverySighting]:
         """The news in a status: an end, or bytes that moved since, or another sign of life."""
         with self._lock:
             moving = self._moving.get(key)

@@ -12,7 +12,7 @@ from pilotage.ports.catalogue import CatalogueError, OutputFile
 
 from .catalogues import Catalogues
 
-Key = tuple[int, int]
+PublicationAttempt = tuple[int, int]
 """A publication and its attempt."""
 
 
@@ -21,12 +21,12 @@ class PublicationOrder:
     """The outputs that one call registers, by publication; those of ``closing`` close the dataset."""
 
     dataset: str
-    files: Mapping[Key, OutputFile]
+    files: Mapping[PublicationAttempt, OutputFile]
     closing: Sequence[Publication]
     rule: ReplicationRule | None
 
     @property
-    def keys(self) -> list[Key]:
+    def keys(self) -> list[PublicationAttempt]:
         """All publications of the call."""
         return [*self.files, *((one.id, one.attempt) for one in self.closing)]
 
@@ -41,7 +41,7 @@ class Publishing:
         self._catalogues = catalogues
         self._on_news = on_news
         self._lock = threading.Lock()
-        self._news: dict[Key, PublicationSighting] = {}
+        self._news: dict[PublicationAttempt, PublicationSighting] = {}
 
     def start(self, order: PublicationOrder) -> None:
         """Begin to register outputs in one dataset."""
@@ -89,7 +89,7 @@ class Publishing:
         self._on_news()
 
 
-def _sighting(key: Key, error: str, refused: bool) -> PublicationSighting:
+def _sighting(key: PublicationAttempt, error: str, refused: bool) -> PublicationSighting:
     return PublicationSighting(
         publication=key[0], attempt=key[1], error=error, refused=bool(error) and refused
     )

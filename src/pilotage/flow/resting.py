@@ -7,7 +7,7 @@ from pilotage.model.black_holes import EVERYBODY, Rest, rests
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.failures import Failure
 from pilotage.model.work import Job, Pilot, Requirements
-from pilotage.pilots.tries import OPEN, Admission, Key, Tries, Whose
+from pilotage.pilots.tries import OPEN, Admission, Tries, TryKey, Whose
 from pilotage.store import Store
 
 KNOWN_FOR = 5.0
@@ -41,7 +41,7 @@ class Resting:
                 return OPEN
             return self._tries.admission(self._rests, pilot.queue, pilot.place, time)
 
-    def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[Key]:
+    def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[TryKey]:
         """Note that a pilot is about to be given jobs of task queues; returns the tries that these are."""
         if not self._rests:
             return []
@@ -52,7 +52,7 @@ class Resting:
                 for key in self._tries.begin(self._rests, pilot.queue, pilot.place, whose, time)
             ]
 
-    def take_back(self, tries: Iterable[Key], given: Iterable[Job]) -> None:
+    def take_back(self, tries: Iterable[TryKey], given: Iterable[Job]) -> None:
         """Forget the tries of owners of whom no job was given: others took them, or they were spares."""
         owners = _owners(job.requirements for job in given)
         served = {*owners, EVERYBODY} if owners else owners

@@ -7,14 +7,14 @@ from typing import Literal, Protocol, runtime_checkable
 
 from pilotage.ports.moving import Grant, Readable, WrongFileError
 
-Kind = Literal["file", "folder", "link", "other"]
+EntryKind = Literal["file", "folder", "link", "other"]
 
 
 @dataclass(frozen=True, slots=True)
 class PathEntry:
     """The kind of an entry, and for a file its bytes where the storage tells them."""
 
-    kind: Kind
+    kind: EntryKind
     size: int | None = None
 
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 from pilotage.ports.moving import Delivered, Progress, WrongFileError
 
 from . import parts
-from .backend import Backend, Kind, LinkError, PathEntry, StorageOptionError
+from .backend import Backend, EntryKind, LinkError, PathEntry, StorageOptionError
 from .drafts import WRITE, LocalDraft
 from .failures import nothing_left
 from .parts import LocalPart
@@ -29,7 +29,7 @@ FICLONE = 0x40049409
 MOST_PARTS = 300
 """Folders below each other; a longer path can be no file's name, and opening it takes ever longer."""
 
-NAMES: Mapping[Kind, str] = {"folder": "folder", "link": "symbolic link", "other": "special file"}
+NAMES: Mapping[EntryKind, str] = {"folder": "folder", "link": "symbolic link", "other": "special file"}
 
 
 class LocalBackend:

@@ -54,7 +54,9 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
         except CannotFetch:
             return None
         except (StorageError, OSError) as error:
-            log.warning("transfer %d is streamed: %s", delivery.transfer, reason(error))
+            # That a file is missing says nothing of the storages, and streaming fails with it in a moment.
+            level = logging.INFO if isinstance(error, FileNotFoundError) else logging.WARNING
+            log.log(level, "transfer %d is streamed: %s", delivery.transfer, reason(error))
             with suppress(FileNotFoundError):
                 target.delete(draft)
             return None

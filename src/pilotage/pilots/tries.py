@@ -9,7 +9,7 @@ JUDGED_AFTER = 60.0
 """Seconds beyond ``guard.fast`` after which a try that has not failed opens its place."""
 
 Whose = tuple[str, str]
-Key = tuple[str, str, Whose]
+TryKey = tuple[str, str, Whose]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Tries:
     """Jobs that try places whose rest is over: by place the rest that they try, and when they were given."""
 
     fast: float
-    given: dict[Key, tuple[float, float]] = field(default_factory=dict)
+    given: dict[TryKey, tuple[float, float]] = field(default_factory=dict)
 
     def admission(self, rests: Iterable[Rest], queue: str, node: str, time: float) -> Admission:
         """Return the admission of a pilot at a node of a queue now."""
@@ -52,7 +52,7 @@ class Tries:
                 trying.add(rest.whose)
         return Admission(frozenset(closed), frozenset(trying - closed)) if closed or trying else OPEN
 
-    def begin(self, rests: Iterable[Rest], queue: str, node: str, whose: Whose, time: float) -> list[Key]:
+    def begin(self, rests: Iterable[Rest], queue: str, node: str, whose: Whose, time: float) -> list[TryKey]:
         """Note that a job of an owner is given to a pilot there: the try of every place in the answer."""
         begun = []
         for rest in _at(rests, queue, node):
@@ -62,7 +62,7 @@ class Tries:
                 begun.append(_key(rest))
         return begun
 
-    def take_back(self, keys: Iterable[Key]) -> None:
+    def take_back(self, keys: Iterable[TryKey]) -> None:
         """Forget tries: their jobs were not there any more."""
         for key in keys:
             self.given.pop(key, None)
@@ -72,5 +72,5 @@ def _at(rests: Iterable[Rest], queue: str, node: str) -> Iterable[Rest]:
     return (rest for rest in rests if rest.queue == queue and rest.node in ("", node))
 
 
-def _key(rest: Rest) -> Key:
+def _key(rest: Rest) -> TryKey:
     return rest.queue, rest.node, rest.whose

@@ -46,6 +46,10 @@ class Submitted:
     error: str = ""
 
 
+ElementState = Literal["waiting", "running", "ended", "unknown"]
+"""The state of a pilot as its computing element tells it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PilotStatus:
     """The status of a pilot in its batch system.
@@ -55,7 +59,7 @@ class PilotStatus:
     None where nobody knows it.
     """
 
-    state: Literal["waiting", "running", "ended", "unknown"]
+    state: ElementState
     reason: str = ""
     exit_code: int | None = None
 

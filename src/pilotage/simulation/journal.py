@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-Key = tuple[str, str]
+BroughtFile = tuple[str, str]
 """A file and the storage's URL that it was brought to."""
 
 
@@ -26,7 +26,7 @@ class Journal:
     """Bytes delivered to storages for jobs to read, or read from afar."""
     delivered: int = 0
     """Bytes of outputs that were delivered."""
-    _brought: dict[Key, int] = field(default_factory=dict)
+    _brought: dict[BroughtFile, int] = field(default_factory=dict)
 
     def started(self, job: int, time: float) -> None:
         """Note that a payload starts."""

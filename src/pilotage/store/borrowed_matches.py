@@ -23,7 +23,7 @@ from .borrowings import COLUMNS, borrowings, row
 from .counters import KEY_COLUMNS, MATCHED, Differences
 from .jobs import JOB_COLUMNS
 
-State = tuple[JobState, Binding]
+StateAndBinding = tuple[JobState, Binding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Taken:
     borrowing: Callable[[], Borrowing]
 
     @property
-    def state(self) -> State:
+    def state(self) -> StateAndBinding:
         """The state and binding that its entry in the history names."""
         return self.job.state, self.binding
 
@@ -87,7 +87,7 @@ FROM borrow_jobs(
 """The function stands in ``migrations/functions.py``."""
 
 
-def values(wanted: WantedElsewhere, entries: Mapping[State, str]) -> dict[str, Any]:
+def values(wanted: WantedElsewhere, entries: Mapping[StateAndBinding, str]) -> dict[str, Any]:
     """The parameters of PostgreSQL's function, given the entry in the history by state and binding."""
     jobs = [taken.job for taken in wanted.jobs]
     kept = [taken.borrowing() for taken in wanted.jobs]
@@ -140,7 +140,7 @@ _TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = 
 def take(
     driver: sqlite3.Connection,
     wanted: WantedElsewhere,
-    entries: Mapping[State, Callable[[int], str]],
+    entries: Mapping[StateAndBinding, Callable[[int], str]],
     task: str,
 ) -> tuple[bool, bool, list[tuple[Any, ...]]]:
     """Give what is still there on SQLite, as rows of jobs and their tasks.

@@ -90,7 +90,7 @@ def _counters(_element: Counts, _compiler: SQLCompiler, asfrom: bool = False, **
     return "counters AS counts" if asfrom else "counts"
 
 
-Key = tuple[str, str]
+CounterKey = tuple[str, str]
 """The values of a counter's columns as text; the second is empty where it has only one."""
 
 _c = counts.c
@@ -132,7 +132,7 @@ _FOLDED = text(
 )
 
 
-def key(values: Sequence[Any]) -> Key:
+def key(values: Sequence[Any]) -> CounterKey:
     """The values of a counter's columns as the table has them: those after the first in one, by spaces."""
     first, *rest = values
     return str(first), " ".join(str(value) for value in rest)
@@ -145,7 +145,7 @@ class Differences:
         self._deltas: defaultdict[tuple[str, str], Counter[tuple[str, str]]] = defaultdict(Counter)
         self._lines: Counter[tuple[Any, ...]] = Counter()
         self._activated: set[str] = set()
-        self._keys: dict[tuple[Kind, tuple[Any, ...]], list[tuple[str, Key]]] = {}
+        self._keys: dict[tuple[Kind, tuple[Any, ...]], list[tuple[str, CounterKey]]] = {}
 
     def add(self, kind: Kind, values: Sequence[Any], state: str, count: int) -> None:
         """Count records of a kind whose :data:`KEY_COLUMNS` have these values."""
@@ -158,7 +158,7 @@ class Differences:
             if count > 0:
                 self._activated.add(line[0])
 
-    def _keys_of(self, kind: Kind, values: tuple[Any, ...]) -> list[tuple[str, Key]]:
+    def _keys_of(self, kind: Kind, values: tuple[Any, ...]) -> list[tuple[str, CounterKey]]:
         found = self._keys[kind, values] = [
             (name, key([values[position] for position in positions])) for name, positions in _POSITIONS[kind]
         ]

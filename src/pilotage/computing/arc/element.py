@@ -5,20 +5,18 @@ import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pilotage.computing.agent_file import pilot_file
 from pilotage.computing.options import LocalPath, Word, parse
 from pilotage.computing.web_service import AnswerLost, Credentials, WebService
-from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatus, Submitted
+from pilotage.ports.computing import Capacity, ElementState, PilotOrder, PilotSize, PilotStatus, Submitted
 
 from .descriptions import PILOT, TOKEN, adl
 from .jobs import MOST_AT_ONCE, ArcJob, ArcJobs
 from .resources import resources, slots
 
-State = Literal["waiting", "running", "ended", "unknown"]
-
-STATES: Mapping[str, State] = {
+STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(("ACCEPTING", "ACCEPTED", "PREPARING", "PREPARED", "SUBMITTING"), "waiting"),
     **dict.fromkeys(("QUEUING", "HELD"), "waiting"),
     **dict.fromkeys(("RUNNING", "EXITINGLRMS", "OTHER", "EXECUTED", "FINISHING", "KILLING"), "running"),

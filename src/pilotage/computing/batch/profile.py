@@ -4,11 +4,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+
+from pilotage.ports.computing import ElementState
 
 from .commands import Outcome
-
-State = Literal["waiting", "running", "ended", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,7 @@ class BatchJob:
     """A job as a batch system lists it, by its name there. ``queue`` is the partition, where it says it."""
 
     name: str
-    state: State
+    state: ElementState
     reason: str = ""
     exit_code: int | None = None
     queue: str = ""

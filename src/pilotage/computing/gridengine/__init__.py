@@ -10,8 +10,9 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.computing.batch.profile import CommandFault, State, plain_name, queue_names
+from pilotage.computing.batch.profile import CommandFault, plain_name, queue_names
 from pilotage.computing.options import Word, parse
+from pilotage.ports.computing import ElementState
 
 _RESERVED = "-N -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w"
 RESERVED = tuple(_RESERVED.split())
@@ -195,7 +196,7 @@ class GridEngine(BatchElement):
         super().__init__(GridEngineProfile(parsed), parsed)
 
 
-def _state(letters: str) -> State:
+def _state(letters: str) -> ElementState:
     """A running job may be suspended, or on its way out; all others wait."""
     if "r" in letters or "t" in letters or letters.strip("d") in ("s", "S", "T"):
         return "running"

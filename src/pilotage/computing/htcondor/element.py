@@ -5,19 +5,17 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import platformdirs
 
 from pilotage.computing.options import parse
-from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatus, Submitted
+from pilotage.ports.computing import Capacity, ElementState, PilotOrder, PilotSize, PilotStatus, Submitted
 
 from .client import CondorClient, NotAnswered, ProcessClient
 from .jobs import NAME, NAMES, PLAIN, HTCondorOptions, alike, describe, forget_old_files, provide, quoted
 
-State = Literal["waiting", "running", "ended", "unknown"]
-
-STATES: Mapping[int, State] = {
+STATES: Mapping[int, ElementState] = {
     1: "waiting",
     2: "running",
     3: "ended",

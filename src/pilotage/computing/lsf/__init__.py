@@ -10,14 +10,15 @@ from pydantic import ConfigDict
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.batch.profile import CommandFault, State, queue_names
+from pilotage.computing.batch.profile import CommandFault, queue_names
 from pilotage.computing.options import Word, parse
+from pilotage.ports.computing import ElementState
 
 _RESERVED = "-J -o -e -oo -eo -I -Is -Ip -K -i -is -Zs -h -V -L -r"
 RESERVED = tuple(_RESERVED.split())
 """Options of bsub that the adapter says itself, or that would change what it answers."""
 
-STATES: Mapping[str, State] = {
+STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(("PEND", "PROV", "WAIT", "PSUSP"), "waiting"),
     **dict.fromkeys(("RUN", "USUSP", "SSUSP"), "running"),
     **dict.fromkeys(("DONE", "EXIT"), "ended"),

@@ -11,14 +11,15 @@ from pydantic import ConfigDict
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.batch.profile import CommandFault, State, plain_name, queue_names
+from pilotage.computing.batch.profile import CommandFault, plain_name, queue_names
 from pilotage.computing.options import Word, parse
+from pilotage.ports.computing import ElementState
 
 _RESERVED = "-N -J -o -e -j -S -r -I -W -V -z -h -X -f"
 RESERVED = tuple(_RESERVED.split())
 """Options of qsub that the adapter says itself, or that would change what it answers."""
 
-STATES: Mapping[str, State] = {
+STATES: Mapping[str, ElementState] = {
     **dict.fromkeys("QHWTM", "waiting"),
     **dict.fromkeys("RESUB", "running"),
     **dict.fromkeys("FX", "ended"),

@@ -20,8 +20,8 @@ from pilotage.settings import Settings
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 OPTIONS = {"directory", "environment"}
-GRACE = 3.0
-"""Seconds that cancelled pilots have to kill their payloads and say goodbye."""
+GRACE = 10.0
+"""Seconds that cancelled pilots have to kill their payloads and say goodbye, also on a busy machine."""
 
 MOST_EXITS = 10_000
 """Exit codes that are remembered, the latest ones."""

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.computing.batch.profile import CommandFault, State, queue_names
+from pilotage.computing.batch.profile import CommandFault, queue_names
 from pilotage.computing.options import Word, parse
-from pilotage.ports.computing import PilotSize
+from pilotage.ports.computing import ElementState, PilotSize
 
 _RESERVED = """
 --array -a --export --help -h --input -i --job-name -J --output -o --error -e --parsable --requeue
@@ -26,7 +26,7 @@ _RUNNING = "RUNNING COMPLETING RESIZING SIGNALING STAGE_OUT STOPPED SUSPENDED"
 _ENDED = """
 BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REVOKED TIMEOUT
 """
-STATES: Mapping[str, State] = {
+STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(_WAITING.split(), "waiting"),
     **dict.fromkeys(_RUNNING.split(), "running"),
     **dict.fromkeys(_ENDED.split(), "ended"),

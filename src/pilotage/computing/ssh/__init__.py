@@ -23,12 +23,12 @@ LAUNCH = (
     + START.replace("'", "'\\''")
     + '" >"$1/new" && mv "$1/new" "$1/pid"; sh "$1.sh"; echo $? >"$1/exit"\' pilot "$d/$1" >"$2" 2>&1 '
     "</dev/null & fi; "
-    'n=0; while [ ! -s "$d/$1/pid" ] && [ $n -lt 100 ]; do sleep 0.1; n=$((n+1)); done; cat "$d/$1/pid"; }'
+    'n=0; while [ ! -s "$d/$1/pid" ] && [ $n -lt 300 ]; do sleep 0.1; n=$((n+1)); done; cat "$d/$1/pid"; }'
 )
 END = (
     f'live() {{ pid=${{1%%.*}}; [ "{START}" = "${{1#*.}}" ]; }}; '
     'for job; do if live "$job"; then kill -s TERM -- "-${job%%.*}"; fi; done; n=0; '
-    'for job; do while live "$job" && [ $n -lt 60 ]; do sleep 0.1; n=$((n+1)); done; '
+    'for job; do while live "$job" && [ $n -lt 200 ]; do sleep 0.1; n=$((n+1)); done; '
     'if live "$job"; then kill -s KILL -- "-${job%%.*}"; fi; done; true'
 )
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 from .report import Action, Entry, ImportSource, RefusedEntry
 
-Kind = Literal["queues", "sites", "storages", "blacklist", "usage", "software", "closeness"]
+CricKind = Literal["queues", "sites", "storages", "blacklist", "usage", "software", "closeness"]
 
-_MARKS: dict[Kind, set[str]] = {
+_MARKS: dict[CricKind, set[str]] = {
     "queues": {
         "corecount",
         "maxrss",
@@ -39,7 +39,7 @@ _MARKS: dict[Kind, set[str]] = {
 }
 """Fields of a record by which its document is known."""
 
-_WORDS: dict[Kind, str] = {
+_WORDS: dict[CricKind, str] = {
     "queues": "queues queue pandaqueues pandaqueue panda_queues",
     "sites": "sites site",
     "storages": "storages storage ddmendpoints ddmendpoint ddm_endpoints rses",
@@ -48,7 +48,7 @@ _WORDS: dict[Kind, str] = {
     "software": "software tags sw_tags",
     "closeness": "closeness sitematrix site_matrix matrix links",
 }
-_SECTIONS: dict[str, Kind] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+_SECTIONS: dict[str, CricKind] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 """Names of documents within a file that holds several."""
 
 MAX_DEPTH = 50
@@ -65,7 +65,7 @@ class Mapped(dict[str, Any]):
 class Document(NamedTuple):
     """Records of one kind: by name, or pairs of a place and a record where they have no names."""
 
-    kind: Kind
+    kind: CricKind
     source: ImportSource
     content: Any
     line: Callable[..., int | None]
@@ -146,7 +146,7 @@ def _integer(text: str) -> int | str:
     return int(text) if len(text) <= 20 else text
 
 
-def _kind(content: Any) -> Kind:
+def _kind(content: Any) -> CricKind:
     """By the names of the fields of its records; the kind with the most that are its own."""
     items = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
     fields = {str(name).lower() for item in items if isinstance(item, dict) for name in item}
