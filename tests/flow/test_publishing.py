@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from time import sleep
 from typing import Any
 from zlib import adler32
 
@@ -23,6 +22,7 @@ from pilotage.model.world import Output, Report
 from pilotage.staging.publishing import LEASE
 from pilotage.store import Store
 from tests.catalogues.fake import FakeCatalogue, Gathered
+from tests.waiting import wait_for
 
 from .house import ALICE, House, attempts, federation
 from .test_servers_gone import Named
@@ -69,11 +69,12 @@ class Publisher(House):
 
     def deliver(self) -> None:
         """Stage until no output is on its way any more."""
-        for _ in range(500):
+
+        def none_is_left() -> bool:
             self.take("stage")
-            if not self.store.snapshots.for_staging(self.now, 1, limit=100).transfers:
-                break
-            sleep(0.01)
+            return not self.store.snapshots.for_staging(self.now, 1, limit=100).transfers
+
+        wait_for(none_is_left, "the outputs are delivered")
         self.take("stage")
 
     def _end(self, pilot: int, job: Any, text: str, good: bool) -> None:

@@ -1,12 +1,12 @@
 """Two Pilotages in one process, on the same storages: nothing of one is ever the other's."""
 
 from pathlib import Path
-from time import sleep
 from zlib import adler32
 
 from pilotage.model.states import JobState
 from pilotage.model.world import Output, Report
 from pilotage.store import Store
+from tests.waiting import wait_for
 
 from .house import House, attempts
 
@@ -24,13 +24,13 @@ def run(house: House, text: str) -> str:
     output = Output(name="out", size=len(text), checksum=f"adler32:{adler32(text.encode()):08x}")
     house.report(pilot, "running", [(job, attempt)])
     house.tell(pilot, Report(job=job, attempt=attempt, state="done", outputs=(output,)))
-    for _ in range(200):
+
+    def is_delivered() -> bool:
         house.take("stage")
-        if house.states(task) == {JobState.FINISHED: 1}:
-            break
-        house.now += 1
-        sleep(0.01)
-    assert house.states(task) == {JobState.FINISHED: 1}
+        house.now += 0.1
+        return house.states(task) == {JobState.FINISHED: 1}
+
+    wait_for(is_delivered, "the output is delivered")
     (file,) = house.store.queries.outputs(task)
     return file.name
 

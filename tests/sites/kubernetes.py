@@ -19,7 +19,7 @@ import yaml
 
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager")
 TOKEN = "token-of-the-bed"
-READY = 120.0
+READY = 300.0
 
 
 def _path() -> str:
