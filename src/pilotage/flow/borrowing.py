@@ -1,14 +1,14 @@
 """Jobs of other queues for the pilots of one process: what might be taken is remembered for some seconds."""
 
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 
 from pilotage.model.decision import Claim
 from pilotage.model.federation import Queue
 from pilotage.model.work import Pilot
-from pilotage.model.world import MatchRequest
+from pilotage.model.world import MatchRequest, World
 from pilotage.pilots import borrowing as policy
 from pilotage.pilots.borrowing import BorrowableJob
 from pilotage.pilots.tries import Admission
@@ -44,6 +44,7 @@ class _KnownJobs:
     were_any: bool
     were_lines: bool
     misses: int = 0
+    _taken: dict[int, Taken] = field(default_factory=dict)
 
     def holds(self, version: int, time: float) -> bool:
         """Tell whether nothing need be read anew."""
@@ -54,6 +55,15 @@ class _KnownJobs:
         """Offer jobs no more."""
         for number in numbers:
             self.offers.pop(number, None)
+            self._taken.pop(number, None)
+
+    def taken(self, offer: BorrowableJob, queue: Queue) -> Taken:
+        """An offer as the store is told of it, the same for all requests."""
+        number = offer.job.id
+        if number not in self._taken:
+            borrowing = partial(policy.record, offer, queue, self.time)
+            self._taken[number] = Taken(offer.job, offer.binding, borrowing)
+        return self._taken[number]
 
 
 class BorrowableJobs:
@@ -91,6 +101,7 @@ class BorrowableJobs:
             taken = taken[:1] if known.claim else taken
             most = policy.SPARES * WIDER**known.misses
             asked = [*taken, *policy.spares(offers, taken, request, pilot, queue, admission, most)]
+            told = tuple(known.taken(offer, queue) for offer in asked)
             known.leave(offer.job.id for offer in taken)
         if not taken:
             return None
@@ -98,9 +109,7 @@ class BorrowableJobs:
             pilot=pilot.id,
             queue=queue.name,
             basis=basis,
-            jobs=tuple(
-                Taken(offer.job, offer.binding, partial(policy.record, offer, queue, time)) for offer in asked
-            ),
+            jobs=told,
             most=len(taken),
             claim=known.claim,
             containment=pilot.containment,
@@ -126,10 +135,14 @@ class BorrowableJobs:
 
     def _read(self, version: int, queue: Queue, time: float, seed: int) -> _KnownJobs:
         world = self._store.snapshots.for_borrowing(time, seed, queue.name)
-        found = {offer.job.id: offer for offer in policy.offers(world, queue.name) if offer.is_open}
+        found = {offer.job.id: offer for offer in self._open(world, queue)}
         claims = policy.claims(world, queue)
         claim, lines = claims[0] if claims else None, bool(world.candidacies)
         known = _KnownJobs(version, time, found, claim, bool(found), lines)
         with self._lock:
             self._known[queue.name] = known
         return known
+
+    def _open(self, world: World, queue: Queue) -> Iterator[BorrowableJob]:
+        """The jobs of a world that the pilots of a queue take, in their order."""
+        return (offer for offer in policy.offers(world, queue.name) if offer.is_open)

@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -26,14 +27,32 @@ from .jobs import JOB_COLUMNS
 StateAndBinding = tuple[JobState, Binding]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Taken:
-    """A job as it was seen where it waits, its binding there, and what is kept of its being taken."""
+    """A job as it was seen where it waits, its binding there, and what is kept of its being taken.
+
+    The prediction is of the time at which it was seen.
+    """
 
     job: Job
     binding: Binding
     # Made when it is written: SQLite writes nothing of the spares, which are most.
     borrowing: Callable[[], Borrowing]
+
+    @cached_property
+    def kept(self) -> tuple[str, bool, str]:
+        """The site, whether the job reads from afar, and the document of its row.
+
+        Written once, as its words are: PostgreSQL is told of each spare with every request until it is taken.
+        """
+        _, _, site, _, reads, document = row(self.borrowing())
+        return site, reads, document
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The job's part of the arrays that PostgreSQL's function is given, but for the entry."""
+        job, (_, reads, document) = self.job, self.kept
+        return tuple(map(bulk.word, (job.id, job.attempt, job.queue, str(job.state), reads, document)))
 
     @property
     def state(self) -> StateAndBinding:
@@ -89,23 +108,24 @@ FROM borrow_jobs(
 
 def values(wanted: WantedElsewhere, entries: Mapping[StateAndBinding, str]) -> dict[str, Any]:
     """The parameters of PostgreSQL's function, given the entry in the history by state and binding."""
-    jobs = [taken.job for taken in wanted.jobs]
-    kept = [taken.borrowing() for taken in wanted.jobs]
+    columns = zip(*(taken.words for taken in wanted.jobs), strict=True)
+    ids, attempts, queues, states, reads, documents = map(bulk.array_of, columns)
+    at_site, *_ = wanted.jobs[0].kept
     site, number = wanted.claim.key if wanted.claim else ("", 0)
     return {
         "pilot": wanted.pilot,
         "queue": wanted.queue,
-        "site_of_queue": kept[0].site,
+        "site_of_queue": at_site,
         "activation": wanted.basis.number,
         "version": wanted.basis.version,
         "used": wanted.basis.used,
-        "ids": bulk.array([job.id for job in jobs]),
-        "attempts": bulk.array([job.attempt for job in jobs]),
-        "queues": bulk.array([job.queue for job in jobs]),
-        "states": bulk.array([str(job.state) for job in jobs]),
+        "ids": ids,
+        "attempts": attempts,
+        "queues": queues,
+        "states": states,
         "entries": bulk.array([entries[taken.state] for taken in wanted.jobs]),
-        "reads": bulk.array([bool(one.reads) for one in kept]),
-        "documents": bulk.array([row(one)[-1] for one in kept]),
+        "reads": reads,
+        "documents": documents,
         "most": wanted.most,
         "limited": wanted.claim is not None,
         "site": str(site),
@@ -165,7 +185,8 @@ def take(
     for taken, _ in found:
         entry = entries[taken.state](taken.job.attempt)
         run(_SEND, (wanted.time, wanted.pilot, wanted.queue, entry, taken.job.id))
-        run(_KEEP, row(taken.borrowing()))
+        site, reads, document = taken.kept
+        run(_KEEP, (taken.job.id, taken.job.attempt, site, wanted.time, reads, document))
     sent = [(taken, held, _sent(held, wanted)) for taken, held in found]
     moved = Counter((_KEYS(before), _KEYS(after), taken.job.state) for taken, before, after in sent)
     for (before, after, state), count in moved.items():

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -83,18 +84,18 @@ SELECT {columns} FROM (
 ) AS line CROSS JOIN LATERAL (SELECT x.* {tail}) AS job""",
 }
 _LAST = (
-    select(_b.job, _b.attempt, _b.document)
+    select(_b.job, _b.attempt, _b.time, _b.document)
     .where(_b.site == bindparam("site"), is_reading)
     .order_by(_b.time.desc())
     .limit(MOST_READERS)
     .subquery("last")
 )
 _READERS = (
-    select(_LAST.c.document)
+    select(_LAST.c.time, _LAST.c.document)
     .join(jobs, (_j.id == _LAST.c.job) & (_j.attempt == _LAST.c.attempt))
     .where(has_state(jobs, *AT_A_PILOT))
 )
-_OF_JOB = select(_b.document).where(_b.job == bindparam("job")).order_by(_b.attempt)
+_OF_JOB = select(_b.time, _b.document).where(_b.job == bindparam("job")).order_by(_b.attempt)
 
 _TAKERS = (
     select(candidates.c.queue)
@@ -122,9 +123,14 @@ def row(record: Borrowing) -> tuple[int, int, str, float, bool, str]:
     return (record.job, record.attempt, record.site, record.time, bool(record.reads), document)
 
 
+def _borrowing(time: float, document: str) -> Borrowing:
+    """The record of a row: its document may have been written some seconds before the job was taken."""
+    return replace(from_json(Borrowing, document), time=time)
+
+
 def of_job(connection: Connection, job: int) -> list[Borrowing]:
     """Read how attempts of a job came to run elsewhere than at their preferred queues, oldest first."""
-    return [from_json(Borrowing, text) for text in connection.execute(_OF_JOB, {"job": job}).scalars()]
+    return [_borrowing(*found) for found in connection.execute(_OF_JOB, {"job": job})]
 
 
 def takers(connection: Connection, job: int) -> list[str]:
@@ -134,7 +140,7 @@ def takers(connection: Connection, job: int) -> list[str]:
 
 def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
     """Read the borrowed jobs that pilots of a site have and read from afar, of those taken last."""
-    found = [from_json(Borrowing, document) for (document,) in reader.rows(_READERS, site=site)]
+    found = [_borrowing(*one) for one in reader.rows(_READERS, site=site)]
     return tuple(sorted(found, key=lambda one: one.job))
 
 

@@ -185,8 +185,18 @@ def _arrays(rows: Sequence[Row]) -> tuple[str, ...]:
 
 def array(values: Sequence[Any]) -> str:
     """PostgreSQL's literal of an array: written here, since the driver takes its time over each element."""
-    words = {value: _WORDS[type(value)](value) for value in set(values)}
-    return "{" + ",".join([words[value] for value in values]) + "}"
+    words = {value: word(value) for value in set(values)}
+    return array_of(words[value] for value in values)
+
+
+def word(value: Any) -> str:
+    """A value as it stands in PostgreSQL's literal of an array."""
+    return _WORDS[type(value)](value)
+
+
+def array_of(words: Iterable[str]) -> str:
+    """PostgreSQL's literal of an array of values that are words already."""
+    return "{" + ",".join(words) + "}"
 
 
 def _quoted(text: str) -> str:
