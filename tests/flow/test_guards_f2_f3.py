@@ -74,6 +74,21 @@ def test_f2_a_queue_where_five_jobs_failed_fast_rests_and_its_jobs_go_elsewhere(
     assert not choice.placed.get("north-queue")
 
 
+def test_f2_what_failed_at_one_queue_is_known_where_the_job_runs_next(house: House) -> None:
+    two_queues(house)
+    black_hole(house)
+    house.take("watch")
+    house.take("broker")
+    south = house.pilot(queue="south-queue")
+    held = fetch(house, south, most=100)
+    again = {job for job, attempt in held if attempt == 2}
+    assert len(again) == 5
+    told = house.store.snapshots.for_reports(house.now, 1, [south], [], held).failures
+    assert {(one.job, one.attempt, one.queue, one.proven) for one in told} == {
+        (job, 1, "north-queue", True) for job in again
+    }
+
+
 def test_f2_after_the_rest_one_job_tries_and_a_rest_twice_as_long_follows_its_failure(house: House) -> None:
     two_queues(house)
     _, north = black_hole(house)

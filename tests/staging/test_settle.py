@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pilotage.model.decision import Decision, Move
 from pilotage.model.documents import canonical_json
+from pilotage.model.failures import Failure
 from pilotage.model.federation import Storage
 from pilotage.model.states import JobState as J
 from pilotage.model.states import TransferState as X
@@ -81,6 +82,16 @@ def test_a_job_whose_input_cannot_be_brought_fails_for_good_after_its_last_attem
     ).moves
     assert (move.ids, move.target) == ((5,), J.FAILED)
     assert "no route" in str(move.changes["error"])
+
+
+def test_f2_an_attempt_that_failed_by_its_place_s_fault_does_not_count() -> None:
+    failed = transfer(1, X.FAILED, error="no route", since=NOW - 1)
+    last = job(5, J.ASSIGNED, queue="QE", inputs=("file1",), attempt=2)
+    whose: dict[str, Any] = {"task": 1, "owner": "alice", "vo": "", "queue": "QW", "node": "n"}
+    hole = Failure(job=5, attempt=1, pilot=1, pilots=1, time=NOW, lasted=2, proven=True, **whose)
+    seen = world(three_sites(), jobs=[last], tasks=[task(max_attempts=2)], transfers=[failed])
+    (move,) = settle(replace(seen, failures=(hole,))).moves
+    assert (move.target, move.next_attempt) == (J.DEFINED, True)
 
 
 def test_a_failure_of_before_or_elsewhere_or_made_good_is_not_what_a_job_waits_for() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pilotage.model.decision import Decision
 from pilotage.model.documents import to_json
+from pilotage.model.failures import Failure
 from pilotage.model.federation import Federation, Queue, Site, Storage, TimeoutConstants
 from pilotage.model.identity import Identity
 from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, JobState, PilotState, TaskState, is_allowed
@@ -126,6 +127,20 @@ def test_what_had_started_fails_for_good_at_its_last_attempt(state: JobState) ->
     (move,) = timeouts.watch(where).moves
     assert move.target == S.FAILED
     assert f"{state} for {LIMITS[state]:g} s" in str(move.changes["error"])
+
+
+@pytest.mark.parametrize("state", [S.SENT, S.RUNNING])
+@pytest.mark.parametrize(("proven", "target"), [(True, (S.DEFINED, 4)), (False, (S.FAILED, 3))])
+def test_f2_attempts_that_failed_by_their_place_s_fault_do_not_count(
+    state: JobState, proven: bool, target: tuple[JobState, int]
+) -> None:
+    whose: dict[str, Any] = {"task": 1, "owner": "alice", "vo": "", "queue": "hole", "node": "n"}
+    before = tuple(
+        Failure(job=1, attempt=one, pilot=1, pilots=1, time=NOW, lasted=2, proven=proven, **whose)
+        for one in (1, 2)
+    )
+    where = world(job(1, state, LIMITS[state], attempt=3), attempts=2)
+    assert after(replace(where, failures=before)) == {1: target}
 
 
 def test_what_goes_back_forgets_where_it_was() -> None:

@@ -78,15 +78,13 @@ def outweighed(
             yield replace(failure, against=against)
 
 
-def excused(failures: Iterable[Failure], job: int, fast: float, most: int) -> int:
-    """Earlier attempts of a job that do not count, ``most`` at the most (F2).
+def allowed_attempts(failures: Iterable[Failure], job: int, fast: float, most: int) -> int:
+    """Count the attempts that a job may have: ``most``, and as many more at the most that do not count (F2).
 
-    They failed within ``fast`` s at places which jobs end well elsewhere speak against: whatever waits first
+    These failed within ``fast`` s at places which jobs end well elsewhere speak against: whatever waits first
     is what a black hole is given first, again and again, until five have failed there.
     """
-    return min(
-        most,
-        sum(
-            one.job == job and one.proven and one.against != "task" and one.lasted <= fast for one in failures
-        ),
+    excused = sum(
+        one.job == job and one.proven and one.against != "task" and one.lasted <= fast for one in failures
     )
+    return most + min(most, excused)

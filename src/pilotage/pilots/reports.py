@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pilotage.model.decision import Change, Creation, Decision, Forget, Move, Touch, Value
-from pilotage.model.failures import Failure, ending_of, excused, outweighed
+from pilotage.model.failures import Failure, allowed_attempts, ending_of, outweighed
 from pilotage.model.identity import Identity
 from pilotage.model.logs import KeptLog, LogKey
 from pilotage.model.moves import JobMoves
@@ -192,8 +192,7 @@ class _Hearing:
             if not grown:
                 continue
             if job.state is JobState.SENT:
-                most = self._tasks[job.task].spec.max_attempts
-                self.moves.retake(job, job.state, most, "its pilot does not know of it")
+                self.moves.retake(job, job.state, self._most(job), "its pilot does not know of it")
             else:
                 self._fail(job, "lost by its pilot", {})
 
@@ -231,11 +230,14 @@ class _Hearing:
     def _fail(
         self, job: Job, error: str, metrics: Mapping[str, Value], creates: tuple[Creation, ...] = ()
     ) -> None:
-        attempts = self._tasks[job.task].spec.max_attempts
-        attempts += excused(self._world.failures, job.id, self._world.federation.guard.fast, attempts)
         changes = {"ended": self._world.time, "error": error, **metrics}
-        self.moves.fail(job, self._states[job.id], attempts, "failed at its pilot", changes, creates)
+        self.moves.fail(job, self._states[job.id], self._most(job), "failed at its pilot", changes, creates)
         self._states[job.id] = JobState.FAILED
+
+    def _most(self, job: Job) -> int:
+        """Attempts that a job may have."""
+        fast, most = self._world.federation.guard.fast, self._tasks[job.task].spec.max_attempts
+        return allowed_attempts(self._world.failures, job.id, fast, most)
 
     def _failure(self, job: Job, report: Report) -> tuple[Failure, ...]:
         """The failure as guards see it (F2, F3); a lost input is neither its place's fault nor its task's."""

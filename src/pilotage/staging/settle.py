@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pilotage.model.decision import Creation, Decision, Move, Value
+from pilotage.model.failures import allowed_attempts
 from pilotage.model.moves import JobMoves
 from pilotage.model.paths import copy_path, path_in_job, scratch_path
 from pilotage.model.publications import NewPublication
@@ -79,6 +80,11 @@ class _Facts:
     def jobs(self, state: JobState) -> list[Job]:
         return sorted((job for job in self.world.jobs if job.state is state), key=lambda job: job.id)
 
+    def most(self, job: Job) -> int:
+        """Attempts that a job may have."""
+        fast, most = self.world.federation.guard.fast, self.tasks[job.task].spec.max_attempts
+        return allowed_attempts(self.world.failures, job.id, fast, most)
+
     def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> str:
         """The reason why one of these files cannot be brought to the destination, or empty.
 
@@ -142,13 +148,11 @@ def _stage_in(facts: _Facts, moves: JobMoves) -> None:
 
 def _broker_again(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
     """Broker a job again as its next attempt, though it has not started: attempts bound how often."""
-    most = facts.tasks[job.task].spec.max_attempts
-    moves.retake(job, job.state, most, "inputs cannot be brought", {"error": error})
+    moves.retake(job, job.state, facts.most(job), "inputs cannot be brought", {"error": error})
 
 
 def _fail(facts: _Facts, moves: JobMoves, job: Job, error: str) -> None:
-    most = facts.tasks[job.task].spec.max_attempts
-    moves.fail(job, job.state, most, "outputs cannot be brought", {"error": error})
+    moves.fail(job, job.state, facts.most(job), "outputs cannot be brought", {"error": error})
 
 
 def _stage_out(facts: _Facts, moves: JobMoves) -> list[Transfer]:

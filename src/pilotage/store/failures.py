@@ -1,6 +1,6 @@
 """Failed attempts that the guards go by: table, how they are written, and how they are read (F2, F3)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -21,6 +21,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.failures import Failure
 from pilotage.model.states import DONE_JOBS, LIVE_TASKS, JobState
+from pilotage.model.work import Job
 
 from .columns import Id, has_state, is_state, metadata, text_column
 from .counters import counts
@@ -84,6 +85,7 @@ _TOO_MANY = delete(failures).where(
 _ALL = select(failures).where(_f.time > bindparam("after")).order_by(_f.time, _f.job)
 _SPEAKING = _ALL.where(_f.against != "task")
 _AT_QUEUES = _SPEAKING.where(among(_f.queue, "queues"))
+_OF_JOBS = _SPEAKING.where(among(_f.job, "jobs"))
 _ENDED_WELL = (
     select(_c.first)
     .where(_c.counter == JOBS_BY_TASK, _c.state.in_([str(s) for s in DONE_JOBS]), among(_c.first, "tasks"))
@@ -124,6 +126,12 @@ def write(connection: Connection, found: Sequence[Failure]) -> None:
 def of_queues(reader: RecordReader, time: float, queues: Sequence[str]) -> tuple[Failure, ...]:
     """The failures that speak against queues, or nodes of them."""
     return _proven(reader, time, reader.rows(_AT_QUEUES, after=time - KEPT, queues=queues))
+
+
+def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple[Failure, ...]:
+    """The failures of earlier attempts of jobs that speak against places: such jobs may have more (F2)."""
+    retried = [job.id for job in found if job.attempt > 1]
+    return _proven(reader, time, reader.rows(_OF_JOBS, after=time - KEPT, jobs=retried)) if retried else ()
 
 
 def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:

@@ -234,12 +234,14 @@ class Snapshots:
             speaking = reader.pilots(_ASKING, pilots=list(asking))
             ends = {report.state for report in reports} & {"done", "failed"}
             queues = sorted({pilot.queue for pilot in speaking}) if ends else []
+            told = failures.of_queues(reader, world.time, queues) if queues else ()
+            elsewhere = failures.of_retried(reader, world.time, found)
             return {
                 "pilots": speaking,
                 "jobs": found,
                 "tasks": reader.tasks_of(found),
                 "reports": tuple(reports),
-                "failures": failures.of_queues(reader, world.time, queues) if queues else (),
+                "failures": tuple(dict.fromkeys((*told, *elsewhere))),
                 "queue_reports": reader.queue_reports() if "failed" in ends else (),
             }
 

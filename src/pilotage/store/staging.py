@@ -19,6 +19,7 @@ from pilotage.model.transfers import CANCEL_GRACE
 from pilotage.model.work import Job, Transfer
 from pilotage.model.world import World
 
+from . import failures
 from . import transfers as transfer_rows
 from .columns import has_state, is_state
 from .counters import counters
@@ -236,6 +237,7 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
         "files": tuple(known[name] for name in sorted(known)),
         "replicas": reader.replicas_of(known.values()),
         "failed_deliveries": told,
+        "failures": failures.of_retried(reader, world.time, found),
     }
 
 

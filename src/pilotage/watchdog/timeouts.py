@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from pilotage.model.black_holes import Rest, resting_now
 from pilotage.model.decision import Decision, Move, Value
+from pilotage.model.failures import allowed_attempts
 from pilotage.model.moves import FRESH, JobMoves
 from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.rebrokerage import excess
@@ -66,9 +67,9 @@ class _Watchdog:
             outcome, cause = self._over(job)
             changes: dict[str, Value] = {"error": cause, "ended": self._world.time}
             if outcome == "retry":
-                moves.fail(job, job.state, self._tasks[job.task].spec.max_attempts, cause, changes)
+                moves.fail(job, job.state, self._most(job), cause, changes)
             elif outcome == "retake":
-                moves.retake(job, job.state, self._tasks[job.task].spec.max_attempts, cause)
+                moves.retake(job, job.state, self._most(job), cause)
             elif outcome == "rebroker":
                 moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH)
             else:
@@ -77,6 +78,11 @@ class _Watchdog:
             cause = "more wait here than its queue works off: fast rebrokerage"
             moves.add(job, job.state, JobState.DEFINED, cause=cause, changes=FRESH)
         return moves.gathered()
+
+    def _most(self, job: Job) -> int:
+        """Attempts that a job may have."""
+        fast, most = self._federation.guard.fast, self._tasks[job.task].spec.max_attempts
+        return allowed_attempts(self._world.failures, job.id, fast, most)
 
     def _too_many(self, jobs: list[Job]) -> list[Job]:
         """The oldest of the jobs that have not started, as many as their queue has too many of."""
