@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pilotage.cli.app import app
+from pilotage.simulation import baselines
 from pilotage.simulation.metrics import Metrics
 from pilotage.simulation.pictures import SHOWN
 from pilotage.simulation.reading import read
@@ -173,6 +174,30 @@ def test_of_three_queues_the_first_pilot_takes_a_job_and_reads_what_lies_elsewhe
     racing, alone = trial(path, "race").metrics, trial(path, "random").metrics
     assert (racing.lost, racing.unfinished, racing.attempts) == (0, 0, 1)
     assert racing.wait < alone.wait
+
+
+def test_jobs_wait_for_a_pilot_at_their_input_and_go_elsewhere_once_they_were_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = small(
+        tmp_path, "sites: {north: {slots: 2}, east: {slots: 2}, south: {slots: 2}, west: {slots: 2}}\n"
+    )
+    delayed, racing = trial(path, "delayed").metrics, trial(path, "race").metrics
+    assert (delayed.lost, delayed.unfinished, delayed.attempts) == (0, 0, 1)
+    assert 0 < delayed.moved < racing.moved, "some were skipped for long enough"
+    monkeypatch.setattr(baselines, "LOCAL_FOR", 1e9)
+    strict = trial(path, "delayed").metrics
+    assert (strict.moved, strict.unfinished) == (0, 0)
+    assert strict.wait > delayed.wait
+
+
+def test_slots_that_stand_empty_while_jobs_wait_are_told_by_their_reason(tmp_path: Path) -> None:
+    path = small(tmp_path, scenario=SMALL.replace("wait: 60,", "wait: 6000,"))
+    found, ideal = trial(path).metrics, trial(path, "reference").metrics
+    assert found.idle_batch > 1000, "pilots wait for hours"
+    assert found.idle_batch > 10 * max(found.idle_pilot, found.idle_inputs)
+    assert ideal.idle_batch < found.idle_batch / 10
+    assert ideal.idle_inputs == 0
 
 
 def test_longer_ticks_are_coarser_and_do_the_same_work(tmp_path: Path, plain: Trial) -> None:

@@ -66,13 +66,13 @@ class Matching:
     counts for its owner until it is drawn.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, borrowing: BorrowableJobs | None = None) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._known: dict[str, Known] = {}
         self._pilots: OrderedDict[int, Pilot] = OrderedDict()
         self._resting = Resting(store)
-        self._borrowing = BorrowableJobs(store)
+        self._borrowing = borrowing or BorrowableJobs(store)
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
         """Give a pilot the jobs of the highest claims, then jobs of other queues for what it has free (E2).

@@ -13,6 +13,7 @@ from pilotage.store.jobs import jobs
 from pilotage.store.tasks import tasks
 
 from .bounds import Arrived, due, fluid, power
+from .idleness import Empty
 from .scenario import Scenario
 from .simulation import BEGIN, Simulation
 
@@ -60,6 +61,14 @@ class Metrics:
     """Those that ended without having had a job."""
     attempts: float
     """Starts of payloads that ended well or badly, for each job that finished."""
+    idle_pilot: float
+    """s of slots that were empty while jobs waited, for each job: a pilot had the slot free."""
+    idle_inputs: float
+    """The same: a pilot had it free, and inputs of jobs were still to come."""
+    idle_batch: float
+    """The same: a pilot for it waited in the batch system."""
+    idle_unasked: float
+    """The same: no pilot had been asked for."""
     lasted: float
     """Virtual s that were simulated."""
 
@@ -87,6 +96,7 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     bound = sum(fluid(simulation.federation.shares, _arrived(simulation), rate, window).values())
     lasted = simulation.clock() - BEGIN
     needed = int(0.99 * len(rows))
+    idle = simulation.idleness.seconds
     return Metrics(
         jobs=len(rows),
         lost=sum(row.state is JobState.FAILED for row in rows.values()),
@@ -105,6 +115,7 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         pilots=journal.pilots,
         empty_pilots=journal.empty_pilots,
         attempts=sum(row.attempt for row in rows.values()) / max(1, len(finished)),
+        **{f"idle_{name}": idle[name] / max(1, len(rows)) for name in Empty.__dataclass_fields__},
         lasted=lasted,
     )
 

@@ -29,9 +29,10 @@ class Policy:
     """Constants by part of the federation document, such as ``guard: {in_a_row: 3}``."""
     queues: Mapping[str, Any] = field(default_factory=dict)
     """Attributes that every queue has, such as ``num_slots: 0``."""
-    placement: Literal["brokered", "random", "race"] = "brokered"
+    placement: Literal["brokered", "random", "race", "delayed"] = "brokered"
     """``random``: each job goes to one of the queues that fit it, all alike; ``race``: of three such queues
-    the pilot that asks first takes it."""
+    the pilot that asks first takes it; ``delayed``: a pilot whose storage holds its input, any other after a
+    delay."""
 
 
 KNOWN: Mapping[str, Policy] = {
@@ -57,6 +58,11 @@ KNOWN: Mapping[str, Policy] = {
         summary="each job goes to the first pilot that asks, of three of the queues that fit it",
         without=("rebind",),
         placement="race",
+    ),
+    "delayed": Policy(
+        summary="each job goes to a pilot where its input lies, after five minutes to any (delay scheduling)",
+        without=("rebind",),
+        placement="delayed",
     ),
     "elastic": Policy(
         summary="jobs may be borrowed by pilots that end them sooner (E2)",

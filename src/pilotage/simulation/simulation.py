@@ -19,9 +19,10 @@ from pilotage.ports.computing import ComputingElementPort
 from pilotage.store import Store
 from pilotage.store.tasks import tasks as task_table
 
-from .baselines import Always, RandomPlacement
+from .baselines import adopt
 from .calls import PilotCalls
 from .clock import VirtualClock
+from .idleness import Idleness, empty, slots, waiting
 from .journal import Journal
 from .movers import VirtualMovers, links_of
 from .payloads import Payloads, SimulatedTask
@@ -33,10 +34,6 @@ ENDED_TASKS = (TaskState.FINISHED, TaskState.FAILED, TaskState.CANCELLED)
 
 BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""
-
-
-RACING = 3
-"""Queues among which a job is raced for, under the policy ``race``."""
 
 AT_ONCE = {"stage": 4}
 """Steps that move a record on in several passes, and how many of them a tick has at most.
@@ -70,6 +67,7 @@ class Simulation:
         self.store.save_federation(federation, "simulation")
         self.federation = federation
         self.journal = Journal()
+        self.idleness = Idleness()
         self.payloads = Payloads()
         self._scenario = scenario
         self._steps = steps_of(policy)
@@ -88,8 +86,7 @@ class Simulation:
             seeds=_seeds(seed),
             workers=Inline(),
         )
-        if policy.placement != "brokered":
-            self.runtime.brokerages = Always(RandomPlacement(RACING if policy.placement == "race" else 1))
+        adopt(self.runtime, policy)
         self._calls = PilotCalls(self.runtime)
         self._scene = Scene(
             runtime=self.runtime,
@@ -124,6 +121,7 @@ class Simulation:
                     if until():
                         return
                 self._take_calls_and_steps()
+                self._count_empty_slots()
                 self.clock.advance(min(due, end, self._next_tick()))
                 ticked()
 
@@ -152,6 +150,11 @@ class Simulation:
             if step.name in self._waiting:
                 self._take(step)
         self._calls.match()
+
+    def _count_empty_slots(self) -> None:
+        if self.idleness.is_due(self.clock()):
+            jobs = self.store.database.read(waiting)
+            self.idleness.note(self.clock(), empty(jobs, slots(self.federation, self._sites)))
 
     def _take(self, step: Step) -> None:
         """Take a step; one that has changed something is taken again, at the next tick unless at once."""

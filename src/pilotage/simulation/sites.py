@@ -36,6 +36,24 @@ class Scene:
     seed: int
 
 
+@dataclass(frozen=True, slots=True)
+class SiteSlots:
+    """Slots of a site: all that pilots may hold now, those that run payloads, are free, or are queued for."""
+
+    granted: int
+    running: int
+    free: int
+    queued: int
+
+    @property
+    def empty(self) -> tuple[int, int, int]:
+        """Slots that run nothing: at a pilot, with one in the batch system, and without any."""
+        left = max(0, self.granted - self.running)
+        free = min(self.free, left)
+        queued = min(self.queued, left - free)
+        return free, queued, left - free - queued
+
+
 class VirtualSite:
     """The batch system of one site, and its nodes. Pilots start in the order in which their waits end."""
 
@@ -103,6 +121,16 @@ class VirtualSite:
         hour = int((self.scene.clock() - self.scene.begin) // HOUR)
         taken = random.Random(f"{self.name} {hour} {self.scene.seed}").random() * self.behaviour.slots_taken
         return self.behaviour.slots * (1 - taken)
+
+    def slots(self, most: int) -> SiteSlots:
+        """Count its slots now, of which pilots may hold so many at ``most``."""
+        held, free, queued = 0, 0, 0
+        for pilot in self.pilots.values():
+            if pilot.node:
+                held, free = held + pilot.order.slots, free + pilot.free
+            else:
+                queued += pilot.order.slots
+        return SiteSlots(0 if self.is_dead else int(min(self._granted(), most)), held - free, free, queued)
 
     def is_black_hole(self, node: str) -> bool:
         """Tell whether each payload fails on a node: the first ones are those."""
