@@ -50,7 +50,7 @@ def references(element: HTCondor, *names: str) -> list[str]:
 
 def test_it_keeps_the_contract(queue: Queue, options: dict[str, Any]) -> None:
     asked = [order("bed-pilot-1"), order("bed-pilot-2"), order("Bed:3@x+y", cores=4, memory=2000)]
-    assert violations(lambda given: HTCondor(given, queue), options, asked, patience=1) == []
+    assert violations(lambda given: HTCondor(given, queue), options, asked) == []
     assert len(queue.submissions) == 2, "those that are ordered alike are one cluster"
 
 

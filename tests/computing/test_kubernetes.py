@@ -65,7 +65,7 @@ def submitted(element: Kubernetes, asked: PilotOrder) -> str:
 
 @pytest.mark.slow
 def test_it_keeps_the_contract(options: dict[str, Any]) -> None:
-    assert violations(Kubernetes, options, [order("bed-pilot-1"), order("Bed_2@x")], patience=5) == []
+    assert violations(Kubernetes, options, [order("bed-pilot-1"), order("Bed_2@x")]) == []
 
 
 def test_the_token_is_in_the_secret_alone_which_the_job_owns(element: Kubernetes, api: Api) -> None:

@@ -15,7 +15,7 @@ def violations(
     make: Callable[[Mapping[str, Any]], ComputingElementPort],
     options: Mapping[str, Any],
     orders: Sequence[PilotOrder],
-    patience: float = 60,
+    patience: float = 240,
 ) -> list[str]:
     """List the promises that an adapter breaks; empty where it keeps them all.
 
