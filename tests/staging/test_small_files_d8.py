@@ -88,7 +88,10 @@ def test_no_pass_gives_more_parts_than_the_slots_have(
     assert not regular or busy + regular <= slots * BUNDLE
     assert not emergency or busy + regular + emergency <= (slots + most) * BUNDLE
     # Less than a slot stays free while anything waits: for what needs a whole one.
-    left = [one for one in transfers if one.state is X.PREPARED and one.id not in started(decision)]
+    given_now = {*started(decision), *started(decision, emergency=True)}
+    waiting = sorted((one for one in transfers if one.state is X.PREPARED), key=lambda one: -one.id)
+    # The next of each share; what is behind it does not pass it.
+    left = {one.share: one for one in waiting if one.id not in given_now}.values()
     entitled = {share: line["entitled"] for share, line in decision.notes["delivering"]["shares"].items()}
     held = parts(transfers) + Counter({one.share: 0 for one in transfers})
     for one in transfers:

@@ -2,8 +2,8 @@
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Protocol, runtime_checkable
 
@@ -12,11 +12,11 @@ from .failures import nothing_left
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-MOST = 64
+MOST = 128
 """Drafts that wait for their names, each with two files open; who writes another waits."""
 
-AT_ONCE = 16
-"""Threads that wait for the disk: what they ask for at the same time is written together."""
+TOGETHER, AT_ONCE = 16, 8
+"""Drafts that a thread publishes, and threads: what they ask of the disk at once it writes together."""
 
 Parent = Callable[[], AbstractContextManager[tuple[int, str]]]
 """Opens the folder of a path; its descriptor, and the name in it."""
@@ -85,43 +85,42 @@ class Publisher:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._room = threading.Semaphore(MOST)
-        self._waiting: list[tuple[LocalDraft, Done]] = []
-        self._works = False
+        self._waiting: deque[tuple[LocalDraft, Done]] = deque()
+        self._at_work = 0
 
     def add(self, draft: LocalDraft, done: Done) -> None:
         """Have a draft published. Blocks while many others wait."""
         self._room.acquire()
         with self._lock:
             self._waiting.append((draft, done))
-            if self._works:
+            # The first begins at once; what comes meanwhile goes together, until it is enough for another.
+            if self._at_work and (len(self._waiting) < TOGETHER or self._at_work >= AT_ONCE):
                 return
-            self._works = True
+            self._at_work += 1
         threading.Thread(target=self._run, name="publisher", daemon=True).start()
 
     def _run(self) -> None:
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="disk") as disk:
-            while True:
-                with self._lock:
-                    taken, self._waiting = self._waiting, []
-                    if not taken:
-                        self._works = False
-                        return
-                for (_, done), error in zip(
-                    taken, _published([draft for draft, _ in taken], disk), strict=True
-                ):
-                    self._room.release()
-                    done(error)
+        while taken := self._taken():
+            failures = _published([draft for draft, _ in taken])
+            for (_, done), failure in zip(taken, failures, strict=True):
+                self._room.release()
+                done(failure)
+
+    def _taken(self) -> list[tuple[LocalDraft, Done]]:
+        with self._lock:
+            taken = [self._waiting.popleft() for _ in range(min(TOGETHER, len(self._waiting)))]
+            self._at_work -= not taken
+            return taken
 
 
-def _published(drafts: Sequence[LocalDraft], disk: ThreadPoolExecutor) -> list[Exception | None]:
+def _published(drafts: Sequence[LocalDraft]) -> list[Exception | None]:
     """Publish drafts together; returns what each of them failed of, if any. One has no part in another's."""
-    found = list(disk.map(_tried, [draft.sync for draft in drafts]))
-    for number, draft in enumerate(drafts):
-        found[number] = found[number] or _tried(draft.rename)
-    folders = {draft.folder: draft for draft, error in zip(drafts, found, strict=True) if error is None}
-    synced = dict(zip(folders, disk.map(_tried, [one.sync_folder for one in folders.values()]), strict=True))
+    found = [_tried(draft.sync) or _tried(draft.rename) for draft in drafts]
+    synced: dict[tuple[int, int], Exception | None] = {}
     for number, draft in enumerate(drafts):
         if found[number] is None:
+            if draft.folder not in synced:
+                synced[draft.folder] = _tried(draft.sync_folder)
             found[number] = synced[draft.folder]
         else:
             _tried(draft.unlink)

@@ -171,21 +171,26 @@ class LocalBackend:
         with self._folder(parts, make=make) as folder:
             yield folder, name
 
+    def _opened_root(self, *, make: bool) -> int:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        try:
+            return os.open(self._root, flags)
+        except FileNotFoundError:
+            if not make:
+                raise
+        self._root.mkdir(parents=True, exist_ok=True)
+        return os.open(self._root, flags)
+
     @contextmanager
     def _folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
         """Open a folder below the root, part by part; with ``make`` those that are missing are made."""
         if len(parts) > MOST_PARTS:
             raise WrongFileError(f"{'/'.join(parts[:3])}/... is more than {MOST_PARTS} folders deep")
-        if make:
-            self._root.mkdir(parents=True, exist_ok=True)
-        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = self._opened_root(make=make)
         try:
             for number, part in enumerate(parts):
-                if make:
-                    with suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=folder)
                 try:
-                    below = os.open(part, FOLDER, dir_fd=folder)
+                    below = _opened(part, folder, make=make)
                 except OSError as error:
                     raise _refusal(error, part, folder, "/".join(parts[: number + 1])) from None
                 os.close(folder)
@@ -193,6 +198,18 @@ class LocalBackend:
             yield folder
         finally:
             os.close(folder)
+
+
+def _opened(part: str, folder: int, *, make: bool) -> int:
+    """Open a folder; with ``make`` it is made where it is missing, which is rare."""
+    try:
+        return os.open(part, FOLDER, dir_fd=folder)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(part, dir_fd=folder)
+    return os.open(part, FOLDER, dir_fd=folder)
 
 
 def _entry(found: os.stat_result) -> PathEntry:

@@ -58,21 +58,32 @@ def abandoned(world: World) -> Decision:
 
     A delivery that gets stuck every time, or ends its server, ends FAILED when it is out of tries.
     """
+    lost = [one for one in world.transfers if _is_lost(one, world)]
+    changes = _taken_back(world, lost) if lost else []
+    return Decision(step="staging.abandoned", time=world.time, seed=world.seed, changes=tuple(changes))
+
+
+def _taken_back(world: World, lost: Iterable[Transfer]) -> list[Change]:
     constants, now = world.federation.staging, SourcesNow(world)
     changes: list[Change] = []
-    for transfer in sorted(world.transfers, key=lambda transfer: transfer.id):
-        last = transfer.since if transfer.heartbeat is None else transfer.heartbeat
-        silent = world.time - last
-        if transfer.state is not TransferState.DELIVERING:
-            continue
+    for transfer in sorted(lost, key=lambda transfer: transfer.id):
         ranked = now.ranked(transfer) or (transfer.source,)
         if transfer.server in world.servers_gone:
             changes.append(_put_back(transfer, world.time, constants, ranked))
-        elif silent > constants.delivery_timeout:
+        else:
             error = f"no heartbeat of its delivery for {constants.delivery_timeout:g} s"
             failed = after_failure(transfer, error, world.time, constants, ranked)
             changes.append(noted(failed, silence(transfer, error, world.time), now.rests))
-    return Decision(step="staging.abandoned", time=world.time, seed=world.seed, changes=tuple(changes))
+    return changes
+
+
+def _is_lost(transfer: Transfer, world: World) -> bool:
+    """Tell whether a delivery's server is gone, or nothing was heard of it for too long."""
+    if transfer.state is not TransferState.DELIVERING:
+        return False
+    last = transfer.since if transfer.heartbeat is None else transfer.heartbeat
+    silent = world.time - last > world.federation.staging.delivery_timeout
+    return silent or transfer.server in world.servers_gone
 
 
 def _put_back(transfer: Transfer, now: float, constants: StagingConstants, sources: tuple[str, ...]) -> Move:

@@ -4,7 +4,7 @@ Every snapshot is given the world's time (s since 1970 UTC) and its seed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -322,6 +322,10 @@ class Snapshots:
             }
 
         return self._world(time, seed, read)
+
+    def for_giving_up(self, time: float, seed: int, files: Collection[str]) -> World:
+        """Transfers of files that some jobs, which were cancelled, were waiting for."""
+        return self._world(time, seed, lambda reader, world: staging.downloads_of(reader, world, files))
 
     def whole(self, time: float, seed: int) -> World:
         """All that is live, in order, and a request for work of every pilot that runs."""

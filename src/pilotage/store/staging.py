@@ -246,14 +246,22 @@ def _full(world: World, moving_on: Sequence[Transfer], told: Sequence[FailedDeli
     return _Full.of(Room(world.federation, moving_on, PREPARING, rests, world.time))
 
 
-def unawaited(reader: RecordReader, world: World, found: Iterable[Transfer]) -> tuple[int, ...]:
-    """Find downloads that no job waits for, of those in a queue for ``UNAWAITED_AFTER`` s (D2)."""
+def downloads_of(reader: RecordReader, world: World, names: Iterable[str]) -> dict[str, Any]:
+    """Transfers of some files that have not ended, and which of them no job waits for, as of now (D2)."""
+    found = reader.live_transfers_of(reader.files(names))
+    return {"transfers": found, "unawaited": unawaited(reader, world, found, after=0.0)}
+
+
+def unawaited(
+    reader: RecordReader, world: World, found: Iterable[Transfer], after: float = UNAWAITED_AFTER
+) -> tuple[int, ...]:
+    """Find downloads that no job waits for, of those in a queue for ``after`` s (D2)."""
     queued = [
         transfer
         for transfer in found
         if transfer.state in (_X.QUEUED, _X.PREPARED)
         and transfer.direction == "download"
-        and transfer.since <= world.time - UNAWAITED_AFTER
+        and transfer.since <= world.time - after
     ]
     if not queued:
         return ()

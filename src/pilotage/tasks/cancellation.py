@@ -28,9 +28,9 @@ _ENDS: dict[Kind, State] = {
 def cancel(world: World, task_id: int, reason: str) -> Decision:
     """Cancel the live jobs of a task, the transfers of what they made, and the task once no job is live.
 
-    Transfers of inputs go on, for other tasks' jobs may wait for them. What changed its state since the
-    world was read is handed back by the commit: cancel again until nothing is. A task that has ended stays
-    as it is, but what is left of it is cancelled.
+    Transfers of inputs are not looked at, for other tasks' jobs may wait for them. What changed its state
+    since the world was read is handed back by the commit: cancel again until nothing is. A task that has
+    ended stays as it is, but what is left of it is cancelled.
     """
     live: dict[tuple[Kind, State], list[int]] = defaultdict(list)
     for job in world.jobs:
