@@ -17,7 +17,7 @@ from pilotage.movers.local import LocalBackend
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Place
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 CONTENT = b"small file" * 100
 
@@ -116,7 +116,7 @@ def test_a_bundle_is_one_stream_and_every_share_has_its_own(house: House) -> Non
     slow = [house.order(n, "held" if n % BUNDLE == 0 else "right") for n in range(2 * BUNDLE)]
     references = house.started(mover, slow)
     for _ in range(2):
-        assert house.held.acquire(timeout=60)
+        assert house.held.acquire(timeout=PATIENCE)
     # Both lanes of the share are held up; another share's, such as an emergency, is not.
     urgent = house.started(mover, [house.order(100, share="b")])
     assert house.ended(mover, urgent)[0].state == "delivered"
@@ -129,7 +129,7 @@ def test_one_of_a_bundle_is_cancelled_and_the_others_arrive(house: House) -> Non
     mover = Streaming(house.changed.set)
     orders = [house.order(n, "held" if n == 0 else "right") for n in range(BUNDLE)]
     references = house.started(mover, orders)
-    assert house.held.acquire(timeout=60)
+    assert house.held.acquire(timeout=PATIENCE)
     mover.cancel([references[0], references[5]])
     house.go_on.set()
     statuses = house.ended(mover, references)
@@ -142,7 +142,7 @@ def test_a_worker_killed_in_a_bundle_loses_nothing_and_leaves_nothing_half_writt
     mover = WorkerProcesses("streaming", Streaming(house.changed.set), house.changed.set)
     orders = [house.order(n, "held" if n == 3 else "right") for n in range(BUNDLE)]
     references = house.started(mover, orders)
-    assert house.held.acquire(timeout=60)
+    assert house.held.acquire(timeout=PATIENCE)
     os.kill(mover.pids[0], signal.SIGKILL)
     house.go_on.set()
     assert {one.state for one in house.ended(mover, references)} == {"delivered"}
@@ -171,15 +171,15 @@ def test_lanes_are_as_many_as_the_bundles_that_wait() -> None:
 
     def task() -> None:
         begun.release()
-        go_on.wait(60)
+        go_on.wait(PATIENCE)
         done.release()
 
     for _ in range(2 * BUNDLE + 1):
         lanes.add("of this test", task)
     for _ in range(3):
-        assert begun.acquire(timeout=60)
+        assert begun.acquire(timeout=PATIENCE)
     assert len(running()) == 3
     go_on.set()
     for _ in range(2 * BUNDLE + 1):
-        assert done.acquire(timeout=60)
+        assert done.acquire(timeout=PATIENCE)
     wait_for(lambda: not running(), "lanes end")
