@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from pilotage.flow.errors import KeyReused, LeaseTooShort, PilotGone
@@ -30,7 +31,7 @@ from . import (
     transfers,
 )
 from .access import KnownTokens
-from .answers import answer, misread
+from .answers import answer, describe_answers, misread
 from .descriptions import describe
 from .fast_path import FastPath, FaultHandler
 from .guard import Guard
@@ -71,11 +72,14 @@ def create_app(runtime: Runtime) -> FastAPI:
     for room in ROUTERS:
         # To include a router would make another validator for each of its models: 3 MiB.
         app.router.routes.extend(room.router.routes)
-    app.openapi = partial(_documented, app.openapi)  # type: ignore[method-assign]
+    app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
     return app
 
 
-def _documented(generate: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            describe_answers(route)
     return describe(generate())
 
 
