@@ -40,8 +40,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
-    """Look for garbage less often: all that is imported stays, and tests leave little in cycles."""
-    gc.disable()
+    """Look for garbage again, less often: all that is imported stays, and tests leave little in cycles."""
     yield
     gc.freeze()
     gc.enable()

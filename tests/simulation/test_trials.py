@@ -59,6 +59,7 @@ def trial(path: Path, policy: str = "pilotage", seed: int = 1) -> Trial:
     return run(case, policy, seed, submissions(case, seed))
 
 
+@pytest.mark.slow
 def test_all_work_is_done_once_and_again_the_same(tmp_path: Path, plain: Trial) -> None:
     one, again = plain.metrics, trial(small(tmp_path)).metrics
     assert one == again
@@ -68,6 +69,7 @@ def test_all_work_is_done_once_and_again_the_same(tmp_path: Path, plain: Trial) 
     assert one.moved > 0
 
 
+@pytest.mark.slow
 def test_pilots_that_stay_idle_for_longer_take_what_comes_meanwhile(tmp_path: Path) -> None:
     path = small(tmp_path)
     one, staying = trial(path, "elastic").metrics, trial(path, "staying").metrics
@@ -79,11 +81,13 @@ def test_the_reference_waits_and_moves_for_nothing(tmp_path: Path, plain: Trial)
     assert trial(small(tmp_path), "reference").metrics.task_time < plain.metrics.task_time
 
 
+@pytest.mark.slow
 def test_the_reference_has_the_faults_of_its_sites(tmp_path: Path) -> None:
     path = small(tmp_path, scenario=SMALL.replace("wait: 60,", "wait: 60, payload_fails: 0.3,"))
     assert trial(path, "reference").metrics.attempts > 1.1
 
 
+@pytest.mark.slow
 def test_a_site_never_runs_more_than_its_slots(tmp_path: Path) -> None:
     slow = trial(
         small(tmp_path, "sites: {north: {slots: 1}, east: {slots: 1}, south: {slots: 1}, west: {slots: 1}}\n")
@@ -94,11 +98,13 @@ def test_a_site_never_runs_more_than_its_slots(tmp_path: Path) -> None:
     assert slow.metrics.work <= 1.0001
 
 
+@pytest.mark.slow
 def test_payloads_that_fail_use_up_attempts(tmp_path: Path) -> None:
     path = small(tmp_path, scenario=SMALL.replace("wait: 60,", "wait: 60, payload_fails: 0.3,"))
     assert trial(path).metrics.attempts > 1.1
 
 
+@pytest.mark.slow
 def test_what_runs_in_an_outage_runs_again(tmp_path: Path) -> None:
     case = read(small(tmp_path))
     site = replace(case.scenario.default_site, outages=(Spell(begins=1500, ends=2500),))
@@ -132,6 +138,7 @@ def test_the_command_prints_a_table_or_a_document(tmp_path: Path) -> None:
     assert document["compared"]["pilotage"]["wait"]["ratio"] is None
 
 
+@pytest.mark.slow
 def test_pictures_show_every_run_and_each_ratio(tmp_path: Path) -> None:
     words = [
         "simulate",
@@ -169,6 +176,7 @@ def test_random_placement_uses_every_queue_that_fits_and_ends_all_work(tmp_path:
     assert found.moved > plain.metrics.moved
 
 
+@pytest.mark.slow
 def test_of_three_queues_the_first_pilot_takes_a_job_and_reads_what_lies_elsewhere(tmp_path: Path) -> None:
     path = small(tmp_path)
     racing, alone = trial(path, "race").metrics, trial(path, "random").metrics
