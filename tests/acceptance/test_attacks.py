@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import locked_port
 from tests.waiting import wait_for
 
 from .house import House
@@ -16,16 +18,20 @@ name: attacked
 sites: [{{ name: here }}]
 storages: [{{ name: disk, site: here, url: "file://{place}/storage" }}]
 queues:
-  - name: short
+{queues}
+loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}
+timeouts: {timeouts}
+director: {{ period: 0.2, failing_pause: 0.5 }}
+"""
+
+QUEUE = """
+  - name: {containment}
     site: here
     storage: disk
     computing_element:
       max_pilots: 2
       containment: {containment}
       options: {{ directory: "{place}/pilots" }}
-loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 3 }}
-timeouts: {timeouts}
-director: {{ period: 0.2, failing_pause: 0.5 }}
 """
 
 SHORT = "{ heartbeat: 5, sent: 5, starting: 8, pilot_created: 20 }"
@@ -63,26 +69,41 @@ os.kill(supervisor, signal.SIGKILL)
 """
 
 
-@pytest.fixture
-def house(tmp_path: Path, free_port: int, request: pytest.FixtureRequest) -> Iterator[House]:
-    """A running house whose one queue contains payloads as the test asks."""
+@contextmanager
+def running(place: Path, timeouts: str, *containments: str) -> Iterator[House]:
+    """A running house with a queue of each containment, which it is named after."""
     for name in ("home", "pilots", "storage"):
-        (tmp_path / name).mkdir()
-    federation = tmp_path / "federation.yaml"
-    timeouts = SHORT if request.param == "off" else LONG
-    federation.write_text(FEDERATION.format(place=tmp_path, containment=request.param, timeouts=timeouts))
-    store = f"sqlite:///{tmp_path}/store.db"
-    house = House(tmp_path / "home", store, free_port, federation, {"all": (str(federation),)})
-    try:
-        house.start("all")
+        (place / name).mkdir()
+    federation = place / "federation.yaml"
+    queues = "".join(QUEUE.format(place=place, containment=name) for name in containments)
+    federation.write_text(FEDERATION.format(place=place, queues=queues, timeouts=timeouts))
+    with locked_port() as port:
+        store = f"sqlite:///{place}/store.db"
+        house = House(place / "home", store, port, federation, {"all": (str(federation),)})
+        try:
+            house.start("all")
+            yield house
+        finally:
+            house.stop()
+
+
+@pytest.fixture(scope="module")
+def contained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A house whose queues contain payloads, for all tests: it starts once."""
+    with running(tmp_path_factory.mktemp("contained"), LONG, "strongest", "required") as house:
         yield house
-    finally:
-        house.stop()
 
 
-def ended(house: House, **task: Any) -> dict[str, Any]:
-    """A task of one job, when it has ended."""
-    asked = {"name": "attack", "scouts": 0, **task}
+@pytest.fixture
+def uncontained(tmp_path: Path) -> Iterator[House]:
+    """A house in which pilots are killed."""
+    with running(tmp_path, SHORT, "off") as house:
+        yield house
+
+
+def ended(house: House, queue: str, **task: Any) -> dict[str, Any]:
+    """A task of one job at a queue, when it has ended."""
+    asked = {"name": "attack", "scouts": 0, "queues": [queue], **task}
     number = house.call("POST", "/tasks", {"tasks": [asked]})["tasks"][0]["id"]
 
     def over() -> bool:
@@ -93,21 +114,25 @@ def ended(house: House, **task: Any) -> dict[str, Any]:
     return view
 
 
-@pytest.mark.parametrize("house", ["strongest"], indirect=True)
-def test_by_default_a_payload_sees_nothing_of_the_server_on_the_same_machine(
-    house: House, tmp_path: Path
-) -> None:
+def pilots(house: House, queue: str) -> list[dict[str, Any]]:
+    """Those of a queue."""
+    return [pilot for pilot in house.call("GET", "/pilots")["pilots"] if pilot["queue"] == queue]
+
+
+def test_by_default_a_payload_sees_nothing_of_the_server_on_the_same_machine(contained: House) -> None:
+    place = contained.home.parent
     task = ended(
-        house,
-        command=["python3", "thief.py", str(tmp_path)],
+        contained,
+        "strongest",
+        command=["python3", "thief.py", str(place)],
         payload_files={"thief.py": THIEF},
         outputs=["found.json"],
     )
-    (pilot, *_) = house.call("GET", "/pilots")["pilots"]
+    (pilot, *_) = pilots(contained, "strongest")
     if pilot["containment"] == "none":
         pytest.skip("this machine holds nothing, which its pilot says")
-    assert task["state"] == "finished", house.last_words()
-    (found,) = (tmp_path / "storage/tasks").rglob("found.json")
+    assert task["state"] == "finished", contained.last_words()
+    (found,) = (place / "storage/tasks").rglob("found.json")
     processes = pilot["containment"] == "landlock"  # which hides none
     assert json.loads(found.read_text()) == {
         "token": False,
@@ -117,21 +142,21 @@ def test_by_default_a_payload_sees_nothing_of_the_server_on_the_same_machine(
     }
 
 
-@pytest.mark.parametrize("house", ["off"], indirect=True)
-def test_a_payload_that_kills_its_pilot_uses_up_its_attempts(house: House) -> None:
+def test_a_payload_that_kills_its_pilot_uses_up_its_attempts(uncontained: House) -> None:
     """Uncontained it can; each death of a pilot is a try, however early it comes."""
-    task = ended(house, command=["python3", "killer.py"], payload_files={"killer.py": KILLER}, max_attempts=2)
+    attack = {"command": ["python3", "killer.py"], "payload_files": {"killer.py": KILLER}}
+    task = ended(uncontained, "off", **attack, max_attempts=2)
     assert task["state"] == "failed"
-    (job,) = house.call("GET", f"/tasks/{task['id']}/jobs")["jobs"]
+    (job,) = uncontained.call("GET", f"/tasks/{task['id']}/jobs")["jobs"]
     assert job["attempt"] <= 2
-    assert {pilot["containment"] for pilot in house.call("GET", "/pilots")["pilots"]} <= {"off", ""}
+    assert {pilot["containment"] for pilot in pilots(uncontained, "off")} <= {"off", ""}
 
 
-@pytest.mark.parametrize("house", ["required"], indirect=True)
-def test_a_contained_payload_cannot_kill_its_pilot(house: House) -> None:
-    task = ended(house, command=["python3", "killer.py"], payload_files={"killer.py": KILLER}, max_attempts=1)
+def test_a_contained_payload_cannot_kill_its_pilot(contained: House) -> None:
+    attack = {"command": ["python3", "killer.py"], "payload_files": {"killer.py": KILLER}}
+    task = ended(contained, "required", **attack, max_attempts=1)
     assert task["state"] == "failed"
-    (job,) = house.call("GET", f"/tasks/{task['id']}/jobs")["jobs"]
+    (job,) = contained.call("GET", f"/tasks/{task['id']}/jobs")["jobs"]
     assert "supervisor" not in job["error"]
     assert job["exit_code"] in (1, -9), "it may kill itself"
-    assert {pilot["state"] for pilot in house.call("GET", "/pilots")["pilots"]} <= {"running", "finished"}
+    assert {pilot["state"] for pilot in pilots(contained, "required")} <= {"running", "finished"}

@@ -24,16 +24,19 @@ from tests.waiting import wait_for
 from .house import House
 
 JOBS = 8
+FOLDERS = ("near", "far", "home", "hand", "lost", "alpha", "beta", "ledger", "pilots", "forwarders")
 
 NEAR = """
 name: near
 plugins: {{ "": matchmaking }}
 sites:
   - {{ name: home, nucleus: true }}
-  - {{ name: beyond, max_jobs: {most} }}
+  - {{ name: beyond, max_jobs: 100 }}
+  - {{ name: lost, max_jobs: 100 }}
 storages:
   - {{ name: home-disk, site: home, url: "file://{place}/home" }}
   - {{ name: hand-disk, site: beyond, url: "file://{place}/hand" }}
+  - {{ name: lost-disk, site: lost, url: "file://{place}/lost" }}
 queues:
   - name: beyond-queue
     site: beyond
@@ -44,7 +47,18 @@ queues:
       options:
         url: "{far}"
         token_file: "{place}/far/token"
-        storage: {storage}
+        storage: hand
+        directory: "{place}/forwarders"
+  - name: lost-queue
+    site: lost
+    storage: lost-disk
+    computing_element:
+      kind: pilotage
+      max_pilots: 1
+      options:
+        url: "{far}"
+        token_file: "{place}/far/token"
+        storage: nowhere
         directory: "{place}/forwarders"
 brokerage: {{ advertise_period: 1, match_period: 1 }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 5 }}
@@ -135,6 +149,7 @@ class Pair:
             "inputs": [{"storages": ["home-disk"], "glob": "data/*"}],
             "outputs": ["sums.txt"],
             "scouts": 0,
+            "stations": ["beyond"],
         }
         answer = self.near.call("POST", "/tasks", {"tasks": [task | more]})
         made: int = answer["tasks"][0]["id"]
@@ -164,11 +179,10 @@ def started(**declared: str) -> Iterator[Pair]:
     place = Path(tempfile.mkdtemp(prefix="pilotage-forwarding-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, place, ignore_errors=True)
-        for name in ("near", "far", "home", "hand", "alpha", "beta", "ledger", "pilots", "forwarders"):
+        for name in FOLDERS:
             (place / name).mkdir()
         ports = [stack.enter_context(locked_port()) for _ in range(2)]
-        values = {"place": place, "far": f"http://127.0.0.1:{ports[1]}", "storage": "hand", "most": 100}
-        values |= LONG | declared
+        values = {"place": place, "far": f"http://127.0.0.1:{ports[1]}"} | LONG | declared
         houses = []
         for name, text, port in zip(("near", "far"), (NEAR, FAR), ports, strict=True):
             (place / f"{name}.yaml").write_text(text.format(**values))
@@ -244,11 +258,10 @@ def test_m1_cancelling_goes_through(pair: Pair) -> None:
     wait_for(lambda: pair.far.call("GET", f"/tasks/{far}")["state"] == "cancelled", "the cancellation")
 
 
-def test_m1_what_the_other_refuses_is_told_with_its_words() -> None:
-    with started(storage="nowhere") as pair:
-        task = pair.submit(1.0, max_attempts=1)
-        wait_for(lambda: pair.ended(task), "the end of the task")
-        error = pair.job(task)["error"]
+def test_m1_what_the_other_refuses_is_told_with_its_words(pair: Pair) -> None:
+    task = pair.submit(1.0, max_attempts=1, stations=["lost"])
+    wait_for(lambda: pair.ended(task), "the end of the task")
+    error = pair.job(task)["error"]
     assert "refuses the job" in error, error
     assert "nowhere" in error, error
 
