@@ -100,10 +100,12 @@ class House:
         """Put a federation in force, with changes to its queue."""
         self.store.save_federation(replace(federation(self.place, **queue), name=self.name), "test")
 
-    def submit(self, *specs: Mapping[str, Any], owner: Identity = ALICE) -> SubmissionOutcome:
+    def submit(
+        self, *specs: Mapping[str, Any], owner: Identity = ALICE, whole: bool = False
+    ) -> SubmissionOutcome:
         """Submit tasks."""
         tasks = [TaskSpec(**{"name": "t", "scouts": 0, **spec}) for spec in specs]
-        return submit(self.runtime, tasks, owner)
+        return submit(self.runtime, tasks, owner, whole=whole)
 
     def task(self, owner: Identity = ALICE, **spec: Any) -> int:
         """Submit one task, which must be accepted, and split it."""

@@ -367,5 +367,20 @@ def test_a_dataset_gathers_the_outputs_of_one_task(house: Publisher) -> None:
     ]
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_of_two_submissions_at_once_that_name_one_dataset_the_later_is_refused(
+    house: Publisher, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    asked = {"outputs": ("out",), "command": ("x",), "output_dataset": "rucio~user.alice:x"}
+    house.submit(asked)
+    # As the later one saw it, before the former was recorded.
+    monkeypatch.setattr(house.store.publication_queries, "task_of", lambda _: None)
+    other = {**asked, "output_dataset": "rucio~user.alice:y"}
+    found = house.submit(other, asked, whole=whole)
+    assert refusals(found.refused) == ["rucio~user.alice:x is the dataset of task 1; name another one"]
+    assert [field for _, faults in found.refused for field, _ in faults] == ["output_dataset"]
+    assert len(found.tasks) == (0 if whole else 1)
+
+
 def refusals(refused: Iterable[tuple[int, list[tuple[str, str]]]]) -> list[str]:
     return [text for _, faults in refused for _, text in faults]

@@ -3,6 +3,7 @@
 from .archive import LEAST_AGE, Slice
 from .errors import (
     ArchivedElsewhere,
+    DatasetTaken,
     FederationRenamed,
     FileConflict,
     IllegalColumn,
@@ -25,6 +26,7 @@ from .waiting import Waiting
 __all__ = [
     "LEAST_AGE",
     "ArchivedElsewhere",
+    "DatasetTaken",
     "EventView",
     "FederationRenamed",
     "FileConflict",

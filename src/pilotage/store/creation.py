@@ -22,7 +22,7 @@ from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTa
 from . import advertisements, borrowings, bulk, datasets, failed_deliveries, failures
 from .columns import has_state
 from .counters import KEY_COLUMNS, Deltas
-from .errors import FileConflict
+from .errors import DatasetTaken, FileConflict
 from .files import files, replicas
 from .history import Entries
 from .jobs import job_inputs, jobs
@@ -62,6 +62,11 @@ _SAVE_FILES = {
 _KNOWN_FILES = select(files).where(among(files.c.name, "names"))
 _SMALL = select(files.c.name).where(among(files.c.name, "names"), files.c.size <= bindparam("most"))
 _KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
+_TAKEN = (
+    select(tasks.c.output_dataset, tasks.c.id)
+    .where(tasks.c.output_dataset.is_not(None), among(tasks.c.output_dataset, "names"))
+    .order_by(tasks.c.id)
+)
 _KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
 _FORGET_REPLICA = delete(replicas).where(
     replicas.c.file == bindparam("lost_file"), replicas.c.storage == bindparam("lost_storage")
@@ -163,8 +168,15 @@ class Creator:
         )
         # The same request was sent again: its tasks are there already.
         new = [task for task in given if task.submission not in known]
+        self._refuse_taken([task.spec.output_dataset for task in new if task.spec.output_dataset])
         ids = iter(self._insert(NewTask, [_task_row(task) for task in new], cause) if new else ())
         return [None if task.submission in known else next(ids) for task in given]
+
+    def _refuse_taken(self, wanted: Sequence[str]) -> None:
+        """Raise DatasetTaken: who submitted looked before, and another may have been a moment faster."""
+        taken = self._connection.execute(_TAKEN, {"names": wanted}).first() if wanted else None
+        if taken is not None:
+            raise DatasetTaken(*taken)
 
     def _insert(self, type_: type, rows: list[dict[str, Any]], cause: str) -> range:
         """Number the rows in their order, keep them in their first state to be written, and count them."""

@@ -38,6 +38,14 @@ class FileConflict(StoreError):
         self.file = file
 
 
+class DatasetTaken(StoreError):
+    """A dataset of another's catalogue gathers the outputs of another task already."""
+
+    def __init__(self, dataset: str, task: int) -> None:
+        super().__init__(f"{dataset} is the dataset of task {task}; name another one")
+        self.dataset = dataset
+
+
 class NoFederation(StoreError):
     """No federation has been saved in this store yet."""
 

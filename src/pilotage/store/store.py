@@ -93,7 +93,7 @@ class Store:
         """Write all of a decision that still holds, in one transaction; hand the rest back.
 
         Raises, with nothing written, IllegalTransition or IllegalColumn for what is never allowed, and
-        FileConflict for an input that is known to be otherwise.
+        FileConflict for an input that is known to be otherwise, and DatasetTaken for another task's.
         """
         check(decision)
         if not decision.changes and not decision.choices:

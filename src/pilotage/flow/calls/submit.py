@@ -16,7 +16,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.paths import is_output, maker
 from pilotage.model.spec import Input, LiveWork
 from pilotage.model.work import File, InputFile, NewTask, Replica, TaskSpec
-from pilotage.store import FileConflict, Store
+from pilotage.store import DatasetTaken, FileConflict, Store
 from pilotage.tasks.quotas import Quota
 
 from . import inputs
@@ -150,19 +150,19 @@ def _record(
     terms: Terms,
     whole: bool = False,
 ) -> None:
-    """Record all in one commit; where a file contradicts what is known, one by one, to refuse who is wrong.
+    """Record all in one commit; where one contradicts what is known, one by one, to refuse who is wrong.
 
-    With ``whole`` none is recorded then, and all who name the file are refused. Where other requests filled
+    With ``whole`` none is recorded then, and all who name the same are refused. Where other requests filled
     a quota in the meantime, what still fits is tried again.
     """
     if not accepted:
         return
     try:
         ids = _commit(runtime, accepted, owner, terms)
-    except FileConflict as conflict:
+    except (FileConflict, DatasetTaken) as conflict:
         if whole or len(accepted) == 1:
-            naming = [at for at, one in accepted if any(_is(file, conflict.file) for file in one.spec.inputs)]
-            submitted.refused.extend((at, [("inputs", str(conflict))]) for at in naming)
+            named = ((at, _field(one.spec, conflict)) for at, one in accepted)
+            submitted.refused.extend((at, [(field, str(conflict))]) for at, field in named if field)
             return
         for one in accepted:
             _record(runtime, [one], owner, submitted, terms)
@@ -188,6 +188,13 @@ def _record_fitting(
     fitting = [(index, one) for index, one, found in faults if not found]
     if not whole or len(fitting) == len(accepted):
         _record(runtime, fitting, owner, submitted, terms, whole)
+
+
+def _field(spec: TaskSpec, conflict: FileConflict | DatasetTaken) -> str:
+    """The field of a task that contradicts what is known; empty where none does."""
+    if isinstance(conflict, DatasetTaken):
+        return "output_dataset" if spec.output_dataset == conflict.dataset else ""
+    return "inputs" if any(_is(file, conflict.file) for file in spec.inputs) else ""
 
 
 def _is(file: Input, identifier: str) -> bool:
