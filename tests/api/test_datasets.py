@@ -102,6 +102,9 @@ def test_a_dataset_that_a_live_task_reads_is_not_forgotten(
     task = submit(inputs=[{"dataset": "runs"}])
     refused = alice.post("/datasets/forget", json={"dataset": "runs"})
     assert (refused.status_code, f"read by a task: {task};" in refused.text) == (409, True)
+    tried = alice.post("/datasets/forget", json={"dataset": "runs", "dry_run": True})
+    assert (tried.status_code, tried.text) == (409, refused.text)
+    assert alice.post("/datasets/forget", json={"dataset": "Runs", "dry_run": True}).json()["files"] == 1
     assert alice.post("/datasets/forget", json={"dataset": "Runs"}).status_code == 204, "another name"
     assert alice.get("/datasets/versions", params={"dataset": "runs"}).json() == {"versions": [runs]}
     alice.post(f"/tasks/{task}/cancel")

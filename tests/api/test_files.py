@@ -144,6 +144,10 @@ def test_forgetting_removes_copies_and_leaves_originals(
     )
     house.commit(Create(records=records, cause="staged"))
     assert alice.get("/files/content", params={"file": "g"}).content == b"copy"
+    would = {"file": "atlas:g", "deleted": ["north-disk"], "kept": []}
+    assert alice.post("/files/forget", json={"file": "g", "dry_run": True}).json() == would
+    would = {"file": registered, "deleted": [], "kept": ["north-disk"]}
+    assert alice.post("/files/forget", json={"file": registered, "dry_run": True}).json() == would
     for file in ("g", registered):
         assert alice.post("/files/forget", json={"file": file}).status_code == 204
     house.runtime.workers.close()

@@ -56,9 +56,10 @@ class DatasetEdit(BaseModel, extra="forbid"):
 
 
 class ForgottenDataset(BaseModel, extra="forbid"):
-    """A dataset to forget: SCOPE:NAME, or a name alone."""
+    """A dataset to forget: SCOPE:NAME, or a name alone; with ``dry_run`` only what would go is told."""
 
     dataset: Annotated[str, Field(min_length=1, max_length=1000, description="SCOPE:NAME, or a name alone")]
+    dry_run: bool = False
 
 
 @router.get("", responses=documented(Versions))
@@ -123,10 +124,15 @@ def post_dataset(body: DatasetEdit, caller: Person, runtime: TheRuntime) -> Resp
     return answer(made)
 
 
-@router.post("/forget", status_code=204, responses=documented(None, 404, 409))
+@router.post("/forget", status_code=204, responses=documented(DatasetVersion, 404, 409))
 def post_forgotten_dataset(body: ForgottenDataset, caller: Person, runtime: TheRuntime) -> Response:
-    """Forget a dataset with all its versions, unless a live task names one. Its files stay as they are."""
+    """Forget a dataset with all its versions, unless a live task names one. Its files stay as they are.
+
+    With `dry_run` nothing is done, and the answer is its newest version.
+    """
     try:
+        if body.dry_run:
+            return answer(runtime.catalogues.own.forgettable(_identified(caller, body.dataset)))
         runtime.catalogues.own.forget(_identified(caller, body.dataset), actor(caller))
     except LookupError as error:
         raise HTTPException(404, str(error)) from error

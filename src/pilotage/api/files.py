@@ -17,7 +17,7 @@ from pilotage.flow.file_readers import TooManyReaders
 from pilotage.model.catalogues import open_to
 from pilotage.model.folders import OthersFilesError, may_list, not_yours, refuse_others
 from pilotage.model.identity import Credential
-from pilotage.model.paths import is_output
+from pilotage.model.paths import is_copy, is_output
 from pilotage.model.patterns import literal_beginning, matcher
 from pilotage.model.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
 from pilotage.model.work import InputFile, Replica
@@ -86,10 +86,19 @@ class Listed(BaseModel):
 
 
 class Forgotten(BaseModel, extra="forbid"):
-    """A file to forget, or its replica at one storage."""
+    """A file to forget, or its replica at one storage; with ``dry_run`` only what would go is told."""
 
     file: Annotated[str, Field(min_length=1, max_length=1000)]
     storage: Annotated[str, Field(max_length=200)] = ""
+    dry_run: bool = False
+
+
+class WouldForget(BaseModel):
+    """The replicas that would be forgotten, by storage: copies that would be deleted, originals that stay."""
+
+    file: str
+    deleted: list[str]
+    kept: list[str]
 
 
 @router.get("", responses=documented(Files))
@@ -206,14 +215,22 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
     return answer({"files": len(files), "new": new})
 
 
-@router.post("/forget", status_code=204, responses=documented(None, 404, 409))
+@router.post("/forget", status_code=204, responses=documented(WouldForget, 404, 409))
 def post_forgotten(body: Forgotten, caller: Person, runtime: TheRuntime) -> Response:
-    """Forget a file, or one replica. Copies that Pilotage made are removed; originals stay where they lie."""
+    """Forget a file, or one replica. Copies that Pilotage made are removed; originals stay where they lie.
+
+    With `dry_run` nothing is done, and the answer tells what would be.
+    """
     found = _entry(caller, runtime.store, body.file)
     check_scope(caller, split_identifier(found.file.name)[0])
     if body.storage and body.storage not in {replica.storage for replica in found.replicas}:
         raise HTTPException(404, f"{found.file.name} has no replica at {body.storage!r}")
     try:
+        if body.dry_run:
+            gone = catalogue.to_forget(runtime, found, body.storage)
+            copies = [one.storage for one in gone if is_copy(one.path)]
+            kept = [one.storage for one in gone if not is_copy(one.path)]
+            return answer(WouldForget(file=found.file.name, deleted=copies, kept=kept))
         catalogue.forget(runtime, found, body.storage, actor(caller))
     except catalogue.StillWanted as error:
         raise HTTPException(409, str(error)) from error

@@ -21,6 +21,7 @@ MEMBERS = (Column("file"), Column("bytes", number=True), Column("checksum", esse
 DatasetName = Annotated[
     str, typer.Argument(help="SCOPE:NAME, or a name in your VO's scope.", metavar="DATASET")
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be forgotten.")]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")]
 
 
@@ -81,14 +82,17 @@ def define(
         echo(f"{made['dataset']}@{made['version']}: {plural(made['files'], 'file')}, {made['size']} bytes")
 
 
-def undefine(dataset: DatasetName, json_output: Json = False) -> None:
+def undefine(dataset: DatasetName, dry_run: DryRun = False, json_output: Json = False) -> None:
     """Forget a dataset with all its versions, unless a task still reads one. Its files stay as they are."""
     from .client import Client
 
     with Client() as client:
-        client.send("POST", "/datasets/forget", {"dataset": dataset})
+        found = client.send("POST", "/datasets/forget", {"dataset": dataset, "dry_run": dry_run})
     if json_output:
-        show_json({"forgotten": dataset})
+        show_json(found if dry_run else {"forgotten": dataset})
+    elif dry_run:
+        files = plural(found["files"], "file")
+        echo(f"{found['dataset']} would be forgotten, up to version {found['version']}; its {files} stay")
     else:
         echo(f"{dataset} is forgotten; its files stay")
 

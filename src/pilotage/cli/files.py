@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import datasets
-from .datasets import list_members
+from .datasets import DryRun, list_members
 from .errors import BadInput, CommandFailure
 from .output import Column, Json, echo, plural, show, show_json
 
@@ -91,6 +91,7 @@ def replicas(file: FileName, json_output: Json = False) -> None:
 def forget(
     file: FileName,
     storage: Annotated[str, typer.Option(help="Only its replica there.")] = "",
+    dry_run: DryRun = False,
     json_output: Json = False,
 ) -> None:
     """Forget a file. Copies that Pilotage made are removed; originals stay where they lie.
@@ -100,9 +101,14 @@ def forget(
     from .client import Client
 
     with Client() as client:
-        client.send("POST", "/files/forget", {"file": file, "storage": storage})
+        body = {"file": file, "storage": storage, "dry_run": dry_run}
+        found = client.send("POST", "/files/forget", body)
     if json_output:
-        show_json({"forgotten": file, "storage": storage})
+        show_json(found if dry_run else {"forgotten": file, "storage": storage})
+    elif dry_run:
+        echo(f"{found['file']} would be forgotten" + (f" at {storage}" if storage else ""))
+        echo(f"copies deleted: {', '.join(found['deleted']) or 'none'}")
+        echo(f"originals that stay: {', '.join(found['kept']) or 'none'}")
     else:
         echo(f"{file} is forgotten" + (f" at {storage}" if storage else ""))
 

@@ -88,8 +88,18 @@ class OwnCatalogue:
         self._commit(Forget(datasets=(dataset,)), author)
         # Asked after the commit, which leaves alone what a task names that was submitted a moment ago.
         if self._store.datasets.version(dataset):
-            readers = ", ".join(map(str, self._store.datasets.readers(dataset)[:3]))
-            raise CatalogueError(f"{dataset} is read by a task: {readers}; cancel that first, or wait")
+            self._refuse_read(dataset)
+
+    def forgettable(self, dataset: str) -> DatasetVersion:
+        """Return the newest version of a dataset that may be forgotten. Raises as :meth:`forget`."""
+        newest = self.version(dataset)
+        if self._store.datasets.readers(dataset):
+            self._refuse_read(dataset)
+        return newest
+
+    def _refuse_read(self, dataset: str) -> None:
+        readers = ", ".join(map(str, self._store.datasets.readers(dataset)[:3]))
+        raise CatalogueError(f"{dataset} is read by a task: {readers}; cancel that first, or wait")
 
     def _make(self, new: NewDatasetVersion, author: str) -> bool:
         ((created,),) = self._commit(Create(records=(new,), cause="version of a dataset"), author).created

@@ -27,14 +27,19 @@ def register(runtime: Runtime, found: Sequence[InputFile], actor: str) -> int:
     return sum(id_ is not None for id_ in created[: len(files)])
 
 
+def to_forget(runtime: Runtime, entry: CatalogueEntry, storage: str) -> tuple[Replica, ...]:
+    """Return the replicas that go with a file, or that at one storage. Raises StillWanted."""
+    if runtime.store.catalogue.wanted([entry.file.name]):
+        raise StillWanted(f"{entry.file.name} is read by a task or moved; cancel that first, or wait")
+    return tuple(replica for replica in entry.replicas if storage in ("", replica.storage))
+
+
 def forget(runtime: Runtime, entry: CatalogueEntry, storage: str, actor: str) -> None:
     """Forget a file, or its replica at one storage; remove copies that Pilotage made.
 
     Originals stay where they lie: they are their owners'. Raises StillWanted.
     """
-    if runtime.store.catalogue.wanted([entry.file.name]):
-        raise StillWanted(f"{entry.file.name} is read by a task or moved; cancel that first, or wait")
-    gone = tuple(replica for replica in entry.replicas if storage in ("", replica.storage))
+    gone = to_forget(runtime, entry, storage)
     change = Forget(replicas=gone, files=() if storage else (entry.file.name,))
     decision = Decision(step="forget", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
     runtime.store.commit(decision, actor)
