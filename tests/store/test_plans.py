@@ -70,6 +70,7 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "transfers": lambda store: (
         store.queries.transfers(TransferState.QUEUED, 10),
         store.queries.outputs(1),
+        store.transfer_queries.files_of(1, "CERN-disk"),
     ),
     "token": lambda store: store.tokens.find(store.tokens.create(Credential(role="user", identity=ALICE))),
     "revoke": lambda store: store.tokens.revoke_pilot(1),

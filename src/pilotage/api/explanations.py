@@ -9,6 +9,7 @@ from pilotage.explain import (
     borrowing,
     failures,
     history,
+    job_files,
     pilots,
     publications,
     queues,
@@ -22,6 +23,7 @@ from pilotage.flow.calls import conditions, elsewhere, forwarded, takers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.borrowing import Borrowing, Comparison
 from pilotage.model.decision import Choice, DatedChoice
+from pilotage.model.job_files import JobFile
 from pilotage.model.logs import Point
 from pilotage.model.states import JobState
 from pilotage.model.transfer_queues import PREPARING, TransferQueue, queue_of
@@ -63,6 +65,8 @@ class JobExplanation(Explained):
     """Attempts that pilots of other queues took (E2)."""
     comparisons: list[Comparison]
     """What pilots of other queues make of it while it waits (E2)."""
+    files: list[JobFile]
+    """Its first inputs and outputs, and the way of each."""
 
 
 class TransferExplanation(BaseModel):
@@ -206,6 +210,8 @@ def explained_job(
     borrowed, queues_ = runtime.store.queries.borrowings(job.id)
     compared = elsewhere.comparisons(runtime, job.id, queues_)
     told = [*history.of_job(job), *borrowing.of_borrowings(borrowed), *_waits(runtime, job)]
+    ways = _ways(runtime, job, borrowed)
+    told += job_files.of_files(ways)
     told += [*borrowing.of_comparisons(job.queue, compared), *usage.of_attempt(*used)]
     told += rendering.of_choices(choices)
     told += forwarded.explained(runtime, job)
@@ -215,10 +221,19 @@ def explained_job(
         job=job,
         borrowings=borrowed,
         comparisons=compared,
+        files=list(ways),
         choices=list(choices),
         explanations=[explain(choice) for choice in choices],
         lines=folded(told, width),
     )
+
+
+def _ways(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> tuple[JobFile, ...]:
+    """The files of a job, with the way of each to or from the storage of its queue."""
+    federation = runtime.store.federation()
+    home = next((queue.storage for queue in federation.queues if queue.name == job.queue), "")
+    afar = any(one.attempt == job.attempt and one.reads for one in borrowed)
+    return job_files.with_ways(runtime.store.transfer_queries.files_of(job.id, home), federation, home, afar)
 
 
 def _waits(runtime: Runtime, job: JobDetails) -> list[str]:

@@ -3,11 +3,12 @@
 from sqlalchemy import Connection, func, or_, select
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
+from pilotage.model.job_files import JobFile
 from pilotage.model.states import TransferState
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import Transfer
 
-from . import failed_deliveries
+from . import failed_deliveries, job_files
 from . import transfers as transfer_rows
 from .columns import is_state
 from .counters import counts
@@ -39,6 +40,10 @@ class TransferQueries:
         waiting = is_state(transfers, transfer.state)
         query = select(func.count()).where(x.share == transfer.share, waiting, first)
         return self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+    def files_of(self, job: int, home: str) -> list[JobFile]:
+        """Read the files of a job at a queue whose storage is ``home``, each with its last transfer."""
+        return self._database.read(lambda connection: job_files.of_job(connection, job, home))
 
     def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
         """Read the deliveries that failed through a storage, oldest first (F4)."""

@@ -1,0 +1,75 @@
+"""The ways of a job's files, as lines of text."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pilotage.model.federation import Federation, Storage
+from pilotage.model.job_files import JobFile
+from pilotage.model.states import TransferState
+from pilotage.model.work import Transfer
+
+from .words import ago
+
+BETWEEN_STORAGES = ({"http", "https"}, {"root", "roots"}, {"s3"})
+"""URL schemes of storages that may copy among themselves, so that no byte passes a server of ours."""
+
+
+def with_ways(found: Iterable[JobFile], federation: Federation, home: str, afar: bool) -> tuple[JobFile, ...]:
+    """Add to files how the job has them at its queue's storage ``home``, or how its outputs leave that.
+
+    ``afar`` says that its pilot reads from other storages what is not there (E3).
+    """
+    storages = {storage.name: storage for storage in federation.storages}
+    return tuple(replace(one, way=_way(one, storages, home, afar)) for one in found)
+
+
+def of_files(found: Sequence[JobFile]) -> Iterator[str]:
+    """Tell the way of each file."""
+    for one in found:
+        yield f"  {one.kind} {one.file}, {_size(one.size)}: {one.way}"
+
+
+def _way(one: JobFile, storages: Mapping[str, Storage], home: str, afar: bool) -> str:
+    if one.transfer is not None:
+        return _moved(one, one.transfer, storages)
+    held = ", ".join(one.storages) or "no storage"
+    if one.kind == "output":
+        return f"is at {held}"
+    if not home:
+        return f"is at {held}; the job has no queue yet"
+    if home in one.storages:
+        return f"is at {home}, the storage of its queue"
+    return f"is at {held}, " + ("from where its pilot reads it (E3)" if afar else f"and not at {home}")
+
+
+def _moved(one: JobFile, transfer: Transfer, storages: Mapping[str, Storage]) -> str:
+    ended = f"{transfer.state} in {ago(one.took)}" if one.took is not None else f"{transfer.state}"
+    state = ended if transfer.state is TransferState.DONE else f"{transfer.state}, attempt {transfer.attempt}"
+    share = f"share {transfer.share}, priority {transfer.priority}"
+    error = f"; last error: {transfer.error}" if transfer.error else ""
+    ends = f"from {transfer.source} to {transfer.destination}"
+    carrier = _carrier(transfer.source, transfer.destination, storages)
+    return f"transfer {transfer.id} {ends}, {carrier}: {state}, {share}{error}"
+
+
+def _carrier(source: str, destination: str, storages: Mapping[str, Storage]) -> str:
+    """Tell what carries bytes between two storages; of those that may copy themselves not every one does."""
+    ends = [storages[name] for name in (destination, source) if name in storages]
+    if service := next((one.transfer_service for one in ends if one.transfer_service), None):
+        return f"by the {service.kind} service {service.url}"
+    if source == destination:
+        return "renamed there"
+    schemes = {one.url.partition("://")[0] for one in ends}
+    if len(ends) == 2 and any(schemes <= alike for alike in BETWEEN_STORAGES):
+        return "copied by the storages themselves where they can, else streamed"
+    return "streamed by the server"
+
+
+def _size(size: int) -> str:
+    """Bytes in three digits."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.3g} {unit}"
+        value /= 1000
+    return f"{value:.3g} TB"
