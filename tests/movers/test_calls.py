@@ -102,6 +102,21 @@ def test_a_storage_that_hangs_is_given_up_with_its_process_and_others_go_on(
     assert [one.name for one in mover.scan(good, "*")] == ["file"]
 
 
+def test_processes_that_cannot_be_ended_do_not_pile_up(
+    mover: WorkerProcesses, hanging: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those whose call waits in the kernel, for a disk that is gone."""
+    monkeypatch.setattr(calls, "MOST_ENDING", 1)
+    with monkeypatch.context() as unkillable:
+        unkillable.setattr(calls.CallProcess, "kill", lambda _: None)
+        with pytest.raises(TimeoutError):
+            mover.scan(hanging, "*", ScanLimits(seconds=0.1))
+        with pytest.raises(StorageError, match="1 processes hang in storages and cannot be ended"):
+            mover.scan(hanging, "*", ScanLimits(seconds=0.1))
+    (ending,) = mover._calls._ending
+    ending.kill()
+
+
 def test_a_process_that_stops_in_the_middle_of_a_file_is_given_up(
     mover: WorkerProcesses, good: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,9 @@ from .spawning import last_words, limit, spawn
 MOST_CALLS = 32
 """Calls of a mover at once, each in a process; further ones wait."""
 
+MOST_ENDING = 32
+"""Processes that were killed and do not end, since the kernel itself waits for their storage."""
+
 START_LIMIT = 60.0
 """Seconds that a process may take to start and to take its first call, on a machine that is busy."""
 
@@ -195,6 +198,8 @@ class CallProcesses:
                 self._forget_ended()
                 if self._closed:
                     raise StorageError("the mover is closed")
+                if len(self._ending) >= MOST_ENDING:
+                    raise StorageError(f"{len(self._ending)} processes hang in storages and cannot be ended")
                 used = next((one for one in reversed(self._processes) if not one.held), None)
                 process = used or CallProcess(self._mover)
                 if used is None:
