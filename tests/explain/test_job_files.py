@@ -6,12 +6,12 @@ import pytest
 
 from pilotage.explain.job_files import of_files, with_ways
 from pilotage.model.federation import Federation, TransferService
-from pilotage.model.job_files import JobFile
+from pilotage.model.job_files import FileOfJob
 from pilotage.model.states import TransferState
 from pilotage.testing import three_sites, transfer
 
 MOVED = transfer(7, TransferState.DONE, file="ligo:a", source="west", share="ligo-download")
-INPUT = JobFile(file="ligo:a", kind="input", size=1_230_000, storages=("west",))
+INPUT = FileOfJob(file="ligo:a", kind="input", size=1_230_000, storages=("west",))
 
 
 def federation(url: str, service: TransferService | None = None) -> Federation:
@@ -42,7 +42,7 @@ def federation(url: str, service: TransferService | None = None) -> Federation:
         ),
     ],
 )
-def test_the_way_of_a_file(file: JobFile, afar: bool, said: str) -> None:
+def test_the_way_of_a_file(file: FileOfJob, afar: bool, said: str) -> None:
     (found,) = with_ways([file], federation("file://"), "east", afar)
     assert found.way == said
     assert list(of_files([found])) == [f"  {file.kind} ligo:a, 1.23 MB: {said}"]

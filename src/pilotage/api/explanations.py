@@ -23,7 +23,7 @@ from pilotage.flow.calls import conditions, elsewhere, forwarded, takers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.borrowing import Borrowing, Comparison
 from pilotage.model.decision import Choice, DatedChoice
-from pilotage.model.job_files import JobFile
+from pilotage.model.job_files import FileOfJob
 from pilotage.model.logs import Point
 from pilotage.model.states import JobState
 from pilotage.model.transfer_queues import PREPARING, TransferQueue, queue_of
@@ -65,7 +65,7 @@ class JobExplanation(Explained):
     """Attempts that pilots of other queues took (E2)."""
     comparisons: list[Comparison]
     """What pilots of other queues make of it while it waits (E2)."""
-    files: list[JobFile]
+    files: list[FileOfJob]
     """Its first inputs and outputs, and the way of each."""
 
 
@@ -228,7 +228,7 @@ def explained_job(
     )
 
 
-def _ways(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> tuple[JobFile, ...]:
+def _ways(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> tuple[FileOfJob, ...]:
     """The files of a job, with the way of each to or from the storage of its queue."""
     federation = runtime.store.federation()
     home = next((queue.storage for queue in federation.queues if queue.name == job.queue), "")

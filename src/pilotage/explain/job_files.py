@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pilotage.model.federation import Federation, Storage
-from pilotage.model.job_files import JobFile
+from pilotage.model.job_files import FileOfJob
 from pilotage.model.states import TransferState
 from pilotage.model.work import Transfer
 
@@ -14,7 +14,9 @@ BETWEEN_STORAGES = ({"http", "https"}, {"root", "roots"}, {"s3"})
 """URL schemes of storages that may copy among themselves, so that no byte passes a server of ours."""
 
 
-def with_ways(found: Iterable[JobFile], federation: Federation, home: str, afar: bool) -> tuple[JobFile, ...]:
+def with_ways(
+    found: Iterable[FileOfJob], federation: Federation, home: str, afar: bool
+) -> tuple[FileOfJob, ...]:
     """Add to files how the job has them at its queue's storage ``home``, or how its outputs leave that.
 
     ``afar`` says that its pilot reads from other storages what is not there (E3).
@@ -23,13 +25,13 @@ def with_ways(found: Iterable[JobFile], federation: Federation, home: str, afar:
     return tuple(replace(one, way=_way(one, storages, home, afar)) for one in found)
 
 
-def of_files(found: Sequence[JobFile]) -> Iterator[str]:
+def of_files(found: Sequence[FileOfJob]) -> Iterator[str]:
     """Tell the way of each file."""
     for one in found:
         yield f"  {one.kind} {one.file}, {_size(one.size)}: {one.way}"
 
 
-def _way(one: JobFile, storages: Mapping[str, Storage], home: str, afar: bool) -> str:
+def _way(one: FileOfJob, storages: Mapping[str, Storage], home: str, afar: bool) -> str:
     if one.transfer is not None:
         return _moved(one, one.transfer, storages)
     held = ", ".join(one.storages) or "no storage"
@@ -42,7 +44,7 @@ def _way(one: JobFile, storages: Mapping[str, Storage], home: str, afar: bool) -
     return f"is at {held}, " + ("from where its pilot reads it (E3)" if afar else f"and not at {home}")
 
 
-def _moved(one: JobFile, transfer: Transfer, storages: Mapping[str, Storage]) -> str:
+def _moved(one: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) -> str:
     ended = f"{transfer.state} in {ago(one.took)}" if one.took is not None else f"{transfer.state}"
     state = ended if transfer.state is TransferState.DONE else f"{transfer.state}, attempt {transfer.attempt}"
     share = f"share {transfer.share}, priority {transfer.priority}"

@@ -10,7 +10,7 @@ FileKind = Literal["input", "output"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobFile:
+class FileOfJob:
     """An input or output of a job."""
 
     __pydantic_config__ = DESCRIBED

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, bindparam, or_, select
 
-from pilotage.model.job_files import FileKind, JobFile
+from pilotage.model.job_files import FileKind, FileOfJob
 from pilotage.model.work import Transfer
 
 from . import transfers as transfer_rows
@@ -43,7 +43,7 @@ _TRANSFERS = (
 )
 
 
-def of_job(connection: Connection, job: int, home: str) -> list[JobFile]:
+def of_job(connection: Connection, job: int, home: str) -> list[FileOfJob]:
     """Read the first inputs and outputs of a job at a queue whose storage is ``home``."""
     found: list[tuple[FileKind, str, int]] = []
     found += [("input", file, size) for file, size in connection.execute(_INPUTS, {"job": job})]
@@ -55,7 +55,7 @@ def of_job(connection: Connection, job: int, home: str) -> list[JobFile]:
         holders[file].append(storage)
     moved = _moved(connection, names, home)
     return [
-        JobFile(
+        FileOfJob(
             file=file,
             kind=kind,
             size=size,

@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, func, or_, select
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
-from pilotage.model.job_files import JobFile
+from pilotage.model.job_files import FileOfJob
 from pilotage.model.states import TransferState
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import Transfer
@@ -41,7 +41,7 @@ class TransferQueries:
         query = select(func.count()).where(x.share == transfer.share, waiting, first)
         return self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
 
-    def files_of(self, job: int, home: str) -> list[JobFile]:
+    def files_of(self, job: int, home: str) -> list[FileOfJob]:
         """Read the files of a job at a queue whose storage is ``home``, each with its last transfer."""
         return self._database.read(lambda connection: job_files.of_job(connection, job, home))
 
