@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from pilotage.model.decision import Candidates, Choice, Claim, Touch
+from pilotage.model.decision import Claim, Touch
 from pilotage.model.identity import Credential
 from pilotage.model.publications import NewPublication
 from pilotage.model.states import JobState as J
@@ -22,6 +22,7 @@ from pilotage.testing.stores import (
     bring,
     create,
     decision,
+    elastic,
     move,
     moved,
     new_jobs,
@@ -45,7 +46,7 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "match": lambda store: store.matches.standing("CERN-q"),
     "borrow": lambda store: store.snapshots.for_borrowing(NOW, 1, "CERN-q"),
     "borrowed": lambda store: store.queries.borrowings(1),
-    "prefer": lambda store: elastic(store, 1, 1),
+    "prefer": lambda store: elastic(store, 1, 1, inputs=("a",)),
     "reports": lambda store: store.snapshots.for_reports(
         NOW, 1, (1,), (Report(job=1, attempt=1, state="running"),), ()
     ),
@@ -96,18 +97,6 @@ WHOLE = re.compile(r"SCAN (\w+)(?! USING (?:COVERING )?INDEX jobs_at_pilots)\b")
 """A walk through a table or an index, but for an index that has nothing but what is asked for."""
 
 
-def elastic(store: Store, task: int, jobs: int) -> None:
-    """Place jobs of a task at one queue that pilots of another may take."""
-    candidates = Candidates(queues=("PIC-q", "CERN-q"), weights=(1.0, 1.0))
-    choice = Choice(
-        task=task, job_kind="normal", jobs=(), placed={"PIC-q": jobs}, considered=2, candidates=candidates,
-        refusals=(),
-    )  # fmt: skip
-    ids = new_jobs(store, task, jobs, inputs=("a",))
-    placed = move("job", ids, J.DEFINED, J.ACTIVATED, {"queue": "PIC-q"}, choice=0, binding="elastic")
-    store.commit(decision(placed, choices=(choice,)), "tester")
-
-
 @pytest.fixture
 def busy(sqlite_url: str) -> Store:
     """A store with something of everything."""
@@ -118,7 +107,7 @@ def busy(sqlite_url: str) -> Store:
     new_jobs(store, task, 5, inputs=("a",))
     bring(store, new_jobs(store, task, 5), J.ACTIVATED)
     bring(store, new_jobs(store, task, 1), J.RUNNING, pilot=new_pilot(store))
-    elastic(store, task, 2)
+    elastic(store, task, 2, inputs=("a",))
     waiting = new_jobs(store, task, 2, inputs=("a",))
     moved(store, move("job", waiting, J.DEFINED, J.ASSIGNED, {"queue": "PIC-q"}))
     a, b, _ = create(store, *(new_transfer(name) for name in "abc"))

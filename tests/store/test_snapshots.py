@@ -29,6 +29,7 @@ from pilotage.testing.stores import (
     bring,
     create,
     decision,
+    elastic,
     move,
     moved,
     new_jobs,
@@ -294,6 +295,25 @@ def test_the_director_sees_task_queues_with_work_and_pilots_until_an_hour_after_
     assert world.task_queues == (TaskQueue(queue="CERN-q", requirements="x", jobs=3, priority=7),)
     assert ids(world.pilots) == [live, lately]
     assert filled(world) == {"task_queues", "pilots", "job_counts"}
+
+
+def test_the_director_counts_the_jobs_that_may_leave_by_choice_queue_and_what_they_ask_for(
+    house: Store,
+) -> None:
+    task = new_task(house)
+    first = elastic(house, task, 3, requirements="x", priority=7)
+    elastic(house, task, 2, requirements="y", priority=3)
+    bring(house, new_jobs(house, task, 4), J.ACTIVATED)
+    moved(house, move("job", first[:1], J.ACTIVATED, J.CANCELLED))
+    world = house.snapshots.for_director(NOW, 1)
+    lines = [
+        (one.choice, one.queue, one.requirements, one.jobs, one.priority) for one in world.borrowable_lines
+    ]
+    assert lines == [(1, "PIC-q", "x", 2, 7), (2, "PIC-q", "y", 2, 3)]
+    assert {(one.choice, one.queue) for one in world.candidacies} == {
+        (choice, queue) for choice in (1, 2) for queue in ("PIC-q", "CERN-q")
+    }
+    assert house.snapshots.whole(NOW, 1).borrowable_lines == world.borrowable_lines
 
 
 def request(pilot: int, max_jobs: int, queue: str = "CERN-q") -> MatchRequest:

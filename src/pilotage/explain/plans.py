@@ -29,11 +29,13 @@ TASK_QUEUES = (
     Heading("waiting", number=True),
     Heading("target", number=True),
     Heading("bound", number=True),
+    Heading("elsewhere", essential=False, number=True),
     Heading("submitted", number=True),
     Heading("mean", essential=False, number=True),
     Heading("task queue", essential=False),
 )
-"""The numbers of P3 and P4: pilots that wait, that were drawn, that may wait, and that are submitted."""
+"""The numbers of P3, P4 and E4: pilots that wait, that were drawn, that may wait, those of them for jobs of
+other queues, and those that are submitted."""
 
 TRANSFER_SHARES = (
     Heading("share"),
@@ -136,7 +138,7 @@ def _want(want: Mapping[str, Any]) -> tuple[Any, ...]:
         f"{wanted.memory:g} MB" if wanted.memory else "",
         f"{wanted.cpu_time:g} s",
     )
-    numbers = (want[name] for name in ("jobs", "waiting", "target", "bound", "submitted"))
+    numbers = (want[name] for name in ("jobs", "waiting", "target", "bound", "elsewhere", "submitted"))
     return want["queue"], *numbers, f"{want['mean']:.3g}", ", ".join(part for part in parts if part)
 
 

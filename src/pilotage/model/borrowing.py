@@ -30,6 +30,24 @@ class Candidacy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BorrowableLine:
+    """Waiting jobs of one choice at a queue, alike, which pilots of other candidates may take (E1, E4)."""
+
+    __pydantic_config__ = DESCRIBED
+
+    choice: int
+    """Number of the stored choice."""
+    queue: str
+    """The queue where they wait."""
+    requirements: str
+    """What the jobs have in common, as ``Requirements.text``."""
+    jobs: int
+    """Jobs that wait; of a long line its tail alone."""
+    priority: int
+    """The highest priority among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Borrowing:
     """A job that a pilot took from another queue, with the prediction that it was taken for."""
 

@@ -309,6 +309,8 @@ class BindingConstants:
     """s that a borrowed job must end sooner, at the least (E2)."""
     run_part: Fraction = 0.1
     """Part of its run that it must end sooner besides (E2)."""
+    pilots_elsewhere: Annotated[float, Field(ge=0, le=100)] = 1.0
+    """Pilots that may wait at other candidates of waiting jobs, for each of these that may leave (E4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

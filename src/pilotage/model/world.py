@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from .advertisements import Advertisement
-from .borrowing import Borrowing, Candidacy
+from .borrowing import BorrowableLine, Borrowing, Candidacy
 from .data import CopiesSize, Copy
 from .failures import Failure
 from .federation import Federation
@@ -267,6 +267,8 @@ class World:
     """What sites tell of themselves, and what was handed to them since (M2, M5)."""
     candidacies: tuple[Candidacy, ...] = ()
     """Queues whose pilots may take jobs that wait elsewhere, by choice (E1)."""
+    borrowable_lines: tuple[BorrowableLine, ...] = ()
+    """Waiting jobs that pilots of other queues may take, by choice and queue (E4)."""
     borrowings: tuple[Borrowing, ...] = ()
     """Jobs that pilots took from other queues, have, and read from afar (E3)."""
     usages: tuple[JobUsage, ...] = ()

@@ -1,10 +1,12 @@
 """Demand for pilots: task queues as columns, and the shares of their owners (P1, P2)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pilotage.model.constants import DirectorConstants
 from pilotage.model.federation import Queue
 from pilotage.model.states import WAITING_PILOTS
 from pilotage.model.work import Pilot, Requirements
@@ -21,7 +23,8 @@ class Demand:
 
     ``shares`` are priorities. Those of one owner are together the highest of them: a share belongs to its
     owner, however many task queues, or queues, the work is spread over. ``seconds`` are the walltime of a
-    job at its queue, ``worth`` the pilots that would take all its jobs at once.
+    job at its queue, ``worth`` the pilots that would take all its jobs at once. Of these pilots ``elsewhere``
+    are for jobs that wait at other queues (E4), which ``jobs`` contain.
     """
 
     entries: Sequence[TaskQueue]
@@ -31,6 +34,7 @@ class Demand:
     shares: Floats
     seconds: Floats
     worth: Ints
+    elsewhere: Ints
 
     def rows(self) -> list[tuple[Queue, slice]]:
         """The rows of each queue."""
@@ -43,17 +47,24 @@ class Demand:
         return found
 
 
-def demand(world: World, wanted: Mapping[str, Requirements]) -> Demand:
-    """The task queues that take part; ``wanted`` has the requirements of each by their text."""
+def demand(world: World, wanted: Mapping[str, Requirements], elsewhere: Sequence[TaskQueue] = ()) -> Demand:
+    """The task queues that take part; ``wanted`` has the requirements of each by their text.
+
+    Jobs ``elsewhere`` stand at queues whose pilots may take them.
+    """
     served = {queue.name: queue for queue in world.federation.queues if starts_pilots(queue)}
+    others = {(entry.queue, entry.requirements): entry for entry in elsewhere}
     busy = sorted(
-        (entry for entry in world.task_queues if entry.jobs > 0 and entry.queue in served),
+        _with_others((entry for entry in world.task_queues if entry.queue in served), others),
         key=lambda entry: (entry.queue, entry.requirements),
     )
     queues = [served[entry.queue] for entry in busy]
     asked = [wanted[entry.requirements] for entry in busy]
     jobs = np.array([entry.jobs for entry in busy], dtype=np.int64)
     slots = np.array([element_of(queue).pilot_slots for queue in queues], dtype=np.int64)
+    foreign = np.array([_jobs(others.get((one.queue, one.requirements))) for one in busy], dtype=np.int64)
+    # Rounded up.
+    worth = -(-jobs // slots)
     return Demand(
         entries=busy,
         wanted=asked,
@@ -61,9 +72,26 @@ def demand(world: World, wanted: Mapping[str, Requirements]) -> Demand:
         jobs=jobs,
         shares=_shares(busy, asked),
         seconds=np.array([seconds_at(one, queue) for one, queue in zip(asked, queues, strict=True)]),
-        # Rounded up.
-        worth=-(-jobs // slots),
+        worth=worth,
+        elsewhere=worth - -(-(jobs - foreign) // slots),
     )
+
+
+def _with_others(
+    own: Iterable[TaskQueue], others: Mapping[tuple[str, str], TaskQueue]
+) -> Iterator[TaskQueue]:
+    """Task queues with the jobs of other queues that their pilots may take."""
+    left = dict(others)
+    for entry in own:
+        other = left.pop((entry.queue, entry.requirements), None)
+        jobs = entry.jobs + _jobs(other)
+        if jobs > 0:
+            yield replace(entry, jobs=jobs)
+    yield from left.values()
+
+
+def _jobs(entry: TaskQueue | None) -> int:
+    return 0 if entry is None else entry.jobs
 
 
 def _shares(busy: Sequence[TaskQueue], wanted: Sequence[Requirements]) -> Floats:
@@ -73,6 +101,20 @@ def _shares(busy: Sequence[TaskQueue], wanted: Sequence[Requirements]) -> Floats
     # Priority 0 is work as well: it has the smallest share, not none.
     priorities = np.array([max(1, entry.priority) for entry in busy], dtype=np.float64)
     return owner_shares(priorities, np.array(owners, dtype=np.int64))
+
+
+def most_waiting(director: DirectorConstants, worth: int) -> int:
+    """The most pilots that may wait for a task queue whose jobs so many would take at once (P4)."""
+    return int((1 + director.extra_pilot_fraction) * worth) + director.extra_pilots if worth else 0
+
+
+def believed_waiting(world: World) -> Counter[tuple[str, str]]:
+    """Pilots by task queue that wait at their site and have not waited too long to be believed (P4)."""
+    return Counter(
+        (pilot.queue, pilot.requirements)
+        for pilot in world.pilots
+        if pilot.state in WAITING_PILOTS and is_believed(world, pilot)
+    )
 
 
 def is_believed(world: World, pilot: Pilot) -> bool:

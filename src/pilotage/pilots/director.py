@@ -9,7 +9,7 @@ from pilotage.model.decision import Begin, Create, Decision
 from pilotage.model.work import NewPilot, Pilot, Requirements
 from pilotage.model.world import World
 
-from . import balanced, formula
+from . import balanced, elsewhere, formula
 from .demand import Demand, demand
 from .draws import randomness
 from .list_match import without_unanswered
@@ -64,8 +64,9 @@ def _creates(made: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Crea
 
 def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[str, object]]]:
     """The place, new pilots and the derivation of their number, for each task queue."""
-    texts = {entry.requirements for entry in world.task_queues}
-    waiting = demand(world, {text: Requirements.from_text(text) for text in texts})
+    foreign = elsewhere.task_queues(world)
+    texts = {entry.requirements for entry in (*world.task_queues, *foreign)}
+    waiting = demand(world, {text: Requirements.from_text(text) for text in texts}, foreign)
     if not waiting.entries:
         return
     random = randomness(world, "room")
@@ -74,32 +75,31 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
     sites = _site_rooms(world)
     counts = shared(waiting, wants, {name: place.room for name, place in places.items()}, sites, random)
     maker = Maker(world, randomness(world, "private"))
-    columns = (counts, wants.means, wants.targets, wants.bounds, wants.waiting)
+    columns = (counts, wants.means, wants.targets, wants.bounds, wants.waiting, waiting.elsewhere)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
-    for entry, wanted, (count, mean, target, bound, present) in zip(
+    for entry, wanted, (count, mean, target, bound, present, others) in zip(
         waiting.entries, waiting.wanted, numbers, strict=True
     ):
         reason = (
             f"{entry.jobs} jobs waited: mean {mean:.3g}, {target} asked, {bound} at most, {present} there"
+            + (f"; {others} of the most for jobs of other queues (E4)" if others else "")
         )
         place = places[entry.queue]
         records, problem = maker.make(place, entry.requirements, wanted, count, reason)
-        yield (
-            place,
-            records,
-            {
-                "queue": entry.queue,
-                "requirements": entry.requirements,
-                "jobs": entry.jobs,
-                "priority": entry.priority,
-                "mean": mean,
-                "target": target,
-                "bound": bound,
-                "waiting": present,
-                "submitted": len(records),
-                "problem": problem,
-            },
-        )
+        note = {
+            "queue": entry.queue,
+            "requirements": entry.requirements,
+            "jobs": entry.jobs,
+            "priority": entry.priority,
+            "mean": mean,
+            "target": target,
+            "bound": bound,
+            "elsewhere": others,
+            "waiting": present,
+            "submitted": len(records),
+            "problem": problem,
+        }
+        yield place, records, note
 
 
 def _places(world: World, waiting: Demand, random: Generator) -> dict[str, PilotPlace]:

@@ -1,13 +1,10 @@
 """The published number of pilots for each task queue (P2 to P4): ``director.policy: taskqueue``."""
 
-from collections import Counter
-
 import numpy as np
 
-from pilotage.model.states import WAITING_PILOTS
 from pilotage.model.world import World
 
-from .demand import Demand, is_believed
+from .demand import Demand, believed_waiting, most_waiting
 from .draws import randomness
 from .wants import Wants
 
@@ -27,8 +24,9 @@ def wants(world: World, demand: Demand) -> Wants:
     boost = constants.max_cpu / np.maximum(demand.seconds, max(constants.lowest_cpu_boost, 1e-6))
     # Above 0, as weights of room must be.
     means = np.clip(constants.pilots_per_iteration * (shares + jobs) * boost, 1e-12, MOST)
-    bounds = ((1 + constants.extra_pilot_fraction) * demand.worth).astype(np.int64) + constants.extra_pilots
-    waiting = _waiting(world)
+    own = (demand.worth - demand.elsewhere).tolist()
+    bounds = np.array([most_waiting(constants, worth) for worth in own], dtype=np.int64) + demand.elsewhere
+    waiting = believed_waiting(world)
     return Wants(
         means=means,
         targets=randomness(world, "provision").poisson(means),
@@ -36,13 +34,4 @@ def wants(world: World, demand: Demand) -> Wants:
         waiting=np.array(
             [waiting[entry.queue, entry.requirements] for entry in demand.entries], dtype=np.int64
         ),
-    )
-
-
-def _waiting(world: World) -> Counter[tuple[str, str]]:
-    """Pilots by task queue that wait at their site and have not waited too long to be believed (P4)."""
-    return Counter(
-        (pilot.queue, pilot.requirements)
-        for pilot in world.pilots
-        if pilot.state in WAITING_PILOTS and is_believed(world, pilot)
     )

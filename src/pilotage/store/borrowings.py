@@ -22,13 +22,13 @@ from sqlalchemy import (
     true,
 )
 
-from pilotage.model.borrowing import Borrowing, Candidacy
+from pilotage.model.borrowing import BorrowableLine, Borrowing, Candidacy
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS
 from pilotage.model.world import World
 
 from . import bulk
-from .candidates import candidates
+from .candidates import candidates, of_choices
 from .columns import Id, has_state, metadata, partial
 from .jobs import JOB_COLUMNS, jobs
 from .reader import RecordReader
@@ -38,6 +38,9 @@ MOST_LINES = 500
 
 MOST_JOBS = 600
 """Jobs at these tails that are looked at in all, two of each line at the least."""
+
+MOST_COUNTED = 20_000
+"""Jobs at these tails that are counted in all for the director."""
 
 MOST_READERS = 1000
 """Jobs that the pilots of a site took last and read from afar; those that they still have are readers."""
@@ -83,6 +86,7 @@ SELECT {columns} FROM (
   FROM json_array_elements(CAST(:lines AS json)) AS value
 ) AS line CROSS JOIN LATERAL (SELECT x.* {tail}) AS job""",
 }
+_PLACED = text("SELECT choice, queue FROM candidates WHERE placed ORDER BY choice DESC, queue LIMIT :most")
 _LAST = (
     select(_b.job, _b.attempt, _b.time, _b.document)
     .where(_b.site == bindparam("site"), is_reading)
@@ -110,6 +114,17 @@ def tails(dialect: str) -> TextClause:
     """The query for the last jobs of lines, ``each`` so many."""
     tail = _TAIL.format(waits=_WAITS[dialect])
     return text(_JOBS[dialect].format(columns=_COLUMNS, tail=tail))
+
+
+@cache
+def counted_tails(dialect: str) -> TextClause:
+    """The query for how many jobs stand at the tails of lines, ``each`` at most, by what they require."""
+    columns = "job.choice, job.queue, job.requirements, job.priority"
+    found = _JOBS[dialect].format(columns=columns, tail=_TAIL.format(waits=_WAITS[dialect]))
+    return text(
+        f"SELECT choice, queue, requirements, count(*), max(priority) FROM ({found}) AS counted "
+        "GROUP BY choice, queue, requirements ORDER BY choice, queue, requirements"
+    )
 
 
 def write(connection: Connection, records: Sequence[Borrowing]) -> None:
@@ -142,6 +157,30 @@ def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
     """Read the borrowed jobs that pilots of a site have and read from afar, of those taken last."""
     found = [_borrowing(*one) for one in reader.rows(_READERS, site=site)]
     return tuple(sorted(found, key=lambda one: one.job))
+
+
+def lines(reader: RecordReader) -> dict[str, Any]:
+    """Count the jobs that other queues' pilots may take, with these queues, for the director (E4).
+
+    However many wait: the tails of so many lines are looked at, none where no choice has candidates.
+    """
+    placed = reader.rows(_PLACED, most=MOST_LINES)
+    if not placed:
+        return {}
+    each = max(2, MOST_COUNTED // len(placed))
+    named = json.dumps([[choice, queue] for choice, queue in placed])
+    found = tuple(
+        BorrowableLine(
+            choice=choice, queue=queue, requirements=requirements, jobs=int(jobs_), priority=priority
+        )
+        for choice, queue, requirements, jobs_, priority in reader.raw_rows(
+            counted_tails(reader.dialect), lines=named, each=each
+        )
+    )
+    return {
+        "borrowable_lines": found,
+        "candidacies": of_choices(reader, (line.choice for line in found)),
+    }
 
 
 def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:

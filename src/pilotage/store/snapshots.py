@@ -208,6 +208,7 @@ class Snapshots:
                 "job_counts": reader.job_counts(),
                 "advertisements": reader.advertisements(),
                 "iterated": reader.iterated("provision"),
+                **borrowings.lines(reader),
             }
 
         return self._world(time, seed, read)

@@ -5,7 +5,17 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from pilotage.model.decision import Change, Committed, Create, Creation, Decision, Move, Value
+from pilotage.model.decision import (
+    Candidates,
+    Change,
+    Choice,
+    Committed,
+    Create,
+    Creation,
+    Decision,
+    Move,
+    Value,
+)
 from pilotage.model.federation import Federation, Queue, Site, Storage
 from pilotage.model.identity import Identity
 from pilotage.model.states import LIVE_TRANSFERS, JobState, Kind, State, TransferState
@@ -62,6 +72,25 @@ def new_jobs(store: Store, task: int, count: int = 1, time: float = NOW, **value
     base: dict[str, Any] = {"task": task, "kind": "normal", "share": "default", "priority": 500}
     job = NewJob(**base | {"requirements": "r"} | values)
     return create(store, *[job] * count, time=time)
+
+
+def elastic(store: Store, task: int, count: int, **values: Any) -> list[int]:
+    """Place new jobs of a task at PIC-q, which pilots of CERN-q may take; return their ids."""
+    candidates = Candidates(queues=("PIC-q", "CERN-q"), weights=(1.0, 1.0))
+    choice = Choice(
+        task=task,
+        job_kind="normal",
+        jobs=(),
+        placed={"PIC-q": count},
+        considered=2,
+        candidates=candidates,
+        refusals=(),
+    )
+    ids = new_jobs(store, task, count, **values)
+    to = {"queue": "PIC-q"}
+    placed = move("job", ids, JobState.DEFINED, JobState.ACTIVATED, to, choice=0, binding="elastic")
+    store.commit(decision(placed, choices=(choice,)), "tester")
+    return ids
 
 
 def new_pilot(store: Store, queue: str = "CERN-q", time: float = NOW, **values: Any) -> int:

@@ -141,7 +141,7 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
 
 def _phases(world: World, _: Brokerages) -> Sequence[Phase]:
     observing = Phase(actor="provision", decide=submissions.observed, act=_observed)
-    if not world.task_queues:
+    if not (world.task_queues or world.borrowable_lines):
         return (observing,)
     # Brings numpy along, which a server without work does not need.
     from pilotage.pilots import director

@@ -1,0 +1,134 @@
+"""Pilots at other candidates of jobs that may leave: whichever pilot starts first takes them (E4)."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+import numpy as np
+from numpy.random import Generator
+
+from pilotage.model.federation import Queue
+from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
+from pilotage.model.work import Pilot
+from pilotage.model.world import TaskQueue, World
+
+from .apportionment import apportion
+from .demand import believed_waiting, most_waiting
+from .draws import randomness
+from .task_queues import by_queue, element_of, starts_pilots
+
+Place = tuple[str, str]
+"""A queue and requirements."""
+
+Group = tuple[str, tuple[str, ...]]
+"""Requirements, and the other queues that serve them."""
+
+
+def task_queues(world: World) -> tuple[TaskQueue, ...]:
+    """Return jobs of other queues as task queues of the candidates where pilots are asked for them (E4).
+
+    For each job that may leave ``binding.pilots_elsewhere`` pilots wait at its other candidates, all of these
+    together. They are shared out by the room that a candidate has over the time that pilots wait there.
+    """
+    part = world.federation.binding.pilots_elsewhere
+    if not part or not world.borrowable_lines:
+        return ()
+    random = randomness(world, "elsewhere")
+    places = _Places(world)
+    found: list[TaskQueue] = []
+    for (requirements, candidates), jobs, priority in _groups(world, places.queues):
+        for name, count in places.given(requirements, candidates, ceil(part * jobs), random):
+            found.append(TaskQueue(queue=name, requirements=requirements, jobs=count, priority=priority))
+    return tuple(_together(found))
+
+
+def _groups(world: World, served: Mapping[str, Queue]) -> Iterator[tuple[Group, int, int]]:
+    """Count the jobs of each group that may leave, and find their highest priority."""
+    by_choice: dict[int, set[str]] = defaultdict(set)
+    for one in world.candidacies:
+        if one.queue in served:
+            by_choice[one.choice].add(one.queue)
+    jobs: Counter[Group] = Counter()
+    priorities: dict[Group, int] = {}
+    for line in world.borrowable_lines:
+        others = tuple(sorted(by_choice[line.choice] - {line.queue}))
+        if others:
+            group = line.requirements, others
+            jobs[group] += line.jobs
+            priorities[group] = max(priorities.get(group, 0), line.priority)
+    for group in sorted(jobs):
+        yield group, jobs[group], priorities[group]
+
+
+def _together(found: Sequence[TaskQueue]) -> Iterator[TaskQueue]:
+    """One task queue for each place."""
+    jobs: Counter[Place] = Counter()
+    priorities: dict[Place, int] = {}
+    for entry in found:
+        place = entry.queue, entry.requirements
+        jobs[place] += entry.jobs
+        priorities[place] = max(priorities.get(place, 0), entry.priority)
+    for (queue, requirements), count in sorted(jobs.items()):
+        priority = priorities[queue, requirements]
+        yield TaskQueue(queue=queue, requirements=requirements, jobs=count, priority=priority)
+
+
+@dataclass(slots=True)
+class _Places:
+    """Queues that start pilots for others' jobs: slots that are free, and how long pilots wait there."""
+
+    world: World
+    queues: Mapping[str, Queue] = field(init=False)
+    _free: dict[str, int] = field(init=False, default_factory=dict)
+    _waits: dict[str, float] = field(init=False, default_factory=dict)
+    _spare: dict[Place, int] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        federation = self.world.federation
+        self.queues = {
+            queue.name: queue for queue in federation.queues if starts_pilots(queue) and not queue.forwards
+        }
+        present = by_queue(self.world.pilots)
+        for name, queue in self.queues.items():
+            pilots = [pilot for pilot in present.get(name, ()) if pilot.state in LIVE_PILOTS]
+            element = element_of(queue)
+            self._free[name] = max(0, element.max_pilots - len(pilots)) * element.pilot_slots
+            self._waits[name] = expected_wait(pilots, self.world.time)
+        own = {(entry.queue, entry.requirements): entry.jobs for entry in self.world.task_queues}
+        for place, waiting in believed_waiting(self.world).items():
+            if place[0] in self.queues:
+                slots = element_of(self.queues[place[0]]).pilot_slots
+                most = most_waiting(federation.director, -(-own.get(place, 0) // slots))
+                self._spare[place] = max(0, waiting - most) * slots
+
+    def given(
+        self, requirements: str, candidates: Sequence[str], jobs: int, random: Generator
+    ) -> Iterator[tuple[str, int]]:
+        """Share jobs out: first to pilots that wait beyond their own queue's need, then to free slots."""
+        kept: Counter[str] = Counter()
+        for name in candidates:
+            kept[name] = min(jobs, self._spare.get((name, requirements), 0))
+            jobs -= kept[name]
+            if kept[name]:
+                self._spare[name, requirements] -= kept[name]
+        free = np.array([self._free[name] for name in candidates], dtype=np.int64)
+        period = max(self.world.federation.director.period, 1.0)
+        # Above 0, as weights must be.
+        weights = np.array(
+            [max(self._free[name], 1e-6) / (period + self._waits[name]) for name in candidates]
+        )
+        for name, count in zip(candidates, apportion(weights, free, jobs, random).tolist(), strict=True):
+            self._free[name] -= count
+            if kept[name] + count:
+                yield name, kept[name] + count
+
+
+def expected_wait(pilots: Sequence[Pilot], time: float) -> float:
+    """The s that a pilot waits in a batch system: what all live ones waited, over those that started.
+
+    Those that still wait count with what they have waited: where none starts, it grows with each second.
+    """
+    started = sum(pilot.state not in WAITING_PILOTS for pilot in pilots)
+    waited = sum((time if pilot.state in WAITING_PILOTS else pilot.since) - pilot.created for pilot in pilots)
+    return max(0.0, waited) / max(1, started)
