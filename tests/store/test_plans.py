@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select
 
 from pilotage.model.decision import Claim, Touch
 from pilotage.model.identity import Credential
@@ -16,6 +16,8 @@ from pilotage.model.states import PilotState, TransferState
 from pilotage.model.work import File
 from pilotage.model.world import Report
 from pilotage.store import Store, direct_statements
+from pilotage.store.held_jobs import held_by
+from pilotage.store.jobs import jobs
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (
     FEDERATION,
@@ -169,3 +171,14 @@ def test_every_query_of_a_pass_finds_its_rows_by_an_index(
             if "FROM tasks" not in statement and "LIMIT" in statement:
                 assert "USE TEMP B-TREE FOR ORDER BY" not in plan, f"{statement}\n{plan}"
     busy.close()
+
+
+def test_jobs_of_pilots_are_found_by_the_pilots(busy: Store) -> None:
+    """However many jobs run at others, a report reads those of its own pilot."""
+    dialect = busy.database.engine.dialect
+    query = str(select(jobs.c.id).where(held_by("pilots")).compile(dialect=dialect))
+    with busy.database.engine.connect() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", ("[1]",)).all()
+    lines = [row[-1] for row in plan]
+    assert any("jobs_at_pilots" in line for line in lines)
+    assert not any("jobs_by_state" in line for line in lines)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 
 from pilotage.model.decision import Claim
 from pilotage.model.federation import Queue
@@ -77,6 +78,7 @@ class BorrowableJobs:
         self._store = store
         self._lock = threading.Lock()
         self._known: dict[str, _KnownJobs] = {}
+        self._nothing_since = inf
 
     def wanted(
         self,
@@ -92,9 +94,13 @@ class BorrowableJobs:
         with self._lock:
             known = self._known.get(queue.name)
         if known is None or not known.holds(basis.version, time):
+            if self._is_nothing_kept(time):
+                return None
             known = self._read(basis.version, queue, time, seed)
         with self._lock:
             known = self._known.get(queue.name, known)
+            if not known.offers:
+                return None
             offers = known.offers.values()
             taken = policy.chosen(offers, request, pilot, queue, admission)
             # A claim is of one match: what does not fit it is found out job by job.
@@ -132,6 +138,12 @@ class BorrowableJobs:
                 unsure = not given.jobs and (wanted.claim is not None or not given.good)
                 if unsure or known.misses >= MISSES:
                     self._known.pop(wanted.queue)
+
+    def _is_nothing_kept(self, time: float) -> bool:
+        """Tell whether no queue has a job for another's pilots: that is asked once for all queues."""
+        if not 0 <= time - self._nothing_since <= NOTHING_FOR:
+            self._nothing_since = inf if self._store.snapshots.may_borrow() else time
+        return self._nothing_since < inf
 
     def _read(self, version: int, queue: Queue, time: float, seed: int) -> _KnownJobs:
         world = self._store.snapshots.for_borrowing(time, seed, queue.name)

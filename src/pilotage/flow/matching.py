@@ -169,8 +169,10 @@ class Matching:
                 self._known.pop(wanted.queue, None)
             served = got.good and (got.jobs or not wanted.heads)
             if served:
-                left = left_of(request, got.jobs)
-                found.append(_matched(known, [got, *self._borrowed(known, pilot, left, time, seed)]))
+                has_room = len(got.jobs) < request.max_jobs
+                left = left_of(request, got.jobs) if has_room else request
+                more = self._borrowed(known, pilot, left, time, seed) if has_room else ()
+                found.append(_matched(known, [got, *more]))
             else:
                 found.append(self._alone(request, time, seed))
         return found
@@ -200,8 +202,9 @@ class Matching:
         pilot, known = self._looked_up(request, time, seed)
         admission = self._resting.admission(pilot, time)
         most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
+        request = request if most == request.max_jobs else replace(request, max_jobs=most)
         with self._lock:
-            draws = policy.draw(known.lines, replace(request, max_jobs=most), pilot, seed, admission)
+            draws = policy.draw(known.lines, request, pilot, seed, admission)
             for draw in draws:
                 known.lines.left(draw, 1)
         self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
@@ -340,6 +343,9 @@ def _wanted(known: Known, pilot: Pilot, draws: Sequence[Draw], time: float) -> W
 
 
 def _matched(known: Known, parts: Sequence[Given]) -> Matched:
+    if len(parts) == 1:
+        (one,) = parts
+        return Matched(known.federation, known.queue, one.jobs, one.tasks, one.files, one.replicas)
     return Matched(
         federation=known.federation,
         queue=known.queue,

@@ -145,6 +145,7 @@ class _Hearing:
         self._running = {one.queue: one.running_pilots for one in world.queue_reports}
         self._world = world
         self._speaking = world.failures
+        self._by_queue: dict[str, list[Failure]] = {}
         self._tasks = {task.id: task for task in world.tasks}
 
     def hear(self, pilot: Pilot, held: Sequence[Job], told: Heartbeat) -> None:
@@ -260,6 +261,7 @@ class _Hearing:
             ending=ending_of(report.error),
         )
         self._speaking = (*self._speaking, failure)
+        self._by_queue = {}
         return (failure,)
 
     def _outweighed(self, task: Task) -> tuple[Failure, ...]:
@@ -267,10 +269,21 @@ class _Hearing:
         if not self._speaking:
             return ()
         whose = task.owner.vo, task.owner.name
-        changed = tuple(outweighed(self._speaking, whose, self._pilot.queue, self._pilot.place))
+        changed = tuple(
+            outweighed(self._of_queue(self._pilot.queue), whose, self._pilot.queue, self._pilot.place)
+        )
+        if not changed:
+            return ()
         news = {(one.job, one.attempt): one for one in changed}
         self._speaking = tuple(news.get((one.job, one.attempt), one) for one in self._speaking)
+        self._by_queue = {}
         return changed
+
+    def _of_queue(self, queue: str) -> Sequence[Failure]:
+        """The failures that speak against a queue, which every job that ends well there asks for."""
+        if queue not in self._by_queue:
+            self._by_queue[queue] = [one for one in self._speaking if one.queue == queue]
+        return self._by_queue[queue]
 
 
 def _file(instance: str, task: Task, job: Job, output: Output) -> File:

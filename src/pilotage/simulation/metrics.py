@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.types import DESCRIBED
-from pilotage.store.jobs import jobs
+from pilotage.store.jobs import JOB_STATES, jobs
 from pilotage.store.tasks import tasks
 
 from .bounds import Arrived, due, fluid, power
@@ -126,7 +126,7 @@ _ENDED = (JobState.FINISHED, JobState.FAILED, JobState.CANCELLED, JobState.CLOSE
 def _jobs(simulation: Simulation) -> dict[int, _Row]:
     columns = (jobs.c.id, jobs.c.task, jobs.c.state, jobs.c.since, jobs.c.attempt)
     found = simulation.store.database.read(lambda connection: connection.execute(select(*columns)).all())
-    return {row[0]: _Row(row[1], JobState(row[2]), row[3], row[4]) for row in found}
+    return {row[0]: _Row(row[1], JOB_STATES[row[2]], row[3], row[4]) for row in found}
 
 
 def _task_times(simulation: Simulation, arrivals: dict[int, float]) -> list[float]:

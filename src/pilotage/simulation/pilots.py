@@ -245,6 +245,8 @@ class VirtualPilot:
 
 def _read_from_afar(given: Matched, storage: Storage, sources: Sources) -> dict[str, tuple[str, int]]:
     """Files that are not at a storage: the site that they are read from, and their bytes."""
+    if not given.files:
+        return {}
     held: dict[str, list[str]] = defaultdict(list)
     for replica in given.replicas:
         held[replica.file].append(replica.storage)

@@ -188,7 +188,7 @@ def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:
 
     Nothing where no job may be taken. However many wait: the tails of so many lines are looked at.
     """
-    lines = reader.rows(_LINES, queue=queue, most=MOST_LINES)
+    lines = reader.raw_rows(_LINES, queue=queue, most=MOST_LINES)
     if not lines:
         return {}
     each = max(2, MOST_JOBS // len(lines))

@@ -85,6 +85,8 @@ def _dialect(connection: AnyConnection) -> str:
 def _execute(connection: AnyConnection, statement: str, values: tuple[Any, ...]) -> None:
     if isinstance(connection, sqlite3.Connection):
         connection.execute(statement, values)
+    elif connection.dialect.name == "sqlite":
+        direct_statements.driver(connection).execute(statement, values)
     else:
         connection.exec_driver_sql(statement, values)
 

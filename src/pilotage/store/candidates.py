@@ -39,6 +39,7 @@ Index("candidates_placed", _c.choice, _c.queue, **partial(is_placed))
 
 _COLUMNS = ("choice", "queue", "binding", "placed")
 _WAITS = select(_j.id).where(_j.choice == _c.choice, is_unstarted).correlate(candidates)
+_ANY = select(_c.choice).limit(1)
 _GONE = select(_c.choice).where(is_placed, ~_WAITS.exists()).distinct()
 _NEWEST = (
     select(_c.choice).where(is_placed).distinct().order_by(_c.choice.desc()).limit(1).offset(MOST_CHOICES)
@@ -61,6 +62,11 @@ def write(connection: Connection, rows: Sequence[tuple[int, str, str, bool]]) ->
     older = connection.execute(_NEWEST).scalar()
     if older is not None:
         connection.execute(_FORGET_OLDER, {"choice": older})
+
+
+def are_any(reader: RecordReader) -> bool:
+    """Tell whether any choice has candidates that are kept: without, no job may be taken from its queue."""
+    return bool(reader.raw_rows(_ANY))
 
 
 def of_choices(reader: RecordReader, choices: Iterable[int]) -> tuple[Candidacy, ...]:

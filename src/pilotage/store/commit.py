@@ -240,8 +240,11 @@ class Commit:
 
     def _count(self, move: Move, rows: Sequence[Record]) -> None:
         columns = KEY_COLUMNS[move.kind]
-        for before, count in Counter(tuple(row[KEYS:]) for row in rows).items():
-            after = [move.changes.get(name, value) for name, value in zip(columns, before, strict=True)]
+        is_recounted = not move.changes.keys().isdisjoint(columns)
+        for before, count in Counter([tuple(row[KEYS:]) for row in rows]).items():
+            after = before
+            if is_recounted:
+                after = tuple(map(move.changes.get, columns, before))
             self._deltas.moved(move.kind, before, after, move.source, move.target, count)
             record = dict(zip(columns, after, strict=True))
             self._last_seen.moved(move.kind, move.target, record)

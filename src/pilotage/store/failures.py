@@ -174,7 +174,7 @@ def _proven(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Fai
 
 
 def _ended_well(reader: RecordReader, suspects: Sequence[int]) -> set[int]:
-    found = reader.rows(_ENDED_WELL, tasks=[str(task) for task in suspects])
+    found = reader.raw_rows(_ENDED_WELL, tasks=[str(task) for task in suspects])
     return {int(task) for (task,) in found}
 
 

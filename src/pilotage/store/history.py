@@ -9,6 +9,7 @@ import string
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from sqlalchemy import Column, Connection, Index, String, Table, select
@@ -117,11 +118,21 @@ class Entries:
         self._numbers = numbers
         self._time = time
         self._actor = actor
+        self._known: dict[tuple[object, ...], Callable[[int], str]] = {}
 
     def entry(
         self, kind: Kind, source: State | None, target: State, cause: str, decision: int | None = None
     ) -> Callable[[int], str]:
         """The entry of a transition, given the attempt before it."""
+        key = (kind, source, target, cause, decision)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._entry(kind, source, target, cause, decision)
+        return found
+
+    def _entry(
+        self, kind: Kind, source: State | None, target: State, cause: str, decision: int | None
+    ) -> Callable[[int], str]:
         number = self._numbers[Meaning.of(kind, source, target, cause, self._actor)]
         first = entry(number, self._time, self._actor, decision)
 
@@ -186,6 +197,8 @@ def _pilot_of(actor: str) -> str:
     return number if number != actor and number.isdecimal() else ""
 
 
+# What one commit moves has one time.
+@lru_cache(maxsize=64)
 def _base36(number: int) -> str:
     digits = ""
     while number:

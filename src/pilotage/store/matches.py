@@ -23,7 +23,7 @@ from . import borrowed_matches, bulk
 from . import tasks as task_rows
 from .borrowed_matches import WantedElsewhere
 from .engine import Database
-from .history import Entries, Meaning, Meanings
+from .history import Entries, Meaning, Meanings, entry
 from .jobs import JOB_COLUMNS, job
 from .last_seen import REPORTED_AFTER
 from .local_matches import INPUT_COUNT, STANDING, TASK, VERSION, give
@@ -146,7 +146,7 @@ class Matches:
 
     def give(self, wanted: Wanted) -> Given:
         """Give a pilot what is still there of what it was drawn; the call is its heartbeat."""
-        told = self._told(wanted)
+        told = _told(self._meaning(), wanted)
         if self._database.is_postgresql:
             rows = self._database.run(_GIVE, _values(wanted, told(1)))
             alive, good = bool(rows[0][0]), bool(rows[0][1])
@@ -163,7 +163,8 @@ class Matches:
         """Do the same for several pilots at the same time; on SQLite in one transaction."""
         if self._database.is_postgresql:
             return [self.give(one) for one in wanted]
-        asked = [(one, self._told(one)) for one in wanted]
+        meaning = self._meaning()
+        asked = [(one, _told(meaning, one)) for one in wanted]
         given = self._database.write_directly(lambda driver: give(driver, asked))
         found = self._given(True, True, [row for *_, rows in given for row in rows])
         jobs = iter(found.jobs)
@@ -182,12 +183,10 @@ class Matches:
         """The number of the federation's version, and of the last activation at each queue that had any."""
         return self._database.read(_numbers)
 
-    def _told(self, wanted: Wanted) -> Callable[[int], str]:
-        """The entry in the history of a job that a pilot is given, by the job's attempt."""
-        actor = f"pilot:{wanted.pilot}"
-        meaning = Meaning.of("job", JobState.ACTIVATED, JobState.SENT, CAUSE, actor)
-        entries = Entries(self._meanings.numbers([meaning]), wanted.time, actor)
-        return entries.entry("job", JobState.ACTIVATED, JobState.SENT, CAUSE)
+    def _meaning(self) -> int:
+        """The number of what it means that a job is given to a pilot, whichever it is."""
+        meaning = Meaning.of("job", JobState.ACTIVATED, JobState.SENT, CAUSE, "pilot:1")
+        return self._meanings.numbers([meaning])[meaning]
 
     def take(self, wanted: WantedElsewhere) -> Given:
         """Give a pilot what is still there of jobs of other queues; the call is its heartbeat."""
@@ -254,6 +253,12 @@ class Matches:
         return tuple(known[record] for record in sorted(texts, key=itemgetter(0)))
 
 
+def _told(meaning: int, wanted: Wanted) -> Callable[[int], str]:
+    """The entry in the history of a job that a pilot is given, by the job's attempt."""
+    actor = f"pilot:{wanted.pilot}"
+    return lambda attempt: entry(meaning, wanted.time, actor, attempt=attempt)
+
+
 def _numbers(connection: Connection) -> tuple[int, dict[str, int]]:
     version = connection.exec_driver_sql(VERSION).scalar_one()
     rows = connection.exec_driver_sql("SELECT queue, number FROM activations")
@@ -286,6 +291,9 @@ def _dealt(found: Given, parts: Iterable[tuple[bool, bool, tuple[Job, ...]]]) ->
     for replica in found.replicas:
         lying[replica.file].append(replica)
     for alive, good, jobs in parts:
+        if not jobs:
+            yield Given(alive, good)
+            continue
         read = dict.fromkeys(name for job in jobs for name in job.inputs)
         yield Given(
             alive,

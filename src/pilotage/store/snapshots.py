@@ -15,7 +15,6 @@ from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.failures import Failure
 from pilotage.model.idle_slots import idle_slots
 from pilotage.model.states import (
-    AT_A_PILOT,
     LIVE_JOBS,
     LIVE_PILOTS,
     JobState,
@@ -29,6 +28,7 @@ from pilotage.model.world import JobCount, Report, TaskCount, World
 from . import (
     borrowings,
     broker_facts,
+    candidates,
     copies,
     failures,
     publications,
@@ -41,6 +41,7 @@ from .columns import has_state, is_state
 from .counters import counts
 from .engine import Database
 from .federations import Federations
+from .held_jobs import held_by
 from .jobs import JOB_COLUMNS, is_live, jobs
 from .link_rates import LinkRates
 from .pilots import pilots
@@ -85,7 +86,7 @@ _IN_STATE = (
     .order_by(_j.id)
     .limit(_LIMIT)
 )
-_HELD = (among(_j.pilot, "pilots"), is_state(jobs, *AT_A_PILOT))
+_HELD = held_by("pilots")
 _ENDED = (
     is_state(pilots, *(state for state in PilotState if state not in LIVE_PILOTS)),
     pilots.c.since > bindparam("after"),
@@ -163,6 +164,12 @@ class Snapshots:
 
         return self._world(time, seed, read)
 
+    def may_borrow(self) -> bool:
+        """Tell whether any pilot might take a job of another queue."""
+        return self._database.read(
+            lambda connection: candidates.are_any(RecordReader(connection, self._specs))
+        )
+
     def for_borrowing(self, time: float, seed: int, queue: str) -> World:
         """Jobs that the pilots of a queue might take from others, and what they are compared by."""
         return self._world(time, seed, lambda reader, world: borrowings.read(reader, world, queue))
@@ -228,7 +235,7 @@ class Snapshots:
         """Pilots that ask, the jobs they have, and those they speak of; ``holding`` lists (job, attempt)."""
 
         def read(reader: RecordReader, world: World) -> dict[str, Any]:
-            held = reader.jobs_where(*_HELD, pilots=list(asking))
+            held = reader.jobs_where(_HELD, pilots=list(asking))
             named = {report.job for report in reports} | {job for job, _ in holding}
             others = named - {job.id for job in held}
             found = _by_id(held, reader.jobs_where(_THESE, ids=list(others)) if others else ())
