@@ -3,7 +3,7 @@
 import pytest
 
 from pilotage.model.federation import ComputingElement, GlobalShare, Queue
-from pilotage.simulation.bounds import due, fair_parts, fluid, power
+from pilotage.simulation.bounds import fair_parts, fair_work, fluid, power
 from pilotage.simulation.scenario import Scenario, SiteBehaviour
 from pilotage.testing.worlds import federation
 
@@ -26,7 +26,7 @@ def test_work_that_waits_is_divided_by_targets() -> None:
 
 def test_a_share_is_due_nothing_before_its_work_arrives() -> None:
     arrivals = [(0, "b", 1000), (50, "a", 1000)]
-    fair = due(SHARES, arrivals, total=1000, until=100)
+    fair = fair_work(SHARES, arrivals, total=1000, until=100)
     assert fair == pytest.approx({"b": 500 + 125, "a": 375})
 
 

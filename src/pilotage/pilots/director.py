@@ -64,7 +64,7 @@ def _creates(made: Iterable[tuple[PilotPlace, list[NewPilot]]]) -> Iterator[Crea
 
 def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[str, object]]]:
     """The place, new pilots and the derivation of their number, for each task queue."""
-    foreign = elsewhere.task_queues(world)
+    foreign = elsewhere.wanted_elsewhere(world)
     texts = {entry.requirements for entry in (*world.task_queues, *foreign)}
     waiting = demand(world, {text: Requirements.from_text(text) for text in texts}, foreign)
     if not waiting.entries:

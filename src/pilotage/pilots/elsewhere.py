@@ -18,14 +18,14 @@ from .demand import believed_waiting, most_waiting
 from .draws import randomness
 from .task_queues import by_queue, element_of, starts_pilots
 
-Place = tuple[str, str]
+QueueNeed = tuple[str, str]
 """A queue and requirements."""
 
-Group = tuple[str, tuple[str, ...]]
+AlikeJobs = tuple[str, tuple[str, ...]]
 """Requirements, and the other queues that serve them."""
 
 
-def task_queues(world: World) -> tuple[TaskQueue, ...]:
+def wanted_elsewhere(world: World) -> tuple[TaskQueue, ...]:
     """Return jobs of other queues as task queues of the candidates where pilots are asked for them (E4).
 
     For each job that may leave ``binding.pilots_elsewhere`` pilots wait at its other candidates, all of these
@@ -43,14 +43,14 @@ def task_queues(world: World) -> tuple[TaskQueue, ...]:
     return tuple(_together(found))
 
 
-def _groups(world: World, served: Mapping[str, Queue]) -> Iterator[tuple[Group, int, int]]:
+def _groups(world: World, served: Mapping[str, Queue]) -> Iterator[tuple[AlikeJobs, int, int]]:
     """Count the jobs of each group that may leave, and find their highest priority."""
     by_choice: dict[int, set[str]] = defaultdict(set)
     for one in world.candidacies:
         if one.queue in served:
             by_choice[one.choice].add(one.queue)
-    jobs: Counter[Group] = Counter()
-    priorities: dict[Group, int] = {}
+    jobs: Counter[AlikeJobs] = Counter()
+    priorities: dict[AlikeJobs, int] = {}
     for line in world.borrowable_lines:
         others = tuple(sorted(by_choice[line.choice] - {line.queue}))
         if others:
@@ -63,8 +63,8 @@ def _groups(world: World, served: Mapping[str, Queue]) -> Iterator[tuple[Group, 
 
 def _together(found: Sequence[TaskQueue]) -> Iterator[TaskQueue]:
     """One task queue for each place."""
-    jobs: Counter[Place] = Counter()
-    priorities: dict[Place, int] = {}
+    jobs: Counter[QueueNeed] = Counter()
+    priorities: dict[QueueNeed, int] = {}
     for entry in found:
         place = entry.queue, entry.requirements
         jobs[place] += entry.jobs
@@ -82,7 +82,7 @@ class _Places:
     queues: Mapping[str, Queue] = field(init=False)
     _free: dict[str, int] = field(init=False, default_factory=dict)
     _waits: dict[str, float] = field(init=False, default_factory=dict)
-    _spare: dict[Place, int] = field(init=False, default_factory=dict)
+    _spare: dict[QueueNeed, int] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         federation = self.world.federation

@@ -50,7 +50,7 @@ def fluid(
     return done
 
 
-def due(
+def fair_work(
     shares: Sequence[GlobalShare], arrivals: Sequence[Arrived], total: float, until: float
 ) -> Mapping[str, float]:
     """The work of each share that was due of a total by a time: the fluid's at the rate that does so much.

@@ -12,7 +12,7 @@ from pilotage.model.types import DESCRIBED
 from pilotage.store.jobs import JOB_STATES, jobs
 from pilotage.store.tasks import tasks
 
-from .bounds import Arrived, due, fluid, power
+from .bounds import Arrived, fair_work, fluid, power
 from .idleness import Empty
 from .scenario import Scenario
 from .simulation import BEGIN, Simulation
@@ -150,7 +150,7 @@ def _share_error(simulation: Simulation, window: float) -> float:
         if time - BEGIN <= window:
             done[share[task]] += work
     total = sum(done.values())
-    fair = due(simulation.federation.shares, _arrived(simulation), total, window) if total else {}
+    fair = fair_work(simulation.federation.shares, _arrived(simulation), total, window) if total else {}
     return sum(abs(done[name] - fair[name]) for name in {*done, *fair}) / 2 / total if total else 0.0
 
 

@@ -159,7 +159,7 @@ def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
     return tuple(sorted(found, key=lambda one: one.job))
 
 
-def lines(reader: RecordReader) -> dict[str, Any]:
+def borrowable_lines(reader: RecordReader) -> dict[str, Any]:
     """Count the jobs that other queues' pilots may take, with these queues, for the director (E4).
 
     However many wait: the tails of so many lines are looked at, none where no choice has candidates.

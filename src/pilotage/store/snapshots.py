@@ -215,7 +215,7 @@ class Snapshots:
                 "job_counts": reader.job_counts(),
                 "advertisements": reader.advertisements(),
                 "iterated": reader.iterated("provision"),
-                **borrowings.lines(reader),
+                **borrowings.borrowable_lines(reader),
             }
 
         return self._world(time, seed, read)

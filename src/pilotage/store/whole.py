@@ -42,7 +42,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
         "transfers": moving,
         "publications": published["publications"],
         "unawaited": staging.unawaited(reader, world, moving),
-        **borrowings.lines(reader),
+        **borrowings.borrowable_lines(reader),
         "candidacies": candidates.of_choices(reader, choices),
         "borrowings": tuple(_readers(reader, world)),
         **copies.read(reader, world, MOST_COPIES),
