@@ -42,7 +42,9 @@ class Empty:
 def empty(jobs: Mapping[JobState, int], sites: Iterable[SiteSlots]) -> Empty:
     """Say why slots are empty beside waiting jobs; no more of them count than jobs wait."""
     left = sum(jobs.values())
-    idle, queued, unasked = (sum(column) for column in zip(*(site.empty for site in sites), strict=True))
+    # The first, so that there are three columns where there is no site.
+    columns = zip((0, 0, 0), *(site.empty for site in sites), strict=True)
+    idle, queued, unasked = (sum(column) for column in columns)
     at_hand = min(idle, left)
     batch = min(queued, left - at_hand)
     inputs = min(jobs.get(JobState.ASSIGNED, 0), max(0, at_hand - jobs.get(JobState.ACTIVATED, 0)))
