@@ -65,7 +65,7 @@ def direct_access(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     return Verdict(tasks.direct_only & ~queues.direct_access, "direct access", "copies only")
 
 
-@check("B18", "storage", "wait", unit="GB", lifted_by="transfers drain")
+@check("B18", "storage", "wait", unit="GB", lifted_by="space is freed there")
 def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     """More than ``storage_min_free`` is free at the queue's storage."""
     least = tasks.constant("storage_min_free")
