@@ -137,7 +137,7 @@ def test_a_fault_of_a_federation_is_told_with_line_field_and_remedy(
         ("outputs: [counted.txt]", "jobs: 100001", "8: task.jobs: 100001 is above 100000; submit several tasks"),
         ("outputs: [counted.txt]", "ram: 1.0e308", "8: task.ram: 1e+308 is above 1e+09; give MB"),
         ("size: 3", "size: 1000000000000001", "6: task.inputs[0].size: 1000000000000001 is above 1000000000000000; give bytes"),
-        ("outputs: [counted.txt]", "output_dataset: atlas:results", "8: task.output_dataset: 'atlas:results' is not allowed here; give CATALOGUE~SCOPE:NAME, a dataset of a catalogue that others keep, like rucio~user.ada:results; here a dataset is made of outputs that are there: pilotage files define NAME --match 'tasks/...'"),
+        ("outputs: [counted.txt]", "output_dataset: atlas:results", "8: task.output_dataset: 'atlas:results' is not allowed here; give NAME, for a dataset in your own scope, or CATALOGUE~SCOPE:NAME of a catalogue that others keep, like rucio~user.ada:results"),
         ("outputs: [counted.txt]", "priority: 0", "8: task.priority: 0 is below 1; give 1 or more"),
         ("task:", "share: a\ntask:", "1: share: there is no such field; known: task"),
         ("task:", "tsk:", "1: tsk: there is no such field; pilotage schema lists the fields"),

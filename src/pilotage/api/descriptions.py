@@ -100,7 +100,7 @@ FIELDS: Mapping[str, str] = {
     "pilot": "number of the pilot; null: none has it",
     "pilots": "pilots: their records, or their number by state",
     "placed": "number of jobs by queue",
-    "published": "how far outputs are registered in datasets of others' catalogues",
+    "published": "how far outputs are in the datasets that their tasks name",
     "priorities": "new priorities by transfer",
     "priority": "its priority; higher ones go first",
     "queue": "name of the queue; empty: not brokered",

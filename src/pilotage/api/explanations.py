@@ -25,6 +25,8 @@ from pilotage.model.borrowing import Borrowing, Comparison
 from pilotage.model.decision import Choice, DatedChoice
 from pilotage.model.job_files import FileOfJob
 from pilotage.model.logs import Point
+from pilotage.model.publications import author_of, is_own
+from pilotage.model.scopes import version_of
 from pilotage.model.states import JobState
 from pilotage.model.transfer_queues import PREPARING, TransferQueue, queue_of
 from pilotage.model.work import Pilot, TaskSpec, Transfer
@@ -99,6 +101,9 @@ def published(runtime: Runtime, task: TaskDetails) -> list[str]:
     if not dataset:
         return []
     found = runtime.store.publication_queries.of_task(task.id)
+    if is_own(dataset):
+        version = runtime.store.datasets.made_by(dataset, author_of(task.id))
+        return list(publications.of_own(task.id, task.state, version_of(dataset, version), found.closing))
     return list(publications.of_task(task.id, dataset, found, runtime.clock()))
 
 

@@ -1,9 +1,9 @@
-"""Progress of outputs into datasets of others' catalogues, and what keeps the rest."""
+"""Progress of outputs into the datasets that their tasks name, and what keeps the rest."""
 
 from collections.abc import Iterator, Sequence
 
 from pilotage.model.publications import Publication, PublishedDataset, published_name
-from pilotage.model.states import PublicationState
+from pilotage.model.states import LIVE_TASKS, PublicationState, TaskState
 
 from .words import ago, plural
 
@@ -24,6 +24,19 @@ def of_task(task: int, dataset: str, found: PublishedDataset, time: float) -> It
         yield f"the dataset is not closed: {closing.error}"
     if failed or (closing and closing.state is PublicationState.FAILED):
         yield f"once that is mended: pilotage publish {task}"
+
+
+def of_own(task: int, state: TaskState, made: str, closing: Publication | None) -> Iterator[str]:
+    """Tell of the dataset of this catalogue that a task's outputs become; ``made`` is that version of it."""
+    if closing is None:
+        ended = f"no version is made of a task that has {state}"
+        yield f"outputs in {made}: {ended if state not in LIVE_TASKS else 'made when the task has finished'}"
+    elif closing.state is PublicationState.PUBLISHED:
+        yield f"outputs are the dataset {made}"
+    else:
+        yield f"outputs in {made}: not made yet" + (f": {closing.error}" if closing.error else "")
+        if closing.state is PublicationState.FAILED:
+            yield f"once that is mended: pilotage publish {task}"
 
 
 def of_file(found: Sequence[Publication]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pilotage.model.documents import json_schema
+from pilotage.model.types import OUTPUT_DATASET
 
 from .faults import Fault, Path
 
@@ -43,9 +44,9 @@ _PATTERNS = {
     "^(adler32:[0-9a-f]{8}|md5:[0-9a-f]{32}|sha256:[0-9a-f]{64}|)$": (
         "give adler32: and 8, md5: and 32, or sha256: and 64 lower-case hexadecimal digits"
     ),
-    r"^([A-Za-z0-9][A-Za-z0-9_-]*~[A-Za-z0-9][A-Za-z0-9_.-]*:[A-Za-z0-9][A-Za-z0-9_.-]*)?$": (
-        "give CATALOGUE~SCOPE:NAME, a dataset of a catalogue that others keep, like rucio~user.ada:results; "
-        "here a dataset is made of outputs that are there: pilotage files define NAME --match 'tasks/...'"
+    OUTPUT_DATASET: (
+        "give NAME, for a dataset in your own scope, or CATALOGUE~SCOPE:NAME of a catalogue that others "
+        "keep, like rucio~user.ada:results"
     ),
     "^[a-z][a-z0-9+]*://": "give a URL like file:///data or https://host/path",
     "^(full|http|none)(#(IPv4|IPv6)?)?$": "give full, http or none, then #IPv4 or #IPv6 where it matters",

@@ -1,4 +1,4 @@
-"""Checks of the dataset of another's catalogue that a task's outputs are to be registered in."""
+"""Checks of the dataset that a task's outputs are to be gathered in."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from pilotage.model.catalogues import ExternalCatalogue, OutputTerms
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
 from pilotage.model.publications import output_storages, split_dataset
+from pilotage.model.scopes import personal_scope
 from pilotage.model.work import TaskSpec
 
 from .faults import Fault, Path
@@ -20,6 +21,11 @@ def output_dataset_faults(spec: TaskSpec, federation: Federation, owner: Identit
     if not (spec.outputs or spec.merge):
         yield Fault(_PATH, "the task has no outputs", "name its outputs, or leave the dataset out")
     name, scope, _ = split_dataset(spec.output_dataset)
+    if not name:
+        if owner is not None and scope not in ("", mine := personal_scope(owner)):
+            message = f"outputs of your tasks are in your own scope, and {scope!r} is not that"
+            yield Fault(_PATH, message, f"give {mine}:NAME, or NAME alone")
+        return
     declared = next((one for one in federation.catalogues if one.name == name), None)
     if declared is None:
         known = ", ".join(one.name for one in federation.catalogues if one.outputs)

@@ -10,7 +10,7 @@ from pilotage.model.catalogues import ExternalCatalogue, ReplicationRule, extern
 from pilotage.model.documents import to_json
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
-from pilotage.model.scopes import scopes_of
+from pilotage.model.scopes import identifier, scopes_of
 from pilotage.ports.catalogue import (
     CatalogueError,
     CataloguePort,
@@ -77,6 +77,15 @@ class Catalogues:
             if declared.name == name:
                 return self._external(declared, federation)
         raise LookupError(f"the federation has no catalogue {name}")
+
+    def gather(self, dataset: str, task: int) -> "Future[Mapping[str, str]]":
+        """Begin to make a version of an own dataset of a task's outputs; its result refuses no file."""
+
+        def gather() -> Mapping[str, str]:
+            self.own.gather(dataset, task)
+            return {}
+
+        return self._workers.call("outputs to own datasets", gather, PUBLISH_TIME)
 
     def _external(self, declared: ExternalCatalogue, federation: Federation) -> "BoundedCatalogue":
         urls = [(one.name, one.url) for one in federation.storages]
@@ -163,8 +172,18 @@ class ReadableCatalogue:
     def dataset(self, scope: str, name: str, version: int | None) -> FoundDataset:
         """See :class:`~pilotage.ports.catalogue.CataloguePort`."""
         catalogue, inner, external = self._catalogues.of(scope, self._owner)
-        found = catalogue.dataset(inner, name, version)
+        try:
+            found = catalogue.dataset(inner, name, version)
+        except LookupError as error:
+            raise LookupError(f"{error}{self._elsewhere(scope, name)}") from error
         return replace(found, files=_ours(external, found.files))
+
+    def _elsewhere(self, scope: str, name: str) -> str:
+        """Name the other scope of the owner that has such a dataset: outputs are in the personal one."""
+        for other in scopes_of(self._owner):
+            if other != scope and self._catalogues.own.knows(identifier(other, name)):
+                return f"; yours is {identifier(other, name)}: give `scope: {other}` with it"
+        return ""
 
 
 def _ours(catalogue: str, found: Sequence[FoundFile]) -> Sequence[FoundFile]:

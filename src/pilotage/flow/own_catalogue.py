@@ -6,6 +6,7 @@ from typing import Literal
 from pilotage.model.decision import Committed, Create, Decision, Forget
 from pilotage.model.paths import is_output
 from pilotage.model.patterns import literal_beginning, matcher
+from pilotage.model.publications import author_of
 from pilotage.model.scopes import identifier, name_of, version_of
 from pilotage.model.work import File, InputFile, NewDatasetVersion
 from pilotage.ports import Clock, Seeds
@@ -58,6 +59,10 @@ class OwnCatalogue:
         files = [_found(scope, member.file, member.storages) for member in members]
         return FoundDataset(version=found.version, files=files)
 
+    def knows(self, dataset: str) -> bool:
+        """Tell whether there is a dataset, by identifier."""
+        return self._store.datasets.version(dataset) is not None
+
     def version(self, dataset: str, version: int | None = None) -> DatasetVersion:
         """Return a version of a dataset by identifier. Raises LookupError, naming those that there are."""
         if found := self._store.datasets.version(dataset, version):
@@ -81,6 +86,21 @@ class OwnCatalogue:
             if new and self._make(new, author):
                 return self.version(dataset, new.version)
         raise CatalogueError(f"others make versions of {dataset} at the same time; try again")
+
+    def gather(self, dataset: str, task: int) -> None:
+        """Make the next version of a dataset of what a task left: its outputs, or what was merged of them.
+
+        The task is the version's author. Where the current version has just these files, it stays: the call
+        may be repeated. Raises LookupError where no version can be made, and CatalogueError.
+        """
+        files = self._store.publication_queries.results(task)
+        if not files:
+            raise LookupError(f"task {task} left no outputs")
+        if len(files) > MOST_FOUND:
+            raise LookupError(
+                f"task {task} left {len(files)} outputs; a version has {MOST_FOUND} files at most"
+            )
+        self.edit(dataset, files, "set", author_of(task))
 
     def forget(self, dataset: str, author: str) -> None:
         """Forget a dataset, with all its versions; its files stay. Raises LookupError and CatalogueError."""

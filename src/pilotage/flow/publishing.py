@@ -1,4 +1,4 @@
-"""Calls of this process that register outputs in others' catalogues; the next pass reads their results."""
+"""Calls of this process that register outputs in datasets; the next pass reads their results."""
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pilotage.model.catalogues import ReplicationRule
 from pilotage.model.observations import PublicationSighting
-from pilotage.model.publications import Publication, split_dataset
+from pilotage.model.publications import Publication, is_own, split_dataset
 from pilotage.ports.catalogue import CatalogueError, OutputFile
 
 from .catalogues import Catalogues
@@ -45,8 +45,6 @@ class Publishing:
 
     def start(self, order: PublicationOrder) -> None:
         """Begin to register outputs in one dataset."""
-        catalogue, scope, name = split_dataset(order.dataset)
-        files = list(order.files.values())
 
         def done(future: "Future[Mapping[str, str]]") -> None:
             error = future.exception()
@@ -56,12 +54,12 @@ class Publishing:
                 self._failed(order, error)
 
         try:
-            known = self._catalogues.external(catalogue)
+            call = self._call(order)
         except (CatalogueError, LookupError) as error:
             # An adapter that is missing here may be there when the server was installed anew.
             self._failed(order, CatalogueError(str(error)))
             return
-        known.publish(scope, name, files, order.rule, bool(order.closing)).add_done_callback(done)
+        call.add_done_callback(done)
 
     def news(self) -> tuple[PublicationSighting, ...]:
         """The results of publications that are not forgotten yet."""
@@ -73,6 +71,13 @@ class Publishing:
         with self._lock:
             for one in news:
                 self._news.pop((one.publication, one.attempt), None)
+
+    def _call(self, order: PublicationOrder) -> "Future[Mapping[str, str]]":
+        if is_own(order.dataset):
+            return self._catalogues.gather(order.dataset, order.closing[0].task)
+        catalogue, scope, name = split_dataset(order.dataset)
+        known = self._catalogues.external(catalogue)
+        return known.publish(scope, name, list(order.files.values()), order.rule, bool(order.closing))
 
     def _registered(self, order: PublicationOrder, refused: Mapping[str, str]) -> None:
         errors = {key: refused.get(file.name, "") for key, file in order.files.items()}

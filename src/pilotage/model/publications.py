@@ -1,4 +1,4 @@
-"""Publications: outputs on their way into datasets of catalogues that others keep."""
+"""Publications: outputs on their way into datasets of this catalogue, and of those that others keep."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from .federation import Federation
-from .scopes import name_of, split_identifier
+from .scopes import PERSONAL, name_of, split_identifier
 from .sources import outputs_at
 from .spec import TaskSpec
 from .states import PublicationState
@@ -27,11 +27,11 @@ class NewPublication:
     task: int
     """The task whose output it is."""
     dataset: str
-    """The dataset, ``CATALOGUE~SCOPE:NAME``."""
+    """The dataset, ``CATALOGUE~SCOPE:NAME``, or ``SCOPE:NAME`` of this catalogue."""
     asked: float
     """When it is asked for, in s since 1970."""
     file: str = ""
-    """Identifier of the output, ``SCOPE:NAME``; empty: the dataset itself, closed at the end."""
+    """Identifier of the output, ``SCOPE:NAME``; empty: the dataset itself, closed or made at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,9 @@ class Publication:
     task: int
     """The task whose output it is."""
     dataset: str
-    """The dataset, ``CATALOGUE~SCOPE:NAME``."""
+    """The dataset, ``CATALOGUE~SCOPE:NAME``, or ``SCOPE:NAME`` of this catalogue."""
     file: str
-    """Identifier of the output, ``SCOPE:NAME``; empty: the dataset itself, closed at the end."""
+    """Identifier of the output, ``SCOPE:NAME``; empty: the dataset itself, closed or made at the end."""
     state: PublicationState
     """Where it is in its life."""
     attempt: int
@@ -87,10 +87,22 @@ class PublishedDataset:
 
 
 def split_dataset(dataset: str) -> tuple[str, str, str]:
-    """Split ``CATALOGUE~SCOPE:NAME`` into its three parts."""
+    """Split ``CATALOGUE~SCOPE:NAME`` into its three parts; the catalogue is empty for one's own datasets."""
     scope, name = split_identifier(dataset)
+    if not scope or scope.startswith(PERSONAL):
+        return "", scope, name
     catalogue, _, inner = scope.partition("~")
     return catalogue, inner, name
+
+
+def is_own(dataset: str) -> bool:
+    """Tell whether a dataset of outputs is of this catalogue, and not of one that others keep."""
+    return not split_dataset(dataset)[0]
+
+
+def author_of(task: int) -> str:
+    """Return the author of a dataset's version that was made of a task's outputs."""
+    return f"task:{task}"
 
 
 def published_name(dataset: str, file: str) -> str:

@@ -160,8 +160,9 @@ class TaskSpec:
     merge: MergeSpec | None = None
     """The jobs that make one output of many."""
     output_dataset: OutputDataset = ""
-    """Dataset of a catalogue that others keep, ``CATALOGUE~SCOPE:NAME``, which gathers the outputs, or what
-    was merged of them; it is closed when the task has finished. Empty: none."""
+    """Dataset which gathers the outputs, or what was merged of them: a name in the owner's own scope, which
+    has its next version when the task has finished, or ``CATALOGUE~SCOPE:NAME`` of a catalogue that others
+    keep, which is closed then. Empty: none."""
     files_per_job: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     """Input files that one job reads."""
     jobs: Annotated[int, Field(ge=1, le=MOST_JOBS)] = 1

@@ -35,14 +35,12 @@ DatasetName = Annotated[
 """Without ``@``, which sets its version apart."""
 
 Scope = Annotated[str, Field(max_length=410, pattern=r"^([A-Za-z0-9][A-Za-z0-9_.@+=~-]*)?$")]
-OutputDataset = Annotated[
-    str,
-    Field(
-        max_length=600,
-        pattern=r"^([A-Za-z0-9][A-Za-z0-9_-]*~[A-Za-z0-9][A-Za-z0-9_.-]*:[A-Za-z0-9][A-Za-z0-9_.-]*)?$",
-    ),
-]
-"""``CATALOGUE~SCOPE:NAME``."""
+OUTPUT_DATASET = (
+    r"^([A-Za-z0-9][A-Za-z0-9_-]*~[A-Za-z0-9][A-Za-z0-9_.-]*:[A-Za-z0-9][A-Za-z0-9_.-]*"
+    r"|(user\.[A-Za-z0-9_.@+=~-]+:)?[A-Za-z0-9_][A-Za-z0-9_.+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=~-]*)*)?$"
+)
+OutputDataset = Annotated[str, Field(max_length=600, pattern=OUTPUT_DATASET)]
+"""``CATALOGUE~SCOPE:NAME``, or a dataset of one's own scope: ``user.NAME~VO:NAME``, or its name alone."""
 
 OutputName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 OutputPath = Annotated[

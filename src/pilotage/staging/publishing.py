@@ -1,4 +1,4 @@
-"""Register outputs in the catalogues that their tasks name: what goes when, and what became of it."""
+"""Register outputs in the datasets that their tasks name: what goes when, and what became of it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from pilotage.model.catalogues import ExternalCatalogue, OutputTerms
 from pilotage.model.decision import Decision, Move, Value
 from pilotage.model.observations import PublicationSighting
 from pilotage.model.paths import is_copy
-from pilotage.model.publications import Publication, split_dataset
+from pilotage.model.publications import Publication, is_own, split_dataset
 from pilotage.model.states import PublicationState
 from pilotage.model.world import World
 
@@ -22,6 +22,9 @@ LEASE = 300.0
 
 LONGEST_DELAY = 3600.0
 """Seconds between two attempts at most."""
+
+OWN_TERMS = OutputTerms(scopes=("user.{name}",))
+"""Those of datasets of this catalogue."""
 
 MOST_ATTEMPTS_COUNTED = 20
 """Attempts after which the delay grows no more: the powers of two would leave all bounds."""
@@ -119,7 +122,8 @@ def _due(world: World) -> Mapping[str, list[Publication]]:
 
 
 def _terms(world: World) -> Mapping[str, OutputTerms]:
-    return {one.name: one.outputs for one in world.federation.catalogues if one.outputs}
+    declared = {one.name: one.outputs for one in world.federation.catalogues if one.outputs}
+    return {"": OWN_TERMS} | declared
 
 
 def _is_over(one: Publication, time: float, terms: Mapping[str, OutputTerms]) -> bool:
@@ -149,6 +153,8 @@ class _Obstacles:
 
     def of(self, one: Publication) -> str:
         """The reason, empty where there is none."""
+        if is_own(one.dataset):
+            return ""
         catalogue = split_dataset(one.dataset)[0]
         declared = self._catalogues.get(catalogue)
         if declared is None:

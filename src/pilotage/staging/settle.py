@@ -8,7 +8,7 @@ from pilotage.model.decision import Creation, Decision, Move, Value
 from pilotage.model.failures import allowed_attempts
 from pilotage.model.moves import JobMoves
 from pilotage.model.paths import copy_path, path_in_job, scratch_path
-from pilotage.model.publications import NewPublication
+from pilotage.model.publications import NewPublication, is_own
 from pilotage.model.sources import outputs_at
 from pilotage.model.states import UNFINISHED_TRANSFERS, JobState, TransferState
 from pilotage.model.transfer_queues import FINISHING
@@ -226,10 +226,11 @@ def _arrived(facts: _Facts, moves: JobMoves) -> list[Transfer]:
 def _publications(facts: _Facts, job: Job) -> tuple[NewPublication, ...]:
     """Ask for each output of a job that has ended well to be registered where its task wants it.
 
-    With the move that ends the job: no later attempt can make other bytes of them.
+    With the move that ends the job: no later attempt can make other bytes of them. A dataset of this
+    catalogue is made as a whole, at the end of the task.
     """
     dataset = facts.tasks[job.task].spec.output_dataset
-    if not dataset:
+    if is_own(dataset):
         return ()
     return tuple(
         NewPublication(task=job.task, dataset=dataset, asked=facts.world.time, file=file.name)

@@ -128,6 +128,11 @@ class Datasets:
         """Read a dataset's versions, the newest first."""
         return self._read(_versions(_v.dataset == dataset).limit(limit))
 
+    def made_by(self, dataset: str, author: str) -> int | None:
+        """Read the number of the newest version that somebody made; None where none is."""
+        found = self._read(_versions(_v.dataset == dataset, _v.author == author).limit(1))
+        return found[0].version if found else None
+
     def current(self, scope: str, after: str, limit: int) -> list[DatasetVersion]:
         """Read the current version of each dataset in a scope, by name beyond ``after``."""
         in_scope = begins(self._database.engine.dialect.name, _v.dataset, f"{scope}:", after)

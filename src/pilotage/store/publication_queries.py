@@ -3,9 +3,13 @@
 from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.publications import Publication, PublicationCount, PublishedDataset
-from pilotage.model.states import PublicationState
+from pilotage.model.states import JobState, PublicationState
+from pilotage.model.work import File
 
+from .columns import has_state
 from .engine import Database
+from .files import files
+from .jobs import jobs
 from .publications import PUBLICATION_COLUMNS, publication, publications
 from .tasks import tasks
 
@@ -19,6 +23,14 @@ _OF_FILE = select(*PUBLICATION_COLUMNS).where(_p.file == bindparam("file")).orde
 _CLOSING = select(*PUBLICATION_COLUMNS).where(_p.task == bindparam("task"), _p.file == "")
 _GATHERED = select(func.min(_t.id)).where(
     _t.output_dataset == bindparam("dataset"), _t.output_dataset.is_not(None)
+)
+
+_f, _j = files.c, jobs.c
+_RESULTS = (
+    select(_f.name, _f.size, _f.checksum, _j.kind)
+    .join(jobs, _j.id == _f.job)
+    .where(_f.task == bindparam("task"), _f.task.is_not(None), has_state(jobs, JobState.FINISHED))
+    .order_by(_f.name)
 )
 
 
@@ -43,6 +55,16 @@ class PublicationQueries:
             )
 
         return self._database.read(read)
+
+    def results(self, task: int) -> list[File]:
+        """Read the outputs of a task's jobs that ended well; only the merge job's where there was one."""
+        rows = self._database.read(lambda connection: connection.execute(_RESULTS, {"task": task}).all())
+        merged = any(kind == "merge" for *_, kind in rows)
+        return [
+            File(name=name, size=size, checksum=checksum)
+            for name, size, checksum, kind in rows
+            if kind == "merge" or not merged
+        ]
 
     def of_file(self, file: str) -> list[Publication]:
         """Read the publications of a file, by its identifier."""

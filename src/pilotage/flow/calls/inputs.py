@@ -12,7 +12,14 @@ from pilotage.model.federation import Federation, Storage
 from pilotage.model.folders import may_list, not_yours, others_files, refuse_others
 from pilotage.model.identity import Identity
 from pilotage.model.paths import is_output, makers
-from pilotage.model.scopes import default_scope, identifier, scopes_of, version_of
+from pilotage.model.scopes import (
+    default_scope,
+    identifier,
+    personal_scope,
+    scopes_of,
+    split_identifier,
+    version_of,
+)
 from pilotage.model.spec import Input
 from pilotage.model.work import InputDataset, InputFile, InputPattern, TaskSpec
 from pilotage.ports.catalogue import CatalogueError, FoundFile
@@ -93,11 +100,14 @@ def is_task_of(store: Store, owner: Identity, number: int) -> bool:
 
 
 def scoped(spec: TaskSpec, owner: Identity) -> TaskSpec:
-    """Give each input the scope that it is in, where its task leaves it out."""
+    """Give each input, and the dataset of outputs, the scope that it is in, where its task leaves it out."""
     items = (
         item if item.scope else replace(item, scope=default_scope(owner, _name(item))) for item in spec.inputs
     )
-    return replace(spec, inputs=tuple(items))
+    dataset = spec.output_dataset
+    if dataset and not split_identifier(dataset)[0]:
+        dataset = identifier(personal_scope(owner), dataset)
+    return replace(spec, inputs=tuple(items), output_dataset=dataset)
 
 
 def out_of_scope(spec: TaskSpec, federation: Federation, owner: Identity) -> list[Fault]:

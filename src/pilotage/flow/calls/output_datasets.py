@@ -2,7 +2,7 @@
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.federation import Federation
-from pilotage.model.publications import output_storages, split_dataset
+from pilotage.model.publications import is_own, output_storages, split_dataset
 from pilotage.model.work import TaskSpec
 from pilotage.ports.catalogue import CatalogueError
 
@@ -25,10 +25,11 @@ class OutputDatasets:
         if wanted in self._named or task is not None:
             whose = "another task of this submission" if task is None else f"task {task}"
             return [("output_dataset", f"{wanted} is the dataset of {whose}; name another one")]
-        catalogue, scope, name = split_dataset(wanted)
         try:
-            known = self._runtime.catalogues.external(catalogue)
-            known.check_output(scope, name, output_storages(spec, federation))
+            if not is_own(wanted):
+                catalogue, scope, name = split_dataset(wanted)
+                known = self._runtime.catalogues.external(catalogue)
+                known.check_output(scope, name, output_storages(spec, federation))
         except (CatalogueError, LookupError) as error:
             return [("output_dataset", str(error))]
         self._named.add(wanted)

@@ -1,4 +1,4 @@
-"""Register outputs in datasets of catalogues that others keep."""
+"""Register outputs in the datasets that their tasks name, of this catalogue and of those that others keep."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from pilotage.flow.publishing import PublicationOrder
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Pass, Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
-from pilotage.model.publications import Publication, published_name, split_dataset
+from pilotage.model.publications import Publication, is_own, published_name, split_dataset
 from pilotage.model.states import PublicationState
 from pilotage.model.world import World
 from pilotage.ports.catalogue import OutputFile
@@ -39,6 +39,8 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
 
 def _order(world: World, begun: Sequence[Publication]) -> PublicationOrder:
     dataset = begun[0].dataset
+    if is_own(dataset):
+        return PublicationOrder(dataset=dataset, files={}, closing=begun, rule=None)
     catalogue = split_dataset(dataset)[0]
     declared = next(one for one in world.federation.catalogues if one.name == catalogue)
     paths = publishing.paths_of(world, declared)
@@ -75,7 +77,7 @@ def _idle(world: World) -> Iterator[str]:
 STEP = Step(
     name="publish",
     place=13,
-    summary="Register outputs in datasets of catalogues that others keep.",
+    summary="Register outputs in the datasets that their tasks name.",
     reads=_reads,
     phases=always(
         Phase(actor="publish", decide=publishing.observed, act=_observed),
