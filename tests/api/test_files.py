@@ -241,3 +241,16 @@ def test_an_url_or_a_path_outside_of_the_declared_storages_is_no_file(
     for one in (entry(url), entry("f", replicas=[url])):
         assert alice.post("/files", json={"files": [one]}).status_code == 422, one
     assert alice.get("/files").json()["files"] == []
+
+
+def test_a_dry_run_registers_nothing_and_tells_what_would_be_new(
+    alice: TestClient, registered: str, root: Path
+) -> None:
+    (root / "runs" / "1" / "g").write_bytes(b"x")
+    both = {"files": [entry(), entry("runs/1/g", size=1)], "dry_run": True}
+    assert alice.post("/files", json=both).json() == {"new": 1}
+    listing = {"storage": "north-disk", "match": "runs/**", "dry_run": True}
+    assert alice.post("/files/scan", json=listing).json() == {"files": 2, "new": 1}
+    assert alice.get("/files/describe", params={"file": "atlas:runs/1/g"}).status_code == 404
+    changed = {"files": [entry(size=1)], "dry_run": True}
+    assert alice.post("/files", json=changed).status_code == 409

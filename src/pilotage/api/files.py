@@ -59,9 +59,13 @@ class Files(BaseModel):
 
 
 class Registration(BaseModel, extra="forbid"):
-    """Files to register, each with its storages; without a scope they are the VO's."""
+    """Files to register, each with its storages; without a scope they are the VO's.
+
+    With ``dry_run`` only what would be new is told.
+    """
 
     files: Annotated[list[InputFile], Field(min_length=1, max_length=MOST_FILES)]
+    dry_run: bool = False
 
 
 class Registered(BaseModel):
@@ -71,11 +75,12 @@ class Registered(BaseModel):
 
 
 class Listing(BaseModel, extra="forbid"):
-    """A pattern of files that lie at a storage."""
+    """A pattern of files that lie at a storage; with ``dry_run`` only what would be new is told."""
 
     storage: Annotated[str, Field(min_length=1, max_length=200)]
     match: Annotated[str, Field(min_length=1, max_length=500)]
     scope: Annotated[str, Field(max_length=410)] = ""
+    dry_run: bool = False
 
 
 class Listed(BaseModel):
@@ -178,7 +183,7 @@ def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Respo
     if faults := checks.file_faults(files, runtime.store.federation(), bound):
         raise HTTPException(422, faults[0])
     try:
-        new = catalogue.register(runtime, files, actor(caller))
+        new = catalogue.register(runtime, files, actor(caller), body.dry_run)
     except FileConflict as conflict:
         raise HTTPException(409, str(conflict)) from conflict
     return answer({"new": new})
@@ -203,7 +208,7 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
         scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME)
         files = [replace(one, scope=scope) for one in scanned if not is_output(one.name)]
         refuse_others(files, [place], person)
-        new = catalogue.register(runtime, files, actor(caller)) if files else 0
+        new = catalogue.register(runtime, files, actor(caller), body.dry_run) if files else 0
     except FileConflict as conflict:
         raise HTTPException(409, str(conflict)) from conflict
     except OthersFilesError as error:

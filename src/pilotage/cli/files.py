@@ -1,17 +1,13 @@
 """The catalogue: files by scope and name, datasets of them, and where they lie."""
 
-import json
-from collections.abc import Iterator
-from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from . import datasets
+from . import datasets, registering
 from .datasets import DryRun, list_members
-from .errors import BadInput, CommandFailure
-from .output import Column, Json, echo, plural, show, show_json
+from .errors import CommandFailure
+from .output import Column, Json, echo, show, show_json
 
 if TYPE_CHECKING:
     from .client import Client
@@ -21,11 +17,7 @@ app = typer.Typer(help="Files of the catalogue: names in scopes, sizes, checksum
 FILES = (Column("file"), Column("bytes", number=True), Column("checksum", essential=False), Column("where"))
 REPLICAS = (Column("storage"), Column("where"))
 VERIFIED = (Column("storage"), Column("outcome"))
-BATCH = 10_000
-"""Files that are registered in one request."""
-
 FileName = Annotated[str, typer.Argument(help="SCOPE:NAME, or a name in your VO's scope.", metavar="FILE")]
-Storage = Annotated[str, typer.Option(help="The storage where they lie.")]
 
 
 app.command(epilog="Example: pilotage files datasets --scope atlas")(datasets.datasets)
@@ -33,6 +25,7 @@ app.command(epilog="Example: pilotage files versions atlas:runs-2026")(datasets.
 app.command(epilog="Example: pilotage files define atlas:runs-2026 --match 'runs/2026/**'")(datasets.define)
 
 app.command(epilog="Example: pilotage files undefine atlas:runs-2026")(datasets.undefine)
+app.command(epilog="Example: pilotage files register /data/north/runs/2026")(registering.register)
 
 
 @app.command("list", epilog="Example: pilotage files list 'runs/2026/**'")
@@ -131,71 +124,6 @@ def verify(file: FileName, json_output: Json = False) -> None:
         raise CommandFailure(
             f"{name} is wrong at {', '.join(wrong)}; pilotage files forget {name} --storage {wrong[0]}"
         )
-
-
-@app.command(epilog="Example: pilotage files register manifest.csv --storage north-disk")
-def register(
-    manifest: Annotated[
-        Path | None, typer.Argument(help="Lines of NAME,SIZE,CHECKSUM; or JSON lines with these fields.")
-    ] = None,
-    storage: Storage = "",
-    match: Annotated[str, typer.Option(help="Instead of a manifest: what matches at the storage.")] = "",
-    scope: Annotated[str, typer.Option(help="The scope of their names; empty: your VO's.")] = "",
-    json_output: Json = False,
-) -> None:
-    """Register files that lie at a storage, from a manifest or a listing of the storage.
-
-    Nothing is read of files that a manifest describes.
-    """
-    from .client import Client
-
-    if not storage or bool(manifest) == bool(match):
-        raise BadInput("give --storage, and either a manifest or --match PATTERN")
-    with Client() as client:
-        if match:
-            body = {"storage": storage, "match": match, "scope": scope}
-            answer = client.send("POST", "/files/scan", body)
-        else:
-            answer = {"files": 0, "new": 0}
-            for batch in _batches(manifest, storage, scope):
-                answer["new"] += client.send("POST", "/files", {"files": batch})["new"]
-                answer["files"] += len(batch)
-    if json_output:
-        show_json(answer)
-    else:
-        echo(f"{plural(answer['files'], 'file')} registered, {answer['new']} of them new")
-
-
-def _batches(manifest: Path | None, storage: str, scope: str) -> Iterator[list[dict[str, Any]]]:
-    """Read a manifest in batches; a faulty line is told with its number."""
-    if manifest is None:
-        return
-    try:
-        with manifest.open(encoding="utf-8") as lines:
-            entries = (
-                {**_entry(manifest, number, line), "scope": scope, "replicas": [storage]}
-                for number, line in enumerate(lines, start=1)
-                if line.strip()
-            )
-            while batch := list(islice(entries, BATCH)):
-                yield batch
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{manifest}: {error}") from error
-
-
-def _entry(manifest: Path, number: int, line: str) -> dict[str, Any]:
-    """Read one line: ``NAME,SIZE,CHECKSUM``, the checksum may be left out, or the same as a JSON object."""
-    try:
-        if line.lstrip().startswith("{"):
-            found = json.loads(line)
-            return {"name": found["name"], "size": found["size"], "checksum": found.get("checksum", "")}
-        name, size, checksum, *_ = [*(word.strip() for word in line.split(",")), ""]
-        return {"name": name, "size": int(size), "checksum": checksum}
-    except (ValueError, KeyError, TypeError) as error:
-        example = "runs/7/events.root,1048576,adler32:0a1b2c3d"
-        raise BadInput(
-            f"{manifest}, line {number}: {line.strip()[:80]!r} is no NAME,SIZE,CHECKSUM such as {example}"
-        ) from error
 
 
 def _described(file: str) -> Any:

@@ -13,12 +13,17 @@ class StillWanted(Exception):
     """A file cannot be forgotten: a job or a task reads it, or a transfer moves it."""
 
 
-def register(runtime: Runtime, found: Sequence[InputFile], actor: str) -> int:
+def register(runtime: Runtime, found: Sequence[InputFile], actor: str, dry_run: bool = False) -> int:
     """Record files, which have scopes, and where they lie; returns how many were not known.
 
-    Raises :class:`~pilotage.store.FileConflict` for one that is known to be otherwise; then none is recorded.
+    With ``dry_run`` nothing is. Raises :class:`~pilotage.store.FileConflict` for one that is known to be
+    otherwise; then none is recorded.
     """
     files = [File(name=file.identifier, size=file.size, checksum=file.checksum) for file in found]
+    if dry_run:
+        runtime.store.queries.refuse_conflicts(files)
+        names = {file.name for file in files}
+        return len(names) - len(runtime.store.catalogue.files(sorted(names)))
     replicas = [Replica(file=file.identifier, storage=storage) for file in found for storage in file.replicas]
     records: tuple[Creation, ...] = (*files, *replicas)
     change = Create(records=records, cause="registered")

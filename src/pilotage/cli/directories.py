@@ -1,0 +1,141 @@
+"""Files of a directory on a storage, as they are registered: found below its root, their checksums read."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any
+
+from pydantic import ValidationError
+
+from pilotage.model.documents import from_document
+from pilotage.model.paths import OUTPUTS
+from pilotage.model.work import InputFile
+from pilotage.movers.checksums import CHUNK, Checksum
+from pilotage.movers.scanning import NAMES
+
+from .errors import BadInput
+
+WORKERS = 4
+"""Files that are read at the same time: a disk gives no more with more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LyingFile:
+    """A file by its name at a storage, with its size in bytes, and where it is read."""
+
+    name: str
+    size: int
+    path: Path
+
+
+@dataclass(slots=True)
+class DirectoryListing:
+    """Files below a directory of a storage, and by path why others were left out."""
+
+    storage: str
+    files: list[LyingFile] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    def read(self, files: Sequence[LyingFile], advanced: Callable[[int], object]) -> list[dict[str, Any]]:
+        """Describe files with their checksums; those that cannot be read, or change meanwhile, are left out.
+
+        ``advanced`` is told of bytes that were read.
+        """
+
+        def described(file: LyingFile) -> dict[str, Any] | None:
+            try:
+                return _described(file, self.storage, _checksum(file, advanced))
+            except OSError as error:
+                self.left_out[str(file.path)] = error.strerror or str(error)
+                return None
+
+        with ThreadPoolExecutor(WORKERS) as workers:
+            return [one for one in workers.map(described, files) if one]
+
+    def unread(self, files: Iterable[LyingFile]) -> list[dict[str, Any]]:
+        """Describe files without their checksums."""
+        return [_described(file, self.storage, "") for file in files]
+
+    def batches(self, most: int) -> Iterator[list[LyingFile]]:
+        """Return the files, so many at a time."""
+        left = iter(self.files)
+        while batch := list(islice(left, most)):
+            yield batch
+
+
+def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryListing:
+    """List the files below a directory, by name; links, hidden files and outputs of tasks are none of them.
+
+    ``storages`` are those of the federation. Without ``storage`` it is the one whose root is nearest. Raises
+    BadInput where the directory lies on none, or not on this one.
+    """
+    place = directory.resolve()
+    roots = {
+        one["name"]: Path(one["url"].removeprefix("file://")).resolve()
+        for one in storages
+        if one["url"].startswith("file://") and storage in ("", one["name"])
+    }
+    holding = {name: root for name, root in roots.items() if place.is_relative_to(root)}
+    if not holding:
+        known = ", ".join(f"{name} at {root}" for name, root in roots.items()) or "none that is a directory"
+        raise BadInput(f"{place} lies on no storage: {storage or 'the federation'} has {known}")
+    name = max(holding, key=lambda name: len(holding[name].parts))
+    found = DirectoryListing(name)
+    for path, size in _walk(place, found.left_out):
+        file = LyingFile(path.relative_to(holding[name]).as_posix(), size, path)
+        parts = file.name.split("/")
+        if parts[0] == OUTPUTS or any(part.startswith(".") for part in parts):
+            continue
+        try:
+            from_document(InputFile, _described(file, name, ""))
+        except ValidationError:
+            found.left_out[file.name] = NAMES
+        else:
+            found.files.append(file)
+    found.files.sort(key=lambda file: file.name)
+    return found
+
+
+def _walk(place: Path, failed: dict[str, str]) -> Iterator[tuple[Path, int]]:
+    """Find plain files and their sizes; what cannot be looked into is told in ``failed``."""
+
+    def tell(error: OSError) -> None:
+        failed[str(error.filename)] = error.strerror or str(error)
+
+    for folder, folders, names in os.walk(place, onerror=tell):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            path = Path(folder, name)
+            try:
+                found = path.lstat()
+            except OSError as error:
+                tell(error)
+                continue
+            if S_ISREG(found.st_mode):
+                yield path, found.st_size
+
+
+def _described(file: LyingFile, storage: str, checksum: str) -> dict[str, Any]:
+    return {"name": file.name, "size": file.size, "checksum": checksum, "replicas": [storage]}
+
+
+def _checksum(file: LyingFile, advanced: Callable[[int], object]) -> str:
+    checksum, size = Checksum(""), 0
+    with file.path.open("rb") as stream:
+        before = os.fstat(stream.fileno()).st_mtime_ns
+        while chunk := stream.read(CHUNK):
+            checksum.add(chunk)
+            size += len(chunk)
+            advanced(len(chunk))
+        if size != file.size or os.fstat(stream.fileno()).st_mtime_ns != before:
+            raise OSError(None, "it changes while it is read")
+    return str(checksum)

@@ -1,0 +1,128 @@
+"""A directory of a storage is registered as it lies there, and what cannot be is told."""
+
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import FakeServer, Pilotage
+
+
+@pytest.fixture
+def root(server: FakeServer, tmp_path: Path) -> Path:
+    """The directory of the storage ``disk``, with files in ``runs``."""
+    root = tmp_path / "disk"
+    for name in ("runs/1/a", "runs/2/b", "runs/2/.hidden", "runs/.cache/c", "tasks/f/1/1/out", "top"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    (root / "runs" / "link").symlink_to(root / "top")
+    (root / "runs" / "far").symlink_to("/etc")
+    storages = [
+        {"name": "web", "url": "https://example.org/"},
+        {"name": "disk", "url": f"file://{root}"},
+        {"name": "inner", "url": f"file://{root}/runs/2"},
+    ]
+    server.answers["GET /federation"] = {"storages": storages}
+    server.answers["POST /files"] = {"new": 1}
+    return root
+
+
+def sent(server: FakeServer) -> list[Any]:
+    return [body for call, body in server.requests if call == "POST /files"]
+
+
+def described(root: Path, name: str, **values: Any) -> dict[str, Any]:
+    text = (root / name).read_bytes()
+    checksum = f"adler32:{zlib.adler32(text):08x}"
+    return {"name": name, "size": len(text), "checksum": checksum, "replicas": ["disk"], **values}
+
+
+def test_a_directory_is_registered_below_the_root_of_its_storage(
+    pilotage: Pilotage, server: FakeServer, root: Path
+) -> None:
+    told = pilotage("files", "register", root / "runs")
+    assert (told.exit_code, told.stdout) == (0, "2 files registered, 1 of them new\n")
+    files = [described(root, name, scope="") for name in ("runs/1/a", "runs/2/b")]
+    assert sent(server) == [{"files": files, "dry_run": False}]
+
+
+def test_the_whole_storage_is_registered_without_outputs_and_hidden_files(
+    pilotage: Pilotage, server: FakeServer, root: Path
+) -> None:
+    assert pilotage("files", "register", root, "--no-checksums", "--scope", "atlas").exit_code == 0
+    assert [(one["name"], one["checksum"], one["scope"]) for one in sent(server)[0]["files"]] == [
+        ("runs/1/a", "", "atlas"),
+        ("runs/2/b", "", "atlas"),
+        ("top", "", "atlas"),
+    ]
+
+
+def test_of_storages_one_in_the_other_the_nearest_is_taken_unless_told(
+    pilotage: Pilotage, server: FakeServer, root: Path
+) -> None:
+    pilotage("files", "register", root / "runs" / "2")
+    pilotage("files", "register", root / "runs" / "2", "--storage", "disk")
+    assert [(one["name"], one["replicas"]) for body in sent(server) for one in body["files"]] == [
+        ("b", ["inner"]),
+        ("runs/2/b", ["disk"]),
+    ]
+
+
+def test_a_dry_run_reads_nothing_and_says_so_to_the_server(
+    pilotage: Pilotage, server: FakeServer, root: Path
+) -> None:
+    told = pilotage("files", "register", root / "runs", "--dry-run")
+    assert (told.exit_code, told.stdout) == (0, "2 files would be registered, 1 of them new\n")
+    (body,) = sent(server)
+    assert body["dry_run"] is True
+    assert [one["checksum"] for one in body["files"]] == ["", ""]
+
+
+def test_names_that_no_file_may_have_are_left_out_and_told(
+    pilotage: Pilotage, server: FakeServer, root: Path
+) -> None:
+    for name in ("a b", "größe", "x;y", os.fsdecode(b"\xff\xfe"), "-n", "line\nbreak"):
+        (root / "runs" / "1" / name).write_text("x")
+    told = pilotage("files", "register", root / "runs" / "1")
+    assert (told.exit_code, told.stdout) == (1, "1 file registered, 1 of them new\n")
+    assert "6 paths left out" in told.stderr
+    assert "'runs/1/a b'" in told.stderr
+    assert "letters, digits and _.:@+=~-" in told.stderr
+    document = json.loads(pilotage("files", "register", root / "runs" / "1", "--json").stdout)
+    assert len(document["left_out"]) == 6
+
+
+def test_a_file_that_cannot_be_read_is_left_out(
+    pilotage: Pilotage, server: FakeServer, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(self: Path, *given: Any, **options: Any) -> Any:
+        if self.name == "a":
+            raise PermissionError(13, "Permission denied")
+        return opened(self, *given, **options)
+
+    opened = Path.open
+    monkeypatch.setattr(Path, "open", denied)
+    told = pilotage("files", "register", root / "runs")
+    assert (told.exit_code, told.stdout) == (1, "1 file registered, 1 of them new\n")
+    assert "Permission denied" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("DIRECTORY/..",), "lies on no storage: the federation has disk at"),
+        (("DIRECTORY", "--storage", "web"), "lies on no storage: web has none that is a directory"),
+        (("DIRECTORY", "--match", "*"), "give a DIRECTORY; or --storage"),
+        (("/nowhere",), "give a DIRECTORY; or --storage"),
+    ],
+)
+def test_what_is_no_directory_of_a_storage_is_refused(
+    pilotage: Pilotage, server: FakeServer, root: Path, given: tuple[str, ...], message: str
+) -> None:
+    told = pilotage("files", "register", *(word.replace("DIRECTORY", str(root)) for word in given))
+    assert told.exit_code == 2
+    assert message in told.stderr
+    assert sent(server) == []
