@@ -17,6 +17,7 @@ WIRE = {
     "Reason",
     "Report",
     "Reports",
+    "StorageFault",
 }
 """Documents between pilot and server: the agent, which imports nothing of the house, has its own records."""
 

@@ -67,3 +67,34 @@ def test_f4_reading_writing_and_a_pair_rest_by_themselves() -> None:
     assert {rest.end for rest in found} == set(ends)
     concerned = {rest.end: (rest.concerns("a", "b"), rest.concerns("b", "a")) for rest in found}
     assert concerned == {("a", ""): (True, False), ("", "a"): (False, True), ("a", "b"): (True, False)}
+
+
+def by_pilot(number: int, node: str, task: int) -> FailedDelivery:
+    return FailedDelivery(
+        job=number,
+        attempt=1,
+        task=task,
+        node=node,
+        file=f"f{number}",
+        source="a",
+        destination="b",
+        time=NOW + number,
+        error="OSError: refused",
+    )
+
+
+def test_f4_pilots_are_believed_where_two_machines_and_two_tasks_agree() -> None:
+    one_machine = [by_pilot(number, "n1", number) for number in range(9)]
+    one_task = [by_pilot(number, f"n{number}", 1) for number in range(9)]
+    assert rests(*one_machine, at=9) == rests(*one_task, at=9) == ()
+    agreed = (by_pilot(1, "n1", 1), by_pilot(2, "n1", 1), by_pilot(3, "n2", 2))
+    assert rests(*agreed[1:], at=3) == ()
+    (rest,) = rests(*agreed, at=3)
+    assert (rest.end, rest.failures) == (("a", "b"), 3)
+
+
+def test_f4_a_delivery_that_failed_speaks_for_a_pilot() -> None:
+    told = (by_pilot(1, "n1", 1), by_pilot(2, "n1", 1))
+    assert rests(*told, at=3) == ()
+    (rest,) = rests(*told, failed(3, 3, destination="b"), at=3)
+    assert rest.end == ("a", "b")

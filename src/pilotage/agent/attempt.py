@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .wire import JobOrder, Pair, Work
+from .wire import JobOrder, Pair, StorageFault, Work
 
 # No part begins with a dot or a dash: neither "..", nor a hidden file, nor an option of some command.
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*")
@@ -23,6 +23,14 @@ class InputLostError(AttemptFailedError):
     def __init__(self, name: str, fault: str) -> None:
         super().__init__(f"input {name}: {fault}")
         self.name = name
+
+
+class StorageFailedError(AttemptFailedError):
+    """A storage did not give or take a file, and the file is not to blame."""
+
+    def __init__(self, message: str, fault: StorageFault) -> None:
+        super().__init__(message)
+        self.fault = fault
 
 
 @dataclass(frozen=True)

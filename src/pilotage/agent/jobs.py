@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from . import outputs, transfer, workdir
-from .attempt import Attempt, AttemptFailedError, InputLostError
+from .attempt import Attempt, AttemptFailedError, InputLostError, StorageFailedError
 from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableError
 from .containers import ContainerRuntime, choose, write_variables
 from .delegated_groups import DelegatedGroups
@@ -24,7 +24,7 @@ from .proof import Containment
 from .system import now
 from .view import UNCONTAINED, SitePaths, View, view
 from .ways import Ways
-from .wire import AttemptLogs, Node, Output, Pair, Point, Report
+from .wire import AttemptLogs, Node, Output, Pair, Point, Report, StorageFault
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -199,6 +199,7 @@ class JobRunner:
         ended, place = Ended(), self._place(held)
         stored: list[Output] = []
         lost: tuple[str, ...] = ()
+        fault: StorageFault | None = None
         try:
             await self._prepare(held)
             ended = await self._run_payload(held)
@@ -208,6 +209,7 @@ class JobRunner:
         except AttemptFailedError as failure:
             error = held.stopping or f"{failure}{self._disk_fault()}"
             lost = (failure.name,) if isinstance(failure, InputLostError) else ()
+            fault = failure.fault if isinstance(failure, StorageFailedError) else None
         except Exception as failure:
             log.exception("job %s", held.attempt.name)
             error = f"pilot agent: {failure!r}"
@@ -220,6 +222,7 @@ class JobRunner:
             told = asdict(replace(ended, points=())) | {"error": _storable(error), "lost_inputs": lost}
             del told["points"]
             told["outputs"] = tuple(stored) if held.done else ()
+            told["storage_fault"] = None if held.stopping else fault
             if ended.disk_io is not None:
                 told["disk_io"] = round(ended.disk_io / held.attempt.cores, 3)
             logs = AttemptLogs(*held.attempt.pair, await self._in_thread(read_streams, place), ended.points)
@@ -252,7 +255,8 @@ class JobRunner:
         place = self._place(held)
         order = await self._in_thread(self._order, held)
         held.payload = payload = Payload(order, self._pilot.lease_end)
-        self._pilot.say(Report(*held.attempt.pair, "running"))
+        read_from = {file.source for file in held.attempt.order.inputs if file.source}
+        self._pilot.say(Report(*held.attempt.pair, "running", read_from=tuple(sorted(read_from))))
         ended = await payload.ended()
         held.payload = None
         if payload.lost:

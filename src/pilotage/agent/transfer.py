@@ -9,15 +9,25 @@ import os
 import stat
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
+from urllib.error import HTTPError
 
-from .attempt import Attempt, AttemptFailedError, InputLostError, legal, legal_path, legal_scratch
-from .storage import open_beneath
-from .ways import Halt, Ways
-from .wire import JobInput, Output
+from .attempt import (
+    Attempt,
+    AttemptFailedError,
+    InputLostError,
+    StorageFailedError,
+    legal,
+    legal_path,
+    legal_scratch,
+)
+from .storage import OpenStorage, open_beneath
+from .ways import Halt, Ways, is_storages_fault
+from .wire import JobInput, Output, StorageFault
 
 log = logging.getLogger(__name__)
 CHUNK = 4 << 20
@@ -45,7 +55,8 @@ class _MeasuredFile:
     def read(self, size: int = CHUNK) -> bytes:
         if self._halted():
             raise AttemptFailedError("given up while its files were moved")
-        data = self._file.read(size)
+        with _on_this_node():
+            data = self._file.read(size)
         self.checksum.update(data)
         self.size += len(data)
         return data
@@ -69,28 +80,50 @@ def fetch(ways: Ways, attempt: Attempt, file: JobInput, target: Path, halted: Ha
             remote = storage.read(source)
         except FileNotFoundError:
             raise InputLostError(file.name, "not at the queue's storage") from None
-        with remote, target.open("wb") as local:
+        with remote, _created(target) as local:
             _copy_checked(file, remote, local, halted)
 
+    fault = StorageFault(file.name, file.source)
     try:
-        _tried(f"input {file.name}", once, halted)
+        _tried(f"input {file.name}", once, halted, storage, fault)
     except InputLostError as lost:
         if file.source:
             raise AttemptFailedError(f"{lost}, read from {file.source}") from lost
         raise
 
 
-def _tried(what: str, once: Callable[[], Any], halted: Halt) -> None:
-    """Do something up to :data:`TRIES` times. Raises AttemptFailedError."""
+def _tried(
+    what: str, once: Callable[[], Any], halted: Halt, storage: OpenStorage, fault: StorageFault
+) -> None:
+    """Do something up to :data:`TRIES` times. Raises AttemptFailedError, with the fault where it is one."""
     for left in reversed(range(TRIES)):
         try:
             once()
         except (OSError, HTTPException, ValueError) as error:
+            if isinstance(error, HTTPError):
+                error.close()
             if not left or halted():
-                raise AttemptFailedError(f"{what}: {error}") from error
+                message = f"{what}: {error}"
+                if halted() or not is_storages_fault(storage, error):
+                    raise AttemptFailedError(message) from error
+                raise StorageFailedError(message, fault) from error
             time.sleep(1)
         else:
             return
+
+
+@contextmanager
+def _on_this_node() -> Iterator[None]:
+    """Tell errors of the pilot's own disk from those of storages. Raises AttemptFailedError."""
+    try:
+        yield
+    except OSError as error:
+        raise AttemptFailedError(f"on the disk of the pilot: {error}") from error
+
+
+def _created(target: Path) -> IO[bytes]:
+    with _on_this_node():
+        return target.open("wb")
 
 
 def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: Halt) -> None:
@@ -106,7 +139,8 @@ def _copy_checked(file: JobInput, remote: IO[bytes], local: IO[bytes], halted: H
             raise AttemptFailedError("given up while its files were moved")
         size += len(chunk)
         checksum.update(chunk)
-        local.write(chunk)
+        with _on_this_node():
+            local.write(chunk)
     if size != file.size:
         more = " or more" if size > file.size else ""
         raise InputLostError(file.name, f"has {size}{more} bytes, should have {file.size}")
@@ -132,7 +166,7 @@ def store(ways: Ways, attempt: Attempt, name: str, path: str, directory: Path, h
             raise OSError(f"{arrived} bytes arrived, {source.size} were sent")
         stored.append(Output(name, source.size, f"adler32:{source.checksum.hexdigest()}"))
 
-    _tried(f"output {name}: not stored", once, halted)
+    _tried(f"output {name}: not stored", once, halted, storage, StorageFault(name, written=True))
     return stored[-1]
 
 

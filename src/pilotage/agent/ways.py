@@ -6,6 +6,7 @@ address for one file and a short time where it can, and hands the bytes on where
 
 from __future__ import annotations
 
+import errno
 import logging
 import random
 import time
@@ -29,6 +30,9 @@ SHUT = 600.0
 BUSY, PATIENCE, PAUSE = 503, 3600.0, 10.0
 """The answer of a server that hands on enough files, s for which it is asked again, and s between."""
 
+STORAGE_FAILED = 502
+"""The answer of a server that could not hand a file on because of its storage."""
+
 
 class FileServer(Protocol):
     """The pilot's server, as its files need it. Every call raises OSError or HTTPException."""
@@ -48,6 +52,27 @@ class FileWay(Protocol):
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
         """Store all of ``source``; returns the bytes that arrived, where that is told."""
+
+
+_OF_FILES = frozenset(
+    {
+        *(errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.ELOOP, errno.EXDEV, errno.EISDIR),
+        *(errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENOENT, errno.EACCES, errno.EPERM),
+    }
+)
+"""Errors of a folder that are about one path, and say nothing of others there."""
+
+
+def is_storages_fault(storage: OpenStorage, error: Exception) -> bool:
+    """Tell whether an error speaks against a storage, and neither against one file nor the pilot's server."""
+    if isinstance(storage, _AskedFile):
+        # All else may be the server's own trouble, or that of the way to it.
+        return isinstance(error, urllib.error.HTTPError) and error.code == STORAGE_FAILED
+    if isinstance(error, urllib.error.HTTPError):
+        return error.code >= 500
+    if isinstance(error, OSError):
+        return error.errno not in _OF_FILES
+    return isinstance(error, HTTPException)
 
 
 class Ways:

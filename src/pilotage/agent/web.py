@@ -58,7 +58,10 @@ def body(answer: HTTPResponse) -> IO[bytes]:
 
 def not_found(error: urllib.error.HTTPError, path: str) -> OSError:
     """The error itself, or FileNotFoundError where it says that there is no such file."""
-    return FileNotFoundError(errno.ENOENT, "not found", path) if error.code in GONE else error
+    if error.code not in GONE:
+        return error
+    error.close()
+    return FileNotFoundError(errno.ENOENT, "not found", path)
 
 
 def said(error: urllib.error.HTTPError) -> str:

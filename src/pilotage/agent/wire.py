@@ -177,12 +177,26 @@ class Output:
 
 
 @dataclass(frozen=True)
+class StorageFault:
+    """A storage that failed an attempt, through no fault of the file, which it did not give or take.
+
+    ``source`` names it where the file is read from afar; empty: it is the queue's own. An output is
+    ``written``.
+    """
+
+    file: str
+    source: str = ""
+    written: bool = False
+
+
+@dataclass(frozen=True)
 class Report:
     """The state of one attempt: starting, running, done or failed; times in s, sizes in MB.
 
     ``error`` names the failure. ``max_rss`` and ``max_workdir`` are the most memory and the most that the
     payload added to its directory, ``disk_io`` its disk I/O in kB/s per core. ``lost_inputs`` are missing at
-    the queue's storage, or differ there in size or checksum.
+    the queue's storage, or differ there in size or checksum. Inputs were read from the storages ``read_from``
+    when it runs; ``storage_fault`` is what it failed by.
     """
 
     job: int
@@ -197,6 +211,8 @@ class Report:
     disk_io: Optional[float] = None
     outputs: tuple[Output, ...] = ()
     lost_inputs: tuple[str, ...] = ()
+    read_from: tuple[str, ...] = ()
+    storage_fault: Optional[StorageFault] = None
 
 
 @dataclass(frozen=True)

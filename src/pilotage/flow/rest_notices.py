@@ -12,7 +12,6 @@ log = logging.getLogger(__name__)
 
 def tell(world: World, decision: Decision, committed: Committed) -> None:
     """Log the rests that began with what was committed, and those that ended with a delivery."""
-    before = _rests(world, ())
     new: list[FailedDelivery] = []
     cleared: set[End] = set()
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
@@ -21,6 +20,9 @@ def tell(world: World, decision: Decision, committed: Committed) -> None:
             new += [record for record in made if isinstance(record, FailedDelivery)]
         elif isinstance(change, Forget):
             cleared.update(change.failed_at)
+    if not (new or cleared):
+        return
+    before = _rests(world, ())
     for rest in before:
         if rest.end in cleared:
             log.warning("%s goes on: something was delivered", rest.what)

@@ -13,16 +13,26 @@ End = tuple[str, str]
 """The storage at which deliveries fail, as their source or their destination; both: between these two."""
 
 
+LONGEST_ERROR = 200
+"""Characters that are kept of an error."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedDelivery:
-    """A delivery that failed, and not because of its file."""
+    """A delivery that failed, and not because of its file: a mover's, or a pilot's that read or wrote it."""
 
     __pydantic_config__ = DESCRIBED
 
-    transfer: int
-    """The transfer."""
+    transfer: int = 0
+    """The transfer; 0: a pilot read or wrote the file."""
+    job: int = 0
+    """The job for which it did; 0: a mover delivered it."""
     attempt: int
-    """Its attempt."""
+    """Attempt of the transfer, or of the job."""
+    task: int = 0
+    """The job's task; 0: a mover delivered it."""
+    node: str = ""
+    """The machine of the pilot; empty: a mover delivered it."""
     file: str
     """The file."""
     source: str
@@ -83,17 +93,24 @@ class StorageRest:
         return self.source in ("", source) and self.destination in ("", destination)
 
 
+def one_line(error: str) -> str:
+    """Return the first line of an error that says anything, not too long."""
+    line = next((line.strip() for line in error.splitlines() if line.strip()), "no reason told")
+    return line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ..."
+
+
 def storage_rests(
     failed: Iterable[FailedDelivery], constants: StagingConstants, time: float
 ) -> tuple[StorageRest, ...]:
     """Return what rests, or rested and is to be tried, at a time in s since 1970; by name.
 
     Deliveries of ``failing_files`` different files fail in a row before that, so that nobody's broken file
-    closes a storage to others. A row of which no more is heard is forgotten, as long after its rest as that
-    took.
+    closes a storage to others; where pilots tell it, at two machines or more and for two tasks or more, as
+    one machine may be cut off, and one task may lie. A row of which no more is heard is forgotten, as long
+    after its rest as that took.
     """
     rows: dict[End, list[FailedDelivery]] = defaultdict(list)
-    for one in sorted(failed, key=lambda one: (one.time, one.transfer, one.attempt)):
+    for one in sorted(failed, key=lambda one: (one.time, one.transfer, one.job, one.attempt)):
         rows[one.end].append(one)
     found = (_rest(end, row, constants) for end, row in sorted(rows.items()))
     return tuple(rest for rest in found if rest is not None and time < rest.forgotten)
@@ -105,11 +122,11 @@ def resting_at(rests: Sequence[StorageRest], time: float) -> tuple[StorageRest, 
 
 
 def _rest(end: End, row: list[FailedDelivery], constants: StagingConstants) -> StorageRest | None:
-    files: set[str] = set()
+    seen: list[FailedDelivery] = []
 
     def enough(_: int, failure: FailedDelivery) -> bool:
-        files.add(failure.file)
-        return len(files) >= constants.failing_files
+        seen.append(failure)
+        return _enough(seen, constants.failing_files)
 
     found = followed(row, enough, constants.storage_rest_after)
     if found is None:
@@ -122,3 +139,11 @@ def _rest(end: End, row: list[FailedDelivery], constants: StagingConstants) -> S
         failures=found.failures,
         error=found.last.error,
     )
+
+
+def _enough(seen: Sequence[FailedDelivery], files: int) -> bool:
+    """Tell whether failures in a row make a storage rest: movers are believed, pilots where others agree."""
+    if len({one.file for one in seen if not one.job}) >= files:
+        return True
+    agree = len({one.node for one in seen}) > 1 and len({one.task for one in seen}) > 1
+    return agree and len({one.file for one in seen}) >= files

@@ -176,6 +176,20 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StorageFault:
+    """A storage that failed an attempt, through no fault of the file (F4)."""
+
+    __pydantic_config__ = CLOSED
+
+    file: FileName
+    """The name of the file that it did not give or take."""
+    source: Annotated[str, Field(max_length=200)] = ""
+    """Its name where the file is read from afar; empty: the queue's own."""
+    written: bool = False
+    """Whether the file is an output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A pilot's report on one attempt."""
 
@@ -205,6 +219,10 @@ class Report:
     """Files stored in the attempt's scratch area."""
     lost_inputs: tuple[FileName, ...] = ()
     """Inputs that are missing at the queue's storage, or differ there in size or checksum."""
+    read_from: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=100)] = ()
+    """Storages elsewhere from which inputs were read."""
+    storage_fault: StorageFault | None = None
+    """The storage that it failed by (F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

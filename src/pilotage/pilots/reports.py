@@ -16,6 +16,8 @@ from pilotage.model.states import AT_A_PILOT, DONE_JOBS, JobState, PilotState
 from pilotage.model.work import File, Job, Pilot, Replica, Task
 from pilotage.model.world import Output, Report, World
 
+from .storage_faults import StorageFaults
+
 Attempt = tuple[int, int]
 
 
@@ -142,6 +144,7 @@ class _Hearing:
         self.moves = JobMoves()
         self._lost: set[tuple[str, str]] = set()
         self._storages = {queue.name: queue.storage for queue in world.federation.queues}
+        self._storage_faults = StorageFaults(world, self._storages)
         self._running = {one.queue: one.running_pilots for one in world.queue_reports}
         self._world = world
         self._speaking = world.failures
@@ -166,24 +169,28 @@ class _Hearing:
             if job.queue in self._storages:
                 lost = (file for file in job.inputs if name_of(file) in report.lost_inputs)
                 self._lost |= {(file, self._storages[job.queue]) for file in lost}
-            self._fail(
-                job, report.error or "failed without saying why", _metrics(report), self._failure(job, report)
-            )
+            faults = self._storage_faults.failure(self._pilot, job, report)
+            news: tuple[Creation, ...] = (*self._failure(job, report), *faults)
+            self._fail(job, report.error or "failed without saying why", _metrics(report), news)
         elif report.state == "starting":
             if self._states[job.id] == JobState.SENT:
                 self._step(job, JobState.STARTING, "its pilot prepares it")
         else:
             if self._states[job.id] != JobState.RUNNING:
                 self._step(job, JobState.RUNNING, "its payload runs", {"started": self._world.time})
+            self._storage_faults.read(job, report)
             if report.state == "done":
                 self._done(job, report)
 
     def forgotten(self) -> tuple[Forget, ...]:
-        """Forget replicas that are not where they were recorded: further attempts use others."""
+        """Forget replicas that are not where they were recorded, and failures of storages that gave a file.
+
+        Further attempts use other replicas.
+        """
         if not self._lost:
-            return ()
+            return self._storage_faults.forgotten()
         replicas = (Replica(file=file, storage=storage) for file, storage in sorted(self._lost))
-        return (Forget(replicas=tuple(replicas)),)
+        return (Forget(replicas=tuple(replicas)), *self._storage_faults.forgotten())
 
     def _miss(self, named: Collection[Attempt]) -> None:
         """Fail what the pilot once had and does not name any more."""

@@ -5,12 +5,9 @@ from dataclasses import replace
 
 from pilotage.model.decision import Forget, Move
 from pilotage.model.observations import Fault
-from pilotage.model.storage_rests import FailedDelivery, StorageRest
+from pilotage.model.storage_rests import FailedDelivery, StorageRest, one_line
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
-
-LONGEST_ERROR = 200
-"""Characters that are kept of an error."""
 
 
 def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedDelivery | None:
@@ -54,7 +51,6 @@ def well_again(world: World, delivered: Iterable[Transfer]) -> tuple[Forget, ...
 
 
 def _failed(transfer: Transfer, source: str, destination: str, error: str, now: float) -> FailedDelivery:
-    line = next((line.strip() for line in error.splitlines() if line.strip()), "no reason told")
     return FailedDelivery(
         transfer=transfer.id,
         attempt=transfer.attempt,
@@ -62,5 +58,5 @@ def _failed(transfer: Transfer, source: str, destination: str, error: str, now: 
         source=source,
         destination=destination,
         time=now,
-        error=line if len(line) <= LONGEST_ERROR else f"{line[:LONGEST_ERROR]} ...",
+        error=one_line(error),
     )

@@ -1,4 +1,4 @@
-"""Deliveries that failed through a storage: table, how they are written, read, and forgotten (F4)."""
+"""Deliveries that failed through a storage, by movers and pilots: table, writing, reading, removal (F4)."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -14,7 +14,10 @@ failed_deliveries = Table(
     "failed_deliveries",
     metadata,
     Column("transfer", Id, primary_key=True, autoincrement=False),
+    Column("job", Id, primary_key=True, autoincrement=False),
     Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("task", Id, nullable=False),
+    Column("node", String, nullable=False),
     Column("file", String, nullable=False),
     Column("source", String, nullable=False),
     Column("destination", String, nullable=False),
@@ -30,7 +33,7 @@ MOST_OF_AN_END = 100
 
 _f = failed_deliveries.c
 _COLUMNS = tuple(field.name for field in fields(FailedDelivery))
-_ALL = select(*(_f[name] for name in _COLUMNS)).order_by(_f.time, _f.transfer, _f.attempt)
+_ALL = select(*(_f[name] for name in _COLUMNS)).order_by(_f.time, _f.transfer, _f.job, _f.attempt)
 _OLD = delete(failed_deliveries).where(_f.time < bindparam("before"))
 _AT_END = (_f.source == bindparam("its_source"), _f.destination == bindparam("its_destination"))
 _CLEAR = delete(failed_deliveries).where(*_AT_END)

@@ -244,6 +244,7 @@ class Snapshots:
             queues = sorted({pilot.queue for pilot in speaking}) if ends else []
             told = failures.of_queues(reader, world.time, queues) if queues else ()
             elsewhere = failures.of_retried(reader, world.time, found)
+            storages = any(report.storage_fault or report.read_from for report in reports)
             return {
                 "pilots": speaking,
                 "jobs": found,
@@ -251,6 +252,7 @@ class Snapshots:
                 "reports": tuple(reports),
                 "failures": tuple(dict.fromkeys((*told, *elsewhere))),
                 "queue_reports": reader.queue_reports() if "failed" in ends else (),
+                "failed_deliveries": reader.failed_deliveries() if storages else (),
             }
 
         return self._world(time, seed, read)

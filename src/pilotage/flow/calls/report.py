@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pilotage.flow import rest_notices
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.runtime import Runtime
 from pilotage.model.logs import KeptLog
@@ -55,7 +56,9 @@ def report_all(runtime: Runtime, told: Mapping[int, policy.Heartbeat]) -> dict[i
 def _received(
     runtime: Runtime, world: World, told: Mapping[int, policy.Heartbeat], actor: str
 ) -> dict[int, list[Attempt]]:
-    committed = runtime.store.commit(policy.receive_all(world, told), actor)
+    decision = policy.receive_all(world, told)
+    committed = runtime.store.commit(decision, actor)
+    rest_notices.tell(world, decision, committed)
     # Something moved on between snapshot and commit: what is to be stopped is told as of now.
     if committed.handed_back:
         world = _world(runtime, told)

@@ -1,0 +1,76 @@
+"""The news of storages in what pilots report: files that they did not give or take, or did again (F4)."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from pilotage.model.decision import Forget
+from pilotage.model.scopes import name_of
+from pilotage.model.storage_rests import End, FailedDelivery, one_line, resting_at
+from pilotage.model.work import Job, Pilot
+from pilotage.model.world import Report, World
+
+
+class StorageFaults:
+    """What pilots' reports say of storages.
+
+    A pilot is believed of its queue's own storage, and of what is read from others to there; of that again
+    only where others agree (:func:`~pilotage.model.storage_rests.storage_rests`).
+    """
+
+    def __init__(self, world: World, homes: Mapping[str, str]) -> None:
+        self._world, self._homes = world, homes
+        self._served: set[End] = set()
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(storage.name for storage in self._world.federation.storages)
+
+    @cached_property
+    def _resting(self) -> frozenset[End]:
+        return frozenset(rest.end for rest in resting_at(self._world.storage_rests, self._world.time))
+
+    def failure(self, pilot: Pilot, job: Job, report: Report) -> tuple[FailedDelivery, ...]:
+        """Return what a failed attempt says of a storage; nothing of one that rests, or is none of the job's.
+
+        What failed during a rest was under way before it.
+        """
+        fault, home = report.storage_fault, self._homes.get(job.queue, "")
+        if fault is None or not home or fault.source not in ("", *self._known):
+            return ()
+        file = fault.file if fault.written else _input(job.inputs, fault.file)
+        if not file:
+            return ()
+        # Within the storage nothing moves: it could not be read, or not be written.
+        source, destination = ("", home) if fault.written else (fault.source or home, home)
+        if source == home:
+            destination = ""
+        if (source, destination) in self._resting:
+            return ()
+        return (
+            FailedDelivery(
+                job=job.id,
+                attempt=job.attempt,
+                task=job.task,
+                node=pilot.place,
+                file=f"{job.id}/{file}" if fault.written else file,
+                source=source,
+                destination=destination,
+                time=self._world.time,
+                error=one_line(report.error),
+            ),
+        )
+
+    def read(self, job: Job, report: Report) -> None:
+        """Note the storages from which the inputs of a job were read."""
+        if home := self._homes.get(job.queue, ""):
+            self._served |= {(source, home) for source in report.read_from}
+
+    def forgotten(self) -> tuple[Forget, ...]:
+        """Forget the failures between storages where something was read."""
+        failing = self._served & {one.end for one in self._world.failed_deliveries}
+        return (Forget(failed_at=tuple(sorted(failing))),) if failing else ()
+
+
+def _input(inputs: Sequence[str], name: str) -> str:
+    """The input of a name, by its identifier; empty where the job has none."""
+    return next((one for one in inputs if name_of(one) == name), "")

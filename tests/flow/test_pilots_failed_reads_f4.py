@@ -1,0 +1,88 @@
+"""Pilots that read from afar and fail because of the storage: what is read from there rests (F4)."""
+
+from dataclasses import replace
+
+import pytest
+
+from pilotage.flow.calls import storages
+from pilotage.flow.calls.match import match
+from pilotage.model.federation import BindingConstants, ComputingElement, Link, StagingConstants
+from pilotage.model.states import JobState
+from pilotage.model.work import InputFile
+from pilotage.model.world import Report, StorageFault
+
+from .house import House, attempts, federation
+
+FILES = [f"f{number}" for number in range(6)]
+
+
+@pytest.fixture
+def far(house: House) -> House:
+    """Jobs that wait at north, where their files are; pilots at south read them from there."""
+    known = federation(house.place)
+    (north,) = known.queues
+    element = ComputingElement(kind="fake", pilot_slots=4)
+    south = replace(
+        north, name="south-queue", site="south", storage="south-disk", num_slots=0, computing_element=element
+    )
+    house.store.save_federation(
+        replace(
+            known,
+            name="flow",
+            queues=(north, south),
+            storages=tuple(replace(one, remote_reads=True) for one in known.storages),
+            links=(Link(source="north", destination="south", throughput_1h=10),),
+            binding=BindingConstants(default="elastic", least_gain=60),
+            staging=StagingConstants(failing_files=3, storage_rest=60),
+        ),
+        "test",
+    )
+    for name in FILES:
+        (house.place / "north" / name).write_bytes(b"hello")
+        found = InputFile(name=name, size=5, replicas=("north-disk",))
+        house.task(inputs=(found,), walltime=3600)
+    house.take("broker")
+    house.now += 60_000
+    return house
+
+
+def reads(house: House, node: str, **told: object) -> int | None:
+    """Have a pilot at south be given a job that reads from north, and tell what came of that."""
+    pilot = house.pilot(queue="south-queue")
+    answer = match(house.runtime, pilot, 1, 0, 86400, 1, node=node)
+    if not answer.works:
+        return None
+    ((job, attempt),) = attempts(answer)
+    ((file,),) = [order.inputs for work in answer.works for order in work.jobs]
+    assert file.source == "north-disk"
+    fault = StorageFault(file=file.name, source=file.source)
+    failed = Report(job=job, attempt=attempt, state="failed", error="refused", storage_fault=fault)
+    running = Report(job=job, attempt=attempt, state="running", read_from=(file.source,))
+    house.tell(pilot, running if told else failed)
+    return job
+
+
+def test_f4_reads_that_fail_at_two_machines_make_what_is_read_from_there_rest(
+    far: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert reads(far, "n1")
+    assert reads(far, "n1")
+    assert storages.rests(far.runtime) == ()
+    assert reads(far, "n2")
+    (rest,) = storages.rests(far.runtime)
+    assert (rest.end, rest.failures, rest.until) == (("north-disk", "south-disk"), 3, far.now + 60)
+    assert "moving from north-disk to south-disk rests until" in caplog.text
+    far.now += 10  # what may be borrowed is looked up every few seconds
+    assert reads(far, "n3") is None, "no more jobs are given to read from there"
+
+
+def test_f4_a_read_that_succeeds_ends_the_row(far: House) -> None:
+    assert reads(far, "n1")
+    assert reads(far, "n2")
+    assert len(far.store.transfer_queries.failed_deliveries()) == 2
+    job = reads(far, "n3", well=True)
+    assert far.store.transfer_queries.failed_deliveries() == ()
+    assert job
+    found = far.store.queries.job(job)
+    assert found
+    assert found.state is JobState.RUNNING

@@ -1,0 +1,90 @@
+"""What pilots could not read or write because of a storage counts for its rests (F4)."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pilotage.model.decision import Decision, Forget
+from pilotage.model.states import JobState
+from pilotage.model.storage_rests import FailedDelivery
+from pilotage.model.world import Report, StorageFault, World
+from pilotage.pilots import reports
+from pilotage.testing import NOW, federation, job, pilot, queue, task, world
+
+FEDERATION = federation([queue("Q"), queue("FAR", site="AWAY")])
+JOB = replace(job(1, JobState.RUNNING, pilot=1), queue="Q", inputs=("cms:raw",))
+
+
+def receive(report: Report, *failed: FailedDelivery) -> Decision:
+    where: World = world(
+        FEDERATION,
+        jobs=(JOB,),
+        tasks=(task(),),
+        pilots=(replace(pilot(), queue="Q", node="n1"),),
+        reports=(report,),
+        failed_deliveries=failed,
+    )
+    return reports.receive(where, ((1, 1),))
+
+
+def reported(fault: StorageFault, *failed: FailedDelivery) -> list[Any]:
+    report = Report(job=1, attempt=1, state="failed", error="\ninput raw: refused", storage_fault=fault)
+    made = [one for move in receive(report, *failed).moves for one in move.creates.get(1, ())]
+    return [one for one in made if isinstance(one, FailedDelivery)]
+
+
+def failed_delivery(number: int, **changes: Any) -> FailedDelivery:
+    told = FailedDelivery(
+        job=number,
+        attempt=1,
+        task=number,
+        node=f"n{number}",
+        file=f"f{number}",
+        source="AWAY-DISK",
+        destination="HOME-DISK",
+        time=NOW - 1,
+        error="refused",
+    )
+    return replace(told, **changes)
+
+
+@pytest.mark.parametrize(
+    ("fault", "file", "end"),
+    [
+        (StorageFault(file="raw", source="AWAY-DISK"), "cms:raw", ("AWAY-DISK", "HOME-DISK")),
+        (StorageFault(file="raw"), "cms:raw", ("HOME-DISK", "")),
+        (StorageFault(file="raw", source="HOME-DISK"), "cms:raw", ("HOME-DISK", "")),
+        (StorageFault(file="out", written=True), "1/out", ("", "HOME-DISK")),
+    ],
+)
+def test_f4_a_storage_that_failed_a_pilot_is_noted(
+    fault: StorageFault, file: str, end: tuple[str, str]
+) -> None:
+    (found,) = reported(fault)
+    assert (found.file, found.end) == (file, end)
+    assert (found.job, found.attempt, found.task, found.node) == (1, 1, 1, "n1")
+    assert (found.time, found.error) == (NOW, "input raw: refused")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [StorageFault(file="other"), StorageFault(file="raw", source="nowhere")],
+    ids=["no input of the job", "no storage"],
+)
+def test_f4_what_no_job_of_the_pilot_needs_is_not_noted(fault: StorageFault) -> None:
+    assert reported(fault) == []
+
+
+def test_f4_what_fails_during_a_rest_is_not_noted() -> None:
+    three = [failed_delivery(number) for number in (1, 2, 3)]
+    assert reported(StorageFault(file="raw", source="AWAY-DISK"), *three) == []
+    assert len(reported(StorageFault(file="raw", source="AWAY-DISK"), *three[:2])) == 1
+
+
+def test_f4_what_was_read_from_afar_ends_the_failures_between_the_two() -> None:
+    told = failed_delivery(1), failed_delivery(2, destination="")
+    running = Report(job=1, attempt=1, state="running", read_from=("AWAY-DISK", "nowhere"))
+    forgotten = [one for one in receive(running, *told).changes if isinstance(one, Forget)]
+    assert forgotten == [Forget(failed_at=(("AWAY-DISK", "HOME-DISK"),))]
+    assert not [one for one in receive(running).changes if isinstance(one, Forget)]
