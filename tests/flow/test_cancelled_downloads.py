@@ -3,10 +3,11 @@
 from collections import Counter
 
 from pilotage.flow.calls.cancel import cancel
-from pilotage.model.states import TransferState
+from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import InputFile
+from pilotage.model.world import Report
 
-from .house import House
+from .house import House, attempts
 
 FILES = 300
 
@@ -28,3 +29,19 @@ def test_cancelling_a_task_cancels_what_nobody_else_waits_for_at_once(house: Hou
 
 def states(house: House) -> Counter[str]:
     return Counter(house.store.transfer_queries.counts())
+
+
+def test_f3_a_task_that_is_stopped_takes_its_downloads_along(house: House) -> None:
+    here = [InputFile(name=f"here{number}", size=4, replicas=("north-disk",)) for number in range(10)]
+    far = [InputFile(name=f"far{number}", size=4, replicas=("south-disk",)) for number in range(30)]
+    hopeless = house.task(inputs=(*here, *far), files_per_job=1)
+    house.task(inputs=tuple(far[:5]))
+    house.take("broker")
+    assert states(house) == {TransferState.QUEUED: 30}
+    pilot = house.pilot()
+    for job, attempt in attempts(house.match(pilot)):
+        told = Report(job=job, attempt=attempt, state="failed", error="KeyError", exit_code=1)
+        house.tell(pilot, told)
+    assert house.take("stop")
+    assert set(house.states(hopeless)) == {JobState.CLOSED}
+    assert states(house) == {TransferState.CANCELLED: 25, TransferState.QUEUED: 5}

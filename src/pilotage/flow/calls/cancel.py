@@ -2,8 +2,8 @@
 
 from pilotage.flow.errors import NoSuchTask
 from pilotage.flow.runtime import Runtime
+from pilotage.flow.unawaited_downloads import give_up
 from pilotage.model.parts import parts
-from pilotage.staging import unawaited
 from pilotage.tasks import cancellation
 
 
@@ -27,13 +27,4 @@ def cancel(runtime: Runtime, task: int, reason: str, actor: str) -> int:
             changed += sum(len(ids) for ids in committed.accepted)
             handed_back += committed.handed_back
         if not handed_back:
-            return changed + _give_up(runtime, inputs)
-
-
-def _give_up(runtime: Runtime, inputs: set[str]) -> int:
-    """Cancel the downloads of these files that nobody waits for; one that moves on meanwhile goes on."""
-    if not inputs:
-        return 0
-    world = runtime.store.snapshots.for_giving_up(runtime.clock(), runtime.seeds(), inputs)
-    committed = runtime.store.commit(unawaited.cancel(world), "stage")
-    return sum(len(ids) for ids in committed.accepted)
+            return changed + give_up(runtime, inputs)

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pilotage.flow.idle_reasons import counted
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.flow.unawaited_downloads import give_up
+from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState
 from pilotage.model.world import World
 from pilotage.tasks import stopping
@@ -12,6 +14,14 @@ from pilotage.tasks import stopping
 
 def _reads(runtime: Runtime, now: Pass) -> World:
     return runtime.store.snapshots.for_stopping(now.time, now.seed)
+
+
+def _give_up_downloads(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
+    """Cancel the downloads that only jobs of what was stopped were waiting for."""
+    changes = zip(decision.changes, committed.accepted, strict=True)
+    closed = {id_ for one, ids in changes if isinstance(one, Move) and one.kind == "job" for id_ in ids}
+    waiting = (job for job in world.jobs if job.id in closed and job.state is JobState.ASSIGNED)
+    give_up(runtime, {name for job in waiting for name in job.inputs})
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -27,7 +37,7 @@ STEP = Step(
     place=10,
     summary="Stop tasks whose first attempts all failed alike.",
     reads=_reads,
-    phases=always(Phase(actor="stop", decide=stopping.stop, in_parts=True)),
+    phases=always(Phase(actor="stop", decide=stopping.stop, act=_give_up_downloads, in_parts=True)),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.FAILED)}),
 )
