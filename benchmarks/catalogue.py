@@ -1,9 +1,10 @@
-"""A million files: registered from a manifest, listed, matched by a pattern; the server's memory."""
+"""A million files: registered, listed, matched by patterns, put into datasets; the server's memory."""
 
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pilotage.demo.service import DemoServer
@@ -15,32 +16,63 @@ PAGE = 10_000
 """Files that one request lists."""
 
 
-def figures() -> dict[str, float]:
-    """``catalogue_1m_KEY``: seconds of each, and MiB of the server at its most."""
-    with house.running("sqlite") as server:
-        manifest = Path(os.environ.get("TMPDIR", "/tmp")) / f"pilotage-manifest-{os.getpid()}.csv"
-        try:
-            _write(manifest)
-            begun = time.perf_counter()
-            _register(server, manifest)
-            registered = time.perf_counter() - begun
-        finally:
-            manifest.unlink(missing_ok=True)
-        begun = time.perf_counter()
-        if (count := _count(server, "**")) != FILES:
-            raise RuntimeError(f"{count} of {FILES} files are listed")
-        listed = time.perf_counter() - begun
-        begun = time.perf_counter()
-        # The pattern begins with no folder: every name is looked at.
-        if (count := _count(server, "**/*77.root")) != FILES // 100:
-            raise RuntimeError(f"{count} of {FILES // 100} files match")
-        matched = time.perf_counter() - begun
-        return {
-            "catalogue_1m_register_s": registered,
-            "catalogue_1m_list_s": listed,
-            "catalogue_1m_match_s": matched,
-            "catalogue_1m_server_mib": _most_mib(server.pid),
-        }
+def figures(databases: tuple[house.Database, ...] = ("sqlite", "postgresql")) -> dict[str, float]:
+    """``catalogue_1m_KEY``, with ``_postgresql`` there: seconds of each, and the most MiB of the server."""
+    found: dict[str, float] = {}
+    for database in databases:
+        suffix = "" if database == "sqlite" else f"_{database}"
+        with house.running(database) as server:
+            measured = {**_filled(server), **_looked_at(server), **_gathered(server)}
+            measured["server_mib"] = _most_mib(server.pid)
+        found |= {f"catalogue_1m_{key}{suffix}": value for key, value in measured.items()}
+    return found
+
+
+def _filled(server: DemoServer) -> dict[str, float]:
+    manifest = Path(os.environ.get("TMPDIR", "/tmp")) / f"pilotage-manifest-{os.getpid()}.csv"
+    try:
+        _write(manifest)
+        return {"register_s": _seconds(lambda: _register(server, manifest))}
+    finally:
+        manifest.unlink(missing_ok=True)
+
+
+def _looked_at(server: DemoServer) -> dict[str, float]:
+    """List all; match a pattern without a folder, for which every name is read, and one of 11 folders."""
+    return {
+        "list_s": _seconds(lambda: _expect(_count(server, "**"), FILES)),
+        "match_s": _seconds(lambda: _expect(_count(server, "**/*77.root"), FILES // 100)),
+        "match_prefix_s": _seconds(lambda: _expect(_count(server, "runs/77*/**"), 11_000)),
+    }
+
+
+def _gathered(server: DemoServer) -> dict[str, float]:
+    """Make a dataset of 90,000 files by a pattern, and a version with one more; name it, and a pattern."""
+    task = {
+        "name": "reads",
+        "command": ["true"],
+        "inputs": [{"dataset": "large"}, {"glob": "runs/77/*"}],
+        "files_per_job": 1000,
+        "scouts": 0,
+    }
+    define = {"dataset": "large", "match": "runs/1[0-8]?/**"}
+    more = {"dataset": "large", "files": ["runs/2/2000.root"], "edit": "add"}
+    return {
+        "define_s": _seconds(lambda: _expect(server.post("/datasets", define)["files"], 90_000)),
+        "next_version_s": _seconds(lambda: _expect(server.post("/datasets", more)["version"], 2)),
+        "submit_s": _seconds(lambda: _expect(server.post("/tasks", {"tasks": [task]})["tasks"][0]["id"], 1)),
+    }
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def _expect(found: int, wanted: int) -> None:
+    if found != wanted:
+        raise RuntimeError(f"{found} where {wanted} should be")
 
 
 def _write(manifest: Path) -> None:

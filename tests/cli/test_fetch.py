@@ -209,3 +209,11 @@ def test_what_is_no_command_for_datasets_is_refused(
 ) -> None:
     refused = pilotage("files", *words)
     assert (refused.exit_code, part in refused.stderr) == (2, True)
+
+
+def test_a_list_goes_on_behind_a_name(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["GET /files"] = {"files": []}
+    server.answers["GET /datasets/files"] = {"version": {}, "files": []}
+    assert pilotage("files", "list", "runs/*", "--after", "a:runs/1").exit_code == 0
+    assert pilotage("files", "list", "--dataset", "a:runs", "--after", "a:runs/1").exit_code == 0
+    assert all("after=a%3Aruns%2F1" in call for call, _ in server.requests)

@@ -63,13 +63,20 @@ def test_migrating_from_nothing_gives_the_tables(empty_url: str) -> None:
     def differences(connection: Connection) -> Any:
         return compare_metadata(MigrationContext.configure(connection), metadata)
 
-    assert database.read(differences) == []
+    left = [one for one in database.read(differences) if not _is_elsewhere(database, one)]
+    assert left == []
     migrated = database.read(catalogue)
     database.write(metadata.drop_all)
     database.write(metadata.create_all)
     assert migrated == database.read(catalogue)
     assert len(migrated) > 30
     database.close()
+
+
+def _is_elsewhere(database: Database, difference: Any) -> bool:
+    """Tell an index that is for PostgreSQL alone: the comparison does not look at that."""
+    what, index, *_ = difference
+    return not database.is_postgresql and what == "add_index" and index.name == "files_by_character"
 
 
 def test_opening_again_changes_nothing(store_url: str) -> None:

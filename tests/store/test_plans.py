@@ -87,6 +87,12 @@ PASSES: dict[str, Callable[[Store], Any]] = {
         store.publication_queries.of_task(1),
         store.publication_queries.of_file("a"),
         store.publication_queries.task_of("rucio~user.alice:x"),
+        store.publication_queries.results(1),
+    ),
+    "matching": lambda store: store.catalogue.matching("a", lambda _: True, "", 10),
+    "datasets": lambda store: (
+        store.datasets.made_by("a:x", "task:1"),
+        store.datasets.files("a:x", 1, limit=10),
     ),
     "payload": lambda store: store.queries.payload_files(1, 1),
 }

@@ -97,7 +97,7 @@ def undefine(dataset: DatasetName, dry_run: DryRun = False, json_output: Json = 
         echo(f"{dataset} is forgotten; its files stay")
 
 
-def list_members(dataset: str, limit: int, json_output: bool) -> None:
+def list_members(dataset: str, limit: int, after: str, json_output: bool) -> None:
     """Show the files of ``DATASET`` or ``DATASET@VERSION``."""
     from .client import Client
 
@@ -106,7 +106,7 @@ def list_members(dataset: str, limit: int, json_output: bool) -> None:
         raise BadInput(f"{version!r} is no version: give NAME@3, for instance")
     chosen = {"version": int(version)} if version else {}
     with Client() as client:
-        document = client.get("/datasets/files", dataset=name, limit=limit, **chosen)
+        document = client.get("/datasets/files", dataset=name, limit=limit, after=after, **chosen)
     if json_output:
         show_json(document)
         return

@@ -36,16 +36,17 @@ def list_files(
     scope: Annotated[str, typer.Option(help="Only names in this scope.")] = "",
     dataset: Annotated[str, typer.Option(help="Those of a dataset: NAME, or NAME@VERSION.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many at most.")] = 100,
+    after: Annotated[str, typer.Option(help="Only those behind this one, SCOPE:NAME.")] = "",
     json_output: Json = False,
 ) -> None:
     """List files by name, or those of a version of a dataset as they were when it was made."""
     from .client import Client
 
     if dataset:
-        list_members(dataset, limit, json_output)
+        list_members(dataset, limit, after, json_output)
         return
     with Client() as client:
-        document = client.get("/files", match=match, scope=scope, limit=limit)
+        document = client.get("/files", match=match, scope=scope, limit=limit, after=after)
     if json_output:
         show_json(document)
         return

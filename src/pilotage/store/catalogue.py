@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from pilotage.model.states import LIVE_JOBS, LIVE_TRANSFERS, TaskState
 from pilotage.model.work import File, InputFile, Replica
 
-from .columns import begins, has_state, is_state
+from .columns import begins, by_character, has_state, is_state
 from .engine import Database
 from .files import files
 from .jobs import job_inputs, jobs
@@ -117,7 +117,7 @@ def _beginning(reader: RecordReader, prefix: str, after: str) -> Iterator[File]:
     """Read files whose identifiers begin with a prefix, by identifier, in pages."""
     while True:
         query = select(files).where(begins(reader.dialect, _f.name, prefix, after))
-        page = list(reader.rows(query.order_by(_f.name).limit(PAGE)))
+        page = list(reader.rows(query.order_by(by_character(reader.dialect, _f.name)).limit(PAGE)))
         for name, size, checksum, task, job in page:
             yield File(name=name, size=size, checksum=checksum, task=task, job=job)
         if len(page) < PAGE:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     MetaData,
     String,
     and_,
+    collate,
     func,
     literal_column,
 )
@@ -98,14 +99,18 @@ def has_state(table: FromClause, *states: State) -> ColumnElement[bool]:
     return func.coalesce(table.c.state, "").in_([literal_column(f"'{state}'") for state in states])
 
 
+def by_character(dialect: str, name: Column[str]) -> ColumnElement[str]:
+    """Return a name as it is ordered by character: there names with one prefix stand together."""
+    # As SQLite orders anyway; PostgreSQL may order as a language does.
+    return name if dialect == "sqlite" else collate(name, "C")
+
+
 def begins(dialect: str, name: Column[str], prefix: str, after: str) -> ColumnElement[bool]:
-    """Return the condition of a prefix beyond a name; SQLite orders by character: there it is a range."""
-    # PostgreSQL may order as a language does: names with one prefix need not stand together there.
-    if dialect != "sqlite":
-        return and_(func.starts_with(name, prefix), name > after)
+    """Return the condition of a prefix beyond a name, as a range of :func:`by_character`."""
+    ordered = by_character(dialect, name)
     # One lower bound only: with two, SQLite walks from the lower one again for every page.
-    lower = name > after if after > prefix else name >= prefix
-    return and_(lower, name <= f"{prefix}\U0010ffff")
+    lower = ordered > after if after >= prefix else ordered >= prefix
+    return and_(lower, ordered <= f"{prefix}\U0010ffff")
 
 
 def partial(condition: ColumnElement[bool]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from pilotage.model.states import LIVE_TASKS
 from pilotage.model.work import File, NewDatasetVersion
 
 from . import bulk
-from .columns import begins, has_state, metadata, text_column
+from .columns import begins, by_character, has_state, metadata, text_column
 from .engine import Database
 from .files import files, replicas
 from .tasks import tasks
@@ -135,18 +135,19 @@ class Datasets:
 
     def current(self, scope: str, after: str, limit: int) -> list[DatasetVersion]:
         """Read the current version of each dataset in a scope, by name beyond ``after``."""
-        in_scope = begins(self._database.engine.dialect.name, _v.dataset, f"{scope}:", after)
+        dialect = self._database.engine.dialect.name
+        in_scope, ordered = begins(dialect, _v.dataset, f"{scope}:", after), by_character(dialect, _v.dataset)
         newest = (
             select(_v.dataset, func.max(_v.version).label("version"))
             .where(in_scope)
             .group_by(_v.dataset)
-            .order_by(_v.dataset)
+            .order_by(ordered)
             .limit(limit)
             .subquery()
         )
         joined = and_(_v.dataset == newest.c.dataset, _v.version == newest.c.version)
         query = select(dataset_versions).join(newest, joined).where(_v.files > 0)
-        return self._read(query.order_by(_v.dataset))
+        return self._read(query.order_by(ordered))
 
     def files(self, dataset: str, version: int, after: str = "", limit: int | None = None) -> list[File]:
         """Read the files of a version by identifier, as they were when it was made."""

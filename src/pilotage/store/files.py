@@ -41,6 +41,9 @@ replicas = Table(
 
 _f = files.c
 
+# PostgreSQL's own order may be that of a language, in which a prefix is no range. Written as an operator
+# class: an expression could not be compared with what the database says of the index.
+Index("files_by_character", _f.name, postgresql_ops={"name": 'COLLATE "C"'}).ddl_if(dialect="postgresql")
 Index("files_by_task", _f.task, _f.name, **partial(_f.task.is_not(None)))
 _r = replicas.c
 

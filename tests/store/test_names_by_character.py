@@ -1,0 +1,52 @@
+"""Names are looked for by their beginning: by an index on both databases, each once, page by page."""
+
+import pytest
+from sqlalchemy import select, text
+
+from pilotage.model.work import File
+from pilotage.store import Store
+from pilotage.store import catalogue as reads
+from pilotage.store.columns import begins, by_character
+from pilotage.store.files import files
+from pilotage.testing.stores import create
+
+NAMES = sorted(
+    f"a:{name}"
+    for name in ("b", "B", "b-1", "b/1", "b/10", "b/2", "b_2", "B/x", "ba", "b=1", "b~1", "c", "_c")
+)
+"""In an order that no language has."""
+
+
+@pytest.mark.parametrize("page", [1, 2, 100])
+@pytest.mark.parametrize("prefix", ["a:", "a:b", "a:b/", "a:B", "a:z"])
+def test_names_that_begin_alike_are_found_once_each_in_pages(
+    store: Store, monkeypatch: pytest.MonkeyPatch, page: int, prefix: str
+) -> None:
+    create(store, *(File(name=name, size=1, checksum="") for name in ("A:b", *NAMES, "aa:b", "b:b")))
+    monkeypatch.setattr(reads, "PAGE", page)
+    wanted = [name for name in NAMES if name.startswith(prefix)]
+    found = store.catalogue.matching(prefix, lambda _: True, "", 100)
+    assert [one.file.name for one in found] == wanted
+    after, told = "", []
+    while some := store.catalogue.matching(prefix, lambda _: True, after, page):
+        told += [one.file.name for one in some]
+        after = told[-1]
+    assert told == wanted
+
+
+def test_postgresql_finds_them_by_an_index_in_their_order(postgresql_url: str) -> None:
+    store = Store.open(postgresql_url)
+    query = (
+        select(files)
+        .where(begins("postgresql", files.c.name, "a:b/", ""))
+        .order_by(by_character("postgresql", files.c.name))
+    )
+    statement = query.compile(dialect=store.database.engine.dialect, compile_kwargs={"literal_binds": True})
+    with store.database.engine.begin() as connection:
+        # A table of a few rows is read whole, whatever its indexes.
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        connection.execute(text("SET LOCAL enable_bitmapscan = off"))
+        plan = [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}".replace("%", "%%"))]
+    store.close()
+    assert "Index Scan using files_by_character" in plan[0]
+    assert "Index Cond" in plan[1]
