@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0032"
-down_revision = "0031"
+revision = "0033"
+down_revision = "0032"
 
 
 def upgrade() -> None:
