@@ -159,4 +159,5 @@ def test_a_contained_payload_cannot_kill_its_pilot(contained: House) -> None:
     (job,) = contained.call("GET", f"/tasks/{task['id']}/jobs")["jobs"]
     assert "supervisor" not in job["error"]
     assert job["exit_code"] in (1, -9), "it may kill itself"
-    assert {pilot["state"] for pilot in pilots(contained, "required")} <= {"running", "finished"}
+    # Another pilot may have been asked for meanwhile; none was lost.
+    assert {pilot["state"] for pilot in pilots(contained, "required")}.isdisjoint({"failed", "cancelled"})
