@@ -1,6 +1,7 @@
 """Simulate a federation under several policies, in virtual time."""
 
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import BadInput
+from .errors import BadInput, CommandFailure
 from .output import Column, Json, console, echo, plural, show, show_json
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from pilotage.simulation.trials import Estimate, Trial
 
 app = typer.Typer()
@@ -31,6 +34,10 @@ def simulate(
         typer.Option(help="A policy, may be given again; others are compared with the first."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, max=1000, help="Seeds, from 1 on.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that share the runs, no more than cores; as many unless given."),
+    ] = None,
     replay: Annotated[
         Path | None,
         typer.Option(
@@ -48,34 +55,48 @@ def simulate(
     """
     policies = list(dict.fromkeys(policy or ["pilotage"]))
     if scenario is not None and replay is None:
-        _run(scenario, policies, seeds, pictures, json_output)
-    elif replay is not None and scenario is None and pictures is None:
+        cores = len(os.sched_getaffinity(0))
+        found = _run(scenario, policies, seeds, min(workers or cores, cores))
+        if pictures is not None:
+            _draw(found, pictures)
+        _show(found, json_output)
+    elif replay is not None and scenario is None and pictures is None and (seeds, workers) == (1, None):
         _replay(replay, policies, json_output)
     else:
-        raise BadInput("give either a scenario, or a saved world with --replay; pictures are of scenarios")
+        raise BadInput(
+            "give either a scenario, or a saved world with --replay; "
+            "pictures, seeds and workers are of scenarios"
+        )
 
 
-def _run(
-    scenario: Path, policies: Sequence[str], seeds: int, pictures: Path | None, json_output: bool
-) -> None:
+def _run(scenario: Path, policies: Sequence[str], seeds: int, workers: int) -> "list[Trial]":
+    from pilotage.simulation.parallel import trials
     from pilotage.simulation.policies import UnknownPolicy, policy_of
     from pilotage.simulation.reading import read
-    from pilotage.simulation.trials import REFERENCE, trials
+    from pilotage.simulation.trials import REFERENCE, TrialFailed
 
     case = read(scenario)
-    found: list[Trial] = []
     try:
         for name in policies:
             policy_of(name, case.scenario.policies, REFERENCE)
+        with _quiet(), _bar(len(policies) * seeds) as bar:
+            return trials(case, policies, range(1, seeds + 1), workers, lambda: bar.advance(bar.task_ids[0]))
     except UnknownPolicy as error:
         raise BadInput(str(error)) from error
-    with _quiet(), console(stderr=True).status("simulating") as status:
-        for trial in trials(case, policies, range(1, seeds + 1)):
-            found.append(trial)
-            status.update(f"simulating: {len(found)} of {plural(len(policies) * seeds, 'run')} done")
-    if pictures is not None:
-        _draw(found, pictures)
-    _show(found, json_output)
+    except TrialFailed as error:
+        raise CommandFailure(str(error)) from error
+
+
+@contextmanager
+def _bar(runs: int) -> "Iterator[Progress]":
+    """Show on a terminal how many runs are done, and the time left."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TimeRemainingColumn
+
+    out = console(stderr=True)
+    columns = (SpinnerColumn(), BarColumn(bar_width=24), MofNCompleteColumn(), "runs", TimeRemainingColumn())
+    with Progress(*columns, console=out, transient=True, disable=not out.is_terminal) as progress:
+        progress.add_task("", total=runs)
+        yield progress
 
 
 def _draw(found: "Sequence[Trial]", folder: Path) -> None:

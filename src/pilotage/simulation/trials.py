@@ -1,7 +1,7 @@
 """Trials: a scenario under several policies, with several seeds, and what differs, seed by seed."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from math import exp, log, sqrt
@@ -29,12 +29,16 @@ class Trial:
     seconds: float
 
 
-def trials(case: Case, policies: Sequence[str], seeds: Sequence[int]) -> Iterator[Trial]:
-    """Run each policy with each seed, all of a seed one after another."""
-    for seed in seeds:
-        work = submissions(case, seed)
-        for name in policies:
-            yield run(case, name, seed, work)
+class TrialFailed(Exception):
+    """A run could not be made; its text names the policy and the seed."""
+
+
+def trial(case: Case, name: str, seed: int) -> Trial:
+    """Run a policy with a seed. Raises :class:`TrialFailed`, whatever went wrong."""
+    try:
+        return run(case, name, seed, submissions(case, seed))
+    except Exception as error:
+        raise TrialFailed(f"policy {name} with seed {seed}: {type(error).__name__}: {error}") from error
 
 
 def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Trial:
