@@ -99,6 +99,47 @@ def test_e2_a_job_that_gains_too_little_stays(house: House) -> None:
     assert attempts(house.match(south(house))) == [], "360 s are gained, 60 s and a tenth of an hour needed"
 
 
+def test_e2_a_pilot_that_found_nothing_finds_what_came_a_second_later(house: House) -> None:
+    declare(house, BindingConstants(default="elastic", least_gain=1, run_part=0))
+    waiting(house, 1, minutes=10)
+    pilot = south(house)
+    house.report(pilot, "done", attempts(house.match(pilot)))
+    assert kept(house.store) == 2, "candidates of a choice stand for a while after its last job"
+    assert attempts(house.match(pilot)) == []
+    waiting(house, 2, minutes=0)
+    house.now += 1.5
+    assert len(attempts(house.match(pilot))) == 2
+
+
+def test_e2_a_line_that_gains_too_little_is_looked_at_again_soon(house: House) -> None:
+    declare(house)
+    waiting(house, 3, minutes=0)
+    pilot, other = south(house), house.pilot()
+    assert attempts(house.match(pilot)) == [], "nothing has waited yet"
+    house.report(other, "running", attempts(house.match(other, most=1)))
+    house.now += 1.5
+    assert attempts(house.match(pilot)) == [(3, 1)], "the last of those behind one that runs for an hour"
+
+
+def test_e2_a_line_that_stays_is_looked_at_less_and_less(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(house, BindingConstants(default="elastic", least_gain=600))
+    waiting(house, 1, minutes=0)
+    pilot, looks, begin = south(house), [], house.now
+    read = house.store.snapshots.for_borrowing
+
+    def look(time: float, seed: int, queue: str) -> Any:
+        looks.append(time - begin)
+        return read(time, seed, queue)
+
+    monkeypatch.setattr(house.store.snapshots, "for_borrowing", look)
+    for _ in range(60):
+        assert attempts(house.match(pilot)) == []
+        house.now += 0.5
+    assert looks == [0, 1.5, 4, 8.5, 14, 19.5, 25]
+
+
 def test_e1_what_is_bound_early_stays_and_a_task_may_say_otherwise(house: House) -> None:
     declare(house, BindingConstants())
     waiting(house, 3, minutes=600)

@@ -169,6 +169,27 @@ def test_f2_one_bad_node_of_a_good_queue_rests_alone(house: House) -> None:
     assert len(fetch(house, good[0])) == 1
 
 
+def fail_at_one_node(house: House, pilots: int) -> int:
+    """The only job of a task fails fast at one node, of a queue with so many pilots; returns its attempts."""
+    task = house.task(jobs=1, max_attempts=3)
+    for _ in range(pilots - 1):
+        fetch(house, house.pilot())
+    bad = house.pilot()
+    while house.states(task) != {J.FAILED: 1}:
+        house.take("broker")
+        fail(house, bad, fetch(house, bad, node="bad"))
+    (job,) = house.store.queries.jobs(task, None, 1)
+    return job.attempt
+
+
+def test_f2_a_job_that_fails_again_at_one_bad_node_of_many_has_as_many_attempts_more(house: House) -> None:
+    assert fail_at_one_node(house, pilots=7) == 6
+
+
+def test_f2_where_one_pilot_is_all_that_a_queue_needs_to_rest_each_attempt_counts(house: House) -> None:
+    assert fail_at_one_node(house, pilots=5) == 3
+
+
 def test_f2_a_task_that_fails_everywhere_is_nobodys_black_hole(house: House) -> None:
     two_queues(house)
     house.task(jobs=40, max_attempts=9)

@@ -21,7 +21,11 @@ KNOWN_FOR = 5.0
 """Seconds for which offers hold; those that are all taken before are read anew at once."""
 
 NOTHING_FOR = 1.0
-"""Seconds for which there is nothing to look at: to find that out costs one look at an index."""
+"""Seconds for which nothing waits elsewhere; those for which what waits there gains too little at first.
+
+The latter doubles with each such look, up to ``KNOWN_FOR``: a line that forms is soon worth borrowing from,
+one that stays as it is costs a look each time.
+"""
 
 MISSES = 3
 """Requests in a row that found nothing any more, after which offers are read anew."""
@@ -34,8 +38,8 @@ WIDER = 8
 class _KnownJobs:
     """The offers to a queue's pilots by job, in their order, as of a version of the federation.
 
-    ``were_any`` tells whether there were some at first, and ``were_lines`` whether any job might have been
-    taken; the claim is on the queue's site. ``misses`` are requests in a row that found nothing any more.
+    They hold for ``lasts`` s. ``were_any`` tells whether there were some at first; the claim is on the site
+    of the queue. ``misses`` are requests in a row that found nothing any more.
     """
 
     version: int
@@ -43,13 +47,13 @@ class _KnownJobs:
     offers: dict[int, BorrowableJob]
     claim: Claim | None
     were_any: bool
-    were_lines: bool
+    lasts: float
     misses: int = 0
     _taken: dict[int, Taken] = field(default_factory=dict)
 
     def holds(self, version: int, time: float) -> bool:
         """Tell whether nothing need be read anew."""
-        fresh = 0 <= time - self.time <= (KNOWN_FOR if self.were_lines else NOTHING_FOR)
+        fresh = 0 <= time - self.time <= self.lasts
         return fresh and version == self.version and bool(self.offers or not self.were_any)
 
     def leave(self, numbers: Iterable[int]) -> None:
@@ -149,11 +153,20 @@ class BorrowableJobs:
         world = self._store.snapshots.for_borrowing(time, seed, queue.name)
         found = {offer.job.id: offer for offer in self._open(world, queue)}
         claims = policy.claims(world, queue)
-        claim, lines = claims[0] if claims else None, bool(world.candidacies)
-        known = _KnownJobs(version, time, found, claim, bool(found), lines)
+        claim = claims[0] if claims else None
         with self._lock:
+            lasts = KNOWN_FOR if found else self._next_look(queue.name, world)
+            known = _KnownJobs(version, time, found, claim, bool(found), lasts)
             self._known[queue.name] = known
         return known
+
+    def _next_look(self, queue: str, world: World) -> float:
+        """Seconds after a look that found nothing to take until the next."""
+        before = self._known.get(queue)
+        # Candidates stand for a while after their last job has left: it is jobs that count.
+        if not world.jobs or before is None or before.were_any:
+            return NOTHING_FOR
+        return min(2 * before.lasts, KNOWN_FOR)
 
     def _open(self, world: World, queue: Queue) -> Iterator[BorrowableJob]:
         """The jobs of a world that the pilots of a queue take, in their order."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from .constants import GuardConstants
 from .types import DESCRIBED
 
 Against = Literal["queue", "node", "task"]
@@ -78,13 +79,19 @@ def outweighed(
             yield replace(failure, against=against)
 
 
-def allowed_attempts(failures: Iterable[Failure], job: int, fast: float, most: int) -> int:
+def allowed_attempts(failures: Iterable[Failure], job: int, guard: GuardConstants, most: int) -> int:
     """Count the attempts that a job may have: ``most``, and as many more at the most that do not count (F2).
 
-    These failed within ``fast`` s at places which jobs end well elsewhere speak against: whatever waits first
-    is what a black hole is given first, again and again, until five have failed there.
+    These failed fast at places which jobs end well elsewhere speak against: whatever waits first is what a
+    black hole is given first, again and again, until five have failed there. Nor does a failure count at a
+    node where the job had failed fast before, if one pilot there is too few for its queue to rest: the first
+    jobs of a task have no others that speak for them.
     """
-    excused = sum(
-        one.job == job and one.proven and one.against != "task" and one.lasted <= fast for one in failures
-    )
+    nodes: set[tuple[str, str]] = set()
+    excused = 0
+    for one in sorted(failures, key=lambda one: one.attempt):
+        if one.job == job and one.against != "task" and one.lasted <= guard.fast:
+            is_one_of_many = guard.pilots * one.pilots > 1
+            excused += one.proven or (is_one_of_many and (one.queue, one.node) in nodes)
+            nodes.add((one.queue, one.node))
     return most + min(most, excused)

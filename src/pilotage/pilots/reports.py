@@ -244,8 +244,8 @@ class _Hearing:
 
     def _most(self, job: Job) -> int:
         """Attempts that a job may have."""
-        fast, most = self._world.federation.guard.fast, self._tasks[job.task].spec.max_attempts
-        return allowed_attempts(self._world.failures, job.id, fast, most)
+        guard, most = self._world.federation.guard, self._tasks[job.task].spec.max_attempts
+        return allowed_attempts(self._speaking, job.id, guard, most)
 
     def _failure(self, job: Job, report: Report) -> tuple[Failure, ...]:
         """The failure as guards see it (F2, F3); a lost input is neither its place's fault nor its task's."""

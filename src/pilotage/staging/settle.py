@@ -82,8 +82,8 @@ class _Facts:
 
     def most(self, job: Job) -> int:
         """Attempts that a job may have."""
-        fast, most = self.world.federation.guard.fast, self.tasks[job.task].spec.max_attempts
-        return allowed_attempts(self.world.failures, job.id, fast, most)
+        guard, most = self.world.federation.guard, self.tasks[job.task].spec.max_attempts
+        return allowed_attempts(self.world.failures, job.id, guard, most)
 
     def failure(self, job: Job, names: Iterable[str], destination: str | None = None) -> str:
         """The reason why one of these files cannot be brought to the destination, or empty.

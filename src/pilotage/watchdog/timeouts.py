@@ -81,8 +81,8 @@ class _Watchdog:
 
     def _most(self, job: Job) -> int:
         """Attempts that a job may have."""
-        fast, most = self._federation.guard.fast, self._tasks[job.task].spec.max_attempts
-        return allowed_attempts(self._world.failures, job.id, fast, most)
+        guard, most = self._federation.guard, self._tasks[job.task].spec.max_attempts
+        return allowed_attempts(self._world.failures, job.id, guard, most)
 
     def _too_many(self, jobs: list[Job]) -> list[Job]:
         """The oldest of the jobs that have not started, as many as their queue has too many of."""
