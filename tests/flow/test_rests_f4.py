@@ -139,6 +139,11 @@ def test_f4_a_file_that_another_storage_has_comes_from_there_meanwhile(
     asked(house, "elsewhere", storages=("far-web", "south-disk"))
     passes(house, 2, 0.0)
     assert states(house)["elsewhere"][0] is TransferState.DONE
+    (done,) = house.store.queries.transfers(TransferState.DONE, 1)
+    # Both are directories here: where their file system can, the files share their blocks.
+    assert done.way.startswith(("streamed: their file systems share no blocks", "third-party"))
+    assert done.way.endswith("(mover fsspec)")
+    assert f"  {done.way}" in explained_transfer(house.runtime, done, 0).lines
 
 
 def test_f4_brokerage_keeps_away_and_a_person_can_lift_it(house: House, far: tuple[Path, int]) -> None:

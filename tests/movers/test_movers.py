@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pilotage.model.federation import Storage
 from pilotage.model.states import TransferState as X
 from pilotage.model.work import File
+from pilotage.movers.copying import THIRD_PARTY
 from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import (
     Delivered,
@@ -102,6 +103,7 @@ def test_a_file_is_delivered_under_its_name_and_nothing_else_is_left(source: Pat
     seen: list[int] = []
     delivered = deliver(delivery(source, destination), seen.append)
     assert delivered == Delivered(size=len(CONTENT), checksum=adler32(CONTENT))
+    assert delivered.way.startswith(("streamed: their file systems share no blocks", THIRD_PARTY))
     assert (destination / "data/file").read_bytes() == CONTENT
     assert files_below(destination) == ["data/file"]
     assert seen == sorted(seen)

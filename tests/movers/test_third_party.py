@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from pilotage.movers.contract import violations
+from pilotage.movers.copying import THIRD_PARTY
 from pilotage.movers.digests import digest
+from pilotage.movers.failures import reason
 from pilotage.movers.http_backend import HttpBackend
 from pilotage.movers.local import LocalBackend
 from pilotage.movers.streaming import Streaming
@@ -76,7 +78,8 @@ def test_two_servers_copy_without_us(
             with pytest.raises(DeliveryFailed, match="must have md5:0000"):
                 mover().deliver(order, seen.append)
         else:
-            assert mover().deliver(order, seen.append).checksum == CHECKSUM
+            found = mover().deliver(order, seen.append)
+            assert (found.checksum, found.way) == (CHECKSUM, THIRD_PARTY)
             assert (roots["south"] / "made/file").read_bytes() == CONTENT
         assert seen[-1] == len(CONTENT)
     wanted = [] if checksum.startswith("md5") else ["file"]
@@ -201,7 +204,10 @@ def test_a_missing_file_is_no_trouble_of_the_storages(
     source, target = LocalBackend(f"file://{tmp_path}/a", {}), Fetching(f"file://{tmp_path}/b", {})
     target.fault = fault
     with caplog.at_level(logging.INFO):
-        assert fetched(source, target, delivery("file:///a", "file:///b"), ignored) is None
+        assert (
+            fetched(source, target, delivery("file:///a", "file:///b"), ignored)
+            == f"the storages' own copy failed: {reason(fault)}"
+        )
     assert [(one.levelno, "is streamed" in one.message) for one in caplog.records] == [(level, True)]
 
 

@@ -23,7 +23,7 @@ def test_what_was_delivered_is_told_in_one_move_fenced_by_attempts() -> None:
     )
     (move,) = observed(seen).moves
     assert (move.ids, move.attempts, move.target) == ((1, 2), (1, 3), X.DELIVERED)
-    assert move.changes == {"ended": NOW, "error": "", "heartbeat": None, "emergency": False}
+    assert move.changes == {"ended": NOW, "error": "", "heartbeat": None, "emergency": False, "way": ""}
 
 
 def test_what_failed_is_tried_from_the_next_source_with_its_error() -> None:

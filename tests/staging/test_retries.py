@@ -5,16 +5,28 @@ from dataclasses import replace
 import pytest
 
 from pilotage.model.federation import StagingConstants
+from pilotage.model.observations import DeliverySighting
 from pilotage.model.states import TransferState as X
-from pilotage.staging.retries import abandoned, after_deliveries, after_failure
+from pilotage.model.work import Transfer
+from pilotage.staging.retries import LONGEST_WAY, abandoned, after_deliveries, after_failure
 from pilotage.testing import NOW, replica, three_sites, transfer, world
 
 CONSTANTS = StagingConstants(max_attempts=5, retry_delay=10)
 
 
+def seen(number: int, way: str) -> tuple[Transfer, DeliverySighting]:
+    sighting = DeliverySighting(transfer=number, attempt=2, state="delivered", way=way)
+    return transfer(number, X.DELIVERING, attempt=2), sighting
+
+
 def test_a_delivered_transfer_is_fenced_by_its_attempt() -> None:
-    (move,) = after_deliveries([transfer(3, X.DELIVERING, attempt=2)], NOW)
+    (move,) = after_deliveries([seen(3, "")], NOW)
     assert (move.ids, move.attempts, move.source, move.target) == ((3,), (2,), X.DELIVERING, X.DELIVERED)
+
+
+def test_the_way_that_a_file_came_by_is_kept_of_many_in_one_move() -> None:
+    moves = after_deliveries([seen(3, "streamed"), seen(4, "x" * 400), seen(5, "streamed")], NOW)
+    assert {one.ids: one.changes["way"] for one in moves} == {(3, 5): "streamed", (4,): "x" * LONGEST_WAY}
 
 
 def test_a_failed_delivery_is_queued_again_as_the_next_attempt_with_its_error() -> None:

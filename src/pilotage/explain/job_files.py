@@ -50,7 +50,7 @@ def _moved(one: FileOfJob, transfer: Transfer, storages: Mapping[str, Storage]) 
     share = f"share {transfer.share}, priority {transfer.priority}"
     error = f"; last error: {transfer.error}" if transfer.error else ""
     ends = f"from {transfer.source} to {transfer.destination}"
-    carrier = _carrier(transfer.source, transfer.destination, storages)
+    carrier = transfer.way or _carrier(transfer.source, transfer.destination, storages)
     return f"transfer {transfer.id} {ends}, {carrier}: {state}, {share}{error}"
 
 

@@ -49,6 +49,8 @@ def of_transfer(
     """Tell all of a transfer; ``waiting`` of one that waits in a queue. The time is in s since 1970."""
     yield f"transfer {transfer.id} of {transfer.file}: {transfer.state}, attempt {transfer.attempt}"
     yield f"  {transfer.direction} from {transfer.source} to {transfer.destination}"
+    if transfer.way:
+        yield f"  {transfer.way}"
     yield f"  {_priority(transfer, constants)}"
     if waiting is not None:
         yield from _place(transfer, constants, time, waiting)

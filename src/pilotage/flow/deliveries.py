@@ -222,6 +222,7 @@ class Deliveries:
                 state=status.state,
                 error=status.error,
                 fault=status.fault,
+                way=f"{status.way} ({_place(moving.mover)})" if status.way else "",
             )
         ]
 

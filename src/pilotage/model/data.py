@@ -172,3 +172,5 @@ class Transfer:
     """The process that delivers it, or did last."""
     size_class: SizeClass = ""
     """``small`` where it shares its slots with other small files (D8)."""
+    way: str = ""
+    """How the file came, in words: streamed or by the storages themselves, why, and by which mover."""

@@ -124,3 +124,5 @@ class DeliverySighting:
     """Why it failed."""
     fault: Fault = ""
     """Who is to blame: the source, the destination, either of them, or the file alone; empty: not known."""
+    way: str = ""
+    """How a file that was delivered came: streamed or by the storages themselves, why, by which mover."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 from pilotage.model.paths import scratch_path
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError, WrongFileError
@@ -17,6 +18,9 @@ SCRATCH_DEPTH = scratch_path("", 0, 0).count("/")
 """Slashes in the path of an attempt's folder."""
 Keep = Callable[[LocalDraft], None]
 """Takes a file that was written and has not got its name yet."""
+
+THIRD_PARTY = "third-party: copied by the storages themselves"
+"""The way of a file of which no byte passed this process."""
 
 KINDS = {"folder": "folder", "link": "symbolic link", "other": "special file"}
 
@@ -42,13 +46,17 @@ def copy(
     """
     path, expected = delivery.destination.path, Delivered(size=delivery.size, checksum=delivery.checksum)
     if _is_there(target, path, expected, progress):
-        return expected
+        return replace(expected, way="it was there already")
     if delivery.scratch and source is target:
-        return _renamed(target, delivery, expected, progress)
+        return replace(_renamed(target, delivery, expected, progress), way="renamed within its storage")
     # Before parts are deleted: a service may still be at work on one, and go on.
     found = carried(source, target, delivery, progress, carry) if carry else None
-    found = found or fetched(source, target, delivery, progress)
-    found = found or resumed(source, target, delivery, expected, progress)
+    if found is not None:
+        found = replace(found, way="carried by the transfer service")
+    elif isinstance(taken := fetched(source, target, delivery, progress), Delivered):
+        found = replace(taken, way=THIRD_PARTY)
+    elif begun := resumed(source, target, delivery, expected, progress):
+        found = replace(begun, way=f"streamed, going on with what there was of it: {taken}")
     # Only now: what there is of a file may have been of use, and one that is there already left no part.
     for part in delivery.former_parts:
         _delete(target, part)
@@ -62,7 +70,7 @@ def copy(
             keep(target.draft(path, delivery.part, checked))
         else:
             target.store(path, delivery.part, checked, expected.size)
-    return checked.found
+    return replace(checked.found, way=f"streamed: {taken}")
 
 
 def clear(source: Backend, delivery: Delivery) -> None:

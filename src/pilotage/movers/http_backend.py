@@ -140,7 +140,7 @@ class HttpBackend:
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.third_party.FetchingBackend`."""
         if not isinstance(source, HttpBackend):
-            raise CannotFetch
+            raise CannotFetch("only one of them is a web server")
         self._make(draft.rpartition("/")[0])
         with self._remembered(draft):
             self._copies.fetch(source, path, draft, progress)

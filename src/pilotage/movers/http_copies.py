@@ -62,7 +62,7 @@ class HttpCopies:
                     _follow(answer, progress)
                     return
             self._refused[source.origin, way] = time.monotonic() + REFUSED_FOR
-        raise CannotFetch
+        raise CannotFetch("neither web server takes or gives files by COPY")
 
     def _headers(self, way: str, source: "HttpBackend", path: str, draft: str) -> Mapping[str, str]:
         target = self._target

@@ -29,6 +29,8 @@ FICLONE = 0x40049409
 MOST_PARTS = 300
 """Folders below each other; a longer path can be no file's name, and opening it takes ever longer."""
 
+NO_BLOCKS = "their file systems share no blocks"
+
 NAMES: Mapping[EntryKind, str] = {"folder": "folder", "link": "symbolic link", "other": "special file"}
 
 
@@ -111,8 +113,10 @@ class LocalBackend:
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.third_party.FetchingBackend`: the two files share their blocks."""
-        if not isinstance(source, LocalBackend) or source._root in self._not_shared:
-            raise CannotFetch
+        if not isinstance(source, LocalBackend):
+            raise CannotFetch("only one of them is a directory")
+        if source._root in self._not_shared:
+            raise CannotFetch(NO_BLOCKS)
         with source.read(path) as stream, self._parent(draft, make=True) as (folder, name):
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=folder)
@@ -124,7 +128,7 @@ class LocalBackend:
                 # Few file systems can, and only within one. The next files are not tried.
                 self._not_shared.add(source._root)
                 os.unlink(name, dir_fd=folder)
-                raise CannotFetch from None
+                raise CannotFetch(NO_BLOCKS) from None
             finally:
                 os.close(opened)
 

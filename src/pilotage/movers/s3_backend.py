@@ -95,7 +95,7 @@ class S3Backend:
         The credentials are this storage's: they must open the other bucket as well.
         """
         if not isinstance(source, S3Backend) or source._options != self._options:
-            raise CannotFetch
+            raise CannotFetch("they are not buckets of one S3 server with the same credentials")
         self._copy(source._at(path), draft)
 
     def describe(self, path: str, kind: str) -> Delivered | None:

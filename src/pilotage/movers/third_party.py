@@ -39,27 +39,27 @@ class FetchingBackend(Backend, Protocol):
         """Bytes of a file and its checksum of a kind such as ``md5``, as far as the storage tells both."""
 
 
-def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Progress) -> Delivered | None:
-    """Have the target take the file from the source; None where its bytes must be streamed instead.
+def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Progress) -> Delivered | str:
+    """Have the target take the file from the source; the reason where its bytes must be streamed instead.
 
     That is also where the storages try and fail: they may not reach each other, and where the file itself is
     to blame streaming tells. Raises DeliveryFailed where what came is not what must come.
     """
     if not isinstance(target, FetchingBackend):
-        return None
+        return "storages of this kind take no files by themselves"
     draft = beside(delivery.destination.path, delivery.part)
     with nothing_left(draft, lambda: target.delete(draft)):
         try:
             target.fetch(source, delivery.source.path, draft, delivery.size, progress)
-        except CannotFetch:
-            return None
+        except CannotFetch as refused:
+            return str(refused)
         except (StorageError, OSError) as error:
             # That a file is missing says nothing of the storages, and streaming fails with it in a moment.
             level = logging.INFO if isinstance(error, FileNotFoundError) else logging.WARNING
             log.log(level, "transfer %d is streamed: %s", delivery.transfer, reason(error))
             with suppress(FileNotFoundError):
                 target.delete(draft)
-            return None
+            return f"the storages' own copy failed: {reason(error)}"
         found = _checked(source, target, draft, delivery, progress)
         target.rename(draft, delivery.destination.path)
     return found

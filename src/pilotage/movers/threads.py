@@ -144,7 +144,9 @@ class CopyThreads:
         try:
             if (found := copied()) is None:
                 return
-            status = DeliveryStatus(state="delivered", bytes=found.size, checksum=found.checksum)
+            status = DeliveryStatus(
+                state="delivered", bytes=found.size, checksum=found.checksum, way=found.way
+            )
         except StorageError as error:
             status = DeliveryStatus(state="failed", bytes=running.read, error=str(error), fault=error.fault)
         except Cancelled as error:

@@ -105,8 +105,12 @@ class XRootDBackend:
         """See :class:`~pilotage.movers.third_party.FetchingBackend`."""
         from XRootD.client import CopyProcess
 
-        if not isinstance(source, XRootDBackend) or size < THIRD_PARTY_FROM:
-            raise CannotFetch
+        if not isinstance(source, XRootDBackend):
+            raise CannotFetch("only one of them is an XRootD server")
+        if size < THIRD_PARTY_FROM:
+            raise CannotFetch(
+                f"below {THIRD_PARTY_FROM / 1e6:g} MB a copy between XRootD servers takes longer"
+            )
         copies = CopyProcess()
         copies.add_job(source.url(path), self.url(draft), force=True, mkdir=True, thirdparty="only")
         self._done(draft, (copies.prepare(), None))

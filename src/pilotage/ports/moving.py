@@ -94,10 +94,11 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """The file at the destination: bytes and checksum."""
+    """The file at the destination: bytes, checksum, and in words the ``way`` that it came by."""
 
     size: int
     checksum: str
+    way: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,7 @@ class DeliveryStatus:
 
     ``signs`` counts other signs of life, such as answers of a service in whose queue the file waits.
     ``unknown`` is a reference that the mover does not have, such as one of a former process. ``fault`` is who
-    is to blame for a failure.
+    is to blame for a failure, ``way`` tells how a file that was delivered came.
     """
 
     state: Literal["moving", "delivered", "failed", "unknown"]
@@ -123,6 +124,7 @@ class DeliveryStatus:
     checksum: str = ""
     error: str = ""
     fault: Fault = ""
+    way: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

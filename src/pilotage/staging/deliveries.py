@@ -26,7 +26,7 @@ def observed(world: World) -> Decision:
         if transfer is not None and transfer.state is TransferState.DELIVERING:
             told[sighting.state].append((transfer, sighting))
     delivered = [transfer for transfer, _ in told["delivered"]]
-    changes: list[Change] = list(retries.after_deliveries(delivered, world.time))
+    changes: list[Change] = list(retries.after_deliveries(told["delivered"], world.time))
     changes += rested.well_again(world, delivered)
     changes += _failures(world, told["failed"])
     changes += _heartbeats(world, [transfer for transfer, _ in told["moving"]])

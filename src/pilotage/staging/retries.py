@@ -1,10 +1,12 @@
 """Finish, retry or fail transfers whose delivery ended. Every move is fenced by the attempt that ended."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
 from pilotage.model.decision import Change, Decision, Move, Value
 from pilotage.model.federation import StagingConstants
+from pilotage.model.observations import DeliverySighting
 from pilotage.model.states import TransferState
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
@@ -13,11 +15,21 @@ from .groups import move
 from .rested import noted, silence
 from .sources_now import SourcesNow
 
+LONGEST_WAY = 300
+"""Characters that are kept of the way that a file came by."""
 
-def after_deliveries(transfers: Iterable[Transfer], now: float) -> tuple[Move, ...]:
+
+def after_deliveries(delivered: Iterable[tuple[Transfer, DeliverySighting]], now: float) -> tuple[Move, ...]:
     """DELIVERING->DELIVERED: the bytes are there, size and checksum right. ``now`` in s since 1970."""
-    changes: dict[str, Value] = {"ended": now, "error": "", "heartbeat": None, "emergency": False}
-    return move(transfers, TransferState.DELIVERED, "delivered", changes=changes)
+    by_way: dict[str, list[Transfer]] = defaultdict(list)
+    for transfer, sighting in delivered:
+        by_way[sighting.way[:LONGEST_WAY]].append(transfer)
+    ended: dict[str, Value] = {"ended": now, "error": "", "heartbeat": None, "emergency": False}
+    return tuple(
+        one
+        for way, transfers in sorted(by_way.items())
+        for one in move(transfers, TransferState.DELIVERED, "delivered", changes={**ended, "way": way})
+    )
 
 
 def after_failure(

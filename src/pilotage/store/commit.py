@@ -36,7 +36,7 @@ from .sets import among
 from .tokens import tokens
 from .working_set import ID, KEYS, Record, WorkingSet
 
-_STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server"}
+_STAGING = {"heartbeat", "wake_at", "error", "emergency", "priority", "started", "ended", "server", "way"}
 _USED = {"cpu_seconds", "wall_seconds", "max_rss", "max_workdir", "disk_io"}
 _OUTCOME = {"error", "exit_code", "started", "ended", *_USED}
 

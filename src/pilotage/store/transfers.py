@@ -31,6 +31,7 @@ transfers = Table(
     Column("share_priority", Integer, nullable=False, server_default="0"),
     text_column("server"),
     text_column("size_class"),
+    text_column("way"),
     Index("transfers_by_state", "state", "since", "id"),
     Index("transfers_by_file", "file", "state"),
 )
@@ -70,6 +71,7 @@ TRANSFER_COLUMNS = (
         _x.error,
         _x.server,
         _x.size_class,
+        _x.way,
     ),
 )
 _STATES = {str(state): state for state in TransferState}
@@ -96,4 +98,5 @@ def transfer(row: Sequence[Any]) -> Transfer:
         error=row[15],
         server=row[16],
         size_class=row[17],
+        way=row[18],
     )
