@@ -142,7 +142,7 @@ def test_f4_a_file_that_another_storage_has_comes_from_there_meanwhile(
     (done,) = house.store.queries.transfers(TransferState.DONE, 1)
     # Both are directories here: where their file system can, the files share their blocks.
     assert done.way.startswith(("streamed: their file systems share no blocks", "third-party"))
-    assert done.way.endswith("(mover fsspec)")
+    assert done.way.endswith("(mover streaming)")
     assert f"  {done.way}" in explained_transfer(house.runtime, done, 0).lines
 
 
