@@ -33,3 +33,20 @@ def test_a_server_without_work_has_not_loaded_what_only_work_needs() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+@pytest.mark.slow
+def test_what_the_first_start_needs_for_the_tables_is_not_kept(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    code = f"""
+import sys
+from pilotage import server
+from pilotage.store import Store
+assert not Store.is_current({url!r})
+server._upgrade_apart({url!r})
+assert Store.is_current({url!r})
+Store.open({url!r}).close()
+print(*({{"alembic", "mako"}} & sys.modules.keys()))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

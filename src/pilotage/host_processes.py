@@ -31,7 +31,7 @@ class HostProcesses:
         self.name = _SEPARATOR.join(parts) if known else ""
 
     def gone(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of this machine that ended, or ran before it was started anew."""
+        """Processes of this machine that ended, or ran before it was started anew."""
         return frozenset(name for name in names if self._is_gone(name))
 
     def _is_gone(self, name: str) -> bool:
@@ -46,7 +46,7 @@ class HostProcesses:
 
 
 def _started(number: int) -> str:
-    """When a process started, in ticks since the system did; empty where there is none that runs."""
+    """The start of a process, in ticks since the system's; empty where there is none that runs."""
     # The name of a program may hold spaces and brackets: numbers begin behind the last bracket.
     state, *fields = _read(f"/proc/{number}/stat").rpartition(")")[2].split() or ("Z",)
     return "" if state in "ZX" else fields[18]

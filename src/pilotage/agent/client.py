@@ -56,7 +56,7 @@ class Pause:
         return pause
 
     def succeeded(self) -> None:
-        """No pause, and the next is short again."""
+        """End the pause; the next one is short again."""
         self.until, self._next = 0.0, self._first
 
 

@@ -84,7 +84,7 @@ class Deadline:
             self._moment = moment
 
     def clear(self) -> None:
-        """Not be killed."""
+        """Take the moment back."""
         self._arm(0.0)
 
     def _arm(self, moment: float) -> None:

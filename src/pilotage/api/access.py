@@ -1,4 +1,4 @@
-"""Who calls, and whether they may: bearer tokens to credentials, one policy a route.
+"""Identity and rights of callers: bearer tokens to credentials, one policy a route.
 
 Tokens are looked up in the store by their hash; what was found is believed for a few seconds, so that pilots
 that report often cost no query. A pilot that was given up meanwhile is found out by the step it calls.

@@ -44,7 +44,7 @@ ROUTERS = (
 
 
 class Health(BaseModel):
-    """That the server answers, and which one it is."""
+    """A sign of life, and the server that gives it."""
 
     status: str
     version: str

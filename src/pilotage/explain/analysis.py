@@ -106,7 +106,7 @@ class Explanation:
 
 
 def explain(choice: Choice) -> Explanation:
-    """All that a choice can say."""
+    """Analyse a choice: all that it can say."""
     ranks = _ranks(choice)
     found = _measured(choice.refusals)
     changes = [change for one in found if (change := _remedy(one))]

@@ -78,7 +78,7 @@ def _without(kind: type[T], document: object, faults: Iterable[Fault]) -> T | No
 
 
 def _elsewhere(faults: Iterable[Fault], known: Sequence[Fault]) -> list[Fault]:
-    """Those that are at no field which has a known one, nor above or below it."""
+    """Faults at fields that have no known fault, nor lie above or below one that has."""
     paths = [fault.path for fault in known]
     return [
         fault

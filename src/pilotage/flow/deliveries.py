@@ -113,7 +113,7 @@ class Deliveries:
                 self._workers.call(_place(moving.mover), _cancel(moving.mover, [moving.reference]))
 
     def scan(self, storage: Storage, glob: str, seconds: float) -> list[InputFile]:
-        """All files of a storage that match. Raises StorageError, LookupError or OSError.
+        """List all files of a storage that match. Raises StorageError, LookupError or OSError.
 
         A storage that hangs holds its caller up for ``SCAN_GRACE`` s more, and nobody else.
         """

@@ -177,7 +177,7 @@ class Inline:
         return future
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """Do nothing: no call is ever under way."""
 
 
 def _settle(future: "Future[object]", result: object = None, error: BaseException | None = None) -> None:

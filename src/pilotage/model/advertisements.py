@@ -83,7 +83,7 @@ class Advertisement:
 
     @property
     def current_submitting_jobs(self) -> int:
-        """Those of them that were submitting (M5)."""
+        """Jobs among them that were submitting (M5)."""
         return self._count("CurrentSubmittingJobs", self.submitting)
 
     @property

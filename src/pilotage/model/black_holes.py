@@ -30,7 +30,7 @@ class Rest:
 
     @property
     def text(self) -> str:
-        """Until when it rests, and why."""
+        """The end of its rest, and the reason, in words."""
         until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M UTC")
         return f"rests until {until}: {self.failures} failed fast in a row, the last with: {self.last.ending}"
 

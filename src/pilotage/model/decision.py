@@ -286,7 +286,7 @@ class Refusal:
 
     @property
     def label(self) -> Label:
-        """Its words."""
+        """The label that says this reason in words."""
         return Label(rule=self.rule, name=self.name, mend=self.mend, unit=self.unit, lifted_by=self.lifted_by)
 
 

@@ -10,7 +10,7 @@ class Timed(Protocol):
 
     @property
     def time(self) -> float:
-        """When it failed."""
+        """Time of the failure, in s since 1970 UTC."""
 
 
 F = TypeVar("F", bound=Timed)

@@ -1,4 +1,4 @@
-"""In which order the global shares have their turn."""
+"""The order in which global shares have their turn."""
 
 from collections.abc import Iterable, Sequence
 
@@ -35,7 +35,7 @@ def order(shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> dict[str
 
 
 def _path(name: str, known: dict[str, GlobalShare]) -> tuple[str, ...]:
-    """From the top to the share itself; a parent that does not exist is none."""
+    """The path from the top to a share; a parent that does not exist is left out."""
     path = [name]
     while (name := known[name].parent) in known:
         if name in path:

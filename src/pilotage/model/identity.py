@@ -1,4 +1,4 @@
-"""Who somebody is: one type from the token to the query."""
+"""Identities of people and programs: one type from the token to the query."""
 
 from dataclasses import dataclass
 from typing import Literal

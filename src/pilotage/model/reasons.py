@@ -101,7 +101,7 @@ class Choices(Sequence[Choice]):
         return self._facts()
 
     def packed(self) -> list[PackedChoice]:
-        """Each of them in columns, in their order."""
+        """The choices in columns, in their order."""
         return [item.packed() for item in self._items]
 
     @overload

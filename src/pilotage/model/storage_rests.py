@@ -46,7 +46,7 @@ class FailedDelivery:
 
     @property
     def end(self) -> End:
-        """Where it failed."""
+        """The storage and operation that failed."""
         return self.source, self.destination
 
 
@@ -66,12 +66,12 @@ class StorageRest:
 
     @property
     def end(self) -> End:
-        """Where deliveries failed."""
+        """The storage and operation that rest."""
         return self.source, self.destination
 
     @property
     def forgotten(self) -> float:
-        """When its failures count no more although nobody tried, in s since 1970."""
+        """Time from which its failures no longer count although nobody tried, in s since 1970 UTC."""
         return self.until + (self.until - self.since)
 
     @property
@@ -83,7 +83,7 @@ class StorageRest:
 
     @property
     def text(self) -> str:
-        """What rests until when, and why."""
+        """The storage and operation that rest, until when, and why, in words."""
         until = datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         failed = f"{self.failures} failed in a row, the last with: {self.error}"
         return f"{self.what} rests until {until}: {failed}"

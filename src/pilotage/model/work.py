@@ -317,10 +317,10 @@ class Pilot:
 
     @property
     def place(self) -> str:
-        """Its node, or itself where that is not known."""
+        """The pilot's node, or the pilot itself where its node is not known."""
         return self.node or f"pilot {self.id}"
 
     @property
     def last_heard(self) -> float:
-        """When it last called; before its first call, when it came into its state."""
+        """Time of its last call; before the first one, the time at which it came into its state."""
         return self.since if self.heartbeat is None else self.heartbeat

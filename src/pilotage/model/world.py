@@ -330,5 +330,5 @@ class World:
 
     @property
     def storage_rests(self) -> tuple[StorageRest, ...]:
-        """What rests, or rested and is to be tried (F4)."""
+        """Storages that rest, or rested and are to be tried (F4)."""
         return storage_rests(self.failed_deliveries, self.federation.staging, self.time)

@@ -1,4 +1,4 @@
-"""Who is to blame for a delivery that failed: its file, the storage that it came from, or the other one."""
+"""Blame for a delivery that failed: its file, the storage that it came from, or the other one."""
 
 import errno
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a server and its processes of blocking calls say to each other."""
+"""Messages between a server and its processes of blocking calls."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

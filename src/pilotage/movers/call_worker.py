@@ -7,8 +7,6 @@ file that is read or written, in messages of their own that an empty one ends.
 
 import os
 import select
-import signal
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
@@ -20,7 +18,8 @@ from pilotage.ports.moving import Mover, Reader
 
 from .call_records import KINDS, MESSAGE, CallOrder, CallResult, ReceivedBytes, call_code
 from .failures import reason
-from .worker import GROUP, OTHER_CODE
+from .spawning import serve
+from .worker import GROUP
 
 IDLE = 30.0
 """Seconds without a call after which the process ends: its memory is the machine's again."""
@@ -78,13 +77,5 @@ class CallWorker:
         os._exit(0)
 
 
-def main() -> None:
-    """Work for the server that started this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us when it has ended
-    if sys.argv[3] != call_code():
-        sys.exit(OTHER_CODE)
-    CallWorker(sys.argv[1], Connection(int(sys.argv[2]))).run()
-
-
 if __name__ == "__main__":
-    main()
+    serve(CallWorker, call_code())

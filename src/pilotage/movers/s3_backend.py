@@ -231,7 +231,7 @@ class _ChunkStream(RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """It can be read."""
+        """Whether it can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:

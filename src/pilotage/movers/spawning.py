@@ -5,10 +5,19 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Protocol
 
-from .worker import OTHER_CODE
+OTHER_CODE = 64
+"""The exit code of a process whose code is not the server's: they would not understand each other."""
+
+
+class Runs(Protocol):
+    """The part of a worker that its process needs."""
+
+    def run(self) -> None:
+        """Work until nothing is asked of it any more, or the server is gone."""
 
 
 def spawn(module: str, mover: str, code: str) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
@@ -23,6 +32,15 @@ def spawn(module: str, mover: str, code: str) -> "tuple[subprocess.Popen[bytes],
             start_new_session=True,
         )
     return process, Connection(ours.detach())
+
+
+def serve(worker: "Callable[[str, Connection[Any, Any]], Runs]", code: str) -> None:
+    """Run a worker in a process that :func:`spawn` started; ``code`` is the fingerprint as it stands here."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us when it has ended
+    mover, descriptor, server_code = sys.argv[1:]
+    if server_code != code:
+        sys.exit(OTHER_CODE)
+    worker(mover, Connection(int(descriptor))).run()
 
 
 def limit(connection: "Connection[Any, Any]", seconds: float, *options: int) -> None:

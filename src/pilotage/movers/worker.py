@@ -7,8 +7,6 @@ options of their storages, come over the connection alone: other users may read 
 
 import logging
 import os
-import signal
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -22,6 +20,8 @@ from pilotage.model.federation import TransferService
 from pilotage.ports import adapters
 from pilotage.ports.moving import Delivery, DeliveryStatus, Mover, Place
 
+from .spawning import serve
+
 log = logging.getLogger(__name__)
 
 GROUP = "pilotage.movers"
@@ -32,9 +32,6 @@ BEAT = 1.0
 
 PAUSE = 0.03
 """Seconds after an end until it is told."""
-
-OTHER_CODE = 64
-"""The exit code of a process whose code is not the server's: they would not understand each other."""
 
 Statuses = dict[str, DeliveryStatus]
 """News of deliveries by the server's references."""
@@ -122,13 +119,5 @@ class Worker:
         return news
 
 
-def main() -> None:
-    """Work for the server that started this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us when it has ended
-    if sys.argv[3] != fingerprint():
-        sys.exit(OTHER_CODE)
-    Worker(sys.argv[1], Connection(int(sys.argv[2]))).run()
-
-
 if __name__ == "__main__":
-    main()
+    serve(Worker, fingerprint())

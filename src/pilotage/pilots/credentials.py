@@ -12,7 +12,7 @@ LEAVE = 3600.0
 
 
 def enrolment_end(time: float, director: DirectorConstants) -> float:
-    """When a token that waits with its pilot at a site ends: not before the pilot is given up there (P4)."""
+    """The end of a token that waits with its pilot at a site: not before the pilot is given up there (P4)."""
     return time + max(LIFETIME, director.max_pilot_waiting_hours * 3600 + LEAVE)
 
 
@@ -22,6 +22,6 @@ def is_due(time: float, expires: float | None) -> bool:
 
 
 def renewed(time: float, pilot: Pilot) -> float:
-    """When the credential of a pilot that calls ends now: in five days, or when it can live no longer."""
+    """The new end of the credential of a pilot that calls: in five days, or when it can live no longer (P9)."""
     started = pilot.since if pilot.state is PilotState.RUNNING else time
     return min(time + LIFETIME, started + pilot.walltime + LEAVE)

@@ -12,7 +12,7 @@ class Presence(Protocol):
         """The name of this process; empty where it has none, and nobody can tell that it is gone."""
 
     def gone(self, names: Iterable[str], /) -> frozenset[str]:
-        """Those of some processes that have certainly ended. Of another machine's nothing is known."""
+        """Return the processes that have certainly ended; nothing is known of those of another machine."""
 
 
 class Unnamed:
@@ -21,5 +21,5 @@ class Unnamed:
     name = ""
 
     def gone(self, _: Iterable[str]) -> frozenset[str]:
-        """None of them."""
+        """Tell of none."""
         return frozenset()

@@ -131,7 +131,7 @@ class DelayedLocality(BorrowableJobs):
 
 
 class Always(Brokerages):
-    """Has one brokerage for all tasks, whatever they ask for."""
+    """One brokerage for all tasks, whatever they ask for."""
 
     def __init__(self, only: RandomPlacement) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ class VirtualClock:
 
     @property
     def next_event(self) -> float:
-        """When something happens next; infinity where nothing is to happen."""
+        """Time of the next event; infinity where nothing is to happen."""
         return self._events[0][0] if self._events else inf
 
     def advance(self, until: float) -> None:

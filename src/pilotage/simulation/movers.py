@@ -81,7 +81,7 @@ class VirtualMovers:
         raise LookupError(f"storage {storage.name} is virtual and holds no bytes")
 
     def close(self) -> None:
-        """Nothing is left behind."""
+        """Do nothing: nothing is left behind."""
 
     def start(self, deliveries: Sequence[Delivery]) -> Sequence[Started]:
         """Begin deliveries; each wakes whoever waits for news when it ends."""

@@ -178,7 +178,7 @@ class VirtualElement:
                 pilot.vanish()
 
     def capacity(self) -> Capacity:
-        """Nothing is known of it."""
+        """Tell nothing of what waits and runs."""
         return Capacity()
 
     def _reach(self) -> None:

@@ -50,7 +50,7 @@ def _failures(world: World, failed: Sequence[tuple[Transfer, DeliverySighting]])
 
 
 def _heartbeats(world: World, moving: Iterable[Transfer]) -> list[Change]:
-    """At a fifth of the time-out: any pass may tell of bytes that moved."""
+    """Write heartbeats at a fifth of the time-out: any pass may tell of bytes that moved."""
     oldest = world.time - world.federation.staging.delivery_timeout / 5
     ordered = sorted(
         (t for t in moving if (t.since if t.heartbeat is None else t.heartbeat) <= oldest),

@@ -46,7 +46,7 @@ class ActiveShare:
 
     @property
     def turn(self) -> tuple[float, float, str]:
-        """Its place among shares that may take a slot: the one furthest behind its priority is first."""
+        """Key that sorts shares that may take a slot: the one furthest behind its priority is first."""
         return ((self.held + self.prepared) / self.priority, self.lot, self.share)
 
     def needs(self, room: Room) -> int:

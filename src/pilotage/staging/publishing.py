@@ -179,18 +179,18 @@ class _Moves:
         self._groups: dict[tuple[object, ...], tuple[Move, list[Publication]]] = {}
 
     def published(self, one: Publication) -> None:
-        """Its catalogue has it."""
+        """End a publication: its catalogue has it."""
         self._add(one, PublicationState.PUBLISHED, "registered", {"error": ""})
 
     def begun(self, ones: Iterable[Publication]) -> None:
-        """Their catalogue is asked."""
+        """Begin publications: their catalogue is asked."""
         for one in ones:
             self._add(
                 one, PublicationState.PUBLISHING, "its catalogue is asked", {"server": self._world.server}
             )
 
     def again(self, one: Publication, wake_at: float, error: str) -> None:
-        """It is tried again later."""
+        """Put a publication off: it is tried again at ``wake_at`` (s since 1970 UTC)."""
         changes: dict[str, Value] = {"wake_at": wake_at, "error": error}
         self._add(one, PublicationState.WAITING, "could not be registered", changes, True)
 
@@ -201,7 +201,7 @@ class _Moves:
         self._add(one, PublicationState.WAITING, "asked for again", changes, True)
 
     def failed(self, one: Publication, error: str) -> None:
-        """It is given up."""
+        """Give a publication up."""
         self._add(one, PublicationState.FAILED, "not published", {"error": error})
 
     def decision(self, step: str) -> Decision:

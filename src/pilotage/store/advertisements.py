@@ -83,7 +83,10 @@ def write(
 
 
 def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any]:
-    """Who tells its own counts cannot have counted pilots that are not submitted yet: these come on top."""
+    """Make the row of an advertisement.
+
+    A site that tells its own counts cannot have counted pilots that are not submitted yet: these come on top.
+    """
     unseen = _CREATED if record.source == "pushed" else frozenset[PilotState]()
     running = frozenset(LIVE_PILOTS) - _WAITING
     return {

@@ -300,7 +300,7 @@ def _postgresql(url: URL) -> tuple[Engine, Engine, Engine]:
 
 
 def _without_waiting(url: URL) -> Engine:
-    """For single statements: whoever plans them anew each time takes longer for it than for the rest."""
+    """Make the engine for single statements: to plan one anew each time takes longer than to run it."""
     # They look up few rows by key. A plan that was made while a table was small would read it whole for ever.
     options = (
         "-c jit=off -c enable_seqscan=off -c synchronous_commit=off -c plan_cache_mode=force_generic_plan"

@@ -19,7 +19,7 @@ _LAST = select(_i.time).where(_i.step == bindparam("step"))
 
 
 def last(connection: Connection, step: str) -> float | None:
-    """When the last iteration of a step began, in s since 1970 UTC; None if there was none."""
+    """The beginning of a step's last iteration, in s since 1970 UTC; None if there was none."""
     rows = raw_rows(connection, _LAST, step=step)
     return rows[0][0] if rows else None
 

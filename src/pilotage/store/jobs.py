@@ -137,7 +137,7 @@ class JobDetails(JobView):
 
 
 def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:
-    """From a row of :data:`JOB_COLUMNS`."""
+    """Make a job of a row of :data:`JOB_COLUMNS`."""
     return Job(
         id=row[0],
         task=row[1],

@@ -1,4 +1,4 @@
-"""When a queue last saw a pilot call and a job start, what its jobs took: for B9, B12, B26 and E2."""
+"""Last calls of pilots and starts of jobs at each queue, and what its jobs took: for B9, B12, B26 and E2."""
 
 from collections.abc import Mapping
 from typing import Any

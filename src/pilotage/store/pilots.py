@@ -54,7 +54,7 @@ _STATES = {str(state): state for state in PilotState}
 # Loops read all live pilots again and again, of which few have changed: a row is made a record once.
 @lru_cache(maxsize=20_000)
 def pilot(row: tuple[Any, ...]) -> Pilot:
-    """From a row of :data:`PILOT_COLUMNS`."""
+    """Make a pilot of a row of :data:`PILOT_COLUMNS`."""
     return Pilot(
         id=row[0],
         queue=row[1],

@@ -78,7 +78,7 @@ _OF_TASK = (
 
 
 def publication(row: Sequence[Any]) -> Publication:
-    """From a row that begins with :data:`PUBLICATION_COLUMNS`."""
+    """Make a publication of a row that begins with :data:`PUBLICATION_COLUMNS`."""
     id_, task, dataset, file, state, attempt, created, since, asked, wake_at, error, server = row[:12]
     return Publication(
         id=id_,

@@ -207,7 +207,7 @@ def _candidates(
 
 
 def _refusals(out: _Writer, refusals: Iterable[PackedRefusal], shared: Mapping[int, int]) -> list[Any]:
-    """Each by its number among the shared ones, or whole."""
+    """Write refusals, each by its number among the shared ones, or whole."""
     return [shared[id(item)] if id(item) in shared else _refusal(out, item) for item in refusals]
 
 

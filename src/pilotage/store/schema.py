@@ -14,9 +14,13 @@ def upgrade(connection: Connection) -> None:
 
     Called by the one writer, so two processes that open a store at once do not migrate twice.
     """
-    current = _current(connection)
-    if current != newest():
-        _migrate(connection, current)
+    if not is_current(connection):
+        _migrate(connection, _current(connection))
+
+
+def is_current(connection: Connection) -> bool:
+    """Whether the tables are of the newest version that this program knows."""
+    return _current(connection) == newest()
 
 
 def newest() -> str:

@@ -85,6 +85,15 @@ class Store:
             raise
         return cls(database, clock, new_token)
 
+    @staticmethod
+    def is_current(url: str) -> bool:
+        """Whether :meth:`open` would find the tables up to date. Raises ValueError as it does."""
+        database = Database(url)
+        try:
+            return database.write(schema.is_current)
+        finally:
+            database.close()
+
     def close(self) -> None:
         """Give all connections back."""
         self.database.close()

@@ -131,7 +131,7 @@ class SpecCache:
 
 
 def task(row: Sequence[Any], spec: TaskSpec) -> Task:
-    """From a row of :data:`TASK_COLUMNS`."""
+    """Make a task of a row of :data:`TASK_COLUMNS`."""
     id_, owner, vo, group, vo_role, state, created, since, error, measured, attempt = row
     return Task(
         id=id_,

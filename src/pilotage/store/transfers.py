@@ -78,7 +78,7 @@ _STATES = {str(state): state for state in TransferState}
 
 
 def transfer(row: Sequence[Any]) -> Transfer:
-    """From a row of :data:`TRANSFER_COLUMNS`."""
+    """Make a transfer of a row of :data:`TRANSFER_COLUMNS`."""
     return Transfer(
         id=row[0],
         file=row[1],

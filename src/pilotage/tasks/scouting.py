@@ -98,7 +98,7 @@ class Evidence:
 
     @classmethod
     def of(cls, world: World) -> "Evidence":
-        """From what the world holds of its jobs."""
+        """Gather evidence from what the world holds of the task's jobs."""
         outputs: Counter[int] = Counter()
         for file in world.files:
             if file.job is not None:

@@ -156,7 +156,7 @@ class _Locator:
         }
 
     def files(self, names: tuple[str, ...]) -> tuple[Placed, ...]:
-        """These files, put together by the storages that hold them."""
+        """Return these files, put together by the storages that hold them."""
         if names not in self._found:
             self._found[names] = self._put_together(names)
         return self._found[names]

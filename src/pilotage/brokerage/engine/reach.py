@@ -1,4 +1,4 @@
-"""To which storages a file can be brought from those that hold it, as masks over storages (B19)."""
+"""Storages to which a file can be brought from those that hold it, as masks (B19)."""
 
 from collections.abc import Sequence
 

@@ -58,13 +58,13 @@ def _walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("M4", "queue's software", "user", reads=("release",), lifted_by="ask for a release that is offered")
 def _software(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """It has the release, where it tells which it has."""
+    """The queue has the release, where it publishes its releases."""
     return offered("releases", tasks.tables.releases, tasks.release, queues)
 
 
 @check("M4", "queue's containers", "user", reads=("container",), lifted_by="ask for an image that is offered")
 def _containers(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """It has the container, where it tells which it has."""
+    """The queue has the container, where it publishes its containers."""
     return offered("containers", tasks.tables.containers, tasks.container, queues)
 
 

@@ -22,7 +22,7 @@ def is_full(group: Group, willing: Mask, ledgers: Ledgers) -> bool:
 def quicker(
     group: Group, row: TaskColumns, willing: Mask, refused: Mask, queues: QueueColumns, ledgers: Ledgers
 ) -> Mask:
-    """Those of the refused queues (Q,) to which all input moves before the last job would start elsewhere.
+    """Refused queues (Q,) to which all input moves before the last job would start elsewhere.
 
     Elsewhere are the ``willing`` queues; nothing is quicker where neither slots nor the jobs' time are known.
     """

@@ -276,7 +276,7 @@ class Contest:
         return int(equal[ties.of(self.queues[equal], self.drawn).argmin()])
 
     def order(self, chosen: Codes, ties: Ties) -> Codes:
-        """These pairs, best first; ties are drawn (B37)."""
+        """Sort some pairs, best first; ties are drawn (B37)."""
         drawn = ties.of(self.queues[chosen], self.drawn)
         keys = () if self.keys is None else (self.keys[chosen],)
         return chosen[np.lexsort((drawn, -self.weights[chosen], *keys))]
@@ -337,7 +337,7 @@ class Ledgers:
         self._of: dict[str, Ledger] = {}
 
     def of(self, share: str) -> Ledger:
-        """Its ledger for this cycle."""
+        """Return the ledger of a share for this cycle."""
         if share not in self._of:
             self._of[share] = Ledger(self._queues, share, self._facts)
         return self._of[share]

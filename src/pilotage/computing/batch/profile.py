@@ -121,7 +121,7 @@ class Profile(ABC):
         return None
 
     def remedy(self, complaint: str) -> str:
-        """Who can mend what a command complains of, and how; empty where that is not known."""
+        """Say who can mend what a command complains of, and how; empty where that is not known."""
         return next((remedy for words, remedy in self.remedies if words in complaint.lower()), "")
 
 

@@ -58,7 +58,7 @@ class BatchSystem:
         return self._profile.elements(self._profile.submitted(outcome.stdout), request.count)
 
     def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, BatchJob]:
-        """Those of ``jobs`` that the system lists, among others, as it was a second ago at most."""
+        """Return the ``jobs`` that the system lists, among others, as it was a second ago at most."""
         found: dict[str, BatchJob] = {}
         commands = {self._profile.listing(some) for some in _chunks(sorted(jobs))}
         for command in commands:
@@ -79,7 +79,7 @@ class BatchSystem:
         return found
 
     def remembered(self, jobs: Collection[str]) -> Mapping[str, BatchJob]:
-        """Those of ``jobs`` that the system's history knows; none where it has no history."""
+        """Return the ``jobs`` that the system's history knows; none where it has no history."""
         found: dict[str, BatchJob] = {}
         for some in _chunks(sorted(jobs)):
             for command in self._profile.history(some):

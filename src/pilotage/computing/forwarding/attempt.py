@@ -54,7 +54,7 @@ class Handover:
 
     @property
     def key(self) -> str:
-        """Its name at the other Pilotage: whatever is lost or killed, it is submitted once."""
+        """The attempt's name at the other Pilotage: whatever is lost or killed, it is submitted once."""
         return f"{self.asked.instance}:{self.attempt.name}"
 
     @property

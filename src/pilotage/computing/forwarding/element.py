@@ -52,7 +52,7 @@ class ForwardingElement(Process):
         return super().submit(orders)
 
     def capacity(self) -> Capacity:
-        """Nothing: what the other Pilotage has is its own to choose from."""
+        """Tell nothing: the other Pilotage chooses among its own queues itself."""
         return Capacity()
 
     def explained(self, attempt: str) -> Sequence[str]:

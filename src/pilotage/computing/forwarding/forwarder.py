@@ -46,7 +46,7 @@ class ForwardingRunner(JobRunner):
         return any(attempt.may_run for attempt in self._attempts)
 
     async def _files_of(self, _: Held) -> dict[str, str]:
-        """Nothing: payload files go over there with all that the task asks for."""
+        """Fetch nothing: payload files go over there with all that the task asks for."""
         return {}
 
     async def _run_payload(self, held: Held) -> Ended:

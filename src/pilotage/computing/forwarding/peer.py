@@ -79,7 +79,7 @@ class Peer:
         return {log["stream"]: "\n[...]\n".join(part["text"] for part in log["parts"]) for log in logs}
 
     def explained(self, job: int) -> list[str]:
-        """Its decisions about a job, in lines."""
+        """Ask the other Pilotage for its decisions about a job, in lines."""
         lines: list[str] = self._document("GET", f"jobs/{job}/explain", query={"limit": "3"})["lines"]
         return lines
 

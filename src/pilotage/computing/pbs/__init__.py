@@ -94,11 +94,11 @@ class PbsProfile(Profile):
         return [number] if count == 1 else [number.replace("[]", f"[{at}]") for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """These jobs, also those that ended; where none is named all that there are, of every user."""
+        """List these jobs, also those that ended; all jobs of every user where none is named."""
         return ("qstat", "-x", "-t", "-f", "-F", "json", *jobs)
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """It tells of the others where it does not know some."""
+        """Whether the command answered: where it does not know some jobs, it still tells of the others."""
         return outcome.code == 0 or "Unknown Job Id" in outcome.stderr
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
@@ -110,7 +110,7 @@ class PbsProfile(Profile):
             raise CommandFault(f"qstat answered no JSON that is understood: {error}") from error
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Those that are over are left alone."""
+        """Delete these jobs; those that are over are left alone."""
         return ("qdel", *jobs)
 
 

@@ -117,7 +117,7 @@ class Process:
         psutil.wait_procs(alive, timeout=GRACE)
 
     def capacity(self) -> Capacity:
-        """Nothing waits here; how many run is not known, as other servers may have started some."""
+        """Tell that nothing waits here; how many run is not known, as other servers may have started some."""
         return Capacity(waiting=0)
 
     def _submit(self, order: PilotOrder) -> Submitted:

@@ -196,7 +196,7 @@ class SlurmProfile(Profile):
         return found
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """Those that are over already are left alone."""
+        """Cancel these jobs; those that are over already are left alone."""
         return ("scancel", "--quiet", *jobs)
 
     def capacity(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pilotage.pilots.task_queues import may_run, walltime_needed
 
 
 def takers(queue: Queue, requirements: str, pilots: Iterable[Pilot]) -> list[Pilot]:
-    """Those of the live pilots of a queue that could run such a job, were all of their slots free."""
+    """Live pilots of a queue that could run such a job, were all of their slots free."""
     wanted = Requirements.from_text(requirements)
     return [
         pilot

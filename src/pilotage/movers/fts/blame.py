@@ -1,4 +1,4 @@
-"""Who is to blame for a file that FTS gave up, as the beginning of its reason tells."""
+"""Blame for a file that FTS gave up, by the beginning of its reason."""
 
 import errno
 import re
