@@ -29,12 +29,12 @@ def _port(known: dict[str, Any]) -> int:
 
 
 class Settings(BaseSettings):
-    """Settings of this machine's server and commands, each set by the variable of its name: ``PILOTAGE_HOME``, ``PILOTAGE_STORE`` and so on.
+    """Settings of this machine's server and commands.
 
-    ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is where
-    clients and pilots reach the server, ``host`` and ``port`` where it listens: the url's, unless given.
-    ``archive`` is a directory to which the server moves what ended ``archive_after`` days ago; none: it keeps
-    all.
+    Each is set by the variable of its name: ``PILOTAGE_HOME``, ``PILOTAGE_STORE`` and so on. ``home`` holds
+    the default store, ``pilotage.sqlite``, and the default token, ``token``. ``url`` is where clients and
+    pilots reach the server, ``host`` and ``port`` where it listens: the url's, unless given. ``archive`` is a
+    directory to which the server moves what ended ``archive_after`` days ago; none: it keeps all.
     """
 
     model_config = SettingsConfigDict(

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,26 @@ import psutil
 from tests.waiting import PATIENCE
 
 AGENTS = {"pilotage.agent", "pilotage.computing.forwarding.forwarder"}
+
+
+@contextmanager
+def running(place: Path, port: int, federation: str, *folders: str, store: str = "") -> Iterator["House"]:
+    """A house of one part, ``all``, that runs with this federation in a place which has these folders.
+
+    The end of its log is printed, which pytest shows where a test failed.
+    """
+    for name in ("home", *folders):
+        (place / name).mkdir(exist_ok=True)
+    file = place / "federation.yaml"
+    file.write_text(federation)
+    parts = {"all": (str(file),)}
+    house = House(place / "home", store or f"sqlite:///{place}/store.db", port, file, parts)
+    try:
+        house.start("all")
+        yield house
+    finally:
+        house.stop()
+        print(house.last_words())
 
 
 @dataclass

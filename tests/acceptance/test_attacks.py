@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import locked_port
 from tests.waiting import wait_for
 
-from .house import House
+from .house import House, running
 
 FEDERATION = """
 name: attacked
@@ -70,34 +70,25 @@ os.kill(supervisor, signal.SIGKILL)
 
 
 @contextmanager
-def running(place: Path, timeouts: str, *containments: str) -> Iterator[House]:
+def attacked(place: Path, timeouts: str, *containments: str) -> Iterator[House]:
     """A running house with a queue of each containment, which it is named after."""
-    for name in ("home", "pilots", "storage"):
-        (place / name).mkdir()
-    federation = place / "federation.yaml"
     queues = "".join(QUEUE.format(place=place, containment=name) for name in containments)
-    federation.write_text(FEDERATION.format(place=place, queues=queues, timeouts=timeouts))
-    with locked_port() as port:
-        store = f"sqlite:///{place}/store.db"
-        house = House(place / "home", store, port, federation, {"all": (str(federation),)})
-        try:
-            house.start("all")
-            yield house
-        finally:
-            house.stop()
+    federation = FEDERATION.format(place=place, queues=queues, timeouts=timeouts)
+    with locked_port() as port, running(place, port, federation, "pilots", "storage") as house:
+        yield house
 
 
 @pytest.fixture(scope="module")
 def contained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """A house whose queues contain payloads, for all tests: it starts once."""
-    with running(tmp_path_factory.mktemp("contained"), LONG, "strongest", "required") as house:
+    with attacked(tmp_path_factory.mktemp("contained"), LONG, "strongest", "required") as house:
         yield house
 
 
 @pytest.fixture
 def uncontained(tmp_path: Path) -> Iterator[House]:
     """A house in which pilots are killed."""
-    with running(tmp_path, SHORT, "off") as house:
+    with attacked(tmp_path, SHORT, "off") as house:
         yield house
 
 

@@ -1,6 +1,7 @@
 """Real pilots of a wide queue take jobs that wait at a narrow one, and read inputs from there (E1 to E3)."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.waiting import wait_for
 
-from .house import House
+from .house import House, running
 
 JOBS, SECONDS = 12, 2
 
@@ -34,21 +35,14 @@ timeouts: {{ heartbeat: 60 }}
 
 
 @pytest.fixture
-def house(tmp_path: Path, free_port: int) -> Any:
+def house(tmp_path: Path, free_port: int) -> Iterator[House]:
     """A running house."""
-    for name in ("home", "pilots", "here", "there"):
-        (tmp_path / name).mkdir()
+    (tmp_path / "here").mkdir()
     for number in range(JOBS):
         (tmp_path / "here" / f"{number}.dat").write_text(f"{number}\n")
-    federation = tmp_path / "federation.yaml"
-    federation.write_text(FEDERATION.format(place=tmp_path))
-    store = f"sqlite:///{tmp_path}/store.db"
-    house = House(tmp_path / "home", store, free_port, federation, {"all": (str(federation),)})
-    try:
-        house.start("all")
+    federation = FEDERATION.format(place=tmp_path)
+    with running(tmp_path, free_port, federation, "pilots", "there") as house:
         yield house
-    finally:
-        house.stop()
 
 
 def submitted(house: House, **spec: Any) -> int:

@@ -17,7 +17,7 @@ from sqlalchemy import make_url
 from tests import postgresql
 from tests.waiting import PATIENCE, wait_for
 
-from .house import House
+from .house import House, running
 
 JOBS, SECONDS = 4, 1.5
 
@@ -72,23 +72,16 @@ def house(request: pytest.FixtureRequest, free_port: int, victim: str) -> Iterat
     """A running house in a directory that also the user of a PostgreSQL server may enter."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-borrowed-"))
     place.chmod(0o755)
-    for name in ("home", "pilots", "here", "there", "ledger"):
-        (place / name).mkdir()
-    federation = place / "federation.yaml"
-    federation.write_text(FEDERATION.format(place=place, heartbeat=SILENCE[victim]))
-    store, server = f"sqlite:///{place}/store.db", None
+    federation = FEDERATION.format(place=place, heartbeat=SILENCE[victim])
+    store, server = "", None
     if request.param == "postgresql":
         server = postgresql.start(place / "postgresql")
         store = make_url(server.get_uri()).set(drivername="postgresql+psycopg").render_as_string(False)
-    house = House(place / "home", store, free_port, federation, {"all": (str(federation),)})
+    folders = ("pilots", "here", "there", "ledger")
     try:
-        house.start("all")
-        yield house
-    except BaseException:
-        print(house.last_words())
-        raise
+        with running(place, free_port, federation, *folders, store=store) as house:
+            yield house
     finally:
-        house.stop()
         if server is not None:
             server.cleanup()
         shutil.rmtree(place, ignore_errors=True)

@@ -1,5 +1,6 @@
 """Estimates that are far from the truth are replaced by what the task's scouts needed."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.waiting import wait_for
 
-from .house import House
+from .house import House, running
 
 JOBS, SCOUTS = 6, 2
 
@@ -39,24 +40,11 @@ time.sleep(1.2)
 
 
 @pytest.fixture
-def house(tmp_path: Path, free_port: int) -> Any:
+def house(tmp_path: Path, free_port: int) -> Iterator[House]:
     """A running house."""
-    for name in ("home", "pilots", "storage"):
-        (tmp_path / name).mkdir()
-    federation = tmp_path / "federation.yaml"
-    federation.write_text(FEDERATION.format(place=tmp_path, element=ELEMENT.format(place=tmp_path)))
-    house = House(
-        tmp_path / "home",
-        f"sqlite:///{tmp_path}/store.db",
-        free_port,
-        federation,
-        {"all": (str(federation),)},
-    )
-    try:
-        house.start("all")
+    federation = FEDERATION.format(place=tmp_path, element=ELEMENT.format(place=tmp_path))
+    with running(tmp_path, free_port, federation, "pilots", "storage") as house:
         yield house
-    finally:
-        house.stop()
 
 
 def submit(house: House, **asked: float) -> int:

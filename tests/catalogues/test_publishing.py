@@ -7,7 +7,7 @@ from zlib import adler32
 
 import pytest
 
-from tests.acceptance.house import House
+from tests.acceptance.house import House, running
 from tests.waiting import wait_for
 
 from .rucio_server import LOGIN, rucio_server
@@ -51,19 +51,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def house(tmp_path: Path, free_port: int, url: str) -> Iterator[House]:
-    for name in ("home", "pilots", "storage"):
-        (tmp_path / name).mkdir()
-    federation = tmp_path / "federation.yaml"
-    federation.write_text(FEDERATION.format(place=tmp_path, url=url, **LOGIN))
-    store = f"sqlite:///{tmp_path}/store.db"
-    house = House(tmp_path / "home", store, free_port, federation, {"all": (str(federation),)})
-    try:
-        house.start("all")
+    federation = FEDERATION.format(place=tmp_path, url=url, **LOGIN)
+    with running(tmp_path, free_port, federation, "pilots", "storage") as house:
         made = house.call("POST", "/tokens", {"role": "user", "name": "ada", "vo": "atlas"})
         (house.home / "token").write_text(made["token"])
         yield house
-    finally:
-        house.stop()
 
 
 def submitted(house: House, **asked: Any) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.house import House
+from tests.acceptance.house import House, running
 from tests.waiting import wait_for
 
 from .arc import ArcServer
@@ -61,19 +61,12 @@ def place(open_place: Path) -> Path:
 @pytest.fixture
 def house(place: Path, arc_server: ArcServer, free_port: int) -> Iterator[House]:
     """A server with one site of its own and one behind ARC."""
-    federation = place / "federation.yaml"
     options = yaml.safe_dump(arc_server.options, default_flow_style=True, width=10_000).strip()
-    federation.write_text(FEDERATION.format(place=place, options=options))
-    parts = {"server": (str(federation),)}
-    made = House(place / "home", f"sqlite:///{place}/store.db", free_port, federation, parts)
-    made.start("server")
     try:
-        yield made
-    except BaseException:
-        print(made.last_words(), arc_server.last_words())
-        raise
+        with running(place, free_port, FEDERATION.format(place=place, options=options)) as house:
+            yield house
     finally:
-        made.stop()
+        print(arc_server.last_words())
 
 
 def states(house: House, number: int) -> dict[str, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.acceptance.house import House
+from tests.acceptance.house import House, running
 from tests.waiting import wait_for
 
 from .arc import ArcServer
@@ -79,19 +79,13 @@ def house(open_place: Path, login: LoginNode, arc_server: ArcServer, free_port: 
         data = place / DISKS[number % 3] / "data"
         data.mkdir(parents=True, exist_ok=True)
         (data / f"{number:03}").write_text(f"{number}\n" * 100)
-    file, home = place / "federation.yaml", place / "home"
-    home.mkdir()
     arc = yaml.safe_dump(arc_server.options, default_flow_style=True, width=10_000).strip()
-    file.write_text(FEDERATION.format(place=place, config=login.place / "config", arc=arc))
-    made = House(home, f"sqlite:///{place}/store.db", free_port, file, {"server": (str(file),)})
-    made.start("server")
+    federation = FEDERATION.format(place=place, config=login.place / "config", arc=arc)
     try:
-        yield made
-    except BaseException:
-        print(made.last_words(), arc_server.last_words())
-        raise
+        with running(place, free_port, federation) as house:
+            yield house
     finally:
-        made.stop()
+        print(arc_server.last_words())
 
 
 @pytest.mark.slow
@@ -127,7 +121,7 @@ def test_one_task_finishes_at_three_sites_while_each_is_killed_and_started_again
     time.sleep(DOWN)
     arc_server.start()
     goes_on("A-REX")
-    house.restart("server")
+    house.restart("all")
     wait_for(lambda: finished() == JOBS, "the task finishes after the server was killed")
     queues = Counter(job["queue"] for job in house.call("GET", f"/tasks/{task}/jobs?limit=1000")["jobs"])
     assert queues.keys() == {"home-queue", "cluster-queue", "grid-queue"}

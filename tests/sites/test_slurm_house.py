@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.house import House
+from tests.acceptance.house import House, running
 from tests.waiting import wait_for
 
 from .slurm import Slurm
@@ -47,19 +47,8 @@ def house(tmp_path: Path, slurm: Slurm, free_port: int) -> Iterator[House]:
     (tmp_path / "disk/data").mkdir(parents=True)
     for number in range(6):
         (tmp_path / f"disk/data/{number}").write_text(f"{number}\n" * 1000)
-    federation = tmp_path / "federation.yaml"
-    federation.write_text(FEDERATION.format(place=tmp_path))
-    made = House(
-        tmp_path, f"sqlite:///{tmp_path}/store.db", free_port, federation, {"server": (str(federation),)}
-    )
-    made.start("server")
-    try:
-        yield made
-    except BaseException:
-        print(made.last_words())
-        raise
-    finally:
-        made.stop()
+    with running(tmp_path, free_port, FEDERATION.format(place=tmp_path)) as house:
+        yield house
 
 
 @pytest.mark.slow

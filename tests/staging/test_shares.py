@@ -245,20 +245,22 @@ def test_d7_ageing_never_passes_the_highest_that_is_queued_and_leaves_the_priori
     )
 
 
-TRANSFERS = st.lists(
-    st.builds(
-        lambda number, state, share, priority, waited: transfer(
-            number, state, share=share, priority=priority, since=NOW - waited, created=NOW - waited
-        ),
-        st.integers(1, 500),
-        st.sampled_from([X.PREPARED, X.DELIVERING]),
-        st.sampled_from("abcdefgh"),
-        st.integers(1, 100),
-        st.integers(0, 20_000),
-    ),
-    unique_by=lambda t: t.id,
-    max_size=40,
-)
+def mixtures(most: int, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Transfer]]:
+    """Transfers of eight shares that wait for a slot or have one, at most so many, with these fields, too."""
+    parts = st.fixed_dictionaries(
+        {
+            "number": st.integers(1, 500),
+            "state": st.sampled_from([X.PREPARED, X.DELIVERING]),
+            "share": st.sampled_from("abcdefgh"),
+            **fields,
+        }
+    )
+    return st.lists(parts.map(lambda given: transfer(**given)), unique_by=lambda t: t.id, max_size=most)
+
+
+TRANSFERS = mixtures(
+    40, priority=st.integers(1, 100), since=st.integers(0, 20_000).map(lambda waited: NOW - waited)
+).map(lambda found: [replace(one, created=one.since) for one in found])
 BASES = {name: 5 + 11 * place for place, name in enumerate("abcdefgh")}
 
 

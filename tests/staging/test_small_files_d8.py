@@ -12,7 +12,7 @@ from pilotage.staging.slots import start
 from pilotage.store import Store
 from pilotage.testing import NOW, three_sites, transfer, world
 from pilotage.testing.stores import create, moved, passage
-from tests.staging.test_shares import BASES, started
+from tests.staging.test_shares import BASES, mixtures, started
 
 
 def some(
@@ -63,20 +63,7 @@ def test_a_small_file_of_a_share_without_a_slot_starts_beside_the_bundles_of_oth
     assert started(start(world(fed, transfers=[*held, *urgent])), emergency=True) == [30]
 
 
-TRANSFERS = st.lists(
-    st.builds(
-        lambda number, state, share, size: transfer(number, state, share=share, size_class=size),
-        st.integers(1, 500),
-        st.sampled_from([X.PREPARED, X.DELIVERING]),
-        st.sampled_from("abcdefgh"),
-        st.sampled_from(["", SMALL, SMALL]),
-    ),
-    unique_by=lambda t: t.id,
-    max_size=80,
-)
-
-
-@given(TRANSFERS, st.integers(1, 12), st.integers(0, 5))
+@given(mixtures(80, size_class=st.sampled_from(["", SMALL, SMALL])), st.integers(1, 12), st.integers(0, 5))
 def test_no_pass_gives_more_parts_than_the_slots_have(
     transfers: list[Transfer], slots: int, most: int
 ) -> None:

@@ -45,7 +45,7 @@ class Specs(BaseModel, extra="forbid"):
     tasks: Annotated[list[Specified], Field(min_length=1, max_length=MOST_TASKS)]
 
     def read(self) -> tuple[list[tuple[int, TaskSpec]], list[tuple[int, BadDocument]]]:
-        """Return the specifications that can be read, and what is wrong with the others, each by its index."""
+        """Return specifications that can be read, and what is wrong with the others, each by its index."""
         found = [(index, read(TaskSpec, task)) for index, task in enumerate(self.tasks)]
         return (
             [(index, spec) for index, spec in found if isinstance(spec, TaskSpec)],

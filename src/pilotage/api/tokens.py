@@ -16,7 +16,7 @@ router = APIRouter(prefix=f"{PREFIX}/tokens", tags=["tokens"])
 
 
 class Bearer(BaseModel, extra="forbid"):
-    """The bearer that a token stands for, a site by its name; ``expires_in`` in s, never where it is left out."""
+    """The bearer of a token, a site by its name; ``expires_in`` in s, never where it is left out."""
 
     role: Literal["user", "operator", "site"] = "user"
     name: Annotated[Text, Field(min_length=1)]

@@ -48,7 +48,7 @@ class BorrowableJob:
 
     @property
     def order(self) -> tuple[bool, int, float, int]:
-        """Key to sort by: what is borrowed before what is unbound, by share, by gain or by how long it waits."""
+        """Sort key: what is borrowed before what is unbound, by share, by gain or by how long it waits."""
         if self.binding == "late":
             return True, self.turn, self.job.since, self.job.id
         return False, self.turn, self.needed - self.prediction.gain, -self.job.id

@@ -22,6 +22,6 @@ def is_due(time: float, expires: float | None) -> bool:
 
 
 def renewed(time: float, pilot: Pilot) -> float:
-    """The new end of the credential of a pilot that calls: in five days, or when it can live no longer (P9)."""
+    """The new end of a calling pilot's credential: in five days, or when it can live no longer (P9)."""
     started = pilot.since if pilot.state is PilotState.RUNNING else time
     return min(time + LIFETIME, started + pilot.walltime + LEAVE)

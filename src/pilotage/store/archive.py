@@ -141,7 +141,7 @@ class Archive:
         self._database.write(lambda connection: iterations.end(connection, STEP, held))
 
     def next(self, before: float, limit: int) -> Slice | None:
-        """Return at most ``limit`` records that ended before a time (s since 1970 UTC); None where none did."""
+        """At most ``limit`` records that ended before a time (s since 1970 UTC); None where none did."""
         return self._database.read(lambda connection: self._next(connection, before, limit))
 
     def delete(self, found: Slice) -> None:

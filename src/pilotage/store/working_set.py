@@ -121,7 +121,10 @@ class WorkingSet:
 
 @cache
 def _rows(kind: Kind) -> Select[Any]:
-    """Read records by number alone: with the state as a condition a planner may prefer to walk through all of a state."""
+    """Select records by number alone.
+
+    With the state as a condition a planner may prefer to walk through all of a state.
+    """
     columns = RECORDS[kind].c
     keys = [columns[name] for name in KEY_COLUMNS[kind]]
     task: Any = {"task": columns.id, "job": columns.get("task")}.get(kind, null())

@@ -14,7 +14,7 @@ _CLOSED = ConfigDict(extra="forbid")
 
 
 class OptionError(ValueError):
-    """The error that a plugin raises when it is made with options that it cannot take: ``path`` leads to the option that is wrong."""
+    """The error of a plugin that cannot be made with its options: ``path`` leads to the wrong one."""
 
     def __init__(self, path: Sequence[str | int], message: str) -> None:
         self.path = tuple(path)

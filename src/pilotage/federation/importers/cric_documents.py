@@ -147,7 +147,7 @@ def _integer(text: str) -> int | str:
 
 
 def _kind(content: Any) -> CricKind:
-    """Guess the kind of a document from the fields of its records: the kind with the most that are its own."""
+    """Guess a document's kind from the fields of its records: the kind with the most of its own."""
     items = content.values() if isinstance(content, dict) else content if isinstance(content, list) else ()
     fields = {str(name).lower() for item in items if isinstance(item, dict) for name in item}
     found = max(_MARKS, key=lambda kind: len(fields & _MARKS[kind]))
