@@ -42,7 +42,7 @@ def long_enough(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
     lifted_by="say the walltime or CPU time",
 )
 def unknown_walltime(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """Jobs of unknown walltime ask for long queues, too."""
+    """Jobs of unknown walltime need 24 h."""
     return Verdict(~tasks.walltime_known & _short(queues), LONG_ENOUGH, queues.max_walltime)
 
 
