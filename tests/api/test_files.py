@@ -254,3 +254,16 @@ def test_a_dry_run_registers_nothing_and_tells_what_would_be_new(
     assert alice.get("/files/describe", params={"file": "atlas:runs/1/g"}).status_code == 404
     changed = {"files": [entry(size=1)], "dry_run": True}
     assert alice.post("/files", json=changed).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("lies", "sent"),
+    [(CONTENT + b"more", CONTENT + b"m"), (CONTENT[:-1], CONTENT[:-1]), (CONTENT, CONTENT), (b"", b"")],
+)
+def test_a_file_that_was_changed_is_sent_as_it_lies_up_to_a_byte_too_many(
+    alice: TestClient, registered: str, root: Path, lies: bytes, sent: bytes
+) -> None:
+    (root / "runs" / "1" / "f").write_bytes(lies)
+    answer = alice.get("/files/content", params={"file": registered, "as_it_lies": True})
+    assert (answer.status_code, answer.content) == (200, sent)
+    assert "content-length" not in answer.headers

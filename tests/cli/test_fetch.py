@@ -169,6 +169,9 @@ def test_replicas_are_verified_byte_for_byte(pilotage: Pilotage, served: FakeSer
     wrong = pilotage("files", "verify", "user.a:x")
     assert wrong.exit_code == 1
     assert f"pilotage files forget {described['file']} --storage north-disk" in wrong.stderr
+    assert "wrong: 5 bytes, adler32:" in wrong.stdout
+    served.answers["GET /files/content"] = (200, CONTENT + b"x")
+    assert "wrong: more than 10000 bytes; should be" in pilotage("files", "verify", "user.a:x").stdout
 
 
 VERSION = {"dataset": "a:runs", "version": 3, "files": 1, "size": 7, "created": 0.0, "author": "user:a"}

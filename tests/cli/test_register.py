@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_read_is_left_out(
         (("DIRECTORY/..",), "lies on no storage: the federation has disk at"),
         (("DIRECTORY", "--storage", "web"), "lies on no storage: web has none that is a directory"),
         (("DIRECTORY", "--match", "*"), "give a DIRECTORY; or --storage"),
-        (("/nowhere",), "give a DIRECTORY; or --storage"),
+        (("/nowhere",), "/nowhere: there is no such directory or manifest"),
     ],
 )
 def test_what_is_no_directory_of_a_storage_is_refused(

@@ -1,7 +1,8 @@
 """The catalogue: files by scope and name, where they lie, and their bytes."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Annotated
 
@@ -143,11 +144,17 @@ def get_content(
     caller: Person,
     runtime: TheRuntime,
     storage: Annotated[str, Query(max_length=200, description="read its replica there, and no other")] = "",
+    as_it_lies: Annotated[
+        bool, Query(description="also where its size is not the one that is known")
+    ] = False,
     range_: Annotated[str, Header(alias="Range", max_length=100)] = "",
 ) -> Response:
-    """Read a file through the server; `Range: bytes=N-` goes on where a former answer broke off."""
+    """Read a file through the server; `Range: bytes=N-` goes on where a former answer broke off.
+
+    With `as_it_lies` it is sent without a length, up to one byte more than are known of.
+    """
     found = _entry(caller, runtime.store, file)
-    offset = _offset(range_, found.file.size)
+    offset = 0 if as_it_lies else _offset(range_, found.file.size)
     storages = {one.name: one for one in runtime.store.federation().storages}
     lying = sorted(
         (
@@ -166,6 +173,8 @@ def get_content(
         raise HTTPException(503, str(error), headers={"Retry-After": "2"}) from error
     except StorageError as error:
         raise HTTPException(502, f"{found.file.name} cannot be read: {error}") from error
+    if as_it_lies:
+        return StreamingResponse(_at_most(chunks, found.file.size + 1), media_type="application/octet-stream")
     headers = {"Content-Length": str(found.file.size - offset), "Accept-Ranges": "bytes"}
     if range_:
         headers["Content-Range"] = f"bytes {offset}-{found.file.size - 1}/{found.file.size}"
@@ -284,6 +293,14 @@ def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
         )
         for one in entries
     ]
+
+
+def _at_most(chunks: Generator[bytes], size: int) -> Iterator[bytes]:
+    """Return the first bytes, so many, and let go of the rest."""
+    with closing(chunks):
+        while size > 0 and (chunk := next(chunks, b"")):
+            yield chunk[:size]
+            size -= len(chunk)
 
 
 def _offset(range_: str, size: int) -> int:

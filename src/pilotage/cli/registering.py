@@ -52,8 +52,10 @@ def register(
     """
     from .client import Client
 
-    if bool(source) == bool(match) or not (storage or (source and source.is_dir())):
+    if bool(source) == bool(match) or not (storage or (source and not source.is_file())):
         raise BadInput("give a DIRECTORY; or --storage, and either a manifest or --match PATTERN")
+    if source and not source.exists():
+        raise BadInput(f"{source}: there is no such directory or manifest")
     left_out: dict[str, str] = {}
     with Client() as client:
         if match:

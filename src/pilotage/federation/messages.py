@@ -36,6 +36,9 @@ _PATTERNS = {
     "^[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*$": (
         "give a relative name like data/part-1.txt of letters, digits and _.:@+=~-"
     ),
+    "^[A-Za-z0-9_][A-Za-z0-9_.+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=~-]*)*$": (
+        "give a name like runs-2026 or runs/2026 of letters, digits and _.+=~-"
+    ),
     "^[A-Za-z0-9_][A-Za-z0-9_.+-]*$": "give a plain file name of letters, digits and _.+-, without a slash",
     r"^[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*(/[A-Za-z0-9_*?\[][A-Za-z0-9_.+=~*?!\[\]-]*)*/?$": (
         "give a relative path of letters, digits and _.+=~-, with * ? [] or ** for what varies, and a / at "

@@ -1,7 +1,7 @@
 """Files that people and pilots read from storages through the server, a bounded number at once."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from pilotage.model.federation import Storage
@@ -46,7 +46,7 @@ class FileReaders:
         finally:
             self._free.release()
 
-    def read(self, places: Sequence[Place], offset: int) -> Iterator[bytes]:
+    def read(self, places: Sequence[Place], offset: int) -> Generator[bytes]:
         """Return the bytes of a file from an offset on, in chunks. Blocks while the file is opened.
 
         Raises TooManyReaders, and StorageError with every place's own where none can be read.
@@ -75,7 +75,7 @@ class FileReaders:
         raise StorageError("; ".join(errors) or "no storage of the federation holds it") from cause
 
 
-def _chunks(stream: Readable, stack: ExitStack) -> Iterator[bytes]:
+def _chunks(stream: Readable, stack: ExitStack) -> Generator[bytes]:
     with stack:
         yield b""
         while chunk := stream.read(CHUNK):
