@@ -1,7 +1,10 @@
 """Two Pilotages in one process, on the same storages: nothing of one is ever the other's."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from zlib import adler32
+
+import pytest
 
 from pilotage.model.states import JobState
 from pilotage.model.world import Output, Report
@@ -35,13 +38,23 @@ def run(house: House, text: str) -> str:
     return file.name
 
 
-def test_the_same_task_of_two_pilotages_leaves_two_outputs(tmp_path: Path) -> None:
-    stores = [Store.open(f"sqlite:///{tmp_path / name}.db") for name in ("one", "two")]
+@pytest.fixture(params=["sqlite", "postgresql"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Store]]:
+    """Two stores: two files, or two databases of one server."""
+    if request.param == "sqlite":
+        urls = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "two")]
+    else:
+        urls = [request.getfixturevalue(name) for name in ("postgresql_url", "empty_postgresql_url")]
+    opened = [Store.open(url) for url in urls]
+    yield opened
+    for store in opened:
+        store.close()
+
+
+def test_the_same_task_of_two_pilotages_leaves_two_outputs(stores: list[Store], tmp_path: Path) -> None:
     houses = [House(store, tmp_path, name) for store, name in zip(stores, ("one", "two"), strict=True)]
     names = [run(house, f"made by {house.name}") for house in houses]
     assert names == ["tasks/one/1/1/out", "tasks/two/1/1/out"]
     for name, house in zip(names, houses, strict=True):
         assert (tmp_path / "north" / name).read_text() == f"made by {house.name}"
     assert list((tmp_path / "north" / ".scratch").rglob("*out*")) == []
-    for store in stores:
-        store.close()

@@ -76,7 +76,6 @@ PASSES: dict[str, Callable[[Store], Any]] = {
         store.transfer_queries.files_of(1, "CERN-disk"),
     ),
     "token": lambda store: store.tokens.find(store.tokens.create(Credential(role="user", identity=ALICE))),
-    "revoke": lambda store: store.tokens.revoke_pilot(1),
     "cancel": lambda store: store.snapshots.for_cancel(NOW, 1, 1),
     "give up": lambda store: store.snapshots.for_giving_up(NOW, 1, {"f1", "f2"}),
     "publish": lambda store: (

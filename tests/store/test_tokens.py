@@ -66,25 +66,16 @@ def test_a_token_ends_when_it_expires_and_is_then_forgotten(store: Store) -> Non
     assert store.database.read(count) == 1
 
 
-def test_revoking_a_pilot_ends_its_tokens_only(store: Store) -> None:
-    gone, other = (
-        store.tokens.create(Credential(role="pilot", identity=ALICE, pilot=pilot)) for pilot in (7, 8)
-    )
-    user = store.tokens.create(Credential(role="user", identity=ALICE))
-    store.tokens.revoke_pilot(7)
-    assert store.tokens.find(gone) is None
-    assert store.tokens.find(other) is not None
-    assert store.tokens.find(user) is not None
-
-
 @pytest.mark.parametrize("end", [P.FINISHED, P.FAILED, P.CANCELLED])
 def test_the_commit_that_ends_a_pilot_revokes_its_tokens(store: Store, end: P) -> None:
     ended, other = new_pilot(store), new_pilot(store)
     tokens_ = [
         store.tokens.create(Credential(role="pilot", identity=ALICE, pilot=pilot)) for pilot in (ended, other)
     ]
+    user = store.tokens.create(Credential(role="user", identity=ALICE))
     moved(store, move("pilot", [ended, other], P.CREATED, P.SUBMITTED))
     assert store.tokens.find(tokens_[0]) is not None
     moved(store, move("pilot", [ended], P.SUBMITTED, end))
     assert store.tokens.find(tokens_[0]) is None
     assert store.tokens.find(tokens_[1]) is not None
+    assert store.tokens.find(user) is not None

@@ -15,6 +15,8 @@ from .fetching import bar
 from .output import Json, echo, plural, show_json
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from .client import Client
     from .directories import DirectoryListing
 
@@ -65,12 +67,7 @@ def register(
             found = _listed(client, source, storage)
             left_out = found.left_out
             with bar(found.size if read and not dry_run else 0, quiet=json_output) as progress:
-                advanced = partial(progress.advance, progress.task_ids[0])
-                batches = (
-                    found.read(batch, advanced) if read and not dry_run else found.unread(batch)
-                    for batch in found.batches(BATCH)
-                )
-                answer = _sent(client, batches, scope, dry_run)
+                answer = _sent(client, _described(found, progress, read and not dry_run), scope, dry_run)
         else:
             answer = _sent(client, _batches(source, storage), scope, dry_run)
     if json_output:
@@ -86,6 +83,13 @@ def _listed(client: "Client", directory: Path, storage: str) -> "DirectoryListin
     from .directories import listed
 
     return listed(directory, storage, client.get("/federation")["storages"])
+
+
+def _described(found: "DirectoryListing", progress: "Progress", read: bool) -> Batches:
+    """Describe the files of a directory in batches, with their checksums where they are ``read``."""
+    advanced = partial(progress.advance, progress.task_ids[0])
+    for batch in found.batches(BATCH):
+        yield found.read(batch, advanced) if read else found.unread(batch)
 
 
 def _told(left_out: dict[str, str]) -> str:

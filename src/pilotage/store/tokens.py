@@ -152,10 +152,6 @@ class Tokens:
 
         return self._database.write(write)
 
-    def revoke_pilot(self, pilot: int) -> None:
-        """Make a pilot's tokens stand for nothing."""
-        self._database.write(lambda connection: connection.execute(delete(tokens).where(_t.pilot == pilot)))
-
 
 def _row(token: str, credential: Credential, now: float) -> dict[str, Any]:
     owner = credential.identity
