@@ -3,9 +3,11 @@
 import pytest
 
 from pilotage.flow.calls.cancel import cancel
+from pilotage.flow.calls.catalogue import forget
 from pilotage.flow.steps import clean
 from pilotage.model.decision import Create, Decision
 from pilotage.model.work import File, InputFile, Replica
+from pilotage.staging import unwanted
 
 from .house import House
 
@@ -49,6 +51,18 @@ def test_a_copy_goes_two_weeks_after_its_last_use_and_never_while_a_task_reads_i
     assert holders(house) == ["south-disk"]
     assert not (house.place / "north" / COPY).exists()
     assert (house.place / "south" / "f").exists()
+
+
+def test_a_copy_that_became_the_last_replica_meanwhile_stays(house: House) -> None:
+    staged(house)
+    house.now += 15 * 86400
+    decided = unwanted.remove(house.store.snapshots.for_cleaning(house.now, 1, limit=10))
+    assert decided.changes
+    entry = house.store.catalogue.entry("ligo:f")
+    assert entry is not None
+    forget(house.runtime, entry, "south-disk", "user:alice")
+    house.store.commit(decided, "clean")
+    assert holders(house) == ["north-disk"]
 
 
 def test_copies_that_must_stay_never_keep_later_ones_from_going(

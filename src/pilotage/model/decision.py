@@ -151,7 +151,7 @@ class Forget:
     files: tuple[str, ...] = ()
     """Files by identifier that are known no more; one that a live job reads stays."""
     if_unread: bool = False
-    """Whether a replica stays known where a live job reads its file."""
+    """Whether a replica stays known where a live job reads its file, or where it is the file's last."""
     datasets: tuple[str, ...] = ()
     """Datasets by identifier that are known no more; one that a live task names stays. Their files stay."""
     failed_at: tuple[End, ...] = ()

@@ -27,6 +27,7 @@ from .counters import KEY_COLUMNS, Deltas, LightDeltas
 from .creation import Creator
 from .decisions import CommitChoices, Documents
 from .errors import IllegalColumn, IllegalTransition
+from .forgetting import forget
 from .history import Entries, Meaning
 from .iterations import begin
 from .last_seen import LastSeen
@@ -198,7 +199,7 @@ class Commit:
         if isinstance(change, Touch):
             return self._touch(change), ()
         if isinstance(change, Forget):
-            self._creator.forget(change)
+            forget(self._connection, change)
             return (), ()
         accepted = self._move(change)
         return accepted, self._creations(change, set(accepted)) if change.creates else ()

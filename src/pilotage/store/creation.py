@@ -9,23 +9,22 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.advertisements import NewAdvertisement
 from pilotage.model.borrowing import Borrowing
-from pilotage.model.decision import KINDS, Creation, Forget
+from pilotage.model.decision import KINDS, Creation
 from pilotage.model.documents import to_json
 from pilotage.model.failures import Failure
 from pilotage.model.identity import Identity
 from pilotage.model.publications import NewPublication, split_dataset
 from pilotage.model.slot_parts import SMALL, SMALL_FILE, SizeClass
-from pilotage.model.states import FIRST, LIVE_JOBS, Kind
+from pilotage.model.states import FIRST, Kind
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 from . import advertisements, borrowings, bulk, datasets, failed_deliveries, failures
-from .columns import has_state
 from .counters import KEY_COLUMNS, Deltas
 from .errors import DatasetTaken, FileConflict
 from .files import files, replicas
 from .history import Entries
-from .jobs import job_inputs, jobs
+from .jobs import job_inputs
 from .numbers import Numbers
 from .records import RECORDS
 from .sets import among, raw_rows
@@ -68,26 +67,6 @@ _TAKEN = (
     .order_by(tasks.c.id)
 )
 _KNOWN_REPLICAS = select(replicas.c.file, replicas.c.storage).where(among(replicas.c.file, "names"))
-_FORGET_REPLICA = delete(replicas).where(
-    replicas.c.file == bindparam("lost_file"), replicas.c.storage == bindparam("lost_storage")
-)
-_READ = (
-    select(job_inputs.c.job)
-    .join(jobs, jobs.c.id == job_inputs.c.job)
-    .where(job_inputs.c.file == files.c.name, has_state(jobs, *LIVE_JOBS))
-    .correlate(files)
-)
-_READ_THERE = (
-    select(job_inputs.c.job)
-    .join(jobs, jobs.c.id == job_inputs.c.job)
-    .where(job_inputs.c.file == replicas.c.file, has_state(jobs, *LIVE_JOBS))
-    .correlate(replicas)
-)
-_FORGET_IF_UNREAD = _FORGET_REPLICA.where(~_READ_THERE.exists())
-_FORGET_REPLICAS_OF = delete(replicas).where(
-    replicas.c.file.in_(select(files.c.name).where(among(files.c.name, "names"), ~_READ.exists()))
-)
-_FORGET_FILES = delete(files).where(among(files.c.name, "names"), ~_READ.exists())
 _FORGET_REPLICAS = delete(replicas).where(among(replicas.c.file, "names"))
 
 N = TypeVar("N", NewTask, NewJob, NewTransfer, NewPilot)
@@ -217,19 +196,6 @@ class Creator:
             # What lies under these names now are other bytes, until they are delivered anew.
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
         return created
-
-    def forget(self, change: Forget) -> None:
-        """Delete what the change names and nobody wants; ignore what is missing."""
-        rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in change.replicas]
-        if rows:
-            self._connection.execute(_FORGET_IF_UNREAD if change.if_unread else _FORGET_REPLICA, rows)
-        if change.files:
-            self._connection.execute(_FORGET_REPLICAS_OF, {"names": list(change.files)})
-            self._connection.execute(_FORGET_FILES, {"names": list(change.files)})
-        if change.datasets:
-            datasets.forget(self._connection, change.datasets)
-        if change.failed_at:
-            failed_deliveries.clear(self._connection, change.failed_at)
 
     def _replicas(self, given: Sequence[Replica]) -> list[int | None]:
         names = list({replica.file for replica in given})
