@@ -21,10 +21,10 @@ from pilotage.archiving import Archiving
 from pilotage.catalogues.loader import load as load_catalogue
 from pilotage.computing.loader import SharedLoader
 from pilotage.flow.loops import Loops
-from pilotage.flow.relay import Relay
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
+from pilotage.flow.wakeup_relay import WakeupRelay
 from pilotage.host_processes import HostProcesses
 from pilotage.inbox import FileInbox
 from pilotage.model.federation import Federation
@@ -129,7 +129,7 @@ def _upgrade(url: str) -> None:
 def _run(store: Store, settings: Settings, names: Sequence[str], listener: socket.socket | None) -> None:
     steps = [step for step in STEPS if step.name in names]
     runtime = runtime_of(store, steps, settings.url, settings.home)
-    loops, relay = Loops(runtime, steps), Relay(store, runtime.wakeups, STEPS)
+    loops, relay = Loops(runtime, steps), WakeupRelay(store, runtime.wakeups, STEPS)
     archiving = (
         Archiving(store, settings.archive, settings.archive_after * 86400) if settings.archive else None
     )

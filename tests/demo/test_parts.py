@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from pilotage.demo import checking, library, summary
+from pilotage.demo import checking, standard_library, summary
 from pilotage.demo.outcome import refusal_lines
 from pilotage.demo.payload.module_statistics import COLUMNS
 from pilotage.demo.progress import Moment, display, line
@@ -17,7 +17,7 @@ from pilotage.model.federation import Federation, Queue
 
 
 def test_the_federation_is_valid_and_its_input_lies_where_the_task_looks(tmp_path: Path) -> None:
-    federation = read(Federation, prepare(tmp_path, library.sources()[:4]))
+    federation = read(Federation, prepare(tmp_path, standard_library.sources()[:4]))
     assert len(federation.sites) == 5
     assert [site.name for site in federation.sites if site.nucleus] == ["aurora"]
     urls = {storage.name: Path(storage.url.removeprefix("file://")) for storage in federation.storages}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.demo import library
+from pilotage.demo import standard_library
 from pilotage.demo.payload import merge
 from pilotage.demo.payload import module_statistics as statistics
 from tests.waiting import PATIENCE
@@ -127,17 +127,20 @@ def test_the_library_is_taken_without_its_tests(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    assert [name for name, _ in library.sources(tmp_path)] == ["python/ast.py", "python/json/decoder.py"]
+    assert [name for name, _ in standard_library.sources(tmp_path)] == [
+        "python/ast.py",
+        "python/json/decoder.py",
+    ]
 
 
 def test_the_files_are_spread_over_the_storages_evenly(tmp_path: Path) -> None:
-    sources = library.sources()[:7]
+    sources = standard_library.sources()[:7]
     storages = [tmp_path / "one", tmp_path / "two"]
-    library.spread(sources, storages)
+    standard_library.spread(sources, storages)
     found = [sorted(p.relative_to(s).as_posix() for p in s.rglob("*.py")) for s in storages]
     assert [len(names) for names in found] == [4, 3]
     assert sorted(found[0] + found[1]) == [name for name, _ in sources]
 
 
 def test_this_library_has_enough_modules_to_be_worth_a_federation() -> None:
-    assert 200 < len(library.sources()) < 2000
+    assert 200 < len(standard_library.sources()) < 2000

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pilotage.demo import library
+from pilotage.demo import standard_library
 from pilotage.demo.run import run
 from tests.waiting import PATIENCE, has_ended, wait_for
 
@@ -32,8 +32,8 @@ def test_the_demonstration_succeeds_and_leaves_its_results(
     tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A quarter of the modules goes all the same ways; `make demo` takes them all."""
-    some = library.sources()[::4]
-    monkeypatch.setattr(library, "sources", lambda: some)
+    some = standard_library.sources()[::4]
+    monkeypatch.setattr(standard_library, "sources", lambda: some)
     before = _started()
     assert run(tmp_path / "results", keep=False, json_output=True, port=None) == 0
     told = json.loads(capsys.readouterr().out)

@@ -7,7 +7,7 @@ from pilotage.flow.calls.submit import FILES_AT_ONCE
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.model.decision import Committed, Decision
-from pilotage.model.parts import PART
+from pilotage.model.decision_parts import PART
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import InputFile
 from pilotage.model.world import Report

@@ -20,7 +20,7 @@ from pilotage.model.documents import to_document
 from pilotage.model.federation import Federation
 from pilotage.model.states import LIVE_TASKS, TaskState
 
-from . import checking, library, service, summary
+from . import checking, service, standard_library, summary
 from .outcome import DemoOutcome, choice_of, document, show
 from .progress import Moment, display
 from .service import DemoServer, ServerError
@@ -68,7 +68,7 @@ def run(directory: Path | None, keep: bool, json_output: bool, port: int | None)
 
 
 def _run(work: Path, directory: Path, console: Console, json_output: bool, port: int | None) -> int:
-    files = library.sources()
+    files = standard_library.sources()
     federation = prepare(work, files)
     console.print(
         f"{len(files)} modules of Python's standard library, half at each of {' and '.join(HOLDERS)};\n"
@@ -91,7 +91,7 @@ def _run(work: Path, directory: Path, console: Console, json_output: bool, port:
 def prepare(work: Path, files: Sequence[tuple[str, Path]]) -> Path:
     """Makes the sites' directories with the input where it belongs; returns the federation file."""
     sites = work / "sites"
-    library.spread(files, [sites / name / "storage" for name in HOLDERS])
+    standard_library.spread(files, [sites / name / "storage" for name in HOLDERS])
     template = Template((HERE / "federation.yaml").read_text(encoding="utf-8"))
     federation = work / "federation.yaml"
     federation.write_text(template.substitute(directory=sites), encoding="utf-8")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pilotage.model.decision import Committed, Decision
-from pilotage.model.parts import parts
+from pilotage.model.decision_parts import parts
 from pilotage.model.states import Kind, State
 from pilotage.model.world import World
 

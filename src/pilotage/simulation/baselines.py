@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
-from pilotage.brokerage.engine.drafts import Downloads
+from pilotage.brokerage.engine.decision_draft import Downloads
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.queue_columns import DeclaredColumns
 from pilotage.brokerage.production.cycle import Production

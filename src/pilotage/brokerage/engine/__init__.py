@@ -6,7 +6,7 @@
 - ``queue_columns``, ``task_columns``, ``nuclei``, ``link_weights`` and ``offers``: attributes as columns;
 - ``check`` and ``verdicts``: checks on all pairs at once, and the refusals they give; ``house_checks`` are
   those that every brokerage makes, ``needs`` what several compute alike;
-- ``drafts``: a decision under construction: its choices, and moves with their downloads.
+- ``decision_draft``: a decision under construction: its choices, and moves with their downloads.
 
 A queue's attribute is a column of shape (Q,), a task's one of shape (T, 1); a check gives a mask over
 (T, Q). Every check runs on every queue; the reasons are made from the arrays that decided.

@@ -88,8 +88,8 @@ class QueueColumns:
     ``site`` and ``storage`` are codes into ``sites`` and ``storages``, ``connectivity_code`` into
     ``connectivity_kinds``, ``vo_code`` into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``,
     of which ``no_share`` says which refuse some work (B10);
-    ``read_storages`` has the codes of storages that any queue reads. The blacklists have a mask for each
-    operation, by queue (of its own storage) and by storage. ``storage_site`` is the site of the queue's
+    ``read_storages`` has the codes of storages that any queue reads. ``blacklists`` has a mask for each
+    operation, by queue, of its own storage. ``storage_site`` is the site of the queue's
     storage, wherever the queue itself stands; ``slot_cores`` are the cores that share its work directory.
     Limits are as declared: 0 is none; ``max_disk_io`` and ``transferring_limit`` are NaN where a constant
     stands in their place, ``core_power`` where it is unknown. ``num_slots`` is -1 where none are
@@ -103,7 +103,6 @@ class QueueColumns:
     storages: Mapping[str, int]
     storage_sites: Codes
     storage_tape: Mask
-    storage_blacklists: Mapping[Blacklisting, Mask]
     read_storages: frozenset[int]
     reach: Reach
     links: Mapping[int, IncomingLinks]
@@ -170,7 +169,6 @@ class QueueColumns:
             storages=codes,
             storage_sites=storage_sites,
             storage_tape=np.array([item.tape for item in ordered], dtype=bool),
-            storage_blacklists=blacklists,
             read_storages=frozenset(storage.tolist()),
             reach=Reach(Sources(federation), ordered),
             links=incoming_links(federation.links, sites),

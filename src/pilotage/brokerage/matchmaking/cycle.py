@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.brokerage.engine.drafts import DecisionDraft
+from pilotage.brokerage.engine.decision_draft import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.options import OptionError
 from pilotage.brokerage.engine.queue_columns import Codes, DeclaredColumns, Mask, QueueColumns

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pilotage.brokerage.engine.drafts import DecisionDraft
+from pilotage.brokerage.engine.decision_draft import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
 from pilotage.brokerage.engine.options import Options
 from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumns

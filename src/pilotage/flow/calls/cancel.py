@@ -3,7 +3,7 @@
 from pilotage.flow.errors import NoSuchTask
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.unawaited_downloads import give_up
-from pilotage.model.parts import parts
+from pilotage.model.decision_parts import parts
 from pilotage.tasks import cancellation
 
 

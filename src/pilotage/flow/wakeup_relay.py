@@ -24,7 +24,7 @@ PAUSE = 2.0
 """Seconds until a lost connection is opened again."""
 
 
-class Relay:
+class WakeupRelay:
     """Tells other processes what this one commits, and wakes its loops by what they tell.
 
     ``steps`` are those that any process may run. A notice names kinds and states, so it is never longer than

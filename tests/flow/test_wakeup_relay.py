@@ -14,9 +14,9 @@ from sqlalchemy import text
 
 from pilotage.computing.loader import load
 from pilotage.flow.calls.submit import submit
-from pilotage.flow.relay import Relay
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.steps import STEPS
+from pilotage.flow.wakeup_relay import WakeupRelay
 from pilotage.flow.wakeups import Wakeups
 from pilotage.model.federation import ComputingElement, LoopConstants
 from pilotage.model.states import JobState
@@ -74,7 +74,7 @@ def test_a_task_passes_from_process_to_process_though_no_period_ends(
     queue = replace(declared.queues[0], computing_element=ComputingElement())
     store.save_federation(replace(declared, loops=HOUR, queues=(queue,)), "test")
     runtime = Runtime(store, (), load=load, movers=InstalledMovers)
-    relay = Relay(store, runtime.wakeups, STEPS)
+    relay = WakeupRelay(store, runtime.wakeups, STEPS)
     relay.start()
     try:
         with (
@@ -98,7 +98,7 @@ def test_what_another_process_commits_wakes_the_steps_here(postgresql_url: str, 
     here, there = Store.open(postgresql_url), Store.open(postgresql_url)
     there.save_federation(federation(tmp_path), "test")
     wakeups, others = Wakeups(STEPS), Wakeups(STEPS)
-    relays = [Relay(here, wakeups, STEPS), Relay(there, others, STEPS)]
+    relays = [WakeupRelay(here, wakeups, STEPS), WakeupRelay(there, others, STEPS)]
     for relay in relays:
         relay.start()
     try:
@@ -121,7 +121,7 @@ def test_what_another_process_commits_wakes_the_steps_here(postgresql_url: str, 
 
 def test_a_store_without_notices_is_left_to_the_periods(sqlite_url: str) -> None:
     store = Store.open(sqlite_url)
-    relay = Relay(store, Wakeups(STEPS), STEPS)
+    relay = WakeupRelay(store, Wakeups(STEPS), STEPS)
     relay.start()
     assert store.listeners == []
     relay.stop()
