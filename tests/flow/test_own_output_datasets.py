@@ -137,6 +137,11 @@ def test_a_scope_of_others_is_refused(house: Publisher) -> None:
     ]
 
 
+def test_a_name_that_no_task_could_read_is_refused(house: Publisher) -> None:
+    asked = {"outputs": ("out",), "command": ("x",), "output_dataset": "x" * 401}
+    assert refusals(house.submit(asked).refused) == ["its name has 401 characters; 400 at most"]
+
+
 def test_a_dataset_gathers_the_outputs_of_one_task_by_either_name(house: Publisher) -> None:
     asked = {"outputs": ("out",), "command": ("x",)}
     house.submit({**asked, "output_dataset": "results"})

@@ -7,6 +7,7 @@ from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
 from pilotage.model.publications import output_storages, split_dataset
 from pilotage.model.scopes import personal_scope
+from pilotage.model.types import LONGEST_DATASET_NAME
 from pilotage.model.work import TaskSpec
 
 from .faults import Fault, Path
@@ -20,11 +21,13 @@ def output_dataset_faults(spec: TaskSpec, federation: Federation, owner: Identit
         return
     if not (spec.outputs or spec.merge):
         yield Fault(_PATH, "the task has no outputs", "name its outputs, or leave the dataset out")
-    name, scope, _ = split_dataset(spec.output_dataset)
+    name, scope, dataset = split_dataset(spec.output_dataset)
     if not name:
         if owner is not None and scope not in ("", mine := personal_scope(owner)):
             message = f"outputs of your tasks are in your own scope, and {scope!r} is not that"
             yield Fault(_PATH, message, f"give {mine}:NAME, or NAME alone")
+        if len(dataset) > LONGEST_DATASET_NAME:
+            yield Fault(_PATH, f"its name has {len(dataset)} characters", f"{LONGEST_DATASET_NAME} at most")
         return
     declared = next((one for one in federation.catalogues if one.name == name), None)
     if declared is None:

@@ -24,11 +24,12 @@ FileName = Annotated[
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.:@+=~-]*)*$",
     ),
 ]
+LONGEST_DATASET_NAME = 400
 DatasetName = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=400,
+        max_length=LONGEST_DATASET_NAME,
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+=~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+=~-]*)*$",
     ),
 ]
