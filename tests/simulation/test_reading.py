@@ -47,8 +47,22 @@ def test_the_examples_are_sound(path: Path) -> None:
         ("tasks: [{task: {name: t, nucleus: mars}}]\n", "tasks[0].task.share: "),
         ("generated: {}\npolicies: {early: {}}\n", "policies.early: the policy early is known already"),
         ("generated: {}\npolicies: {mine: {without: [broker]}}\n", "the step broker cannot be left out"),
-        ("generated: {}\npolicies: {mine: {constants: {guard: {rows: 3}}}}\n", "guard has no rows"),
-        ("generated: {}\npolicies: {mine: {queues: {num_slots: many}}}\n", "policies.mine: "),
+        (
+            "generated: {}\npolicies: {mine: {constants: {guard: {rows: 3}}}}\n",
+            "scenario.yaml:4: policies.mine.constants.guard.rows: there is no such field; known: ",
+        ),
+        (
+            "generated: {}\npolicies: {mine: {constants: {name: {x: 3}}}}\n",
+            "scenario.yaml:4: policies.mine.constants.name: a federation has no constants of this name",
+        ),
+        (
+            "generated: {}\npolicies: {mine: {queues: {num_slots: many}}}\n",
+            "scenario.yaml:4: policies.mine.queues.num_slots: 'many' is not a whole number; give digits",
+        ),
+        (
+            "generated: {}\npolicies:\n  mine:\n    constants:\n      guard: {in_a_row: -5}\n",
+            "scenario.yaml:7: policies.mine.constants.guard.in_a_row: -5 is below 1; give 1 or more",
+        ),
     ],
 )
 def test_bad_scenarios_are_refused_with_the_place(tmp_path: Path, text: str, told: str) -> None:

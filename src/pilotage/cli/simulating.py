@@ -113,6 +113,7 @@ def _draw(found: "Sequence[Trial]", folder: Path) -> None:
 
 def _replay(path: Path, policies: Sequence[str], json_output: bool) -> None:
     from pilotage.federation.documents import read
+    from pilotage.federation.faults import BadDocument
     from pilotage.model.documents import to_document
     from pilotage.model.world import World
     from pilotage.simulation.policies import policy_of
@@ -121,7 +122,7 @@ def _replay(path: Path, policies: Sequence[str], json_output: bool) -> None:
     world = read(World, path)
     try:
         found = {name: replay(world, policy_of(name)) for name in policies}
-    except ValueError as error:
+    except (ValueError, BadDocument) as error:
         raise BadInput(str(error)) from error
     if json_output:
         show_json({name: to_document(one) for name, one in found.items()})

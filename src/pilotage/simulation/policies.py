@@ -1,13 +1,15 @@
 """Policies to compare: what is changed of a federation and left out of the steps."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from pilotage.federation.documents import checked
+from pilotage.federation.faults import BadDocument, Fault, Path
+from pilotage.federation.messages import unknown_field
 from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
-from pilotage.model.documents import from_json, to_document
+from pilotage.model.documents import to_document
 from pilotage.model.federation import Federation
 from pilotage.model.types import CLOSED
 
@@ -96,17 +98,29 @@ def policy_of(name: str, own: Mapping[str, Policy] | None = None, reference: str
 
 
 def changed(federation: Federation, policy: Policy) -> Federation:
-    """The federation under a policy. Raises ValueError for what a federation does not have."""
+    """The federation under a policy.
+
+    Raises :class:`~pilotage.federation.faults.BadDocument` with each place in the policy that a federation
+    cannot follow.
+    """
     if unknown := set(policy.without) - LEAVABLE:
-        steps = ", ".join(sorted(LEAVABLE))
-        raise ValueError(f"the step {sorted(unknown)[0]} cannot be left out; these can: {steps}")
+        what = f"the step {sorted(unknown)[0]} cannot be left out"
+        raise BadDocument([Fault(("without",), what, f"these can: {', '.join(sorted(LEAVABLE))}")])
     document = to_document(federation)
     for part, values in policy.constants.items():
-        if not isinstance(document.get(part), dict):
-            raise ValueError(f"a federation has no constants called {part}")
-        document[part] = _with(document[part], values, part)
-    document["queues"] = [_with(queue, policy.queues, "queues") for queue in document["queues"]]
-    return from_json(Federation, json.dumps(document), strict=True)
+        document[part] = _with(document.get(part), values, ("constants", part))
+    document["queues"] = [_with(queue, policy.queues, ("queues",)) for queue in document["queues"]]
+    try:
+        return checked(Federation, document)
+    except BadDocument as bad:
+        # The same attribute of all queues is one fault.
+        faults = (replace(fault, path=_in_policy(fault.path)) for fault in bad.faults)
+        raise BadDocument(dict.fromkeys(faults)) from bad
+
+
+def _in_policy(path: Path) -> Path:
+    """The place in a policy that gave a place of the federation its value."""
+    return ("queues", *path[2:]) if path[:1] == ("queues",) else ("constants", *path)
 
 
 def steps_of(policy: Policy) -> tuple[Step, ...]:
@@ -114,7 +128,9 @@ def steps_of(policy: Policy) -> tuple[Step, ...]:
     return tuple(step for step in STEPS if step.has_loop and step.name not in policy.without)
 
 
-def _with(document: Mapping[str, Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    if unknown := values.keys() - document.keys():
-        raise ValueError(f"{where} has no {sorted(unknown)[0]}")
+def _with(document: object, values: Mapping[str, Any], place: Path) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise BadDocument([Fault(place, "a federation has no constants of this name")])
+    if unknown := sorted(values.keys() - document.keys()):
+        raise BadDocument([unknown_field((*place, name), document) for name in unknown])
     return {**document, **values}

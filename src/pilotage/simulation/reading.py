@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 
 from pilotage.federation import checks, documents
-from pilotage.federation.faults import BadFile, Fault, FileFault, Path
+from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, Path
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.federation import ComputingElement, Federation, LoopConstants
 
@@ -134,5 +134,5 @@ def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fa
         yield Fault(("policies", name), f"the policy {name} is known already", "give another name")
     try:
         changed(federation, policy)
-    except ValueError as error:
-        yield Fault(("policies", name), str(error))
+    except BadDocument as bad:
+        yield from (replace(fault, path=("policies", name, *fault.path)) for fault in bad.faults)
