@@ -77,6 +77,24 @@ def test_a_bad_line_of_a_log_is_told(tmp_path: Path) -> None:
         case(tmp_path, "swf: {path: log}\n")
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "-1e300"])
+@pytest.mark.parametrize("field", [0, 1, 3, 4, 11])
+def test_a_log_with_an_absurd_number_is_refused_with_its_line(
+    tmp_path: Path, number: str, field: int
+) -> None:
+    words = ["1", "100", "-1", "60", *["1"] * 14]
+    words[field] = number
+    (tmp_path / "log").write_text("; a comment\n" + " ".join(words))
+    with pytest.raises(BadFile, match=r"log:2: holds a number beyond 1e\+10, or none; give 18 numbers"):
+        case(tmp_path, "swf: {path: log}\n")
+
+
+def test_a_log_of_which_no_job_is_taken_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("1 100 -1 60 8 -1 -1 -1 -1 -1 1 7 -1 -1 0 -1 -1 -1\n")
+    with pytest.raises(BadFile, match="log: none of the 1 jobs that ran is taken; give other first"):
+        case(tmp_path, "swf: {path: log}\n")
+
+
 def test_a_log_gives_tasks_of_one_job(tmp_path: Path) -> None:
     rest = "-1 -1 -1 -1 -1 1 7 -1 -1 0 -1 -1 -1"
     lines = [

@@ -158,6 +158,12 @@ def test_pictures_show_every_run_and_each_ratio(tmp_path: Path) -> None:
     assert 0 < circles["ratios.svg"] <= len(SHOWN)
 
 
+def test_a_folder_of_pictures_that_cannot_be_is_refused_before_any_run(tmp_path: Path) -> None:
+    path = small(tmp_path)
+    found = CliRunner().invoke(app, ["simulate", str(path), "--pictures", str(path / "below")])
+    assert (found.exit_code, "cannot be made: Not a directory" in " ".join(found.output.split())) == (2, True)
+
+
 def test_either_a_scenario_or_a_world_is_given() -> None:
     found = CliRunner().invoke(app, ["simulate"])
     assert (found.exit_code, "either a scenario, or a saved world" in found.output) == (2, True)

@@ -55,6 +55,8 @@ def simulate(
     """
     policies = list(dict.fromkeys(policy or ["pilotage"]))
     if scenario is not None and replay is None:
+        if pictures is not None:
+            _make(pictures)
         cores = len(os.sched_getaffinity(0))
         found = _run(scenario, policies, seeds, min(workers or cores, cores))
         if pictures is not None:
@@ -99,12 +101,19 @@ def _bar(runs: int) -> "Iterator[Progress]":
         yield progress
 
 
+def _make(folder: Path) -> None:
+    """Make the folder of pictures before the runs, which may take hours."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{folder} cannot be made: {error.strerror}") from error
+
+
 def _draw(found: "Sequence[Trial]", folder: Path) -> None:
     from pilotage.simulation.pictures import ratios, runs
     from pilotage.simulation.trials import compared
 
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / "ratios.svg").write_text(ratios(compared(found)))
         (folder / "runs.svg").write_text(runs(found))
     except OSError as error:

@@ -10,8 +10,8 @@ from pilotage.federation.task_checks import task_faults
 from pilotage.model.federation import ComputingElement, Federation, LoopConstants
 
 from .policies import KNOWN, Policy, changed
-from .scenario import Scenario, Spell
-from .swf import BadLog, LoggedJob, jobs
+from .scenario import Scenario, Spell, SwfWork
+from .swf import BadLog, LoggedJob, jobs, taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +36,21 @@ def read(path: FilePath) -> Case:
         yield from _contradictions(scenario, found[0])
 
     scenario = documents.read(Scenario, path, also=also)
-    log = _log(path.parent / scenario.swf.path) if scenario.swf else ()
+    log = _log(path.parent / scenario.swf.path, scenario.swf) if scenario.swf else ()
     return Case(scenario, virtual(found[0], scenario), log)
 
 
-def _log(path: FilePath) -> tuple[LoggedJob, ...]:
+def _log(path: FilePath, work: SwfWork) -> tuple[LoggedJob, ...]:
     text = documents.read_text(path)
     try:
-        return tuple(jobs(text))
+        found = tuple(jobs(text))
     except BadLog as bad:
         remedy = "give 18 numbers, -1 for what is not known"
         raise BadFile([FileFault(str(path), bad.line, "", bad.message, remedy)]) from bad
+    if not taken(found, work.first, work.jobs, work.most_cores):
+        what = f"none of the {len(found)} jobs that ran is taken"
+        raise BadFile([FileFault(str(path), None, "", what, "give other first or most_cores")])
+    return found
 
 
 def virtual(federation: Federation, scenario: Scenario) -> Federation:

@@ -1,8 +1,12 @@
 """Logs in the Standard Workload Format: one job a line, 18 numbers, -1 for what is not known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 FIELDS = 18
+
+LARGEST = 1e10
+"""The largest number that a log may hold: as s some three hundred years."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +40,21 @@ def jobs(text: str) -> list[LoggedJob]:
     return found
 
 
+def taken(log: Sequence[LoggedJob], first: int, most: int, most_cores: int) -> Sequence[LoggedJob]:
+    """The jobs of up to so many cores, ``most`` of them from number ``first`` on, counted from 0."""
+    return [job for job in log if job.cores <= most_cores][first : first + most]
+
+
 def _job(line: int, words: list[str]) -> LoggedJob:
     if len(words) != FIELDS:
         raise BadLog(line, f"has {len(words)} fields, a job has {FIELDS}")
     try:
-        job, submitted, _, run_time, allocated, _, _, requested, *_ = (float(word) for word in words)
-        user = float(words[11])
+        numbers = [float(word) for word in words]
     except ValueError:
         raise BadLog(line, "holds a field that is no number") from None
+    # Nor is what is not a number within any bounds.
+    if not all(-LARGEST <= number <= LARGEST for number in numbers):
+        raise BadLog(line, f"holds a number beyond {LARGEST:g}, or none")
+    job, submitted, _, run_time, allocated, _, _, requested, _, _, _, user, *_ = numbers
     cores = int(allocated if allocated > 0 else requested)
     return LoggedJob(int(job), submitted, run_time, cores, int(user))

@@ -12,7 +12,7 @@ from pilotage.model.work import InputFile, TaskSpec
 from .payloads import SimulatedTask
 from .reading import Case
 from .scenario import Arrival, GeneratedWork, SwfWork
-from .swf import LoggedJob
+from .swf import LoggedJob, taken
 
 SHORT = 0.1
 """Jobs of a short task, and their work, against those of others."""
@@ -93,10 +93,10 @@ def _spec(number: int, count: int, holders: Sequence[str], work: GeneratedWork, 
 
 
 def _logged(work: SwfWork, log: Sequence[LoggedJob], federation: Federation) -> Iterator[SimulatedTask]:
-    taken = [job for job in log if job.cores <= work.most_cores][work.first : work.first + work.jobs]
+    found = taken(log, work.first, work.jobs, work.most_cores)
     share = federation.shares[0].name
-    begin = min((job.submitted for job in taken), default=0.0)
-    for job in taken:
+    begin = min((job.submitted for job in found), default=0.0)
+    for job in found:
         yield SimulatedTask(
             at=(job.submitted - begin) / work.faster,
             owner=Identity(name=f"user-{job.user}", vo="swf"),
