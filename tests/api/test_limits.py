@@ -29,6 +29,7 @@ class Impatient(LimitedProtocol):
     """A limit that a test reaches at once."""
 
     limit = 20
+    reader_timeout = 2.0
 
 
 class Server:
@@ -239,3 +240,42 @@ def test_a_signal_ends_a_server_whose_requests_and_steps_hang(
     finally:
         process.kill()
         process.communicate()  # its pipes are closed, too
+
+
+LARGE = 64 << 20
+"""Bytes that no socket takes before somebody reads them."""
+
+
+def reading(server: Server) -> socket.socket:
+    """A connection on which a large file comes, of which nothing was read yet."""
+    disk = next(one for one in server.house.store.federation().storages if one.name == "north-disk")
+    root = Path(disk.url.removeprefix("file://"))
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / "large").open("wb") as file:
+        file.truncate(LARGE)
+    token = server.token()
+    found = {"name": "large", "size": LARGE, "replicas": ["north-disk"]}
+    server.ask("POST", "/files", json.dumps({"files": [found]}).encode(), token)
+    connection = server.connect()
+    # So that the server sees soon what is read here: else many MB wait in the system's buffers.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    connection.sendall(
+        b"GET /api/v1/files/content?file=large HTTP/1.1\r\nhost: x\r\n"
+        + f"authorization: Bearer {token}\r\n\r\n".encode()
+    )
+    assert connection.recv(15) == b"HTTP/1.1 200 OK"
+    return connection
+
+
+def free_places(server: Server) -> int:
+    return server.house.runtime.file_readers._free._value
+
+
+def test_a_reader_that_stalls_is_broken_off_and_its_place_is_free(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = free_places(server)
+    with reading(server) as connection:
+        wait_for(lambda: free_places(server) == before, "the end of what nobody reads")
+        assert len(answer_of(connection)) < LARGE
+    assert "a client took nothing of its answer for 2 s: broken off" in caplog.text

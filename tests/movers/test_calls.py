@@ -167,3 +167,17 @@ def test_a_process_ends_with_its_server_also_while_its_storage_hangs(
     process.connection.close()
     wait_for(lambda: has_ended(seen), "its end")
     mover._calls._put_back(process)
+
+
+def test_a_process_that_ended_is_waited_for_without_another_call(
+    mover: WorkerProcesses, good: Storage
+) -> None:
+    assert mover.scan(good, "*")
+    (pid,) = mover._calls.pids
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not psutil.pid_exists(pid), "the end of the process, and of its entry")
+    wait_for(lambda: not mover._calls._processes, "its connection's end")
+    with mover.open(good, "file") as stream:
+        (pid,) = mover._calls.pids
+        assert stream.read(1) == CONTENT[:1]
+    wait_for(lambda: not psutil.pid_exists(pid), "the end of one that was not read to its end")

@@ -4,16 +4,22 @@ uvicorn bounds neither the size of a request's head nor the time that a client t
 """
 
 import asyncio
+import logging
 import resource
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+log = logging.getLogger(__name__)
 
 HEAD_TIMEOUT = 10.0
 """Seconds for a request line and its headers to arrive."""
 
 LARGEST_HEAD = 32 * 1024
 """Bytes of a request line and its headers."""
+
+READER_TIMEOUT = 60.0
+"""Seconds for which a client may take nothing of an answer that waits for it."""
 
 MOST_CONNECTIONS = 4096
 """Connections at most; fewer where the system allows fewer open files."""
@@ -23,8 +29,10 @@ _OTHER_FILES = 256
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with limits on the size and time of a request's head, and on the number of connections.
+    """HTTP/1.1 with limits on the size and time of a request's head, on stalled readers, and on connections.
 
+    A file that is read through the server holds a process until it was taken: the connection of a client that
+    takes nothing is broken off, so that the client knows and may go on from there.
     At the limit the connection that has waited longest for a request gives way to a new one, so clients that
     send nothing keep nobody out.
     """
@@ -32,7 +40,9 @@ class LimitedProtocol(HttpToolsProtocol):
     limit = MOST_CONNECTIONS
     head_timeout = HEAD_TIMEOUT
     largest_head = LARGEST_HEAD
+    reader_timeout = READER_TIMEOUT
 
+    _stalled: asyncio.TimerHandle | None = None
     _timer: asyncio.TimerHandle | None = None
     _head = 0
 
@@ -51,7 +61,36 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._head_is_here()
+        self._reader_goes_on()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Write no more until the client has taken what waits for it, and see that it does."""
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        self._reader_goes_on()
+        super().resume_writing()
+
+    def _watch_reader(self) -> None:
+        self._reader_goes_on()
+        left = self.transport.get_write_buffer_size()
+        self._stalled = self.loop.call_later(self.reader_timeout, self._look_at_reader, left)
+
+    def _look_at_reader(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._watch_reader()
+            return
+        log.warning("a client took nothing of its answer for %g s: broken off", self.reader_timeout)
+        # Aborted, not closed: that would wait for the client once more.
+        self.transport.abort()
+
+    def _reader_goes_on(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived; refuse a head that is still not complete and too large already."""

@@ -1,13 +1,12 @@
 """The catalogue: files by scope and name, where they lie, and their bytes."""
 
 import re
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Header, HTTPException, Query, Response
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from pilotage.explain import publications
@@ -28,6 +27,7 @@ from pilotage.store.catalogue import CatalogueEntry
 
 from .access import Person, actor
 from .answers import answer, documented
+from .content import FileContent
 from .parts import PREFIX, Limit, TheRuntime, TheStore
 
 router = APIRouter(prefix=f"{PREFIX}/files", tags=["files"])
@@ -174,11 +174,11 @@ def get_content(
     except StorageError as error:
         raise HTTPException(502, f"{found.file.name} cannot be read: {error}") from error
     if as_it_lies:
-        return StreamingResponse(_at_most(chunks, found.file.size + 1), media_type="application/octet-stream")
+        return FileContent(_at_most(chunks, found.file.size + 1))
     headers = {"Content-Length": str(found.file.size - offset), "Accept-Ranges": "bytes"}
     if range_:
         headers["Content-Range"] = f"bytes {offset}-{found.file.size - 1}/{found.file.size}"
-    return StreamingResponse(chunks, 206 if range_ else 200, headers, media_type="application/octet-stream")
+    return FileContent(chunks, 206 if range_ else 200, headers)
 
 
 @router.post("", responses=documented(Registered, 409))
@@ -295,7 +295,7 @@ def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
     ]
 
 
-def _at_most(chunks: Generator[bytes], size: int) -> Iterator[bytes]:
+def _at_most(chunks: Generator[bytes], size: int) -> Generator[bytes]:
     """Return the first bytes, so many, and let go of the rest."""
     with closing(chunks):
         while size > 0 and (chunk := next(chunks, b"")):

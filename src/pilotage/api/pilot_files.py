@@ -8,7 +8,6 @@ from typing import Annotated
 
 import anyio
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.requests import ClientDisconnect
 
@@ -21,6 +20,7 @@ from pilotage.ports.moving import StorageError
 
 from .access import PilotId
 from .answers import answer, documented
+from .content import FileContent
 from .guard import BODY_TIMEOUT, LARGEST_FILE
 from .parts import PREFIX, Id, StoredInteger, TheRuntime
 
@@ -70,9 +70,7 @@ def get_pilot_content(wanted: Asked, pilot: PilotId, runtime: TheRuntime) -> Res
     """Read an input of a job through the server. 503 while it hands on as many files as it can."""
     with _explained():
         size, chunks = pilot_files.read(runtime, pilot, wanted)
-    return StreamingResponse(
-        chunks, headers={"Content-Length": str(size)}, media_type="application/octet-stream"
-    )
+    return FileContent(chunks, headers={"Content-Length": str(size)})
 
 
 @router.put("/content/{job}/{attempt}", responses=documented(Stored, 404))

@@ -53,6 +53,10 @@ class CallProcess:
         """Tell whether the process is gone: one that was killed in a call of the kernel stays a while."""
         return self._process.poll() is not None
 
+    def wait(self) -> None:
+        """Wait for the end of the process."""
+        self._process.wait()
+
     def take(self, order: CallOrder, seconds: float) -> None:
         """Hand over a call, of which the process has to say something within ``seconds`` from now on.
 
@@ -201,9 +205,7 @@ class CallProcesses:
                 if len(self._ending) >= MOST_ENDING:
                     raise StorageError(f"{len(self._ending)} processes hang in storages and cannot be ended")
                 used = next((one for one in reversed(self._processes) if not one.held), None)
-                process = used or CallProcess(self._mover)
-                if used is None:
-                    self._processes.append(process)
+                process = used or self._started()
                 process.held = True
             try:
                 process.take(order, seconds)
@@ -213,6 +215,18 @@ class CallProcesses:
                     raise
             else:
                 return process
+
+    def _started(self) -> CallProcess:
+        process = CallProcess(self._mover)
+        self._processes.append(process)
+        # At its end, whenever that is: until somebody has waited for it the system keeps its entry.
+        threading.Thread(target=self._wait_for, args=(process,), daemon=True).start()
+        return process
+
+    def _wait_for(self, process: CallProcess) -> None:
+        process.wait()
+        with self._lock:
+            self._forget_ended()
 
     def _put_back(self, process: CallProcess) -> None:
         with self._lock:

@@ -1,6 +1,6 @@
 """Files of jobs at storages that pilots cannot open by themselves: an address for one, or its bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 from pilotage.agent.storage import SCHEMES as PILOTS_OPEN
@@ -65,7 +65,7 @@ def access(runtime: Runtime, pilot: int, wanted: FileRequest) -> Access:
     return Access(grant.url, grant.headers, grant.authorities) if grant else Access()
 
 
-def read(runtime: Runtime, pilot: int, wanted: FileRequest) -> tuple[int, Iterator[bytes]]:
+def read(runtime: Runtime, pilot: int, wanted: FileRequest) -> tuple[int, Generator[bytes]]:
     """Return the size of an input, and its bytes in chunks. Raises as access does, and TooManyReaders."""
     file = find(runtime, pilot, wanted)
     return file.size, runtime.pilot_files.read([(file.storage, file.path)], 0)

@@ -1,0 +1,29 @@
+"""Bytes of files as answers."""
+
+from collections.abc import Generator, Mapping
+
+from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+
+class FileContent(StreamingResponse):
+    """The bytes of a file, which is closed with the answer, also where its client goes away.
+
+    The exception of one that went away holds on to the generator until Python collects its garbage.
+    """
+
+    def __init__(
+        self,
+        chunks: Generator[bytes],
+        status_code: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(chunks, status_code, headers, media_type="application/octet-stream")
+        self._chunks = chunks
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the bytes."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._chunks.close()
