@@ -69,7 +69,7 @@ class _MeasuredFile:
 def fetch(ways: Ways, attempt: Attempt, file: JobInput, target: Path, halted: Halt) -> None:
     """Bring one input. Raises AttemptFailedError naming it when it is missing, altered or unreadable.
 
-    Of one that is read from afar nobody concludes that it is lost: it may just not be seen from here.
+    One that is read from afar is never taken for lost: it may just not be seen from here.
     """
     storage = ways.to(attempt, file.name, file.source, halted)
     source = legal_path("input", file.path or legal("input", file.name, deep=True))

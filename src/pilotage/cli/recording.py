@@ -36,8 +36,8 @@ def record(
 ) -> None:
     """Write the tasks of the last hours as a scenario: when they came, and the work that their jobs were.
 
-    Of commands, environments and payload files nothing is written. Tasks of which no job has ended well are
-    left out.
+    Commands, environments and payload files are not written. Tasks without a job that ended well are left
+    out.
     """
     from pilotage.model.documents import from_document
     from pilotage.model.federation import Federation

@@ -106,8 +106,8 @@ def storage_rests(
 
     Deliveries of ``failing_files`` different files fail in a row before that, so that nobody's broken file
     closes a storage to others; where pilots tell it, at two machines or more and for two tasks or more, as
-    one machine may be cut off, and one task may lie. A row of which no more is heard is forgotten, as long
-    after its rest as that took.
+    one machine may be cut off, and one task may lie. A row is forgotten if
+    nothing more is heard of it for as long as its rest took.
     """
     rows: dict[End, list[FailedDelivery]] = defaultdict(list)
     for one in sorted(failed, key=lambda one: (one.time, one.transfer, one.job, one.attempt)):

@@ -146,7 +146,7 @@ class Task:
     def expected(self, kind: JobKind) -> TaskSpec:
         """The specification of its jobs of a kind, with measured estimates where there are any.
 
-        A merge job runs another command, of which nothing was measured.
+        A merge job runs another command, which was not measured.
         """
         if kind == "merge" or self.measured is None:
             return self.spec.for_job(kind)

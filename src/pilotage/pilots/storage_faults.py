@@ -11,7 +11,7 @@ from pilotage.model.world import Report, World
 
 
 class StorageFaults:
-    """What pilots' reports say of storages.
+    """Faults of storages that pilots' reports tell.
 
     A pilot is believed of its queue's own storage, and of what is read from others to there; of that again
     only where others agree (:func:`~pilotage.model.storage_rests.storage_rests`).

@@ -49,7 +49,7 @@ COLLECTED_AFTER = 200
 class Simulation:
     """One Pilotage in virtual time. Everything follows from federation, scenario, seed and policy.
 
-    Of the policy only what is no part of a federation counts: steps left out, and the placement.
+    Only the parts of the policy count that no federation has: steps left out, and the placement.
 
     Computing elements are virtual, whatever their kind: ``options: {queue: NAME}`` names the queue of each
     (see :func:`.reading.virtual`).

@@ -260,7 +260,7 @@ class Snapshots:
     def for_completion(self, time: float, seed: int, limit: int) -> World:
         """Tasks of which no job is at work any more, with what their completion rests on.
 
-        Of tasks that are scouting these are all scouts, what they used and what they made.
+        For tasks that are scouting these are all scouts, what they used and what they made.
         """
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:

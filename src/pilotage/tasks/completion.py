@@ -20,7 +20,7 @@ def complete(world: World) -> Decision:
 
     Where all outputs are optional and no job left any, there is nothing to merge: the task finishes. A job
     counts as failed only for good: one with an attempt left is brokered again in the commit that failed it.
-    A task of which no job is counted stays as it is.
+    A task without counted jobs stays as it is.
     """
     counts: dict[int, Counter[JobState]] = defaultdict(Counter)
     for count in world.task_counts:

@@ -64,7 +64,7 @@ class Coded:
 
     @classmethod
     def chosen(cls, values: Sequence[Any], codes: NDArray[np.intp]) -> "Coded":
-        """The same from places in a longer list of distinct values, of which not all occur."""
+        """The same from places in a longer list of distinct values, some of which do not occur."""
         if len(values) > 4 * len(codes):
             # Looking at each of the values would take longer than to sort the few that occur.
             used, codes = np.unique(codes, return_inverse=True)

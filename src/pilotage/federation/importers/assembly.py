@@ -13,7 +13,7 @@ from .values import Names
 
 Record = TypeVar("Record", Site, Storage, Queue, Link)
 PLACEHOLDER = "file:///srv/pilotage/{name}"
-"""Where the files of a storage lie of which no document says it."""
+"""The place of a storage's files where no document tells it."""
 
 
 @dataclass

@@ -92,7 +92,7 @@ def _tape(endpoint: Record) -> bool:
 
 
 def _scratch(name: str, endpoint: Record) -> bool:
-    """Such documents do not say it: the published system goes by the name."""
+    """Guess by its name whether a storage is scratch, as the published system does."""
     found = "scratch" in name.lower()
     if found:
         endpoint.note("guessed", "name", "scratch space by its name: no outputs are gathered there")

@@ -8,7 +8,7 @@ from .match import lease
 
 
 def lease_end(runtime: Runtime, seconds: float) -> float:
-    """The moment to cancel a task of which nothing may run any more in so many s from now.
+    """The moment to cancel a task so that nothing of it runs any more in so many s from now.
 
     Pilots that are cut off run on until their own lease is over, and others hear of it at their next report.
     Raises :class:`LeaseTooShort` where that takes longer than there is.

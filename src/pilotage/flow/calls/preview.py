@@ -55,7 +55,7 @@ def run(
 def preview(world: World, specs: Sequence[tuple[int, TaskSpec]], owner: Identity | None) -> Preview:
     """Decide about tasks, by index, as if they were submitted together (pure).
 
-    Of the world's work only what queues and links carry counts; inputs lie where the tasks say. Without an
+    Only what queues and links carry counts of the world's work; inputs lie where the tasks say. Without an
     ``owner`` they belong to somebody of their shares' VOs.
     """
     tasks = tuple(

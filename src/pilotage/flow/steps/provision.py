@@ -19,7 +19,7 @@ from pilotage.pilots.task_queues import element_of
 from pilotage.ports.computing import PilotOrder
 
 RESUBMITTED_AFTER = 30.0
-"""Seconds after which a pilot that was recorded, and of which no submission is known, is submitted again."""
+"""Seconds after which a pilot is submitted again that was recorded and has no known submission."""
 
 Submission = tuple[str, str, str]
 """Queue, server and submit pool."""
@@ -72,7 +72,7 @@ def _ask(runtime: Runtime, world: World) -> None:
 
 
 def _resubmit(runtime: Runtime, world: World) -> None:
-    """Submit pilots again of which nobody knows whether they were: a server ended, or an answer was lost.
+    """Submit pilots again whose submission is in doubt: a server ended, or an answer was lost.
 
     Their batch system knows them by their name, and submits none twice.
     """
