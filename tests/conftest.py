@@ -13,10 +13,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import settings
 from sqlalchemy import URL, Connection, create_engine, make_url, text
 
@@ -24,6 +26,9 @@ from pilotage.store import Store
 from tests import postgresql
 
 _numbers = count(1)
+
+# The tree of commands is the same for every call, and takes 50 ms to build.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 for _profile, _examples in {"quick": 10, "usual": 40, "thorough": 200}.items():
     settings.register_profile(_profile, print_blob=True, max_examples=_examples, deadline=None)
