@@ -124,7 +124,7 @@ class VirtualMovers:
             return DeliveryStatus(state="moving", bytes=int(self._clock()))
         del self._moving[reference]
         if self._dice.random() < self._behaviour.transfer_fails:
-            return DeliveryStatus(state="failed", error="the virtual link broke")
+            return DeliveryStatus(state="failed", error="the virtual link broke", fault="either")
         delivery = moving.delivery
         if delivery.scratch:
             self._journal.delivered += delivery.size

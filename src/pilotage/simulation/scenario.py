@@ -82,7 +82,7 @@ class LinkBehaviour:
     factor: Annotated[float, Field(gt=0, le=1000)] = 1
     """Factor on every link's throughput."""
     transfer_fails: Fraction = 0
-    """Part of the deliveries that fail at their end."""
+    """Part of the deliveries that fail at their end; after some in a row what is moved there rests (F4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

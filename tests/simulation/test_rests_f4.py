@@ -1,0 +1,50 @@
+"""Virtual links that break make what is moved over them rest, as real ones do (F4)."""
+
+from pilotage.flow.calls import storages
+from pilotage.model.data import File, NewTransfer
+from pilotage.model.federation import Federation, Queue, Site, StagingConstants, Storage
+from pilotage.model.states import TransferState
+from pilotage.simulation.scenario import LinkBehaviour, Scenario
+from pilotage.simulation.simulation import Simulation
+from pilotage.testing.stores import create
+
+
+def moved(transfer_fails: float) -> Simulation:
+    """Ten uploads over one link, and five virtual minutes."""
+    names = ("north", "south")
+    federation = Federation(
+        name="virtual",
+        sites=(Site(name="north", nucleus=True), Site(name="south")),
+        storages=tuple(Storage(name=f"{name}-disk", site=name, url=f"virtual://{name}") for name in names),
+        queues=(Queue(name="north-queue", site="north", storage="north-disk"),),
+        staging=StagingConstants(storage_rest=600),
+    )
+    links = LinkBehaviour(transfer_fails=transfer_fails)
+    scenario = Scenario(name="rests", federation="virtual.yaml", links=links)
+    simulation = Simulation(federation, scenario, seed=1)
+    for number in range(10):
+        create(simulation.store, File(name=f"user.x:{number}", size=10_000_000, checksum=""))
+        create(
+            simulation.store,
+            NewTransfer(
+                file=f"user.x:{number}", source="south-disk", destination="north-disk", direction="upload",
+                share="x", priority=50, source_path=f".scratch/virtual/{number}.1/x",
+            ),
+        )  # fmt: skip
+    simulation.run(300)
+    return simulation
+
+
+def test_f4_a_virtual_link_that_breaks_rests() -> None:
+    simulation = moved(1.0)
+    (rest,) = storages.rests(simulation.runtime)
+    assert rest.end == ("south-disk", "north-disk")
+    assert rest.error == "the virtual link broke"
+    attempts = [one.attempt for one in simulation.store.queries.transfers(None, 100)]
+    assert max(attempts) == 2, "nothing is tried while it rests"
+
+
+def test_f4_one_that_carries_all_does_not() -> None:
+    simulation = moved(0.0)
+    assert storages.rests(simulation.runtime) == ()
+    assert simulation.store.transfer_queries.counts() == {TransferState.DONE: 10}
