@@ -28,6 +28,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
+@pytest.mark.endurance  # `make demo` is the same, and part of CI
 def test_the_demonstration_succeeds_and_leaves_its_results(
     tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_two_servers_give_every_job_once_and_no_empty_answer_while_work_waits(
     assert counts(store) == {J.SENT: len(ids) - 1, J.FINISHED: 1}
 
 
+@pytest.mark.slow
 def test_old_knowledge_keeps_the_proportions(store: Store) -> None:
     task = new_task(store)
     pilot = running(store)

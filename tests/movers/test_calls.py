@@ -88,6 +88,7 @@ def test_a_writer_whose_bytes_break_off_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.slow
 def test_a_storage_that_hangs_is_given_up_with_its_process_and_others_go_on(
     mover: WorkerProcesses, good: Storage, hanging: Storage
 ) -> None:

@@ -77,6 +77,7 @@ def test_pilots_that_stay_idle_for_longer_take_what_comes_meanwhile(tmp_path: Pa
     assert staying.pilots < one.pilots
 
 
+@pytest.mark.slow
 def test_the_reference_waits_and_moves_for_nothing(tmp_path: Path, plain: Trial) -> None:
     assert trial(small(tmp_path), "reference").metrics.task_time < plain.metrics.task_time
 
@@ -127,6 +128,7 @@ def test_differences_are_paired_by_seed() -> None:
     assert [found.low, found.high] == pytest.approx([0.5, 0.5])
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_table_or_a_document(tmp_path: Path) -> None:
     path = str(small(tmp_path, scenario=FEW))
     runner = CliRunner()
@@ -175,6 +177,7 @@ def test_an_unknown_policy_is_bad_input(tmp_path: Path) -> None:
     assert "there is no policy 'nonsense'" in found.output
 
 
+@pytest.mark.slow
 def test_random_placement_uses_every_queue_that_fits_and_ends_all_work(tmp_path: Path, plain: Trial) -> None:
     case = read(small(tmp_path))
     found = run(case, "random", 1, submissions(case, 1)).metrics
@@ -190,6 +193,7 @@ def test_of_three_queues_the_first_pilot_takes_a_job_and_reads_what_lies_elsewhe
     assert racing.wait < alone.wait
 
 
+@pytest.mark.slow
 def test_jobs_wait_for_a_pilot_at_their_input_and_go_elsewhere_once_they_were_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +209,7 @@ def test_jobs_wait_for_a_pilot_at_their_input_and_go_elsewhere_once_they_were_sk
     assert strict.wait > delayed.wait
 
 
+@pytest.mark.slow
 def test_slots_that_stand_empty_while_jobs_wait_are_told_by_their_reason(tmp_path: Path) -> None:
     path = small(tmp_path, scenario=SMALL.replace("wait: 60,", "wait: 6000,"))
     found, ideal = trial(path).metrics, trial(path, "reference").metrics
