@@ -537,9 +537,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P13",
         "A pilot takes the job of the highest claim: task queues drawn by priority, then priority, then age.",
-        ("pilots.matcher",),
-        settled="In exact proportion; a share is its owner's, however many task queues these are. "
-        "No two pilots get the same attempt. What is free then may take jobs of other queues (E1, E2).",
+        ("pilots.matcher", "pilots.batch_waits"),
+        ("loops.pilot_idle", "loops.pilot_idle_most"),
+        "In exact proportion; a share is its owner's, however many task queues these are. "
+        "No two pilots get the same attempt. What is free then may take jobs of other queues (E1, E2). "
+        "One that is given nothing stays as long as a new one would wait in the batch system (E5).",
     ),
     Rule(
         "M1",

@@ -84,6 +84,21 @@ def test_p12_pilots_whose_node_lacks_what_they_were_sent_for_are_listed_and_thei
     assert "its node lacks GPUs, for which it was sent" in lines(operator, f"/pilots/{pilot}/explain")
 
 
+def test_e5_a_pilot_that_gets_nothing_is_told_to_stay_as_long_as_a_new_one_would_wait(
+    house: House, operator: TestClient, submit: Submit
+) -> None:
+    pilot, client = house.pilot()
+    house.now += 840
+    (job,) = house.activate(submit(command=["true"]))
+    busy = client.post("/pilot/match", json=OFFER).json()
+    assert busy["idle"] == house.store.federation().loops.pilot_idle
+    assert "without work" not in lines(operator, f"/pilots/{pilot}/explain")
+    client.post("/pilot/report", json={"reports": [{"job": job, "attempt": 1, "state": "done"}]})
+    assert client.post("/pilot/match", json=OFFER).json()["idle"] == 840
+    told = lines(operator, f"/pilots/{pilot}/explain")
+    assert "without work it stays for 840 s: a new one would wait 840 s in the batch system (E5)" in told
+
+
 def test_a_job_that_waits_is_told_which_pilots_could_take_it_and_since_when_they_wait(
     house: House, alice: TestClient, submit: Submit
 ) -> None:

@@ -259,6 +259,18 @@ def test_a_plan_of_matching_names_pilot_queue_and_jobs(pilotage: Pilotage, world
     ]
 
 
+def test_e5_the_plan_of_matches_says_how_long_pilots_stay_that_get_nothing(
+    pilotage: Pilotage, world_file: Path
+) -> None:
+    came = replace(PILOT, created=WORLD.time - 1000, since=WORLD.time - 400)
+    asks = MatchRequest(
+        pilot=7, queue="short", kind="generic", owner=ADA, cores=2, memory=0, walltime=9000, max_jobs=1
+    )
+    world_file.write_text(write(replace(WORLD, jobs=(), pilots=(came,), requests=(asks,))))
+    told = " ".join(pilotage("plan", "match", "--world", world_file).stdout.split())
+    assert "A pilot at short without work stays for 600 s: a new one would wait 600 s" in told
+
+
 @pytest.mark.parametrize(
     ("step", "why"),
     [

@@ -13,7 +13,7 @@ from pilotage.model.states import PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import TaskQueue, World
 from pilotage.pilots import director
-from pilotage.pilots.elsewhere import expected_wait, wanted_elsewhere
+from pilotage.pilots.elsewhere import wanted_elsewhere
 from pilotage.testing import ALICE, NOW, federation, pilot, queue, requirements, world
 
 WANTED = requirements(ALICE, cpu_time=3600)
@@ -95,13 +95,6 @@ def test_e4_a_candidate_where_pilots_wait_for_long_is_asked_for_fewer() -> None:
     slow = replace(waits("A", age=3600, id=1), requirements="")
     found = asked(lined(10, of=three(queues=queues), pilots=[slow]))
     assert found["B"] > found.get("A", 0)
-
-
-def test_e4_the_wait_is_what_all_waited_over_those_that_started() -> None:
-    started = replace(waits("A", id=2), state=PilotState.RUNNING, created=NOW - 900, since=NOW - 600)
-    assert expected_wait([], NOW) == 0
-    assert expected_wait([waits("A", id=1, age=100), waits("A", id=3, age=200)], NOW) == 300
-    assert expected_wait([waits("A", id=1, age=100), started], NOW) == 400
 
 
 @pytest.mark.parametrize("policy", ["taskqueue", "balanced"])

@@ -70,11 +70,13 @@ def test_all_work_is_done_once_and_again_the_same(tmp_path: Path, plain: Trial) 
 
 
 @pytest.mark.slow
-def test_pilots_that_stay_idle_for_longer_take_what_comes_meanwhile(tmp_path: Path) -> None:
-    path = small(tmp_path)
-    one, staying = trial(path, "elastic").metrics, trial(path, "staying").metrics
-    assert staying.wait < one.wait
-    assert staying.pilots < one.pilots
+def test_e5_pilots_that_stay_as_long_as_new_ones_wait_take_what_comes_meanwhile(tmp_path: Path) -> None:
+    scenario = SMALL.replace("wait: 60,", "wait: 900,").replace("arrivals: 1000", "arrivals: 5000")
+    path = small(tmp_path, scenario=scenario)
+    leaving, staying = trial(path, "leaving").metrics, trial(path, "elastic").metrics
+    assert staying.wait < leaving.wait
+    assert staying.pilots < leaving.pilots
+    assert staying.cpu_efficiency < leaving.cpu_efficiency
 
 
 @pytest.mark.slow

@@ -29,6 +29,8 @@ NODE = re.sub("[^A-Za-z0-9._-]", "-", platform.node())[:100]
 
 FIRST_IDLE, FIRST_HEARTBEAT = 300.0, 60.0
 """Seconds, until the server has told its own."""
+ASK_EVERY, ASK_SELDOM = 4.0, 60.0
+"""Seconds between two requests for work at most, where it stays for a short time and for an hour."""
 REPORT_DELAY = 0.5
 """Seconds that news other than an attempt's end may wait for company."""
 LONGEST_PAUSE = 60.0
@@ -69,7 +71,7 @@ class Pilot:
         self._read_own = False
         self._end_by = inf
         self._lease, self._heartbeat, self._idle = 0.0, FIRST_HEARTBEAT, FIRST_IDLE
-        self._talk, self._ask = Pause(longest=LONGEST_PAUSE), Pause(longest=4)
+        self._talk, self._ask = Pause(longest=LONGEST_PAUSE), Pause(longest=ASK_EVERY)
         self._node: Node | None = None
         self._told = False
         self._woken = asyncio.Event()
@@ -268,6 +270,8 @@ class Pilot:
         if not self._lease:
             self._contact = begun
         self._lease, self._idle = answer.lease, answer.idle
+        # Thousands may stay for an hour: together they must not ask their server too often.
+        self._ask.longest = max(ASK_EVERY, min(ASK_SELDOM, self._idle / 60))
         # Three calls within a lease: two may be lost before payloads are killed.
         self._heartbeat = max(0.1, min(answer.heartbeat, self._lease / 3))
         self._talk.longest = min(LONGEST_PAUSE, self._lease / 3)

@@ -1,6 +1,6 @@
 """Stored decisions with their analysis and as lines of text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pydantic import BaseModel
@@ -27,10 +27,11 @@ from pilotage.model.job_files import FileOfJob
 from pilotage.model.logs import Point
 from pilotage.model.publications import author_of, is_own
 from pilotage.model.scopes import version_of
-from pilotage.model.states import JobState
+from pilotage.model.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.transfer_queues import PREPARING, TransferQueue, queue_of
 from pilotage.model.work import Pilot, TaskSpec, Transfer
 from pilotage.model.world import World
+from pilotage.pilots import batch_waits
 from pilotage.staging import preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
 
@@ -258,8 +259,22 @@ def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanati
     found = queries.pilot(number)
     if found is None:
         return None
-    told = pilots.of_pilot(found, queries.events("pilot", number), queries.jobs_of_pilot(number, MOST_JOBS))
-    return PilotExplanation(pilot=found, lines=folded(list(told), width))
+    jobs = queries.jobs_of_pilot(number, MOST_JOBS)
+    told = [*pilots.of_pilot(found, queries.events("pilot", number), jobs)]
+    if found.state is PilotState.RUNNING and not any(state in AT_A_PILOT for _, state in jobs):
+        told += _stay(runtime, found.queue)
+    return PilotExplanation(pilot=found, lines=folded(told, width))
+
+
+def _stay(runtime: Runtime, queue: str) -> Iterator[str]:
+    """The time for which an idle pilot of a queue stays (E5)."""
+    federation, time = runtime.store.federation(), runtime.clock()
+    for declared in federation.queues:
+        if declared.name == queue:
+            wait = batch_waits.expected_wait(runtime.store.queries.live_pilots(queue), time)
+            yield "  without work it " + pilots.stays(
+                batch_waits.stay(federation.loops, declared, wait), wait
+            )
 
 
 def _failures(runtime: Runtime, task: TaskDetails) -> list[str]:

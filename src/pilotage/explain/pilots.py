@@ -40,6 +40,11 @@ def of_pilot(pilot: Pilot, events: Sequence[Event], jobs: Sequence[tuple[int, St
         yield f"  error: {pilot.error}"
 
 
+def stays(seconds: float, wait: float) -> str:
+    """Say how long a pilot without work stays, where a new one would wait so many s (E5)."""
+    return f"stays for {seconds:.0f} s: a new one would wait {wait:.0f} s in the batch system (E5)"
+
+
 def of_takers(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]:
     """Tell of the pilots at its queue that could take a waiting job, and since when which of them wait."""
     by_state: dict[PilotState, list[Pilot]] = defaultdict(list)

@@ -11,6 +11,7 @@ from pilotage.model.world import World
 
 from .analysis import Explanation, explain
 from .layout import Heading, folded, table
+from .pilots import stays
 from .rendering import lines, of_planned
 from .words import shortened
 
@@ -100,6 +101,8 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
         told = [f"The step {decision.step} changes nothing in this world" + (f": {why}." if why else ".")]
     if wants := decision.notes.get("task_queues"):
         told += ["", *table(TASK_QUEUES, [_want(want) for want in wants], width)]
+    for one in decision.notes.get("stays", ()):
+        told.append(f"A pilot at {one['queue']} without work {stays(one['seconds'], one['wait'])}.")
     for queue in TRANSFER_QUEUES:
         if (account := decision.notes.get(queue.name)) and account["shares"]:
             told += ["", *_transfer_shares(queue.name, account, width)]

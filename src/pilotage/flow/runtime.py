@@ -24,6 +24,7 @@ from .headway import Headway
 from .log_readers import LogReaders
 from .own_catalogue import OwnCatalogue
 from .publishing import Publishing
+from .staying import Staying
 from .step import Pass, Step
 from .wakeups import Wakeups
 from .workers import Workers, WorkersPort
@@ -78,6 +79,7 @@ class Runtime:
         self.brokerages = Brokerages()
         self.headway = Headway(self.clock)
         self.log_readers = LogReaders(store)
+        self.staying = Staying(store)
         submits = any(step.name == "provision" for step in steps)
         self.elements = Elements(load, self.workers, partial(self.wakeups.wake, "provision"), submits)
         stage = partial(self.wakeups.wake, "stage")

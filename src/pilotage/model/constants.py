@@ -326,7 +326,10 @@ class LoopConstants:
     heartbeat: Day = 60.0
     """s between two reports of a pilot."""
     pilot_idle: Annotated[float, Field(ge=0, le=86_400)] = 30.0
-    """s without work after which a pilot ends."""
+    """s that a pilot without work stays, at the least."""
+    pilot_idle_most: Annotated[float, Field(ge=0, le=86_400)] = 3600.0
+    """s that it stays at most, where a new pilot would wait longer than ``pilot_idle`` in its batch system
+    (E5); 0: it never stays longer than that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.random import Generator
 
 from pilotage.model.federation import Queue
-from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS
-from pilotage.model.work import Pilot
+from pilotage.model.states import LIVE_PILOTS
 from pilotage.model.world import TaskQueue, World
 
 from .apportionment import apportion
+from .batch_waits import expected_wait
 from .demand import believed_waiting, most_waiting
 from .draws import randomness
 from .task_queues import by_queue, element_of, starts_pilots
@@ -122,13 +122,3 @@ class _Places:
             self._free[name] -= count
             if kept[name] + count:
                 yield name, kept[name] + count
-
-
-def expected_wait(pilots: Sequence[Pilot], time: float) -> float:
-    """The s that a pilot waits in a batch system: what all live ones waited, over those that started.
-
-    Those that still wait count with what they have waited: where none starts, it grows with each second.
-    """
-    started = sum(pilot.state not in WAITING_PILOTS for pilot in pilots)
-    waited = sum((time if pilot.state in WAITING_PILOTS else pilot.since) - pilot.created for pilot in pilots)
-    return max(0.0, waited) / max(1, started)

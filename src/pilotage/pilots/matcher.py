@@ -1,7 +1,7 @@
 """The matcher: a pilot takes the jobs of the highest claim among all that it could run (P13)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -14,6 +14,7 @@ from pilotage.model.states import LIVE_PILOTS, JobState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
+from .batch_waits import expected_waits, stay
 from .borrowing import BorrowableJob, chosen, claims, moves, offers
 from .draws import Turns
 from .reports import was_given
@@ -47,6 +48,7 @@ def match(world: World) -> Decision:
     has no more of many task queues than of one; within it jobs go by priority, then age. Requests are served
     by pilot, whatever order they stand in. A pilot that is not alive is given nothing. What is still free
     takes jobs of other queues: those that it ends sooner, then those that are bound to none (E1, E2).
+    ``notes`` tell how long those stay that are given nothing (E5).
     """
     queues = {queue.name: queue for queue in world.federation.queues if is_open(queue)}
     pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
@@ -54,6 +56,7 @@ def match(world: World) -> Decision:
     found = rests(world.failures, world.federation.guard)
     tries = Tries(fast=world.federation.guard.fast)
     changes: list[Change] = []
+    idle: set[str] = set()
     for request in sorted(world.requests, key=lambda request: request.pilot):
         pilot = pilots.get(request.pilot)
         if pilot is None:
@@ -70,9 +73,22 @@ def match(world: World) -> Decision:
         changes.append(was_given(world.time, pilot, len(jobs) + len(borrowed)))
         if jobs:
             changes.append(_sent(pilot, jobs))
+        if queue and not jobs and not borrowed:
+            idle.add(queue.name)
         if borrowed and queue:
             changes.extend(moves(borrowed, pilot, queue, world.time, claims(world, queue)))
-    return Decision(step="match", time=world.time, seed=world.seed, changes=tuple(changes))
+    notes = {"stays": _stays(world, [queues[name] for name in sorted(idle)])} if idle else {}
+    return Decision(step="match", time=world.time, seed=world.seed, changes=tuple(changes), notes=notes)
+
+
+def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
+    """The s that pilots of queues stay without work, and that new ones would wait there (E5)."""
+    waits, loops = expected_waits(world.pilots, world.time), world.federation.loops
+    return [
+        {"queue": queue.name, "seconds": stay(loops, queue, wait), "wait": wait}
+        for queue in queues
+        for wait in (waits.get(queue.name, 0.0),)
+    ]
 
 
 @dataclass(slots=True)

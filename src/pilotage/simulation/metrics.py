@@ -96,7 +96,7 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     bound = sum(fluid(simulation.federation.shares, _arrived(simulation), rate, window).values())
     lasted = simulation.clock() - BEGIN
     needed = int(0.99 * len(rows))
-    idle = simulation.idleness.seconds
+    idle, granted = simulation.idleness.seconds, simulation.granted
     return Metrics(
         jobs=len(rows),
         lost=sum(row.state is JobState.FAILED for row in rows.values()),
@@ -111,7 +111,7 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         share_error=_share_error(simulation, window),
         moved=journal.moved / 1e9,
         unused=journal.unused / journal.moved if journal.moved else 0.0,
-        cpu_efficiency=sum(work for *_, work in journal.ended) / journal.granted if journal.granted else 0.0,
+        cpu_efficiency=sum(work for *_, work in journal.ended) / granted if granted else 0.0,
         pilots=journal.pilots,
         empty_pilots=journal.empty_pilots,
         attempts=sum(row.attempt for row in rows.values()) / max(1, len(finished)),

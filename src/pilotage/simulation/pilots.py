@@ -77,11 +77,17 @@ class VirtualPilot:
         for attempt in list(self._running):
             self._stop(attempt)
         if self.node:
-            journal, now = self.site.scene.journal, self.site.scene.clock()
+            journal = self.site.scene.journal
             journal.pilots += 1
             journal.empty_pilots += not self._had_jobs
-            journal.granted += (now - self._started) * self.order.cores * self.core_power
+            journal.granted += self.granted
         self.site.ended(self)
+
+    @property
+    def granted(self) -> float:
+        """HS23 seconds of the cores that it has held until now."""
+        lasted = self.site.scene.clock() - self._started if self.node else 0.0
+        return lasted * self.order.cores * self.core_power
 
     @property
     def free(self) -> int:
@@ -121,7 +127,8 @@ class VirtualPilot:
         if given.jobs:
             self.site.scene.calls.tell(self)
         if not self._running:
-            self._rest(given.federation.loops.pilot_idle)
+            scene = self.site.scene
+            self._rest(scene.runtime.staying.seconds(given.federation, given.queue, scene.clock()))
         elif self.free and not given.jobs:
             self._ask_after(ASK_AGAIN)
 
@@ -216,7 +223,7 @@ class VirtualPilot:
         self.site.scene.clock.after(period, beat)
 
     def _rest(self, idle: float) -> None:
-        """Wait a little for work, then say goodbye."""
+        """Wait for work, at most so many s since there was any, then say goodbye."""
         scene = self.site.scene
         if self._idle_since is None:
             self._idle_since = scene.clock()

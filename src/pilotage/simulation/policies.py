@@ -70,9 +70,12 @@ KNOWN: Mapping[str, Policy] = {
         summary="jobs may be borrowed by pilots that end them sooner (E2)",
         constants={"binding": {"default": "elastic"}},
     ),
-    "staying": Policy(
-        summary="elastic, and pilots stay idle for ten minutes before they end",
-        constants={"binding": {"default": "elastic"}, "loops": {"pilot_idle": 600}},
+    "leaving": Policy(
+        summary="elastic, and pilots end after 30 s without work, however long a new one would wait (E5)",
+        constants={
+            "binding": {"default": "elastic"},
+            "loops": {"pilot_idle": 30, "pilot_idle_most": 0},
+        },
     ),
     "late": Policy(summary="jobs are bound to no queue (E1)", constants={"binding": {"default": "late"}}),
     "unguarded": Policy(
@@ -82,16 +85,23 @@ KNOWN: Mapping[str, Policy] = {
 """Policies that every scenario has, by name."""
 
 
+REFERENCE = Policy(
+    summary="as the federation says, without waits in batch systems, for whose sake pilots would stay (E5)",
+    constants={"loops": {"pilot_idle_most": 0}},
+)
+"""The federation of the reference run."""
+
+
 class UnknownPolicy(ValueError):
     """There is no policy of this name."""
 
 
 def policy_of(name: str, own: Mapping[str, Policy] | None = None, reference: str = "") -> Policy:
-    """The policy of a name, known or one's ``own``; ``reference`` names the federation as it is once more.
+    """The policy of a name, known or one's ``own``; ``reference`` names the one of the run without waits.
 
     Raises :class:`UnknownPolicy`.
     """
-    known = {**KNOWN, **(own or {}), **({reference: KNOWN["pilotage"]} if reference else {})}
+    known = {**KNOWN, **(own or {}), **({reference: REFERENCE} if reference else {})}
     if name not in known:
         raise UnknownPolicy(f"there is no policy {name!r}; there are {', '.join(known)}")
     return known[name]

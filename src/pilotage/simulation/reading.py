@@ -74,6 +74,7 @@ def virtual(federation: Federation, scenario: Scenario) -> Federation:
         heartbeat=scenario.heartbeat,
         batch=federation.loops.batch,
         pilot_idle=federation.loops.pilot_idle,
+        pilot_idle_most=federation.loops.pilot_idle_most,
     )
     return replace(federation, queues=queues, loops=loops)
 

@@ -137,6 +137,11 @@ class Simulation:
         ended = self.store.database.read(lambda connection: connection.execute(query).scalar_one())
         return ended >= tasks
 
+    @property
+    def granted(self) -> float:
+        """HS23 seconds of the cores that pilots held, those that have not ended until now."""
+        return self.journal.granted + sum(site.granted for site in self._sites.values())
+
     def close(self) -> None:
         """Forget everything."""
         self.store.close()

@@ -83,6 +83,11 @@ class VirtualSite:
             self._held -= pilot.order.slots
             self._start_waiting()
 
+    @property
+    def granted(self) -> float:
+        """HS23 seconds of the cores that the pilots here, which have not ended, have held until now."""
+        return sum(pilot.granted for pilot in self.pilots.values())
+
     def _wait(self) -> float:
         behaviour, now = self.behaviour, self.scene.clock() - self.scene.begin
         busy = any(spell.begins <= now < spell.ends for spell in behaviour.busy)

@@ -260,13 +260,10 @@ class Queries:
         found = self._database.look(_PILOT, {"pilot": pilot})
         return pilot_rows.pilot(found[0]) if found else None
 
-    def live_pilots(self, queue: str) -> list[Pilot]:
-        """The pilots of a queue that have not ended."""
-        return self._pilots(
-            select(*PILOT_COLUMNS)
-            .where(pilots.c.queue == queue, is_state(pilots, *LIVE_PILOTS))
-            .order_by(pilots.c.id)
-        )
+    def live_pilots(self, queue: str | None = None) -> list[Pilot]:
+        """The pilots that have not ended, of a queue or all."""
+        query = select(*PILOT_COLUMNS).where(is_state(pilots, *LIVE_PILOTS)).order_by(pilots.c.id)
+        return self._pilots(query if queue is None else query.where(pilots.c.queue == queue))
 
     def requirements(self, job: int) -> str:
         """The task queue that a job waits in, as ``Requirements.text``; empty where there is no such job."""

@@ -67,7 +67,12 @@ def match(
         containers=containers,
     )
     matched = runtime.matching.match(request, time, seed)
-    return _answer(matched.federation, _works(matched, partial(rests, runtime)))
+    works = _works(matched, partial(rests, runtime))
+    # One that was given something asks again before it is idle.
+    idle = matched.federation.loops.pilot_idle
+    if not works:
+        idle = runtime.staying.seconds(matched.federation, matched.queue, time)
+    return _answer(matched.federation, works, idle)
 
 
 def lease(federation: Federation) -> float:
@@ -91,11 +96,11 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
     )
 
 
-def _answer(federation: Federation, works: tuple[Work, ...]) -> MatchAnswer:
+def _answer(federation: Federation, works: tuple[Work, ...], idle: float) -> MatchAnswer:
     return MatchAnswer(
         lease=lease(federation),
         heartbeat=federation.loops.heartbeat,
-        idle=federation.loops.pilot_idle,
+        idle=idle,
         works=works,
     )
 

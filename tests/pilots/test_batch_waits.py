@@ -1,0 +1,60 @@
+"""Waits in batch systems, and pilots that stay because of them (E5)."""
+
+from dataclasses import replace
+
+import pytest
+
+from pilotage.model.constants import LoopConstants
+from pilotage.model.states import PilotState
+from pilotage.model.work import Pilot
+from pilotage.pilots import matcher
+from pilotage.pilots.batch_waits import expected_wait, expected_waits, stay
+from pilotage.testing import NOW, federation, pilot, queue, request, world
+
+LOOPS = LoopConstants(pilot_idle=30, pilot_idle_most=3600)
+
+
+def waits(age: float, name: str = "A", id_: int = 1) -> Pilot:
+    one = pilot(id_, queue=name, state=PilotState.SUBMITTED)
+    return replace(one, created=NOW - age, since=NOW - age)
+
+
+def started(after: float, name: str = "A", id_: int = 2, state: PilotState = PilotState.RUNNING) -> Pilot:
+    return replace(pilot(id_, queue=name, state=state), created=NOW - 900, since=NOW - 900 + after)
+
+
+def test_e4_the_wait_is_what_all_waited_over_those_that_started() -> None:
+    assert expected_wait([], NOW) == 0
+    assert expected_wait([waits(100), waits(200, id_=3)], NOW) == 300
+    assert expected_wait([waits(100), started(300)], NOW) == 400
+
+
+def test_e5_waits_are_those_of_live_pilots_by_queue() -> None:
+    ended = started(800, id_=3, state=PilotState.FINISHED)
+    assert expected_waits([started(200), ended, waits(50, "B")], NOW) == {"A": 200, "B": 50}
+
+
+@pytest.mark.parametrize(("wait", "seconds"), [(0, 30), (29, 30), (840, 840), (3600, 3600), (9000, 3600)])
+def test_e5_a_pilot_stays_as_long_as_a_new_one_would_wait_within_bounds(wait: float, seconds: float) -> None:
+    assert stay(LOOPS, queue(), wait) == seconds
+
+
+def test_e5_no_pilot_stays_where_none_would_be_started_or_none_may_stay_longer() -> None:
+    assert stay(LOOPS, replace(queue(), status="offline"), 840) == 30
+    assert stay(LOOPS, replace(queue(), computing_element=None), 840) == 30
+    assert stay(replace(LOOPS, pilot_idle_most=0), queue(), 840) == 30
+
+
+@pytest.mark.parametrize("gap", [0, 100, 840, 841, 5000])
+def test_e5_idle_time_and_wait_are_at_most_twice_what_foresight_would_cost(gap: float) -> None:
+    wait = 840.0
+    seconds = stay(LOOPS, queue(), wait)
+    cost = gap if gap <= seconds else seconds + wait
+    assert cost <= 2 * min(gap, wait)
+
+
+def test_e5_the_match_says_how_long_those_stay_that_get_nothing() -> None:
+    fed = federation(queues=[queue()], loops=LOOPS)
+    present = (started(600, "Q", id_=1),)
+    decision = matcher.match(world(fed, pilots=present, requests=(request(),)))
+    assert decision.notes == {"stays": [{"queue": "Q", "seconds": 600, "wait": 600}]}
