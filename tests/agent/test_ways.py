@@ -165,3 +165,25 @@ def test_what_the_nodes_program_does_not_take_the_server_does(
     way.write(".scratch/h/1.1/out", io.BytesIO(b"x" * 1_000_000))
     assert handler.files["/data/out"] == b"x" * 1_000_000
     assert (tmp_path / "calls").read_text() == "-s -f -p - root://host//.scratch/h/1.1/out\n"
+
+
+GFAL_COPY = """for word; do source=$target; target=$word; done
+/bin/cat "${source#file://}" > '%s'"""
+
+
+def test_a_node_without_xrdcp_uses_gfal(place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house, _, copy = place
+    (tmp_path / "bin").mkdir()
+    for name, does in (("gfal-cat", "printf hello"), ("gfal-copy", GFAL_COPY % (tmp_path / "arrived"))):
+        (tmp_path / "bin" / name).write_text(SCRIPT.format(calls=tmp_path / "calls", does=does))
+        (tmp_path / "bin" / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    assert brought(house, copy, "roots://host:1094//atlas") == "hello"
+    way = Ways(house).to(attempt("roots://host:1094//atlas"), "out", "", never)
+    way.write(".scratch/h/1.1/out", io.BytesIO(b"x" * 1_000_000))
+    assert (tmp_path / "arrived").read_bytes() == b"x" * 1_000_000
+    read, written = (tmp_path / "calls").read_text().splitlines()
+    assert read == "--bytes -t 86400 roots://host:1094//atlas/in"
+    assert written.startswith("-f -p -t 301 -T 301 file:///")
+    assert written.endswith(" roots://host:1094//atlas/.scratch/h/1.1/out")
+    assert house.handed_on == 0

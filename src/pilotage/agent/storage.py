@@ -49,7 +49,7 @@ def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
         return Folder(place)
     if scheme in ("http", "https"):
         inner = options.get("client_kwargs", {})
-        return HttpServer(url, {**inner.get("headers", {}), **options.get("headers", {})})
+        return HttpServer(url, Web({**inner.get("headers", {}), **options.get("headers", {})}))
     raise ValueError(
         f"{scheme}:// is no address that can be opened as it is: it takes file://, http:// or https://"
     )
@@ -151,9 +151,8 @@ def _open_without_links(root: int, path: str, flags: int) -> int:
 class HttpServer:
     """Files behind a URL, by GET, PUT and DELETE; folders are made by MKCOL where the server needs it."""
 
-    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        self._root = url.rstrip("/")
-        self._web = Web(headers)
+    def __init__(self, url: str, web: Web) -> None:
+        self._root, self._web = url.rstrip("/"), web
 
     def read(self, path: str) -> IO[bytes]:
         """Open a file to read it."""

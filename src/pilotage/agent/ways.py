@@ -16,9 +16,9 @@ from dataclasses import replace
 from http.client import HTTPException, HTTPResponse
 from typing import IO, Protocol, TypeVar
 
-from . import wire, xrootd
+from . import node_credentials, wire, xrootd
 from .attempt import Attempt, AttemptFailedError
-from .storage import OpenStorage, open_storage
+from .storage import HttpServer, OpenStorage, open_storage
 from .web import Web, body, not_found, said
 
 log = logging.getLogger(__name__)
@@ -119,10 +119,10 @@ class _AskedFile:
         self, ways: Ways, server: FileServer, url: str, wanted: wire.FileRequest, halted: Halt
     ) -> None:
         self._ways, self._url, self._wanted = ways, url, wanted
-        self._open: dict[str, FileWay] = {}
-        if url.partition("://")[0] in xrootd.SCHEMES and xrootd.program():
-            self._open["xrdcp"] = xrootd.XrdCopies(url)
-        self._open["an address"] = _Granted(server, wanted)
+        self._open: dict[str, FileWay] = {**xrootd.ways(url), "an address": _Granted(server, wanted)}
+        # After the address, as what the server gives is known to be for this storage.
+        if url.startswith("https://") and node_credentials.are_there():
+            self._open["the node's credentials"] = _WithCredentials(url)
         self._last = _Relayed(server, wanted, halted)
         self._used = ""
 
@@ -148,6 +148,8 @@ class _AskedFile:
                 continue  # whether there is such a file is for the server to say
             except (OSError, HTTPException, ValueError) as error:
                 self._ways.shut(name, self._url, error)
+                if isinstance(error, urllib.error.HTTPError):
+                    error.close()
             else:
                 self._used = name
                 log.info("%s: by %s", self._wanted.name, name)
@@ -185,6 +187,21 @@ class _Granted:
         if not found.url:
             raise _NoAddressError
         return Web(found.headers, authorities=found.authorities), found.url
+
+
+class _WithCredentials:
+    """One file of a web storage with the credentials of the node, as they are at this moment."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def read(self, path: str) -> IO[bytes]:
+        """Open the file to read it."""
+        return HttpServer(self._url, node_credentials.web()).read(path)
+
+    def write(self, path: str, source: IO[bytes]) -> int | None:
+        """Store all of ``source``."""
+        return HttpServer(self._url, node_credentials.web()).write(path, source)
 
 
 class _Relayed:

@@ -75,7 +75,7 @@ def said(error: urllib.error.HTTPError) -> str:
 class Web:
     """Requests that carry the same headers, which no other server is given than the one that is asked.
 
-    ``authorities`` (PEM) are trusted in place of the system's.
+    ``authorities`` (PEM) are trusted in place of the system's; a ``context`` has them and a certificate.
     """
 
     def __init__(
@@ -83,20 +83,22 @@ class Web:
         headers: Mapping[str, str],
         director: urllib.request.OpenerDirector | None = None,
         authorities: str = "",
+        context: ssl.SSLContext | None = None,
     ) -> None:
         self._headers = dict(headers)
         if authorities:
             context = ssl.create_default_context(cadata=authorities)
+        if context:
             handler = urllib.request.HTTPSHandler(context=context)
             director = urllib.request.build_opener(_NoRedirect, handler)
         self._director = director or opener()
 
     def ask(self, method: str, url: str, source: IO[bytes] | None = None) -> HTTPResponse:
         """Make a request, with all of ``source`` as its body, and follow its redirections."""
-        start, host = url, urllib.parse.urlsplit(url).netloc
+        start, server = url, _server(url)
         for _ in range(MOST_REDIRECTS):
             # Headers hold tokens: another server must not see them.
-            headers = dict(self._headers) if urllib.parse.urlsplit(url).netloc == host else {}
+            headers = dict(self._headers) if _server(url) == server else {}
             if source is not None:
                 headers["Content-Length"] = str(source.seek(0, os.SEEK_END))
                 headers["Content-Type"] = "application/octet-stream"
@@ -115,6 +117,11 @@ class Web:
                 if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
                     raise OSError(f"{method} {_shown(start)}: sent on to {_shown(url)}") from error
         raise OSError(f"{method} {_shown(start)}: sent on more than {MOST_REDIRECTS} times")
+
+
+def _server(url: str) -> tuple[str, str]:
+    """The scheme and host of an address: the same host without encryption is another server."""
+    return urllib.parse.urlsplit(url)[:2]
 
 
 def _shown(url: str) -> str:

@@ -1,4 +1,4 @@
-"""Files at XRootD servers, by the program that a node may have for them."""
+"""Files at XRootD servers, by the programs that a node may have for them: xrdcp, or those of gfal."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import select
 import shutil
 import subprocess
 import tempfile
+from pathlib import Path
 from typing import IO, cast
 
 from .web import BLOCK, TIMEOUT
@@ -22,28 +23,43 @@ LIMITS = {
 }
 """Seconds, and tries, after which the program gives a server up; its own take ten minutes."""
 
+DAY = "86400"
+"""Seconds for gfal-cat, which would end after half an hour: a stalled read is noticed by its pipe."""
 
-def program() -> str:
-    """The path of ``xrdcp`` on this node; empty where it has none."""
-    return shutil.which("xrdcp") or ""
+
+def ways(url: str) -> dict[str, XrdCopies | GfalCopies]:
+    """The ways to files below a URL of an XRootD server with this node's programs, by their names."""
+    if url.partition("://")[0] not in SCHEMES:
+        return {}
+    found: dict[str, XrdCopies | GfalCopies] = {}
+    if program := shutil.which("xrdcp"):
+        found["xrdcp"] = XrdCopies(program, url)
+    reader, writer = shutil.which("gfal-cat"), shutil.which("gfal-copy")
+    if reader and writer:
+        found["gfal"] = GfalCopies(reader, writer, url)
+    return found
+
+
+def _root(url: str) -> str:
+    scheme, _, place = url.partition("://")
+    host, _, folder = place.partition("/")
+    # Two slashes behind the host: with one the path would be no absolute one.
+    return f"{scheme}://{host}/" + f"/{folder.strip('/')}".rstrip("/")
 
 
 class XrdCopies:
-    """Files below a URL of an XRootD server, with the node's own credentials."""
+    """Files below a URL of an XRootD server by ``xrdcp``, with the node's own credentials."""
 
-    def __init__(self, url: str) -> None:
-        scheme, _, place = url.partition("://")
-        host, _, folder = place.partition("/")
-        # Two slashes behind the host: with one the path would be no absolute one.
-        self._root = f"{scheme}://{host}/" + f"/{folder.strip('/')}".rstrip("/")
+    def __init__(self, program: str, url: str) -> None:
+        self._program, self._root = program, _root(url)
 
     def read(self, path: str) -> IO[bytes]:
         """Open a file to read it: the program writes it to a pipe."""
-        return cast("IO[bytes]", _Output([program(), "-s", "-f", f"{self._root}/{path}", "-"]))
+        return cast("IO[bytes]", _Output([self._program, "-s", "-f", f"{self._root}/{path}", "-"]))
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
         """Store all of ``source``; folders are made. The server does not say how many bytes arrived."""
-        command = [program(), "-s", "-f", "-p", "-", f"{self._root}/{path}"]
+        command = [self._program, "-s", "-f", "-p", "-", f"{self._root}/{path}"]
         with tempfile.TemporaryFile() as errors:
             process = _started(command, errors, fed=True)
             try:
@@ -56,14 +72,49 @@ class XrdCopies:
                 raise
             finally:
                 code = process.wait()
-            _check(code, errors)
+            _check(command, code, errors)
         return None
+
+
+class GfalCopies:
+    """Files below a URL of an XRootD server by the programs of gfal, with the node's own credentials."""
+
+    def __init__(self, reader: str, writer: str, url: str) -> None:
+        self._reader, self._writer, self._root = reader, writer, _root(url)
+
+    def read(self, path: str) -> IO[bytes]:
+        """Open a file to read it: the program writes it to a pipe."""
+        return cast("IO[bytes]", _Output([self._reader, "--bytes", "-t", DAY, f"{self._root}/{path}"]))
+
+    def write(self, path: str, source: IO[bytes]) -> int | None:
+        """Store all of ``source``; folders are made. The server does not say how many bytes arrived."""
+        # A copy in a file: gfal-save takes standard input as text, and gfal-copy takes no pipe.
+        with tempfile.NamedTemporaryFile() as copy, tempfile.TemporaryFile() as errors:
+            shutil.copyfileobj(source, copy, BLOCK)
+            copy.flush()
+            limit = str(_seconds(copy.tell()))
+            command = [self._writer, "-f", "-p", "-t", limit, "-T", limit]
+            process = _started([*command, f"file://{copy.name}", f"{self._root}/{path}"], errors, fed=True)
+            try:
+                process.communicate()
+            except BaseException:
+                process.kill()
+                process.wait()
+                raise
+            _check(command, process.returncode, errors)
+        return None
+
+
+def _seconds(size: int) -> int:
+    """The time after which a copy of so many bytes is given up: 1 MB/s, and never below :data:`TIMEOUT`."""
+    return int(TIMEOUT + size / 1e6)
 
 
 class _Output(io.RawIOBase):
     """The output of a program as a file; its failure is an error, and not a shorter file."""
 
     def __init__(self, command: list[str]) -> None:
+        self._command = command
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115, as it is read at the end
         self._process = _started(command, self._errors)
         self._pipe = cast("IO[bytes]", self._process.stdout)
@@ -81,10 +132,10 @@ class _Output(io.RawIOBase):
             data, self._first = self._first, b""
             return data
         if not select.select([self._pipe], [], [], TIMEOUT)[0]:
-            raise OSError(errno.ETIMEDOUT, f"xrdcp gave nothing for {TIMEOUT:g} s")
+            raise OSError(errno.ETIMEDOUT, f"{_name(self._command)} gave nothing for {TIMEOUT:g} s")
         data = os.read(self._pipe.fileno(), BLOCK if size < 0 else size)
         if not data:
-            _check(self._process.wait(), self._errors)
+            _check(self._command, self._process.wait(), self._errors)
         return data
 
     def close(self) -> None:
@@ -102,9 +153,13 @@ def _started(command: list[str], errors: IO[bytes], *, fed: bool = False) -> sub
     return subprocess.Popen(command, 0, None, *streams, errors, env=environment)
 
 
-def _check(code: int, errors: IO[bytes]) -> None:
+def _name(command: list[str]) -> str:
+    return Path(command[0]).name
+
+
+def _check(command: list[str], code: int, errors: IO[bytes]) -> None:
     """Raise OSError with the program's own words where it failed."""
     if code:
         errors.seek(0)
         said = " ".join(errors.read(4000).decode(errors="replace").replace("\0", "").split())
-        raise OSError(f"xrdcp ended with {code}: {said[-300:]}")
+        raise OSError(f"{_name(command)} ended with {code}: {said[-300:]}")
