@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
-from threading import Thread
 
 import psutil
 import pytest
@@ -54,14 +53,10 @@ def test_a_run_that_fails_is_named_and_ends_the_others(case: Case, workers: int)
 
 def test_a_process_that_is_killed_is_told(case: Case) -> None:
     def kill() -> None:
-        wait_for(active_children, "a process")
         os.kill(active_children()[0].pid or 0, signal.SIGKILL)
 
-    killer = Thread(target=kill)
-    killer.start()
     with pytest.raises(TrialFailed, match=r"policy pilotage with seed .*: its process was killed"):
-        trials(case, ["pilotage"], [1, 2, 3], 2, lambda: None)
-    killer.join()
+        trials(case, ["pilotage"], range(1, 7), 2, kill)
 
 
 def test_processes_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
