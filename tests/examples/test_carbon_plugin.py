@@ -66,7 +66,6 @@ def test_a_site_above_the_limit_at_this_hour_gets_nothing() -> None:
     assert "COAL-Q" in later.candidates.queues
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("plugins")
 def test_greener_sites_weigh_more_and_unknown_ones_as_the_worst_that_pass() -> None:
     choice = choice_of(load("carbon", OPTIONS), world(HOUSE, task()))
