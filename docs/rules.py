@@ -163,7 +163,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B11",
         "I/O-intensive work moves fewer bytes and fewer files to the queue than the cut-offs.",
-        (f"{CHECKS}.data", f"{ENGINE}.job_groups", f"{PRODUCTION}.waivers", f"{PRODUCTION}.input_moves"),
+        (
+            f"{CHECKS}.data_movement",
+            f"{ENGINE}.job_groups",
+            f"{PRODUCTION}.waivers",
+            f"{PRODUCTION}.input_moves",
+        ),
         (
             "brokerage.io_intensity_cutoff",
             "brokerage.size_cutoff_to_move_input",
@@ -177,7 +182,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B12",
         "Where the disk I/O of running jobs is above the queue's limit, tasks above it are refused.",
-        (f"{CHECKS}.data",),
+        (f"{CHECKS}.data_movement",),
         ("brokerage.max_diskio_default",),
         "Per core. No limit by default; a queue that reports nothing refuses nothing.",
     ),
@@ -202,7 +207,7 @@ RULES: tuple[Rule, ...] = (
         ("brokerage.memory_compensation",),
         "`ram` is per core used there, unless `ram_unit` is MB: then without base. A limit of 0 is none.",
     ),
-    Rule("B16", "A task that reads only directly goes to queues that can.", (f"{CHECKS}.data",)),
+    Rule("B16", "A task that reads only directly goes to queues that can.", (f"{CHECKS}.data_movement",)),
     Rule(
         "B17",
         "Copied input, output (500 MB at least) and scratch fit the cores' part of the work directory.",
@@ -215,14 +220,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B18",
         "More than the least space is free at the queue's storage.",
-        (f"{CHECKS}.data",),
+        (f"{CHECKS}.data_movement",),
         ("brokerage.storage_min_free",),
         "In GB.",
     ),
     Rule(
         "B19",
         "No storage is blacklisted for what a job has to read or write there.",
-        (f"{CHECKS}.data", f"{ENGINE}.reach", "model.sources"),
+        (f"{CHECKS}.data_movement", f"{ENGINE}.reach", "model.sources"),
         settled="Apart for reading and writing, local and wide area. An input that can be brought from "
         "nowhere refuses always, by the rule of staging. At the nucleus: the storage where outputs go.",
     ),
@@ -257,7 +262,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B24",
         "No more jobs are transferring than the limit, or than twice as many as run.",
-        (f"{CHECKS}.data",),
+        (f"{CHECKS}.data_movement",),
         ("brokerage.transferring_limit",),
         "A declared 0 is 0.",
     ),
@@ -423,7 +428,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "D9",
         "Priorities of live transfers can be changed.",
-        ("flow.calls.priorities",),
+        ("flow.calls.transfer_priorities",),
         settled="By the file `transfers.prio` in the server's home, by API and by command.",
     ),
     Rule(
@@ -487,7 +492,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P7",
         "Pilots are generic, or private to an owner and group.",
-        ("pilots.records", "pilots.task_queues"),
+        ("pilots.new_pilots", "pilots.task_queues"),
         (
             "director.private_pilot_fraction",
             "director.private_pilot_fraction_by_vo",
@@ -514,7 +519,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P10",
         "Each pilot is recorded with task queue, owner, kind and size before it is submitted.",
-        ("pilots.records", "flow.steps.provision"),
+        ("pilots.new_pilots", "flow.steps.provision"),
         settled="Also with site, submit pool, server, and the kind of its computing element. What was "
         "recorded, and of which no submission is known, is submitted again under its name.",
     ),
@@ -537,9 +542,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P13",
         "A pilot takes the job of the highest claim: task queues drawn by priority, then priority, then age.",
-        ("pilots.matcher", "pilots.batch_waits"),
+        ("pilots.matcher", "pilots.draws", "pilots.share_turns", "pilots.batch_waits"),
         ("loops.pilot_idle", "loops.pilot_idle_most"),
-        "In exact proportion; a share is its owner's, however many task queues these are. "
+        "In exact proportion; a share is its owner's, however many task queues these are. Of several global "
+        "shares the one that is furthest below its target goes first, whatever the priorities. "
         "No two pilots get the same attempt. What is free then may take jobs of other queues (E1, E2). "
         "One that is given nothing stays as long as a new one would wait in the batch system (E5).",
     ),
@@ -567,7 +573,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M4",
         "Both Requirements must be true; one of the matching sites is drawn.",
-        (f"{MATCHMAKING}.cycle", f"{MATCHMAKING}.matching", f"{MATCHMAKING}.fitness"),
+        (f"{MATCHMAKING}.cycle", f"{MATCHMAKING}.site_matches", f"{MATCHMAKING}.fitness"),
         settled="Among those of the highest Rank, by the world's seed; then a queue of it that can run the "
         "job. A refusal names the part that is not true, whose it is, and its values.",
     ),

@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 from pilotage.agent import proof
+from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended, Order, Payload
 from pilotage.agent.proof import Containment, prove
-from pilotage.agent.system import now
 from pilotage.agent.view import SitePaths, View, view
 from pilotage.pilots.containment import COMPLETE
 from tests.waiting import wait_for
@@ -260,7 +260,7 @@ def test_nothing_of_a_payload_outlives_agent_and_supervisor(tmp_path: Path, way:
     program = (
         "import asyncio, sys, time; from pathlib import Path\n"
         "from pilotage.agent.payload import Order, Payload\n"
-        "from pilotage.agent.system import now\n"
+        "from pilotage.agent.machine import now\n"
         "from pilotage.agent.view import SitePaths, view\n"
         f"seen = view({way!r}, {shutil.which('bwrap') or ''!r}, Path({str(job)!r}), SitePaths())\n"
         f"environment = {{'PATH': {os.environ['PATH']!r}, 'HOME': {str(job)!r}}}\n"

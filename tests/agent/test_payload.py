@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 from pilotage.agent.containment import WITH_INIT
+from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended, Order, Payload
 from pilotage.agent.proof import attack
-from pilotage.agent.system import now
 from pilotage.agent.view import SitePaths, view
 from tests.waiting import has_ended, wait_for
 
@@ -294,7 +294,7 @@ def test_everything_dies_with_an_agent_that_is_killed(tmp_path: Path) -> None:
             "-c",
             "import sys, time; from pathlib import Path\n"
             "from pilotage.agent.payload import Order, Payload\n"
-            "from pilotage.agent.system import now\n"
+            "from pilotage.agent.machine import now\n"
             f"command = ('python3', '-c', {textwrap.dedent(DAEMON) + 'time.sleep(600)'!r})\n"
             f"order = Order(command=command, environment={{'PATH': {os.environ['PATH']!r}}},\n"
             f"    directory=Path({str(place)!r}))\n"

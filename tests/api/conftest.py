@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
 with warnings.catch_warnings():  # it asks for a client that is not the one this project uses
@@ -60,6 +61,15 @@ def federation(directory: Path) -> Federation:
 
 
 _IDLE: list[FastAPI] = []
+_LOOPS: list[BlockingPortal] = []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loop() -> Iterator[None]:
+    """One event loop answers all requests, as a server's does: starting one took longer than most answers."""
+    with start_blocking_portal() as portal:
+        _LOOPS.append(portal)
+        yield
 
 
 @dataclass
@@ -88,7 +98,9 @@ class House:
 
     def client(self, token: str | None = None) -> TestClient:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return TestClient(self.app, base_url=f"http://testserver{PREFIX}", headers=headers)
+        client = TestClient(self.app, base_url=f"http://testserver{PREFIX}", headers=headers)
+        client.portal = _LOOPS[0]
+        return client
 
     def as_(self, role: Role, identity: Identity, pilot: int | None = None) -> TestClient:
         credential = Credential(role=role, identity=identity, pilot=pilot, expires=None)

@@ -1,5 +1,6 @@
 """Stored decisions, analysed and as text."""
 
+from itertools import pairwise
 from typing import Any
 
 from pilotage.flow import planning
@@ -112,11 +113,36 @@ def test_a_task_whose_jobs_wait_where_nothing_starts_says_so_wherever_one_looks(
     assert alice.get(f"/tasks/{task}/explain").json()["lines"][0] == f"nothing starts: {told}"
     lines = alice.get("/queues/north-queue/explain").json()["lines"]
     assert lines[1] == f"  nothing starts: {told}"
+    assert "  one pilot tries again in 1 min, if jobs wait by then (P6)" in lines
     both = alice.get(f"/tasks/{task}/queues/north-queue/explain").json()["lines"]
     assert both[: len(lines)] == lines
     assert "  fits, 1 of 1: got 2 jobs" in both
     assert house.as_("user", OTHER_ALICE).get(f"/tasks/{task}/queues/north-queue/explain").status_code == 404
     assert alice.get("/queues/nowhere/explain").status_code == 404
+
+
+def a_pilot_that_worked(house: House) -> None:
+    new = NewPilot(
+        queue="north-queue", requirements="[]", kind="generic", owner=ALICE, cores=1, memory=0, walltime=60
+    )
+    house.commit(Create(records=(new,), cause="test"))
+    (pilot,) = house.store.queries.pilots(None, "north-queue", 1)
+    way = (PilotState.CREATED, PilotState.SUBMITTED, PilotState.RUNNING, PilotState.FINISHED)
+    for source, target in pairwise(way):
+        changes = {"heartbeat": house.now} if target is PilotState.RUNNING else {}
+        moved = Move(
+            kind="pilot", ids=(pilot.id,), source=source, target=target, cause="test", changes=changes
+        )
+        house.commit(moved)
+
+
+def test_failures_before_a_pilot_that_worked_and_ended_are_over(house: House, submit: Submit) -> None:
+    brokered(house, submit, jobs=1)
+    alice = house.as_("user", ALICE)
+    refused_pilots(house)
+    a_pilot_that_worked(house)
+    told = alice.get("/queues/north-queue/explain").json()["lines"]
+    assert not [line for line in told if "nothing starts" in line or "invalid account" in line]
 
 
 def test_submissions_and_plans_warn_where_nothing_can_start(house: House) -> None:

@@ -1,5 +1,6 @@
 """The catalogue over the API: nobody occupies, describes or reads another scope's names."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from pilotage.flow import file_readers
+from pilotage.flow.calls import catalogue
 from pilotage.model.decision import Create
 from pilotage.model.work import File, Replica
 
-from .conftest import BOB, OTHER_ALICE, House, Submit, federation
+from .conftest import ALICE, BOB, OTHER_ALICE, House, Submit, federation
 
 CONTENT = bytes(range(256)) * 8000
 
@@ -33,12 +35,12 @@ def registered(alice: TestClient, root: Path) -> str:
     """A file of the VO atlas that lies in the north."""
     (root / "runs" / "1").mkdir(parents=True)
     (root / "runs" / "1" / "f").write_bytes(CONTENT)
-    assert alice.post("/files", json={"files": [entry()]}).json() == {"new": 1}
+    assert alice.post("/files", json={"files": [entry()]}).json()["new"] == 1
     return "atlas:runs/1/f"
 
 
 def test_a_file_is_registered_described_and_read(alice: TestClient, registered: str, root: Path) -> None:
-    assert alice.post("/files", json={"files": [entry()]}).json() == {"new": 0}
+    assert alice.post("/files", json={"files": [entry()]}).json()["new"] == 0
     (found,) = alice.get("/files", params={"match": "runs/**"}).json()["files"]
     assert found == alice.get("/files/describe", params={"file": "runs/1/f"}).json()
     assert (found["file"], found["size"]) == (registered, len(CONTENT))
@@ -56,7 +58,7 @@ def test_a_file_is_registered_described_and_read(alice: TestClient, registered: 
 @pytest.mark.parametrize("match", ["runs/**", "**", "runs/*/f", "runs/?/[f]"])
 def test_files_are_listed_by_pattern_in_pages(alice: TestClient, registered: str, match: str) -> None:
     more = [entry(f"runs/{number}/f") for number in range(2, 6)] + [entry("runs/2/sub/g"), entry("other")]
-    assert alice.post("/files", json={"files": more}).json() == {"new": 6}
+    assert alice.post("/files", json={"files": more}).json()["new"] == 6
     names: list[str] = []
     while page := [
         one["file"]
@@ -89,7 +91,7 @@ def test_nobody_occupies_describes_or_reads_a_name_in_another_s_scope(house: Hou
     assert stranger.post("/files/forget", json={"file": registered}).status_code == 403
     task = {"name": "t", "command": ["x"], "inputs": [entry(scope="atlas")]}
     assert stranger.post("/tasks", json={"tasks": [task]}).status_code == 422
-    assert stranger.post("/files", json={"files": [entry(size=7)]}).json() == {"new": 1}
+    assert stranger.post("/files", json={"files": [entry(size=7)]}).json()["new"] == 1
 
 
 def test_members_of_a_vo_share_its_scope_and_not_each_other_s(
@@ -114,7 +116,7 @@ def test_a_file_that_was_changed_is_refused_with_the_command_that_settles_it(
     assert refused.status_code == 409
     assert f"`pilotage files forget {registered}` and give it again" in refused.json()["detail"]
     assert alice.post("/files/forget", json={"file": registered}).status_code == 204
-    assert alice.post("/files", json=changed).json() == {"new": 1}
+    assert alice.post("/files", json=changed).json()["new"] == 1
 
 
 def test_a_file_that_a_task_reads_is_not_forgotten(
@@ -162,7 +164,7 @@ def test_files_are_registered_from_a_listing_without_copies_and_outputs(
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"x")
     body = {"storage": "north-disk", "match": "**"}
-    assert alice.post("/files/scan", json=body).json() == {"files": 2, "new": 1}
+    assert alice.post("/files/scan", json=body).json() == {"files": 2, "new": 1, "refused": []}
     assert alice.post("/files/scan", json={**body, "storage": "none"}).status_code == 404
 
 
@@ -215,6 +217,21 @@ def test_no_more_files_are_read_at_once_than_may_be(
     assert alice.get("/files/content", params={"file": registered}).status_code == 200
 
 
+def test_one_person_leaves_places_to_others(alice: TestClient, house: House, registered: str) -> None:
+    place = (house.store.federation().storages[0], "runs/1/f")
+    readers = house.runtime.file_readers
+    for _ in range(2):
+        reading = [
+            readers.read([place], 0, f"{ALICE.vo}:{ALICE.name}") for _ in range(file_readers.MOST_OF_ONE)
+        ]
+        refused = alice.get("/files/content", params={"file": registered})
+        assert refused.status_code == 503
+        assert "8 files of yours are under way already" in refused.json()["detail"]
+        readers.read([place], 0, "somebody else").close()
+        reading.clear()
+        assert alice.get("/files/content", params={"file": registered}).status_code == 200
+
+
 def test_a_file_that_no_storage_gives_tells_why(alice: TestClient, registered: str, root: Path) -> None:
     (root / "runs/1/f").unlink()
     refused = alice.get("/files/content", params={"file": registered})
@@ -248,9 +265,9 @@ def test_a_dry_run_registers_nothing_and_tells_what_would_be_new(
 ) -> None:
     (root / "runs" / "1" / "g").write_bytes(b"x")
     both = {"files": [entry(), entry("runs/1/g", size=1)], "dry_run": True}
-    assert alice.post("/files", json=both).json() == {"new": 1}
+    assert alice.post("/files", json=both).json()["new"] == 1
     listing = {"storage": "north-disk", "match": "runs/**", "dry_run": True}
-    assert alice.post("/files/scan", json=listing).json() == {"files": 2, "new": 1}
+    assert alice.post("/files/scan", json=listing).json() == {"files": 2, "new": 1, "refused": []}
     assert alice.get("/files/describe", params={"file": "atlas:runs/1/g"}).status_code == 404
     changed = {"files": [entry(size=1)], "dry_run": True}
     assert alice.post("/files", json=changed).status_code == 409
@@ -267,3 +284,63 @@ def test_a_file_that_was_changed_is_sent_as_it_lies_up_to_a_byte_too_many(
     answer = alice.get("/files/content", params={"file": registered, "as_it_lies": True})
     assert (answer.status_code, answer.content) == (200, sent)
     assert "content-length" not in answer.headers
+
+
+def test_of_files_each_by_itself_the_sound_ones_are_registered(
+    alice: TestClient, house: House, registered: str, root: Path
+) -> None:
+    files = [
+        entry("runs/2"),
+        entry("tasks/small/1/1/out"),
+        entry("runs/3", replicas=["nowhere"]),
+        entry(size=1),
+        entry("runs/4"),
+        entry("runs/4", size=1),
+        entry("runs/2"),
+    ]
+    for dry_run in (True, False):
+        told = alice.post("/files", json={"files": files, "each": True, "dry_run": dry_run}).json()
+        assert told["new"] == 2
+        reasons = {one["at"]: one["reason"] for one in told["refused"]}
+        assert sorted(reasons) == [1, 2, 3, 5]
+        assert "did you mean" in reasons[2] or "nowhere" in reasons[2]
+        assert f"`pilotage files forget {registered}`" in reasons[3]
+    known = [one["file"] for one in alice.get("/files", params={"match": "runs/**"}).json()["files"]]
+    assert known == ["atlas:runs/1/f", "atlas:runs/2", "atlas:runs/4"]
+
+
+def test_of_a_listing_what_cannot_be_registered_is_told_and_the_others_are(
+    alice: TestClient, registered: str, root: Path
+) -> None:
+    for name in ("g", "a b", "gr\u00f6\u00dfe", os.fsdecode(b"\xff"), "line\nbreak"):
+        (root / "runs" / "1" / name).write_bytes(b"x")
+    (root / "runs/1/f").write_bytes(b"changed")
+    told = alice.post("/files/scan", json={"storage": "north-disk", "match": "runs/**"}).json()
+    assert (told["files"], told["new"]) == (1, 1)
+    assert {one["name"].removeprefix("runs/1/") for one in told["refused"]} == {
+        "a b",
+        "f",
+        "gr\u00f6\u00dfe",
+        "line\nbreak",
+        "\\udcff",
+    }
+    assert any("pilotage files forget" in one["reason"] for one in told["refused"])
+
+
+@pytest.mark.parametrize("storage", ["", "north-disk"])
+def test_a_file_whose_task_came_while_it_was_being_forgotten_stays(
+    alice: TestClient, submit: Submit, registered: str, monkeypatch: pytest.MonkeyPatch, storage: str
+) -> None:
+    """Somebody submits between the look at who wants a file and the commit that forgets it."""
+
+    def looked(*given: Any) -> Any:
+        found = to_forget(*given)
+        submit(inputs=[entry()])
+        return found
+
+    to_forget = catalogue.to_forget
+    monkeypatch.setattr(catalogue, "to_forget", looked)
+    refused = alice.post("/files/forget", json={"file": registered, "storage": storage})
+    assert (refused.status_code, "came a moment ago" in refused.text) == (409, True)
+    found = alice.get("/files/describe", params={"file": registered}).json()
+    assert [one["storage"] for one in found["replicas"]] == ["north-disk"]

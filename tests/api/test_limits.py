@@ -1,5 +1,6 @@
 """Attacks on a real server's connections: without a token nothing is parsed, held or kept from others."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -17,7 +18,7 @@ import pytest
 import uvicorn
 
 from pilotage.api import create_app
-from pilotage.api.connections import LimitedProtocol
+from pilotage.api.connections import LimitedProtocol, untaken
 from pilotage.api.guard import LARGEST_BODY, SMALL_BODY
 from pilotage.model.identity import Credential
 from tests.waiting import PATIENCE, wait_for
@@ -279,3 +280,34 @@ def test_a_reader_that_stalls_is_broken_off_and_its_place_is_free(
         wait_for(lambda: free_places(server) == before, "the end of what nobody reads")
         assert len(answer_of(connection)) < LARGE
     assert "a client took nothing of its answer for 2 s: broken off" in caplog.text
+
+
+def test_what_a_slow_reader_takes_is_seen_at_once() -> None:
+    """The system's own buffer takes more only in steps of a megabyte and more."""
+
+    async def taken() -> tuple[int, int]:
+        connected: asyncio.Future[asyncio.StreamWriter] = asyncio.get_running_loop().create_future()
+        served = await asyncio.start_server(lambda _, writer: connected.set_result(writer), "127.0.0.1", 0)
+        with contextlib.closing(socket.socket()) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            client.connect(served.sockets[0].getsockname())
+            writer = await connected
+            writer.write(bytes(LARGE))
+            read = 0
+
+            def settled(below: int) -> bool:
+                return untaken(writer.transport) <= LARGE - below
+
+            await asyncio.to_thread(wait_for, lambda: settled(1), "the client's buffer fills")
+            before = untaken(writer.transport)
+            while untaken(writer.transport) == before:
+                read += len(await asyncio.to_thread(client.recv, 4096))
+                await asyncio.sleep(0.01)
+            after = writer.transport.get_write_buffer_size()
+            writer.transport.abort()
+        served.close()
+        return read, after
+
+    read, left = asyncio.run(taken())
+    assert read < 1 << 20
+    assert left > 0

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pilotage.brokerage.engine import spec_table, verdicts
+from pilotage.brokerage.engine.arrays import Mask
 from pilotage.brokerage.engine.job_groups import Group, groups_of
-from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
 from pilotage.brokerage.production import Production, cycle

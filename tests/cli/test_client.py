@@ -1,6 +1,7 @@
 """What the server answers, or does not, as exit codes and one sentence on standard error."""
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -58,3 +59,10 @@ def test_wrong_settings_are_bad_input_and_named(pilotage: Pilotage) -> None:
     result = pilotage("queues", PILOTAGE_URL="ftp://here")
     assert result.exit_code == 2
     assert result.stderr == "PILOTAGE_URL: give a URL like http://127.0.0.1:8470\n"
+
+
+def test_authorities_that_cannot_be_read_are_named(pilotage: Pilotage, tmp_path: Path) -> None:
+    missing = str(tmp_path / "ca.pem")
+    result = pilotage("status", PILOTAGE_URL="https://localhost:9", SSL_CERT_FILE=missing)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"SSL_CERT_FILE: {missing!r}: ")

@@ -396,6 +396,36 @@ def test_where_there_is_nothing_a_sentence_says_so(
     assert pilotage(*command).stdout.startswith("There are no ")
 
 
+@pytest.mark.parametrize(
+    ("words", "name", "told"),
+    [
+        (("status", "--state", "failed"), "tasks", "No task is failed."),
+        (("transfers", "--state", "failed"), "transfers", "No transfer is failed."),
+        (("pilots", "--queue", "short"), "pilots", "No pilot matches."),
+    ],
+)
+def test_where_nothing_matches_it_is_not_said_that_there_is_nothing(
+    pilotage: Pilotage, server: FakeServer, words: tuple[str, ...], name: str, told: str
+) -> None:
+    server.answers[f"GET /{name}"] = {name: [], "resting": []}
+    assert pilotage(*words).stdout == f"{told}\n"
+
+
+def test_transfers_that_are_watched_are_one_document_for_programs(
+    pilotage: Pilotage, server: FakeServer
+) -> None:
+    server.answers["GET /transfers"] = {"transfers": []}
+    assert json.loads(pilotage("transfers", "--watch", "--json").stdout) == {"transfers": []}
+
+
+def test_a_task_without_a_dataset_has_nothing_to_publish(pilotage: Pilotage, server: FakeServer) -> None:
+    server.answers["POST /tasks/12/publish"] = {"published": []}
+    result = pilotage("publish", 12)
+    assert (result.exit_code, result.stderr) == (1, "task 12 has no output_dataset\n")
+    server.answers["POST /tasks/12/publish"] = {"published": ["outputs in x: 3 files"]}
+    assert pilotage("publish", 12).stdout == "outputs in x: 3 files\n"
+
+
 def test_a_federation_is_loaded(pilotage: Pilotage, server: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "federation.yaml"
     path.write_text(FEDERATION)

@@ -140,7 +140,7 @@ def test_a_manifest_is_registered_in_batches_and_a_faulty_line_is_told(
 ) -> None:
     manifest = tmp_path / "manifest"
     manifest.write_text('runs/1,10,adler32:0a1b2c3d\n\n{"name": "runs/2", "size": 20}\n')
-    server.answers["POST /files"] = {"new": 1}
+    server.answers["POST /files"] = {"new": 1, "refused": []}
     told = pilotage("files", "register", manifest, "--storage", "north-disk")
     assert told.stdout == "2 files registered, 1 of them new\n"
     ((_, body),) = server.requests
@@ -156,8 +156,11 @@ def test_a_manifest_is_registered_in_batches_and_a_faulty_line_is_told(
     ]
     manifest.write_text("runs/1,ten\n")
     wrong = pilotage("files", "register", manifest, "--storage", "north-disk")
-    assert wrong.exit_code == 2
-    assert "line 1: 'runs/1,ten' is no NAME,SIZE,CHECKSUM" in wrong.stderr
+    assert wrong.exit_code == 1
+    assert wrong.stdout == "0 files registered, 0 of them new\n"
+    assert "no NAME,SIZE,CHECKSUM such as" in wrong.stderr
+    assert "line 1: runs/1,ten" in wrong.stderr
+    assert len(server.requests) == 1
 
 
 def test_replicas_are_verified_byte_for_byte(pilotage: Pilotage, served: FakeServer) -> None:

@@ -73,7 +73,7 @@ def test_nothing_that_remains_is_bad_input(pilotage: Pilotage, tmp_path: Path) -
     output = tmp_path / "federation.yaml"
     done = pilotage("federation", "import", "gfactory", factory(tmp_path, "x"), "--output", output)
     assert done.exit_code == 2
-    assert "nothing remains of 1 entries" in done.stderr
+    assert "nothing remains of 1 entry" in done.stderr
     assert not output.exists()
     assert pilotage("federation", "import", "gfactory", factory(tmp_path, "x"), "--json").exit_code == 2
 

@@ -1,5 +1,6 @@
 """Logs on the terminal."""
 
+import json
 from typing import Any
 
 import pytest
@@ -60,6 +61,19 @@ def test_a_log_that_is_not_there_is_told_as_such(pilotage: Pilotage, server: Fak
     assert "there is something of attempt 1" in result.stderr
     server.answers["GET /jobs/3/logs"] = document(runs=True, attempts=[])
     assert "its pilot is asked for it" in pilotage("logs", "job:3").stderr
+
+
+def test_a_log_as_json_is_one_document_of_its_end_and_ends_alike(
+    pilotage: Pilotage, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pilotage.cli.logs.FOLLOW_EVERY", 0.0)
+    running, ended = document(runs=True), document(log("stdout", 4, (0, 4, "one\n")))
+    server.answers["GET /jobs/3/logs"] = [running, ended]
+    result = pilotage("logs", "job:3", "--follow", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (0, ended)
+    server.answers["GET /jobs/3/logs"] = document()
+    result = pilotage("logs", "job:3", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (1, document())
 
 
 @pytest.mark.parametrize("subject", ["3", "task:3", "job:", "job:x", "pilot:-1"])

@@ -26,7 +26,7 @@ def root(server: FakeServer, tmp_path: Path) -> Path:
         {"name": "inner", "url": f"file://{root}/runs/2"},
     ]
     server.answers["GET /federation"] = {"storages": storages}
-    server.answers["POST /files"] = {"new": 1}
+    server.answers["POST /files"] = {"new": 1, "refused": []}
     return root
 
 
@@ -46,7 +46,7 @@ def test_a_directory_is_registered_below_the_root_of_its_storage(
     told = pilotage("files", "register", root / "runs")
     assert (told.exit_code, told.stdout) == (0, "2 files registered, 1 of them new\n")
     files = [described(root, name, scope="") for name in ("runs/1/a", "runs/2/b")]
-    assert sent(server) == [{"files": files, "dry_run": False}]
+    assert sent(server) == [{"files": files, "each": True, "dry_run": False}]
 
 
 def test_the_whole_storage_is_registered_without_outputs_and_hidden_files(
@@ -88,8 +88,8 @@ def test_names_that_no_file_may_have_are_left_out_and_told(
         (root / "runs" / "1" / name).write_text("x")
     told = pilotage("files", "register", root / "runs" / "1")
     assert (told.exit_code, told.stdout) == (1, "1 file registered, 1 of them new\n")
-    assert "6 paths left out" in told.stderr
-    assert "'runs/1/a b'" in told.stderr
+    assert "6 left out" in told.stderr
+    assert "  runs/1/a b\n" in told.stderr
     assert "letters, digits and _.:@+=~-" in told.stderr
     document = json.loads(pilotage("files", "register", root / "runs" / "1", "--json").stdout)
     assert len(document["left_out"]) == 6
@@ -126,3 +126,59 @@ def test_what_is_no_directory_of_a_storage_is_refused(
     assert told.exit_code == 2
     assert message in told.stderr
     assert sent(server) == []
+
+
+MANIFEST = (
+    b"\xef\xbb\xbfname,size,checksum\n"
+    b"runs/1,5,adler32:03f00192\n"
+    b"\n"
+    b'{"name": "runs/2", "size": 6, "checksum": ""}\r\n'
+    b"runs/a b,5\n"
+    b"runs/3,-5\n"
+    b"runs/4,1_000\n"
+    b"runs/5,5,md5:12\n"
+    b"../etc/passwd,5\n"
+    b"gr\xc3\xb6\xc3\x9fe,5\n"
+    b"\xff\xfe,5\n"
+    b'{"name": "runs/6", "size": NaN}\n'
+    b'{"name": ["runs/7"], "size": 5}\n' + b"[" * 5000 + b"\n" + b'{"a":' * 700 + b"\n"
+    b"runs/8,5,,,\n"
+    b"runs/9\0,5\n"
+    b"runs/10,7"
+)
+
+
+def test_faulty_lines_of_a_manifest_are_told_and_the_others_registered(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "list").write_bytes(MANIFEST)
+    server.answers["POST /files"] = {"new": 1, "refused": [{"at": 1, "reason": "it was changed"}]}
+    told = pilotage("files", "register", tmp_path / "list", "--storage", "disk")
+    assert (told.exit_code, told.stdout) == (1, "2 files registered, 1 of them new\n")
+    files = [(one["name"], one["size"]) for one in sent(server)[0]["files"]]
+    assert files == [("runs/1", 5), ("runs/2", 6), ("runs/10", 7)]
+    assert "14 left out" in told.stderr
+    assert "it was changed:\n  line 4: runs/2\n" in told.stderr
+    for number in (*range(5, 15), 15, 16, 17):
+        assert f"  line {number}: " in told.stderr, number
+    assert "checksum: " in told.stderr
+    assert "\0" not in told.stderr
+
+
+def test_a_file_that_is_no_manifest_is_not_read_to_its_end(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path
+) -> None:
+    server.answers["POST /files"] = {"new": 1, "refused": []}
+    (tmp_path / "list").write_text("good,5\n" + "bad\n" * 20_000 + "good,6\n")
+    told = pilotage("files", "register", tmp_path / "list", "--storage", "disk")
+    assert (told.exit_code, told.stdout) == (1, "1 file registered, 1 of them new\n")
+    assert "line 10002 and all after it" in told.stderr
+    assert "and 9990 more" in told.stderr
+
+
+def test_what_the_server_refuses_of_a_listing_is_told(pilotage: Pilotage, server: FakeServer) -> None:
+    refused = [{"name": "runs/a b", "reason": "names are of letters"}]
+    server.answers["POST /files/scan"] = {"files": 3, "new": 2, "refused": refused}
+    told = pilotage("files", "register", "--match", "runs/**", "--storage", "disk")
+    assert (told.exit_code, told.stdout) == (1, "3 files registered, 2 of them new\n")
+    assert "names are of letters:\n  runs/a b\n" in told.stderr

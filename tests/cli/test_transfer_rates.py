@@ -11,6 +11,7 @@ def look(time: float, done: int, *moving: tuple[int, int | None], queued: int = 
     return {
         "time": time,
         "counts": {"done": done, "queued": queued},
+        "shares": {"s": {"done": done, "queued": queued}},
         "delivering": [
             {"id": id_, "size": 10**8, "moved": None if moved is None else moved * 10**6, **ends}
             for id_, moved in moving
@@ -37,10 +38,30 @@ def test_a_new_rate_is_smoothed_by_those_before() -> None:
     rates = TransferRates()
     for second, moved in enumerate((0, 10, 30)):
         rates.update(look(second, 0, (1, moved)))
-    assert rates.rows()[0][5] == "13.0"
+    assert rates.rows()[0][5] == "15.0"
 
 
 def test_nothing_under_way_is_told_too() -> None:
     rates = TransferRates()
     rates.update(look(0, 0))
     assert rates.summary() == "0 transfers delivered at 0.0 MB/s, 0 waiting"
+
+
+def test_shares_are_told_with_their_own_rates() -> None:
+    rates = TransferRates()
+    for second, done in ((0, 5), (2, 7)):
+        seen = look(second, done, (1, 10 * second), (2, 20 * second), queued=8)
+        seen["shares"]["idle"] = {"done": 4}
+        rates.update(seen)
+    assert rates.shares() == [("s", 2, 8, "30.0", "1.0", "10 s")]
+
+
+def test_a_small_screen_shows_the_shares_and_as_many_transfers_as_fit() -> None:
+    rates = TransferRates()
+    rates.update(look(0, 0, *((number, 10) for number in range(1, 41)), queued=300))
+    lines = [line.plain for line in rates.screen(60, 24)]
+    assert len(lines) < 24
+    assert all(len(line) <= 60 for line in lines)
+    assert lines[0].startswith("40 transfers delivered")
+    assert any(line.startswith("s ") and "300" in line for line in lines)
+    assert lines[-1] == "and 24 more"

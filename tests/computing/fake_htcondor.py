@@ -14,8 +14,8 @@ os.environ.setdefault("CONDOR_CONFIG", "ONLY_ENV")
 import classad2
 import htcondor2
 
-from pilotage.computing.htcondor.calls import answer
 from pilotage.computing.htcondor.client import NotAnswered
+from pilotage.computing.htcondor.client_calls import answer
 
 
 @dataclass

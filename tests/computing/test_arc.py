@@ -10,7 +10,7 @@ import pytest
 
 from pilotage.computing import web_service
 from pilotage.computing.arc import Arc
-from pilotage.computing.arc.descriptions import NAMESPACE, adl
+from pilotage.computing.arc.job_descriptions import NAMESPACE, adl
 from pilotage.ports.computing import PilotOrder, PilotSize
 
 from .web_server import Request, WebServer

@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from pilotage.agent.attempt import AttemptFailedError
-from pilotage.agent.system import now
-from pilotage.computing.forwarding.attempt import ForwardedAttempt, Handover
+from pilotage.agent.machine import now
+from pilotage.computing.forwarding.forwarded_attempt import ForwardedAttempt, Handover
 from pilotage.computing.forwarding.peer import Peer
 from pilotage.computing.web_service import AnswerLost
 

@@ -210,7 +210,7 @@ def test_a_pilot_asks_for_what_it_needs_and_nothing_is_expanded() -> None:
     assert pod["automountServiceAccountToken"] is False
     assert pod["nodeSelector"] == {"a": "b"}
     assert not re.search(r"(?<!\$)\$\(", made["command"][2])
-    script = made["command"][2].replace("$$(", "$(").replace("exec ", "printf '%s\\n' ")
+    script = made["command"][2].replace("$$(", "$(").replace("exec ", "exec printf '%s\\n' ")
     said = subprocess.run(["/bin/sh", "-c", script, "agent.pyz"], capture_output=True, text=True, check=False)
     assert "--url=http://$(HOSTNAME)/';touch x" in said.stdout.splitlines()
 

@@ -1,7 +1,12 @@
 """The table of files to touch names files that are there, and holds where that can be seen in the code."""
 
+import ast
 import re
+from functools import cache
 from pathlib import Path
+
+from pilotage.model.states import JOBS_AT_WORK, STATES
+from pilotage.model.timeouts import JOB_RULES
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "pilotage"
@@ -14,11 +19,28 @@ def test_every_file_of_the_table_is_there() -> None:
     assert [name for name in named if not (SOURCE / name).exists()] == []
 
 
-def modules_naming(pattern: str, under: Path = SOURCE) -> set[str]:
+@cache
+def modules() -> dict[str, str]:
+    """The text of each module."""
+    return {str(path.relative_to(SOURCE)): path.read_text() for path in SOURCE.rglob("*.py")}
+
+
+def modules_naming(pattern: str) -> set[str]:
     """Modules in whose text a pattern stands."""
+    return {module for module, text in modules().items() if re.search(pattern, text)}
+
+
+@cache
+def imports() -> dict[str, str]:
+    """The lines of each module that import something by ``from``."""
     return {
-        str(path.relative_to(SOURCE)) for path in under.rglob("*.py") if re.search(pattern, path.read_text())
+        module: "\n".join(re.findall(r"^ *from .*", text, re.MULTILINE)) for module, text in modules().items()
     }
+
+
+def modules_importing(pattern: str) -> set[str]:
+    """Modules in which a pattern stands in a line that imports."""
+    return {module for module, lines in imports().items() if re.search(pattern, lines)}
 
 
 def test_a_check_is_one_file() -> None:
@@ -30,16 +52,60 @@ def test_a_check_is_one_file() -> None:
     ]
     assert len(checks) > 15
     for name in checks:
-        assert modules_naming(rf"production.checks\S* import .*\b{name}\b") == set(), name
+        assert modules_importing(rf"production.checks\S* import .*\b{name}\b") == set(), name
 
 
 def test_a_step_is_one_file_and_its_policy() -> None:
     """Nothing but the table of steps imports a step."""
     for path in (SOURCE / "flow" / "steps").glob("[a-z]*.py"):
-        importers = modules_naming(
+        importers = modules_importing(
             rf"from (pilotage\.flow)?\.*steps(\.{path.stem})? import .*\b{path.stem}\b"
         )
         assert importers <= {"flow/steps/__init__.py"}, (path.stem, importers)
+
+
+def test_wakeups_name_steps() -> None:
+    """A name that no step has would wake nobody, and nothing would tell."""
+    names = {path.stem for path in (SOURCE / "flow" / "steps").glob("[a-z]*.py")}
+    woken = {
+        name for text in modules().values() for name in re.findall(r"wakeups\.wake(?:, |\()\"(\w+)\"", text)
+    }
+    assert len(woken) >= 4
+    assert woken <= names
+
+
+def test_a_field_of_a_task_is_four_files() -> None:
+    """Fields that one check or step reads, with names of their own."""
+    for name in ("only_tags", "nightlies", "direct_access_only", "copy_inputs", "sw_version", "site_rank"):
+        assert len(modules_naming(rf"\b{name}\b")) <= 4, name
+
+
+def test_sql_takes_states_from_their_table() -> None:
+    """A state that a statement wrote out would be one more place to touch; migrations stay as they were."""
+    values = "|".join(state for states in STATES.values() for state in states)
+    written = modules_naming(rf"\b(?:state|source|target) (?:=|<>|IN) \(?'(?:{values})'")
+    assert {name for name in written if "migrations" not in name} == set()
+
+
+def test_a_state_of_jobs_at_work_has_its_time_out() -> None:
+    """Jobs that wait to be merged last as long as their task."""
+    assert {rule.state for rule in JOB_RULES} == set(JOBS_AT_WORK)
+
+
+def test_functions_fit_a_screen_and_modules_hold_one_subject() -> None:
+    """Forty lines and four hundred; migrations stay as they were."""
+    found = []
+    for module, text in modules().items():
+        if "versions/" in module:
+            continue
+        if text.count("\n") > 400:
+            found.append(f"{module}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or 0) - node.lineno + 1
+                if lines > 40:
+                    found.append(f"{module}:{node.lineno} {node.name}: {lines} lines")
+    assert found == []
 
 
 def test_a_command_is_one_file_and_the_application() -> None:

@@ -1,6 +1,6 @@
 """One name, one thing: no two classes share a name, unless they are one idea in two layers."""
 
-import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -28,9 +28,8 @@ PILOT = {"Pilot"}
 def test_no_two_classes_have_one_name() -> None:
     places: dict[str, set[str]] = defaultdict(set)
     for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].add(str(path.relative_to(SOURCE)))
+        for name in re.findall(r"^ *class (\w+)[(:\[]", path.read_text(), re.MULTILINE):
+            places[name].add(str(path.relative_to(SOURCE)))
     assert len(places) > 500
     twins = {name: sorted(files) for name, files in places.items() if len(files) > 1}
     assert {name: files for name, files in twins.items() if name not in WIRE | PILOT} == {}

@@ -69,9 +69,11 @@ def test_everything_about_a_queue() -> None:
             {"max_memory": 4000, "max_walltime": 86400},
             jobs={JobState.ACTIVATED: 3, JobState.FINISHED: 9},
             errors=("refused 1", "refused 2"),
+            tried_at=NOW + 240,
             last_start=NOW - 120,
         )
     )
+    assert "  one pilot tries again in 4 min, if jobs wait by then (P6)" in told
     assert told[0] == "queue lab of site LAB: online"
     assert "  jobs: 3 activated" in told
     assert "  pilots: none, of at most 5 started from here by slurm" in told

@@ -4,8 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from pilotage.explain.transfers import PlaceInQueue, of_transfer
+from pilotage.explain.words import moment
 from pilotage.model.federation import StagingConstants
 from pilotage.model.states import TransferState as X
+from pilotage.model.storage_rests import StorageRest
+from pilotage.model.transfer_counts import TransferCount
 from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING
 from pilotage.testing import NOW, transfer
 
@@ -34,7 +37,28 @@ ACCOUNTS: dict[str, dict[str, Any]] = {
     "delivering": {"slots": 3, "held": 3, "shares": SHARES},
     "finishing": {"slots": 20, "held": 0, "shares": NOTHING},
 }
-WAITING = PlaceInQueue(queue=DELIVERING, ahead=3, prepared=0, full="", accounts=ACCOUNTS, lasting=60.0)
+LIVE = [
+    TransferCount(
+        share=share,
+        source="a",
+        destination="b",
+        state=state,
+        size_class="",
+        emergency=emergency,
+        transfers=number,
+    )
+    for share, state, emergency, number in (
+        ("atlas-download", X.DELIVERING, False, 1),
+        ("atlas-download", X.DELIVERING, True, 1),
+        ("atlas-download", X.PREPARED, False, 9),
+        ("atlas-download", X.QUEUED, False, 30),
+        ("ligo-download", X.DELIVERING, False, 1),
+        ("belle-download", X.QUEUED, False, 5),
+    )
+]
+WAITING = PlaceInQueue(
+    queue=DELIVERING, ahead=3, full="", accounts=ACCOUNTS, live=LIVE, deliveries=2.0, lasting=60.0
+)
 
 
 def told(waiting: PlaceInQueue | None = WAITING, state: X = X.PREPARED, **values: object) -> list[str]:
@@ -48,21 +72,21 @@ def test_a_waiting_transfer_tells_its_priority_place_and_who_holds_the_slots() -
         "download from north-a to east",
         "share atlas-download, of base priority 80; priority 40 = 80 x 50 / 100, rounded down (D2)",
         "number 4 of its share's queue for delivering, by priority and age",
-        "3 of 3 slots of delivering are held:",
-        "atlas-download, its share: 2 held, entitled to 2, 9 queued",
-        "ligo-download: 1 held, entitled to 1, 0 queued",
-        "its delivery is likely to start in about 2 min: the last deliveries took 1 min each",
+        "3 of 3 slots of delivering are held, 1 of them in emergency (D5):",
+        "atlas-download, its share: 2 held, entitled to 2, 30 queued, 9 prepared",
+        "belle-download: 0 held, entitled to 0, 5 queued",
+        "ligo-download: 1 held, entitled to 1",
+        f"its delivery is likely to start in about 2 min, at {moment(NOW + 120)}:"
+        " the last deliveries took 1 min each",
     ]
 
 
 def test_one_that_is_not_prepared_waits_behind_the_bound_and_what_its_share_has_prepared() -> None:
     full = {**ACCOUNTS, "preparing": {**ACCOUNTS["preparing"], "prepared": 200}}
-    lines = told(
-        PlaceInQueue(queue=PREPARING, ahead=3, prepared=6, full="", accounts=full, lasting=60), X.QUEUED
-    )
+    lines = told(replace(WAITING, queue=PREPARING, deliveries=5.0, accounts=full), X.QUEUED)
     assert lines[3] == "number 4 of its share's queue for preparing, by priority and age"
     assert lines[4] == "200 are prepared and wait for their delivery, the most that may (D11)"
-    assert lines[5] == "0 of 20 slots of preparing are held:"
+    assert lines[5].startswith("3 of 3 slots of delivering are held")
     assert lines[-1].startswith("its delivery is likely to start in about 5 min")
 
 
@@ -75,7 +99,6 @@ def test_what_stands_in_its_way_and_what_age_gives_it_are_told() -> None:
     lines = told(replace(WAITING, full="north to east"), since=NOW - 4300, wake_at=NOW + 60, error="cut")
     assert "having waited for 72 min, it goes as if it had 2 more (D7)" in lines
     assert "north to east takes no more transfers now: its limit is reached" in lines
-    assert "when it starts cannot be told now" in lines
     assert any(line.startswith("not tried again before") for line in lines)
     assert lines[-1] == "error: cut"
 
@@ -94,3 +117,16 @@ def test_a_priority_above_that_of_its_share_was_given_by_hand() -> None:
     lines = list(of_transfer(one, (), CONSTANTS, NOW, None))
     assert lines[2].endswith("priority 95, given by hand or by a better share (D2, D9)")
     assert lines[-1] == "  it holds an emergency slot (D5)"
+
+
+def test_what_is_not_tried_before_a_time_does_not_start_before_it() -> None:
+    lines = told(wake_at=NOW + 3600)
+    assert f"its delivery is likely to start in about 60 min, at {moment(NOW + 3600)}" in "\n".join(lines)
+
+
+def test_what_waits_for_a_storage_that_rests_has_no_time() -> None:
+    rest = StorageRest(
+        source="north-a", destination="", until=NOW + 60, failures=3, since=NOW, error="no answer"
+    )
+    lines = told(replace(WAITING, full="north-a", rest=rest))
+    assert "when it starts cannot be told: that storage may rest longer" in lines

@@ -74,6 +74,13 @@ def test_every_guess_is_told() -> None:
     assert ("converted", "status") in fields
 
 
+def test_b18_a_storage_too_small_for_any_job_is_told() -> None:
+    small = ANSWER.replace(" 1500000000 ", " 150000000 ")
+    (note,) = (note for note in describe(small, {}).notes if note.field == "free")
+    assert "200 GB or less, no job comes there (B18)" in note.text
+    assert all(note.field != "free" for note in describe(ANSWER, {}).notes)
+
+
 @pytest.mark.parametrize("answer", ["", "sh: sinfo: not found", f"{SECTION}partitions\n"])
 def test_what_is_no_cluster_is_refused(answer: str) -> None:
     with pytest.raises(ValueError, match="names no partition"):

@@ -18,7 +18,7 @@ from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import InputFile
 from pilotage.model.world import MatchRequest
 from pilotage.store import Store
-from pilotage.store.candidates import candidates
+from pilotage.store.borrowing_queues import candidates
 
 from .house import House, attempts, federation
 

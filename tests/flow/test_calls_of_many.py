@@ -104,3 +104,21 @@ def test_pilots_that_leave_give_their_jobs_back(house: House) -> None:
     end_all(house.runtime, [*pilots, 999], "idle")
     assert {house.store.queries.pilot(pilot).state for pilot in pilots} == {P.FINISHED}  # type: ignore[union-attr]
     assert house.states(task) == {J.DEFINED: 2}
+
+
+def test_pilots_that_report_together_are_told_of_others_attempts_and_lose_what_they_do_not_name(
+    house: House,
+) -> None:
+    task, one, other = house.task(jobs=5), house.pilot(), house.pilot()
+    house.take("broker")
+    ended, kept, _lost = match_all(house, [one], most=3)[one]
+    foreign = match_all(house, [other], most=2)[other]
+    house.now += 120
+    done = Report(job=ended, attempt=1, state="done")
+    told = {
+        one: Heartbeat([(kept, 1), (foreign[0], 1), (999, 1)], [done]),
+        other: Heartbeat([(job, 1) for job in foreign], []),
+    }
+    assert report_all(house.runtime, told) == {one: [(foreign[0], 1), (999, 1)], other: []}
+    # What was lost waits to be brokered again.
+    assert house.states(task) == {J.FINISHED: 1, J.SENT: 3, J.DEFINED: 1}

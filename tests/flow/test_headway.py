@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from pilotage.flow.headway import LEAST, REST, WHOLE_AFTER, Headway
-from pilotage.flow.step import Pass
+from pilotage.flow.passes import Pass
 from pilotage.store import Store, Waiting
 from pilotage.testing import NOW, job
 from pilotage.testing.stores import FEDERATION, new_jobs, new_task

@@ -1,17 +1,20 @@
 """Pilots are handed attempts, once each, and what they report moves only their own."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from pilotage.flow.calls import cancel, pilot_end
 from pilotage.flow.calls.match import lease
 from pilotage.flow.errors import NoSuchTask, PilotGone
+from pilotage.model.federation import GlobalShare
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.world import Report
 from pilotage.testing import federation
 
 from .house import House, attempts
+from .house import federation as flow_federation
 
 J = JobState
 
@@ -25,6 +28,24 @@ def test_many_pilots_at_once_are_never_handed_the_same_attempt(house: House) -> 
     handed = [attempt for answer in answers for attempt in answer]
     assert len(handed) == len(set(handed)) == 200
     assert house.states(task) == {J.SENT: 200}
+
+
+def test_p13_the_share_furthest_below_its_target_goes_first(house: House) -> None:
+    """Whatever the priorities, pilot by pilot, and by what pilots have when it is counted anew."""
+    shares = (GlobalShare(name="physics", target=3), GlobalShare(name="biology", target=1))
+    declared = replace(flow_federation(house.place), name="flow", shares=shares)
+    house.store.save_federation(declared, "test")
+    tasks = [house.task(jobs=40, share="physics"), house.task(jobs=40, share="biology", priority=900)]
+    house.take("broker")
+    for _ in range(8):
+        assert len(attempts(house.match(house.pilot(), 1))) == 1
+    assert [house.states(task)[J.SENT] for task in tasks] == [6, 2]
+    (physics, *_) = attempts(house.match(pilot := house.pilot(), 4))
+    assert [house.states(task)[J.SENT] for task in tasks] == [9, 3]
+    house.report(pilot, "failed", [physics])
+    house.now += 10
+    house.match(house.pilot(), 1)
+    assert [house.states(task)[J.SENT] for task in tasks] == [9, 3], "what was given back is due again"
 
 
 def test_a_life_without_payload_goes_all_the_way(house: House) -> None:

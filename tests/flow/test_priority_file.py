@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.flow.calls.priorities import read_priorities
+from pilotage.flow.calls.transfer_priorities import read_priorities
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
 from pilotage.inbox import LARGEST, FileInbox

@@ -6,7 +6,9 @@ import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ from pilotage.model.federation import Storage, TransferService
 from pilotage.model.states import TransferState
 from pilotage.model.work import File, Transfer
 from pilotage.movers.contract import Rig, violations
-from pilotage.movers.fts import jobs
+from pilotage.movers.fts import fts_jobs
 from pilotage.movers.fts.blame import fault_of
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming
@@ -73,8 +75,8 @@ class House:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are gathered, and looked at, for a fifth of the time that a server takes for it."""
-    monkeypatch.setattr(jobs, "GATHER", jobs.GATHER / 5)
-    monkeypatch.setattr(jobs, "LOOK", jobs.LOOK / 5)
+    monkeypatch.setattr(fts_jobs, "GATHER", fts_jobs.GATHER / 5)
+    monkeypatch.setattr(fts_jobs, "LOOK", fts_jobs.LOOK / 5)
 
 
 @pytest.fixture
@@ -325,10 +327,25 @@ def test_wrong_services_are_faults_of_the_federation(
 
 @pytest.fixture
 def authority(tmp_path: Path) -> Path:
-    """A folder with an authority (``ca.pem``) and a certificate with its key for localhost (``me.pem``)."""
-    openssl = program("openssl", "apt-get install openssl")
+    """A folder with an authority (``ca.pem``) and a certificate with its key for localhost (``me.pem``).
+
+    It is a copy of one of the process: to find the primes of two keys takes half a second.
+    """
     place = tmp_path / "certificates"
     place.mkdir()
+    for name, content in _certificates(program("openssl", "apt-get install openssl")).items():
+        (place / name).write_bytes(content)
+    return place
+
+
+@cache
+def _certificates(openssl: str) -> dict[str, bytes]:
+    with TemporaryDirectory() as directory:
+        _make_certificates(openssl, Path(directory))
+        return {path.name: path.read_bytes() for path in Path(directory).iterdir()}
+
+
+def _make_certificates(openssl: str, place: Path) -> None:
 
     def run(*words: str) -> None:
         subprocess.run([openssl, *words], cwd=place, check=True, capture_output=True)
@@ -374,7 +391,6 @@ def authority(tmp_path: Path) -> Path:
         "me.crt",
     )
     (place / "me.pem").write_text((place / "me.crt").read_text() + (place / "me.key").read_text())
-    return place
 
 
 def test_a_certificate_is_delegated_once_as_a_proxy_that_openssl_accepts(

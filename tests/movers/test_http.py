@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from urllib3.exceptions import HTTPError
 
-from pilotage.movers import downloads, http_backend
+from pilotage.movers import downloads, http_bodies
 from pilotage.movers.backend import PathEntry, StorageOptionError
 from pilotage.movers.http_backend import HttpBackend
 from pilotage.movers.listings import from_index, from_multistatus
@@ -155,7 +155,7 @@ def test_what_a_server_refuses_is_told(status: int, error: type[Exception]) -> N
 
 
 def test_a_listing_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_backend, "LARGEST_LISTING", 1000)
+    monkeypatch.setattr(http_bodies, "LARGEST_LISTING", 1000)
     talkative = server(lambda request: answer(request, 207, b"x" * 2000))
     with talkative as url, pytest.raises(StorageError, match="its listing is longer than"):
         HttpBackend(url, {}).entry("file")

@@ -1,6 +1,7 @@
 """S3 through boto3, on a real server."""
 
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,11 @@ import requests
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotage.movers import ranged
 from pilotage.movers.backend import PathEntry, StorageOptionError
+from pilotage.ports.moving import WrongFileError
 from tests.movers.servers import program, rclone, running
+from tests.movers.test_http import answer, server
 
 s3 = pytest.importorskip("pilotage.movers.s3_backend", exc_type=ImportError)
 LARGE = bytes(range(256)) * 80_000
@@ -114,3 +118,59 @@ def test_what_is_too_large_for_one_copy_is_copied_in_parts_by_the_server(
             assert b"".join(iter(lambda: stream.read(1 << 20), b"")) == LARGE
     assert calls.count("UploadPartCopy") == 4
     assert (calls.count("CopyObject"), calls.count("PutObject"), calls.count("UploadPart")) == (1, 0, 0)
+
+
+@pytest.fixture
+def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have files of 20 MB read by several requests, however fast one is."""
+    values = {"LARGE": 1 << 20, "SAMPLE": 1 << 20, "BLOCK": 1 << 19, "PAYS": 0.0}
+    values |= dict.fromkeys(("FAST", "LOST"), float("inf"))
+    for name, value in values.items():
+        monkeypatch.setattr(ranged, name, value)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_is_large")
+@pytest.mark.parametrize("start", [0, 1_234_567])
+def test_a_large_object_comes_by_several_requests(bucket: tuple[Path, str], start: int) -> None:
+    root, url = bucket
+    (root / "large").write_bytes(LARGE)
+    backend = s3.S3Backend("s3://bucket", {"endpoint_url": url, "region": "us-east-1"})
+    with backend.read_ranges("large", start, len(LARGE)) as stream:
+        assert b"".join(iter(lambda: stream.read(1 << 20), b"")) == LARGE[start:]
+
+
+@pytest.mark.usefixtures("small_is_large")
+def test_an_object_that_changes_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-a-test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret-of-a-test")
+
+    def respond(request: BaseHTTPRequestHandler) -> None:
+        if request.headers["If-Match"]:
+            answer(request, 412)
+        else:
+            part = f"bytes 0-{ranged.SAMPLE - 1}/{len(LARGE)}"
+            answer(request, 206, LARGE[: ranged.SAMPLE], Content_Range=part, ETag='"one"')
+
+    with server(respond) as url:
+        backend = s3.S3Backend("s3://bucket", {"endpoint_url": url, "region": "us-east-1"})
+        with (
+            backend.read_ranges("large", 0, len(LARGE)) as stream,
+            pytest.raises(WrongFileError, match="changed while it was read"),
+        ):
+            list(iter(lambda: stream.read(1 << 20), b""))
+
+
+@pytest.mark.slow
+def test_parts_of_a_large_upload_go_together(
+    bucket: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, url = bucket
+    monkeypatch.setattr(s3, "LARGE", 1 << 20)
+    backend = s3.S3Backend("s3://bucket", {"endpoint_url": url, "region": "us-east-1"})
+    backend.store("large", "unused", chunks(LARGE), len(LARGE))
+    assert (root / "large").read_bytes() == LARGE
+    with pytest.raises(ValueError, match="wrong checksum"):
+        backend.store("other", "unused", chunks(LARGE, ValueError("wrong checksum")), len(LARGE))
+    assert not (root / "other").exists()
+    assert ranged.spare._left == ranged.SPARE

@@ -13,9 +13,9 @@ import pytest
 from pilotage.movers.contract import violations
 from pilotage.movers.copying import THIRD_PARTY
 from pilotage.movers.digests import digest
-from pilotage.movers.failures import reason
 from pilotage.movers.http_backend import HttpBackend
 from pilotage.movers.local import LocalBackend
+from pilotage.movers.storage_failures import reason
 from pilotage.movers.streaming import Streaming
 from pilotage.movers.third_party import fetched
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Place, StorageError

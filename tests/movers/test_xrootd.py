@@ -105,7 +105,29 @@ def test_a_token_is_in_no_error(north: XRootD, tmp_path: Path) -> None:
 
 
 def test_what_an_xrootd_storage_does_not_take_is_refused() -> None:
-    with pytest.raises(StorageOptionError, match=r"unknown options \['token'\]; known are \['token_file'\]"):
+    with pytest.raises(StorageOptionError, match=r"unknown options \['token'\]; known are .*'token_file'\]"):
         backends.XRootDBackend("root://host//data", {"token": "x"})
     with pytest.raises(ValueError, match="has no host"):
         backends.XRootDBackend("root:///data", {})
+
+
+def test_a_redirector_leads_to_its_data_servers(
+    roots: dict[str, Path], north: XRootD, tmp_path: Path
+) -> None:
+    to = f"xrootd.redirect 127.0.0.1:{north.port}"
+    leads_on = f"{to} all\n{to} /\n"  # calls about names, and opened files
+    with xrootd(roots["south"], tmp_path / "redirector", leads_on) as redirector:
+        (tmp_path / "token").write_text(TOKEN)
+        backend = backends.XRootDBackend(f"{redirector.url}/", {"token_file": str(tmp_path / "token")})
+        backend.store("made/file", ".part", [LARGE[:1000], LARGE[1000:]], len(LARGE))
+        with backend.read("made/file") as stream:
+            assert b"".join(iter(lambda: stream.read(1 << 20), b"")) == LARGE
+    assert (roots["north"] / "made/file").read_bytes() == LARGE
+    assert not (roots["south"] / "made").exists()
+
+
+def test_a_file_is_never_taken_for_a_list_of_addresses(roots: dict[str, Path], north: XRootD) -> None:
+    listing = b'<metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="x"><url>file:///etc/passwd</url></file></metalink>'
+    (roots["north"] / "list.meta4").write_bytes(listing)
+    with backends.XRootDBackend(north.url, {}).read("list.meta4") as stream:
+        assert stream.read(1 << 20) == listing

@@ -51,8 +51,10 @@ class XRootD:
 
 
 @contextmanager
-def xrootd(root: Path, place: Path) -> Iterator[XRootD]:
-    """Serve a directory until the end of the context. Skips the test where there is no XRootD.
+def xrootd(root: Path, place: Path, more: str = "") -> Iterator[XRootD]:
+    """Serve a directory until the end of the context, with ``more`` directives.
+
+    Skips the test where there is no XRootD.
 
     Its HTTP copies need TLS to be set up, also where nobody uses it; it runs as no superuser.
     """
@@ -62,14 +64,14 @@ def xrootd(root: Path, place: Path) -> Iterator[XRootD]:
     (place / "ca").chmod(0o755)  # whatever this process's mask: it trusts none that others may write
     _certificate(place)
     with locked_port() as port, locked_port() as http_port:
-        yield from _served(server, XRootD(root, port, http_port), place)
+        yield from _served(server, XRootD(root, port, http_port), place, more)
 
 
-def _served(server: str, made: XRootD, place: Path) -> Iterator[XRootD]:
+def _served(server: str, made: XRootD, place: Path, more: str) -> Iterator[XRootD]:
     root = made.root
     values = {"root": root, "place": place, "port": made.port, "http_port": made.http_port}
     copier = program("xrdcp", "apt-get install xrootd-client")
-    (place / "xrootd.cfg").write_text(CONFIGURATION.format(xrdcp=copier, **values))
+    (place / "xrootd.cfg").write_text(CONFIGURATION.format(xrdcp=copier, **values) + more)
     command = [server, "-l", str(place / "xrootd.log"), "-c", str(place / "xrootd.cfg")]
     if os.getuid() == 0:
         command = [program("setpriv", "apt-get install util-linux"), *_as("xrootd", place, root), *command]

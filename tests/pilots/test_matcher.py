@@ -1,6 +1,7 @@
 """The matcher: which jobs a pilot takes (P7, P13)."""
 
 from collections import Counter
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +11,13 @@ from hypothesis import strategies as st
 
 from pilotage.model.decision import Decision, Touch
 from pilotage.model.documents import to_json
+from pilotage.model.federation import Federation, GlobalShare
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import Job, Pilot, Requirements
-from pilotage.model.world import MatchRequest
+from pilotage.model.world import JobCount, MatchRequest
 from pilotage.pilots import lines, matcher
+from pilotage.pilots.share_turns import ShareTurns
 from pilotage.testing import ALICE, BOB, NOW, federation, job, pilot, queue, request, requirements, world
 from pilotage.testing.moves import follow
 
@@ -25,11 +28,19 @@ def given_to(decision: Decision) -> dict[int, list[int]]:
 
 
 def taken(
-    *jobs: Job, asking: MatchRequest | None = None, by: Pilot | None = None, seed: int = 7
+    *jobs: Job,
+    asking: MatchRequest | None = None,
+    by: Pilot | None = None,
+    seed: int = 7,
+    where: Federation | None = None,
+    counts: tuple[JobCount, ...] = (),
 ) -> list[int]:
     """Ids of the jobs that one pilot takes."""
-    where = world(seed=seed, jobs=jobs, requests=(asking or request(),), pilots=(by or pilot(),))
-    return given_to(matcher.match(where)).get(1, [])
+    requests, pilots = (asking or request(),), (by or pilot(),)
+    seen = world(
+        where or federation(), seed=seed, jobs=jobs, requests=requests, pilots=pilots, job_counts=counts
+    )
+    return given_to(matcher.match(seen)).get(1, [])
 
 
 def test_p13_task_queues_are_drawn_exactly_in_proportion_to_priority() -> None:
@@ -80,6 +91,37 @@ def test_p13_within_a_task_queue_jobs_go_by_priority_then_age() -> None:
         job(4, priority=500),
     )
     assert taken(*jobs, asking=request(cores=4, max_jobs=4)) == [3, 2, 4, 1]
+
+
+SHARES = (
+    GlobalShare(name="physics", target=3),
+    GlobalShare(name="biology", target=1),
+    GlobalShare(name="rest", target=0),
+)
+
+
+def test_p13_the_share_furthest_below_its_target_goes_first_whatever_the_priorities() -> None:
+    jobs = [
+        *(job(id_, share="physics", requirements=requirements(share="physics")) for id_ in range(1, 11)),
+        *(
+            job(id_, share="biology", requirements=requirements(BOB, share="biology"), priority=900)
+            for id_ in range(11, 21)
+        ),
+        job(21, share="rest", requirements=requirements(BOB, share="rest"), priority=900),
+    ]
+    where, many = federation(shares=SHARES), request(cores=30, max_jobs=30)
+    ids = taken(*jobs, where=where, asking=many)
+    assert [id_ > 10 for id_ in ids[:8]].count(True) == 2, "three to one"
+    assert ids[-1] == 21, "what has no target comes last"
+    running = JobCount(queue="q2", share="physics", state=JobState.RUNNING, jobs=9)
+    assert all(10 < id_ < 21 for id_ in taken(*jobs, where=where, asking=many, counts=(running,))[:3])
+
+
+def test_p13_a_share_that_is_not_declared_any_more_has_the_target_one() -> None:
+    physics = [job(id_, requirements=requirements(share="physics")) for id_ in range(1, 9)]
+    gone = [job(id_, requirements=requirements(share="gone")) for id_ in range(11, 19)]
+    ids = taken(*physics, *gone, where=federation(shares=SHARES), asking=request(cores=8, max_jobs=8))
+    assert [id_ > 10 for id_ in ids].count(True) == 2
 
 
 def test_a_job_is_sent_fenced_by_its_attempt() -> None:
@@ -164,7 +206,14 @@ def test_gpus_are_used_up_and_containers_need_a_pilot_that_runs_them() -> None:
 
 def test_requirements_come_back_from_their_text() -> None:
     pools: dict[str, Any] = {"force_generic": True, "submit_pools": ("a", "b"), "walltime": 600}
-    for changes in ({}, {"gpus": 2}, {"container": True}, {"gpus": 1, "container": True}, pools):
+    for changes in (
+        {},
+        {"gpus": 2},
+        {"container": True},
+        {"gpus": 1, "container": True},
+        {"share": "a"},
+        pools,
+    ):
         text = requirements(**changes)
         assert Requirements.from_text(text).text == text
     assert Requirements.from_text(requirements(**pools)).submit_pools == ("a", "b")
@@ -172,6 +221,8 @@ def test_requirements_come_back_from_their_text() -> None:
     assert (older.cpu_time, older.walltime) == (0, 3600), "seconds, as they were meant"
     assert Requirements.from_text(requirements(gpus=2)).gpus == 2
     assert Requirements.from_text(requirements(container=True)).container
+    assert Requirements.from_text(requirements(share="a")).share == "a"
+    assert "share" not in requirements(share="default"), "as in older stores"
 
 
 def test_a_segment_longer_than_the_queue_allows_asks_for_what_the_queue_allows() -> None:
@@ -215,6 +266,7 @@ def crowds(draw: st.DrawFn) -> tuple[list[Job], list[MatchRequest], list[Pilot]]
         private=st.booleans(),
         gpus=st.sampled_from([0, 0, 1]),
         container=st.booleans(),
+        share=st.sampled_from(["default", "default", "physics", "biology", "rest"]),
     )
     rows = draw(st.lists(st.tuples(shapes, st.integers(1, 1000), st.sampled_from(["Q", "q2"])), max_size=40))
     jobs = [
@@ -285,14 +337,14 @@ def test_lines_draw_what_the_matcher_takes(
     crowd: tuple[list[Job], list[MatchRequest], list[Pilot]], seed: int
 ) -> None:
     jobs, requests, pilots = crowd
-    fed = federation([queue("Q"), queue("q2")])
+    fed = federation([queue("Q"), queue("q2")], shares=(GlobalShare(name="default"), *SHARES))
     for asked, asking in zip(requests, pilots, strict=True):
         here = world(seed=seed, federation=fed, jobs=tuple(jobs), requests=(asked,), pilots=(asking,))
         ids = given_to(matcher.match(here)).get(asked.pilot, [])
         left = Counter((entry.requirements, entry.priority) for entry in jobs if entry.queue == asked.queue)
         standing = [lines.Level(text, priority, count) for (text, priority), count in left.items()]
-        found = lines.lines(queue(asked.queue), standing)
-        drawn = lines.draw(found, asked, asking, seed)
+        found, turns = lines.lines(queue(asked.queue), standing), ShareTurns(fed.shares, ())
+        drawn = lines.draw(found, asked, asking, seed, turns=turns)
         by_id = {entry.id: entry for entry in jobs}
         assert drawn == [(by_id[id_].requirements, by_id[id_].priority) for id_ in ids]
         for one in drawn:
@@ -303,4 +355,5 @@ def test_lines_draw_what_the_matcher_takes(
             assert found.head(text) == highest
         now = [lines.Level(text, priority, count) for (text, priority), count in left.items()]
         anew = lines.lines(queue(asked.queue), now)
-        assert lines.draw(found, asked, asking, seed + 1) == lines.draw(anew, asked, asking, seed + 1)
+        second = lines.draw(found, asked, asking, seed + 1, turns=deepcopy(turns))
+        assert second == lines.draw(anew, asked, asking, seed + 1, turns=turns)

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
+from threading import Thread
 
 import psutil
 import pytest
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from pilotage.cli.app import app
 from pilotage.simulation.parallel import trials
 from pilotage.simulation.reading import Case, read
+from pilotage.simulation.swf import LoggedJob
 from pilotage.simulation.trials import TrialFailed
 from tests.waiting import has_ended, wait_for
 
@@ -57,6 +59,22 @@ def test_a_process_that_is_killed_is_told(case: Case) -> None:
 
     with pytest.raises(TrialFailed, match=r"policy pilotage with seed .*: its process was killed"):
         trials(case, ["pilotage"], range(1, 7), 2, kill)
+
+
+def test_a_process_that_is_killed_as_it_starts_is_told(case: Case) -> None:
+    """However much there is to send to it: more than a pipe holds would be in the way of a pool."""
+    case = replace(case, log=tuple(LoggedJob(number, 0, 1, 1, 1) for number in range(10_000)))
+
+    def kill() -> None:
+        wait_for(active_children, "a process")
+        os.kill(active_children()[0].pid or 0, signal.SIGKILL)
+
+    killer = Thread(target=kill)
+    killer.start()
+    with pytest.raises(TrialFailed, match="was killed; where memory is short, take fewer workers"):
+        trials(case, ["pilotage"], [1, 2, 3], 2, lambda: None)
+    killer.join()
+    assert not active_children()
 
 
 def test_processes_end_with_a_command_that_is_killed(tmp_path: Path) -> None:

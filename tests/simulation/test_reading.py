@@ -37,6 +37,14 @@ def test_the_examples_are_sound(path: Path) -> None:
             "scenario.yaml:4: sites.mars: the federation has no site",
         ),
         (
+            "generated: {}\nstorages: {mars-disk: {outages: [{begins: 1, ends: 2}]}}\n",
+            "scenario.yaml:4: storages.mars-disk: the federation has no storage",
+        ),
+        (
+            "generated: {}\nstorages:\n  north-disk: {outages: [{begins: 5, ends: 5}]}\n",
+            "the spell ends before it begins",
+        ),
+        (
             "generated: {}\ndefault_site:\n  outages: [{begins: 5, ends: 5}]\n",
             "scenario.yaml:5: default_site.outages[0].ends: the spell ends before it begins",
         ),

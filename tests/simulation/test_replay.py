@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from pilotage.cli.app import app
@@ -68,3 +69,43 @@ def test_the_command_replays_a_file(tmp_path: Path) -> None:
     table = CliRunner().invoke(app, words)
     assert "elsewhere than now" in table.stdout
     assert CliRunner().invoke(app, ["simulate", "--replay", str(path), "--policy", "x"]).exit_code == 2
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "world.yaml"
+    path.write_text(write(crowded()))
+    return path
+
+
+@pytest.mark.parametrize("name", ["bound", "elastic", "leaving", "late"])
+def test_a_policy_that_differs_afterwards_only_places_alike_and_that_is_said(saved: Path, name: str) -> None:
+    assert replay(crowded(), KNOWN[name]) == replay(crowded(), KNOWN["pilotage"])
+    told = CliRunner().invoke(app, ["simulate", "--replay", str(saved), "--policy", name])
+    assert told.stderr == f"{name}: differs only in what follows a decision, which a scenario shows\n"
+
+
+def test_policies_that_choose_differently_are_not_told_to_be_alike() -> None:
+    assert not any(KNOWN[name].shows_afterwards for name in ("pilotage", "early", "bounded", "unguarded"))
+
+
+@pytest.mark.parametrize("name", ["random", "race", "delayed", "reference"])
+def test_a_policy_that_needs_a_run_is_refused_with_those_that_do_not(saved: Path, name: str) -> None:
+    told = CliRunner().invoke(app, ["simulate", "--replay", str(saved), "--policy", name])
+    assert told.exit_code == 2
+    known = told.stderr.partition("there are ")[2].strip().split(", ")
+    assert "bounded" in known
+    assert name not in known
+
+
+def test_a_scenario_lends_its_own_policies_to_a_replay(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "federation.yaml").write_text(write(crowded().federation))
+    scenario = tmp_path / "mine.yaml"
+    scenario.write_text(
+        "name: mine\nfederation: federation.yaml\ngenerated: { tasks: 1 }\n"
+        "policies: { near: { constants: { brokerage: { input_moves: bounded } } } }\n"
+    )
+    words = ["simulate", str(scenario), "--replay", str(saved), "--policy", "near", "--json"]
+    told = CliRunner().invoke(app, words)
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout)["near"]["queues"] == {"FAR": 20}

@@ -1,15 +1,19 @@
 """Virtual links that break make what is moved over them rest, as real ones do (F4)."""
 
+from collections.abc import Mapping
+
+import pytest
+
 from pilotage.flow.calls import storages
 from pilotage.model.data import File, NewTransfer
 from pilotage.model.federation import Federation, Queue, Site, StagingConstants, Storage
 from pilotage.model.states import TransferState
-from pilotage.simulation.scenario import LinkBehaviour, Scenario
+from pilotage.simulation.scenario import LinkBehaviour, Scenario, Spell, StorageBehaviour
 from pilotage.simulation.simulation import Simulation
 from pilotage.testing.stores import create
 
 
-def moved(transfer_fails: float) -> Simulation:
+def moved(transfer_fails: float, outages: Mapping[str, Spell] = {}, lasting: float = 300) -> Simulation:
     """Ten uploads over one link, and five virtual minutes."""
     names = ("north", "south")
     federation = Federation(
@@ -20,7 +24,8 @@ def moved(transfer_fails: float) -> Simulation:
         staging=StagingConstants(storage_rest=600),
     )
     links = LinkBehaviour(transfer_fails=transfer_fails)
-    scenario = Scenario(name="rests", federation="virtual.yaml", links=links)
+    storages = {f"{name}-disk": StorageBehaviour(outages=(spell,)) for name, spell in outages.items()}
+    scenario = Scenario(name="rests", federation="virtual.yaml", links=links, storages=storages)
     simulation = Simulation(federation, scenario, seed=1)
     for number in range(10):
         create(simulation.store, File(name=f"user.x:{number}", size=10_000_000, checksum=""))
@@ -31,7 +36,7 @@ def moved(transfer_fails: float) -> Simulation:
                 share="x", priority=50, source_path=f".scratch/virtual/{number}.1/x",
             ),
         )  # fmt: skip
-    simulation.run(300)
+    simulation.run(lasting)
     return simulation
 
 
@@ -47,4 +52,23 @@ def test_f4_a_virtual_link_that_breaks_rests() -> None:
 def test_f4_one_that_carries_all_does_not() -> None:
     simulation = moved(0.0)
     assert storages.rests(simulation.runtime) == ()
+    assert simulation.store.transfer_queries.counts() == {TransferState.DONE: 10}
+
+
+@pytest.mark.parametrize("out", ["north", "south"])
+def test_f4_a_virtual_storage_that_is_out_rests_and_serves_when_it_is_back(out: str) -> None:
+    outage = {out: Spell(begins=0, ends=900)}
+    (rest,) = storages.rests(moved(0.0, outage).runtime)
+    assert rest.end == (("south-disk", "") if out == "south" else ("", "north-disk"))
+    assert rest.error == "the virtual storage is out"
+    simulation = moved(0.0, outage, lasting=3 * 3600)
+    assert storages.rests(simulation.runtime) == ()
+    assert simulation.store.transfer_queries.counts() == {TransferState.DONE: 10}
+
+
+def test_what_moves_when_an_outage_begins_breaks_off_and_goes_on_later() -> None:
+    # Ten times 10 MB share 10 MB/s: after five seconds all are half there.
+    simulation = moved(0.0, {"south": Spell(begins=5, ends=60)}, lasting=3 * 3600)
+    attempts = [one.attempt for one in simulation.store.queries.transfers(None, 100)]
+    assert (len(attempts), min(attempts)) == (10, 2)
     assert simulation.store.transfer_queries.counts() == {TransferState.DONE: 10}

@@ -9,9 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from pilotage.cli.app import app
+from pilotage.model.constants import BindingConstants
 from pilotage.simulation import baselines
 from pilotage.simulation.metrics import Metrics
 from pilotage.simulation.pictures import SHOWN
+from pilotage.simulation.policies import KNOWN, changed
 from pilotage.simulation.reading import read
 from pilotage.simulation.scenario import Spell
 from pilotage.simulation.trials import Trial, compared, run
@@ -170,7 +172,7 @@ def test_a_folder_of_pictures_that_cannot_be_is_refused_before_any_run(tmp_path:
 
 def test_either_a_scenario_or_a_world_is_given() -> None:
     found = CliRunner().invoke(app, ["simulate"])
-    assert (found.exit_code, "either a scenario, or a saved world" in found.output) == (2, True)
+    assert (found.exit_code, "a scenario, or a saved world" in found.output) == (2, True)
 
 
 def test_an_unknown_policy_is_bad_input(tmp_path: Path) -> None:
@@ -225,3 +227,13 @@ def test_longer_ticks_are_coarser_and_do_the_same_work(tmp_path: Path, plain: Tr
     coarse = trial(small(tmp_path, "tick: 300\n"))
     assert (coarse.metrics.jobs, coarse.metrics.lost) == (plain.metrics.jobs, 0)
     assert coarse.metrics.wait > plain.metrics.wait
+
+
+@pytest.mark.parametrize("name", ["early", "bound"])
+def test_policies_that_bind_once_do_so_in_federations_whose_jobs_may_be_borrowed(
+    tmp_path: Path, name: str
+) -> None:
+    binding = BindingConstants(default="elastic", by_vo={"sim": "late"}, least_gain=60)
+    federation = replace(read(small(tmp_path)).federation, binding=binding)
+    found = changed(federation, KNOWN[name]).binding
+    assert (found.default, found.by_vo, found.least_gain) == ("early", {}, 60)

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from pilotage.computing.arc import Arc
-from pilotage.computing.arc.jobs import ArcJob, ArcJobs
+from pilotage.computing.arc.rest_calls import ArcJob, ArcJobs
 from pilotage.computing.contract import violations
 from pilotage.computing.web_service import AnswerLost
 from pilotage.ports.computing import PilotOrder, PilotSize

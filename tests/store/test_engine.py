@@ -8,6 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import tenacity
 from sqlalchemy import Connection, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, ProgrammingError
 
@@ -137,16 +138,16 @@ def test_a_busy_sqlite_is_waited_for(sqlite_url: str, monkeypatch: pytest.Monkey
         sqlite_url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False
     )
     blocker.execute("BEGIN IMMEDIATE")
-    tried: list[str] = []
+    failed: list[str] = []
 
-    @event.listens_for(store.database.engine, "before_cursor_execute")
-    def begins(_connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
-        tried.append(statement)
-        if len(tried) == 3:
+    def told(attempt: tenacity.RetryCallState) -> None:
+        failed.append(str(attempt.outcome and attempt.outcome.exception()))
+        if len(failed) == 2:
             blocker.execute("COMMIT")
 
+    monkeypatch.setattr("pilotage.store.engine._tell", told)
     assert create(store, TASK) == [1]
-    assert tried[:3] == ["BEGIN IMMEDIATE"] * 3
+    assert failed == ["database is locked"] * 2
     blocker.close()
     store.close()
 

@@ -52,6 +52,7 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "reports": lambda store: store.snapshots.for_reports(
         NOW, 1, (1,), (Report(job=1, attempt=1, state="running"),), ()
     ),
+    "reports of many": lambda store: store.snapshots.for_reports(NOW, 1, (1,), (), (), ((1, 1, 1),)),
     "completion": lambda store: store.snapshots.for_completion(NOW, 1, 10),
     "watch": lambda store: store.snapshots.for_watch(NOW, 1, 10),
     "move": lambda store: store.commit(

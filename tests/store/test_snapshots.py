@@ -362,6 +362,21 @@ def test_reports_see_the_pilot_its_jobs_and_those_it_speaks_of(house: Store) -> 
     assert house.snapshots.for_reports(NOW, 1, (99,), (), ()).pilots == ()
 
 
+def test_reports_of_many_pilots_leave_out_jobs_that_these_merely_hold(house: Store) -> None:
+    task = new_task(house)
+    pilot, other = new_pilot(house), new_pilot(house)
+    mine, held, missed, earlier, foreign, done = (new_jobs(house, task)[0] for _ in range(6))
+    bring(house, [mine, held, missed, earlier], J.RUNNING, pilot=pilot)
+    bring(house, [foreign], J.RUNNING, pilot=other)
+    bring(house, [done], J.HOLDING, pilot=pilot)
+    reports = (Report(job=mine, attempt=1, state="done"),)
+    quiet = ((pilot, held, 1), (pilot, earlier, 7), (pilot, foreign, 1), (pilot, done, 1), (pilot, 99, 1))
+    world = house.snapshots.for_reports(NOW, 1, (pilot,), reports, (), quiet)
+    assert world.held == ((pilot, held, 1),)
+    assert ids(world.jobs) == [mine, missed, earlier, foreign, done]
+    assert ids(world.tasks) == [task]
+
+
 MERGE = MergeSpec(command=("merge",), outputs=("out",))
 
 

@@ -14,8 +14,8 @@ from socket import gaierror
 from typing import Any, TypeVar
 
 from . import relay, wire
+from .machine import now
 from .parsing import WireError, parse, serialise
-from .system import now
 from .web import Web, opener, said
 
 T = TypeVar("T")

@@ -15,9 +15,9 @@ from .client import PilotClient
 from .delegated_groups import DelegatedGroups, find
 from .jobs import Resources
 from .logs import OwnLog
+from .machine import guard
 from .node import look
 from .pilot import Pilot
-from .system import guard
 from .wire import Node
 
 TYPE_CHECKING = False
@@ -46,6 +46,17 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--identity", default="", help="key and certificate of pilots and relay, for a tunnel"
     )
+    _add_limits(options)
+    options.add_argument("--hide", action="append", default=[], help="a folder that no payload sees")
+    options.add_argument(
+        "--token-file", type=Path, help="file to read the token from, instead of standard input"
+    )
+    options.add_argument("--remove-token-file", action="store_true", help="remove that file once it is read")
+    return options
+
+
+def _add_limits(options: argparse.ArgumentParser) -> None:
+    """Add the options that bound what payloads take, and where."""
     options.add_argument(
         "--cores", type=int, default=1, help="cores, for all payloads together; 0: those of the slot"
     )
@@ -67,12 +78,6 @@ def parser() -> argparse.ArgumentParser:
         action="store_false",
         help="hold payloads to their limits by watching alone",
     )
-    options.add_argument("--hide", action="append", default=[], help="a folder that no payload sees")
-    options.add_argument(
-        "--token-file", type=Path, help="file to read the token from, instead of standard input"
-    )
-    options.add_argument("--remove-token-file", action="store_true", help="remove that file once it is read")
-    return options
 
 
 def take_token(file: Path | None, *, remove: bool) -> str:

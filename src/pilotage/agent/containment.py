@@ -17,7 +17,7 @@ import select
 import signal
 
 from . import landlock, namespaces
-from .system import PR_SET_PDEATHSIG, die_with_parent, drop_capabilities, guard, prctl
+from .machine import PR_SET_PDEATHSIG, die_with_parent, drop_capabilities, guard, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import os
 import time
 from contextlib import suppress
 
-from .system import kill
+from .machine import kill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableE
 from .containers import ContainerRuntime, choose, write_variables
 from .delegated_groups import DelegatedGroups
 from .logs import STREAMS, read_streams, stderr_tail
+from .machine import now
 from .node import free_disk
 from .payload import OVERDUE, Ended, Order, Payload, sweep
 from .proof import Containment
-from .system import now
 from .view import UNCONTAINED, SitePaths, View, view
 from .ways import Ways
 from .wire import AttemptLogs, Node, Output, Pair, Point, Report, StorageFault

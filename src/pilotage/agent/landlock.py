@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 
-from .system import PR_SET_NO_NEW_PRIVS, call, prctl
+from .machine import PR_SET_NO_NEW_PRIVS, call, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

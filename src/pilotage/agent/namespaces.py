@@ -10,7 +10,7 @@ import os
 import struct
 from contextlib import suppress
 
-from .system import PR_SET_DUMPABLE, call, prctl
+from .machine import PR_SET_DUMPABLE, call, prctl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from .delegated_groups import hierarchies
-from .system import MEGABYTE
+from .machine import MEGABYTE
 from .wire import Node
 
 CORES = ("SLURM_CPUS_ON_NODE", "NSLOTS", "NCPUS", "LSB_DJOB_NUMPROC", "PBS_NUM_PPN")

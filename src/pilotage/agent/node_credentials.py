@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from .web import Web
@@ -22,7 +23,7 @@ def are_there() -> bool:
     return any(os.environ.get(name) for name in ("BEARER_TOKEN", "BEARER_TOKEN_FILE", "X509_USER_PROXY"))
 
 
-def web() -> Web:
+def web(redirects_to: Sequence[str] | None = None) -> Web:
     """Requests with the node's token and proxy, read anew as they are renewed. Raises OSError."""
     context = ssl.create_default_context()
     authorities = os.environ.get("X509_CERT_DIR", AUTHORITIES)
@@ -34,7 +35,7 @@ def web() -> Web:
         except OSError as error:
             raise OSError(f"the proxy of the node, {proxy}: {error.strerror or error}") from error
     token = _token()
-    return Web({"Authorization": f"Bearer {token}"} if token else {}, context=context)
+    return Web({"Authorization": f"Bearer {token}"} if token else {}, None, "", context, redirects_to)
 
 
 def _token() -> str:

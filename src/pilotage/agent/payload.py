@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .system import MEGABYTE, descendants, kill, now
+from .machine import MEGABYTE, descendants, kill, now
 from .view import UNCONTAINED, View
 from .wire import Point
 
@@ -30,8 +30,8 @@ LONGEST_ANSWER = 1 << 20
 OVERDUE = 10.0
 """Seconds that a supervisor may take to kill its payload before it is killed itself."""
 _MODULES = (
-    "system",
-    "network",
+    "machine",
+    "network_use",
     "timeline",
     "control_group",
     "landlock",
@@ -313,7 +313,7 @@ def _exit_error(code: int) -> str:
 async def sweep(supervisors: Callable[[], set[int]]) -> None:
     """Kill the processes left by supervisors that were killed: each child of the agent that is none itself.
 
-    The agent adopts orphans (:func:`system.guard`), so all that is below it and below no supervisor was
+    The agent adopts orphans (:func:`machine.guard`), so all that is below it and below no supervisor was
     theirs. Returns when nothing of that is left.
     """
     while strays := _children() - supervisors():

@@ -17,9 +17,9 @@ from .client import GivenUpError, Pause, PilotClient, RefusedError, UnreachableE
 from .containers import ContainerRuntime, find_runtimes
 from .jobs import JobRunner, PilotHost, Resources
 from .logs import OwnLog, weight
+from .machine import now
 from .node import free_disk
 from .proof import Containment, prove
-from .system import now
 from .wire import AttemptLogs, Node, Offer, Pair, Reason, Report, Reports
 
 log = logging.getLogger(__name__)

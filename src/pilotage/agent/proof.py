@@ -14,8 +14,8 @@ from pathlib import Path
 
 from . import workdir
 from .logs import stderr_tail
+from .machine import now
 from .payload import Order, Payload
-from .system import now
 from .view import SitePaths, view
 
 log = logging.getLogger(__name__)

@@ -40,7 +40,8 @@ class OpenStorage(Protocol):
 def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
     """The storage behind a URL. Raises ValueError.
 
-    The one option that counts here are the ``headers`` for an HTTP server, alone or in ``client_kwargs``.
+    What counts here of the options are an HTTP server's ``headers``, also in ``client_kwargs``, and
+    ``redirects_to``.
     """
     scheme, mark, place = url.partition("://")
     if not mark:
@@ -49,7 +50,8 @@ def open_storage(url: str, options: Mapping[str, Any]) -> OpenStorage:
         return Folder(place)
     if scheme in ("http", "https"):
         inner = options.get("client_kwargs", {})
-        return HttpServer(url, Web({**inner.get("headers", {}), **options.get("headers", {})}))
+        headers = {**inner.get("headers", {}), **options.get("headers", {})}
+        return HttpServer(url, Web(headers, redirects_to=options.get("redirects_to")))
     raise ValueError(
         f"{scheme}:// is no address that can be opened as it is: it takes file://, http:// or https://"
     )

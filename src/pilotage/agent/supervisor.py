@@ -22,7 +22,7 @@ import time
 
 from .containment import WITH_INIT, launch
 from .control_group import ControlGroup
-from .system import Deadline, descendants, disk_usage, guard, kill, now, proportional, resident, shorten
+from .machine import Deadline, descendants, disk_usage, guard, kill, now, proportional, resident, shorten
 from .timeline import BLOCK, Timeline
 
 TYPE_CHECKING = False

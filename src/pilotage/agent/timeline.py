@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 
-from .network import Network
-from .system import now
+from .machine import now
+from .network_use import Network
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import logging
 import random
 import time
 import urllib.error
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from http.client import HTTPException, HTTPResponse
 from typing import IO, Protocol, TypeVar
@@ -95,7 +95,7 @@ class Ways:
             place = work.sources[source]
         if place.asks:
             wanted = wire.FileRequest(*attempt.pair, name, source)
-            return _AskedFile(self, self._server, place.url, wanted, halted)
+            return _AskedFile(self, self._server, place, wanted, halted)
         try:
             return open_storage(place.url, place.options)
         except (ValueError, TypeError, AttributeError) as error:
@@ -116,13 +116,14 @@ class _AskedFile:
     """One file of a storage that asks, by the first way that works."""
 
     def __init__(
-        self, ways: Ways, server: FileServer, url: str, wanted: wire.FileRequest, halted: Halt
+        self, ways: Ways, server: FileServer, place: wire.Source, wanted: wire.FileRequest, halted: Halt
     ) -> None:
-        self._ways, self._url, self._wanted = ways, url, wanted
-        self._open: dict[str, FileWay] = {**xrootd.ways(url), "an address": _Granted(server, wanted)}
+        self._ways, self._url, self._wanted = ways, place.url, wanted
+        url, hosts = place.url, place.options.get("redirects_to")
+        self._open: dict[str, FileWay] = {**xrootd.ways(url), "an address": _Granted(server, wanted, hosts)}
         # After the address, as what the server gives is known to be for this storage.
         if url.startswith("https://") and node_credentials.are_there():
-            self._open["the node's credentials"] = _WithCredentials(url)
+            self._open["the node's credentials"] = _WithCredentials(url, hosts)
         self._last = _Relayed(server, wanted, halted)
         self._used = ""
 
@@ -165,8 +166,8 @@ class _NoAddressError(Exception):
 class _Granted:
     """One file at an address that the server gives for a short time."""
 
-    def __init__(self, server: FileServer, wanted: wire.FileRequest) -> None:
-        self._server, self._wanted = server, wanted
+    def __init__(self, server: FileServer, wanted: wire.FileRequest, hosts: Sequence[str] | None) -> None:
+        self._server, self._wanted, self._hosts = server, wanted, hosts
 
     def read(self, path: str) -> IO[bytes]:
         """Open the file to read it."""
@@ -186,22 +187,23 @@ class _Granted:
         found = self._server.access(replace(self._wanted, size=size))
         if not found.url:
             raise _NoAddressError
-        return Web(found.headers, authorities=found.authorities), found.url
+        web = Web(found.headers, authorities=found.authorities, redirects_to=self._hosts)
+        return web, found.url
 
 
 class _WithCredentials:
     """One file of a web storage with the credentials of the node, as they are at this moment."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, hosts: Sequence[str] | None) -> None:
+        self._url, self._hosts = url, hosts
 
     def read(self, path: str) -> IO[bytes]:
         """Open the file to read it."""
-        return HttpServer(self._url, node_credentials.web()).read(path)
+        return HttpServer(self._url, node_credentials.web(self._hosts)).read(path)
 
     def write(self, path: str, source: IO[bytes]) -> int | None:
         """Store all of ``source``."""
-        return HttpServer(self._url, node_credentials.web()).write(path, source)
+        return HttpServer(self._url, node_credentials.web(self._hosts)).write(path, source)
 
 
 class _Relayed:

@@ -9,10 +9,12 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from http.client import HTTPException, HTTPResponse, IncompleteRead
 from typing import IO, Any, cast
+
+from . import redirections
 
 BLOCK = 4 << 20
 TIMEOUT = 300.0
@@ -76,6 +78,7 @@ class Web:
     """Requests that carry the same headers, which no other server is given than the one that is asked.
 
     ``authorities`` (PEM) are trusted in place of the system's; a ``context`` has them and a certificate.
+    ``redirects_to`` names the hosts that the server may send on to, where it is not those of its domain.
     """
 
     def __init__(
@@ -84,8 +87,9 @@ class Web:
         director: urllib.request.OpenerDirector | None = None,
         authorities: str = "",
         context: ssl.SSLContext | None = None,
+        redirects_to: Sequence[str] | None = None,
     ) -> None:
-        self._headers = dict(headers)
+        self._headers, self._redirects_to = dict(headers), redirects_to
         if authorities:
             context = ssl.create_default_context(cadata=authorities)
         if context:
@@ -114,8 +118,12 @@ class Web:
                 if error.code not in (301, 302, 303, 307, 308) or not to:
                     raise
                 url = urllib.parse.urljoin(url, to)
-                if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-                    raise OSError(f"{method} {_shown(start)}: sent on to {_shown(url)}") from error
+                known = redirections.are_followed(start, url, self._redirects_to)
+                if not known or urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+                    sent_on = f"{method} {_shown(start)}: sent on to {_shown(url)}, which is not followed"
+                    raise OSError(
+                        sent_on if known else f"{sent_on}: redirects_to does not name it"
+                    ) from error
         raise OSError(f"{method} {_shown(start)}: sent on more than {MOST_REDIRECTS} times")
 
 

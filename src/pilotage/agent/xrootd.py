@@ -20,8 +20,12 @@ LIMITS = {
     "XRD_CONNECTIONRETRY": "1",
     "XRD_REQUESTTIMEOUT": "300",
     "XRD_STREAMTIMEOUT": "60",
+    "XRD_METALINKPROCESSING": "0",
 }
-"""Seconds, and tries, after which the program gives a server up; its own take ten minutes."""
+"""Seconds, and tries, after which the program gives a server up; its own take ten minutes.
+
+And no file is a list of addresses to go to, whatever its name ends in.
+"""
 
 DAY = "86400"
 """Seconds for gfal-cat, which would end after half an hour: a stalled read is noticed by its pipe."""

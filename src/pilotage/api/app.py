@@ -32,10 +32,10 @@ from . import (
 )
 from .access import KnownTokens
 from .answers import answer, describe_answers, misread
+from .dependencies import PREFIX
 from .descriptions import describe
 from .fast_path import FastPath, FaultHandler
 from .guard import Guard
-from .parts import PREFIX
 
 ROUTERS = (
     *(tasks, jobs, plan, queues, sites, pilots, transfers, storages, files, datasets),

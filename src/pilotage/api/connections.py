@@ -4,8 +4,11 @@ uvicorn bounds neither the size of a request's head nor the time that a client t
 """
 
 import asyncio
+import fcntl
 import logging
 import resource
+import termios
+from array import array
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -76,11 +79,12 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _watch_reader(self) -> None:
         self._reader_goes_on()
-        left = self.transport.get_write_buffer_size()
-        self._stalled = self.loop.call_later(self.reader_timeout, self._look_at_reader, left)
+        self._stalled = self.loop.call_later(
+            self.reader_timeout, self._look_at_reader, untaken(self.transport)
+        )
 
     def _look_at_reader(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() < before:
+        if untaken(self.transport) < before:
             self._watch_reader()
             return
         log.warning("a client took nothing of its answer for %g s: broken off", self.reader_timeout)
@@ -156,6 +160,20 @@ class LimitedProtocol(HttpToolsProtocol):
                 b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
             )
             self.transport.close()
+
+
+def untaken(transport: asyncio.WriteTransport) -> int:
+    """Bytes that were written to a connection and did not come to its client, those of the system among them.
+
+    The system takes more only when a third of its buffer is free: a slow client would seem to take nothing.
+    """
+    left, connection = transport.get_write_buffer_size(), transport.get_extra_info("socket")
+    queued = array("i", [0])
+    try:
+        fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, queued)
+    except OSError:  # it was closed meanwhile, or is of a kind that does not tell
+        return left
+    return left + queued[0]
 
 
 def allow_connections() -> int:

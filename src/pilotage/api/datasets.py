@@ -15,8 +15,8 @@ from pilotage.store.datasets import DatasetVersion
 
 from .access import Person, actor
 from .answers import answer, documented
+from .dependencies import PREFIX, Limit, TheRuntime, TheStore
 from .files import check_scope
-from .parts import PREFIX, Limit, TheRuntime, TheStore
 
 router = APIRouter(prefix=f"{PREFIX}/datasets", tags=["files"])
 

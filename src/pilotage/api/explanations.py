@@ -19,7 +19,7 @@ from pilotage.explain import (
 )
 from pilotage.explain.analysis import Explanation, explain
 from pilotage.explain.layout import folded
-from pilotage.flow.calls import conditions, elsewhere, forwarded, takers
+from pilotage.flow.calls import borrowing_outlook, conditions, forwarded, takers
 from pilotage.flow.runtime import Runtime
 from pilotage.model.borrowing import Borrowing, Comparison
 from pilotage.model.decision import Choice, DatedChoice
@@ -27,12 +27,12 @@ from pilotage.model.job_files import FileOfJob
 from pilotage.model.logs import Point
 from pilotage.model.publications import author_of, is_own
 from pilotage.model.scopes import version_of
-from pilotage.model.states import AT_A_PILOT, JobState, PilotState
-from pilotage.model.transfer_queues import PREPARING, TransferQueue, queue_of
+from pilotage.model.states import AT_A_PILOT, ENDED, TRANSFERS_AHEAD, JobState, PilotState, TaskState
+from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
 from pilotage.model.work import Pilot, TaskSpec, Transfer
 from pilotage.model.world import World
 from pilotage.pilots import batch_waits
-from pilotage.staging import preparing, settle, slots, sources_now
+from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
 
 MOST_JOBS = 1000
@@ -159,16 +159,23 @@ def _waiting(runtime: Runtime, transfer: Transfer, queue: TransferQueue) -> tran
     begun = runtime.begin(runtime.store.federation().loops.batch)
     world = runtime.store.snapshots.for_staging(begun.time, begun.seed, begun.batch)
     decisions = (preparing.prepare(world), slots.start(world), settle.settle(world))
-    mine = [one for one in world.transfers if one.share == transfer.share]
-    room = sources_now.room_of(_with(world, transfer, runtime), queue)
+    seen, queries = _with(world, transfer, runtime), runtime.store.transfer_queries
+    room, live = sources_now.room_of(seen, queue), queries.live()
+    ahead, before = queries.ahead_of(transfer)
+    if queue is PREPARING:
+        before += sum(
+            one.slots for one in live if one.share == transfer.share and one.state in TRANSFERS_AHEAD
+        )
+    constants, limits = world.federation.staging, sources_now.room_of(seen, DELIVERING)
     return transfers.PlaceInQueue(
         queue=queue,
-        ahead=runtime.store.transfer_queries.ahead_of(transfer),
-        prepared=sum(one.state in slots.AHEAD for one in mine) if queue is PREPARING else 0,
+        ahead=ahead,
         full=room.full(transfer),
         rest=room.resting(transfer),
         accounts={name: account for decision in decisions for name, account in decision.notes.items()},
-        lasting=runtime.store.transfer_queries.delivery_time(),
+        live=live,
+        deliveries=forecast.deliveries_before(transfer, before, live, constants, limits),
+        lasting=queries.delivery_time(),
     )
 
 
@@ -214,7 +221,7 @@ def explained_job(
     Of a job that waits for a pilot also those that could take it.
     """
     borrowed, queues_ = runtime.store.queries.borrowings(job.id)
-    compared = elsewhere.comparisons(runtime, job.id, queues_)
+    compared = borrowing_outlook.comparisons(runtime, job.id, queues_)
     told = [*history.of_job(job), *borrowing.of_borrowings(borrowed), *_waits(runtime, job)]
     ways = _ways(runtime, job, borrowed)
     told += job_files.of_files(ways)
@@ -280,8 +287,8 @@ def _stay(runtime: Runtime, queue: str) -> Iterator[str]:
 def _failures(runtime: Runtime, task: TaskDetails) -> list[str]:
     """Explain how a task failed, with the causes of its jobs' failures."""
     first_line = task.error.partition("\n")[0]
-    ended = task.state in ("failed", "cancelled", "finished")
-    head = [f"task {task.id} {task.name} failed: {first_line}"] if task.state == "failed" else []
+    ended = task.state in ENDED["task"]
+    head = [f"task {task.id} {task.name} failed: {first_line}"] if task.state == TaskState.FAILED else []
     if not head and not task.jobs.get(JobState.FAILED):
         return []
     failed = runtime.store.queries.failed_jobs(task.id, MOST_FAILED)

@@ -14,8 +14,8 @@ from pilotage.store import FederationRenamed
 
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented, faults_of
+from .dependencies import PREFIX, TheRuntime, TheStore
 from .documents import Declared, read
-from .parts import PREFIX, TheRuntime, TheStore
 
 router = APIRouter(prefix=PREFIX, tags=["federation"])
 

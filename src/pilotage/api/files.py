@@ -15,9 +15,10 @@ from pilotage.flow.calls import catalogue
 from pilotage.flow.calls.inputs import SCAN_TIME
 from pilotage.flow.file_readers import TooManyReaders
 from pilotage.model.catalogues import open_to
+from pilotage.model.federation import Federation, Storage
 from pilotage.model.folders import OthersFilesError, may_list, not_yours, refuse_others
 from pilotage.model.identity import Credential
-from pilotage.model.paths import is_copy, is_output
+from pilotage.model.paths import FILE_NAMES, is_copy, is_file_name, is_output
 from pilotage.model.patterns import literal_beginning, matcher
 from pilotage.model.scopes import default_scope, identifier, name_of, scopes_of, split_identifier
 from pilotage.model.work import InputFile, Replica
@@ -28,7 +29,7 @@ from pilotage.store.catalogue import CatalogueEntry
 from .access import Person, actor
 from .answers import answer, documented
 from .content import FileContent
-from .parts import PREFIX, Limit, TheRuntime, TheStore
+from .dependencies import PREFIX, Limit, TheRuntime, TheStore
 
 router = APIRouter(prefix=f"{PREFIX}/files", tags=["files"])
 
@@ -62,17 +63,29 @@ class Files(BaseModel):
 class Registration(BaseModel, extra="forbid"):
     """Files to register, each with its storages; without a scope they are the VO's.
 
+    With ``each`` those that cannot be registered are told, and the others are; otherwise all are, or none.
     With ``dry_run`` only what would be new is told.
     """
 
     files: Annotated[list[InputFile], Field(min_length=1, max_length=MOST_FILES)]
+    each: Annotated[bool, Field(description="Whether the sound ones are registered without the others.")] = (
+        False
+    )
     dry_run: bool = False
 
 
+class RefusedFile(BaseModel):
+    """A file that is not registered, and why."""
+
+    at: Annotated[int, Field(description="Its place among those that were given, from 0.")]
+    reason: Annotated[str, Field(description="What is wrong, and what would be right.")]
+
+
 class Registered(BaseModel):
-    """The count of files that were not known before."""
+    """The count of files that were not known before, and those that were refused."""
 
     new: int
+    refused: list[RefusedFile] = []
 
 
 class Listing(BaseModel, extra="forbid"):
@@ -84,11 +97,19 @@ class Listing(BaseModel, extra="forbid"):
     dry_run: bool = False
 
 
+class UnregisteredFile(BaseModel):
+    """A file that a listing found, and that is not registered."""
+
+    name: Annotated[str, Field(description="Its path at the storage.")]
+    reason: Annotated[str, Field(description="What is wrong, and what would be right.")]
+
+
 class Listed(BaseModel):
-    """Counts of files: found, and not known before."""
+    """Counts of files: registered, and not known before; those that were refused are told."""
 
     files: int
     new: int
+    refused: list[UnregisteredFile] = []
 
 
 class Forgotten(BaseModel, extra="forbid"):
@@ -155,20 +176,10 @@ def get_content(
     """
     found = _entry(caller, runtime.store, file)
     offset = 0 if as_it_lies else _offset(range_, found.file.size)
-    storages = {one.name: one for one in runtime.store.federation().storages}
-    lying = sorted(
-        (
-            replica
-            for replica in found.replicas
-            if replica.storage in storages and storage in ("", replica.storage)
-        ),
-        key=lambda replica: (storages[replica.storage].tape, replica.storage),
-    )
-    if not lying:
-        at = storage or "any storage of the federation"
-        raise HTTPException(404, f"{found.file.name} has no replica at {at}")
+    places = _places(found, runtime.store.federation(), storage)
     try:
-        chunks = runtime.file_readers.read([(storages[one.storage], one.place) for one in lying], offset)
+        person = f"{caller.identity.vo}:{caller.identity.name}"
+        chunks = runtime.file_readers.read(places, offset, person)
     except TooManyReaders as error:
         raise HTTPException(503, str(error), headers={"Retry-After": "2"}) from error
     except StorageError as error:
@@ -181,26 +192,51 @@ def get_content(
     return FileContent(chunks, 206 if range_ else 200, headers)
 
 
+def _places(found: CatalogueEntry, federation: Federation, storage: str) -> list[tuple[Storage, str]]:
+    """Storages at which a file can be read, tapes last; of ``storage`` alone where it is named.
+
+    Raises HTTPException where there is none.
+    """
+    storages = {one.name: one for one in federation.storages if storage in ("", one.name)}
+    lying = sorted(
+        (replica for replica in found.replicas if replica.storage in storages),
+        key=lambda replica: (storages[replica.storage].tape, replica.storage),
+    )
+    if not lying:
+        at = storage or "any storage of the federation"
+        raise HTTPException(404, f"{found.file.name} has no replica at {at}")
+    return [(storages[one.storage], one.place) for one in lying]
+
+
 @router.post("", responses=documented(Registered, 409))
 def post_files(body: Registration, caller: Person, runtime: TheRuntime) -> Response:
-    """Register files that lie at storages under their names. All are recorded, or none."""
+    """Register files that lie at storages under their names. All are recorded, or none, unless `each`."""
     owner = caller.identity
     files = [replace(one, scope=one.scope or default_scope(owner, one.name)) for one in body.files]
     for scope in {one.scope for one in files}:
         check_scope(caller, scope)
     bound = None if caller.role == "operator" else owner
-    if faults := checks.file_faults(files, runtime.store.federation(), bound):
-        raise HTTPException(422, faults[0])
+    faults = dict(checks.file_faults(files, runtime.store.federation(), bound))
+    if body.each:
+        sound = {at: file for at, file in enumerate(files) if at not in faults}
+        new, conflicts = catalogue.register_each(runtime, sound, actor(caller), body.dry_run)
+        refused = sorted((faults | conflicts).items())
+        return answer(Registered(new=new, refused=[RefusedFile(at=at, reason=why) for at, why in refused]))
+    for at, reason in faults.items():
+        raise HTTPException(422, f"files[{at}]: {reason}")
     try:
         new = catalogue.register(runtime, files, actor(caller), body.dry_run)
     except FileConflict as conflict:
         raise HTTPException(409, str(conflict)) from conflict
-    return answer({"new": new})
+    return answer(Registered(new=new))
 
 
-@router.post("/scan", responses=documented(Listed, 404, 409))
+@router.post("/scan", responses=documented(Listed, 404))
 def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response:
-    """Register the files at a storage that match a pattern; copies and outputs are none of them."""
+    """Register the files at a storage that match a pattern; copies and outputs are none of them.
+
+    Those that cannot be registered are told, and the others are.
+    """
     scope = body.scope or scopes_of(caller.identity)[0]
     check_scope(caller, scope)
     storages = {one.name: one for one in runtime.store.federation().storages}
@@ -214,19 +250,23 @@ def post_listing(body: Listing, caller: Person, runtime: TheRuntime) -> Response
     if is_output(body.match):
         raise HTTPException(422, f"{body.match!r} stands for outputs of tasks, which are known already")
     try:
-        scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME)
+        scanned = runtime.deliveries.scan(place, body.match, SCAN_TIME, any_name=True)
         files = [replace(one, scope=scope) for one in scanned if not is_output(one.name)]
         refuse_others(files, [place], person)
-        new = catalogue.register(runtime, files, actor(caller), body.dry_run) if files else 0
-    except FileConflict as conflict:
-        raise HTTPException(409, str(conflict)) from conflict
     except OthersFilesError as error:
         raise HTTPException(403, str(error)) from error
     except WrongPatternError as error:
         raise HTTPException(422, str(error)) from error
     except (StorageError, LookupError, OSError) as error:
         raise HTTPException(502, f"{body.storage} cannot be listed: {error}") from error
-    return answer({"files": len(files), "new": new})
+    unfit = {at: FILE_NAMES for at, one in enumerate(files) if not is_file_name(one.name)}
+    sound = {at: one for at, one in enumerate(files) if at not in unfit}
+    new, conflicts = catalogue.register_each(runtime, sound, actor(caller), body.dry_run)
+    refused = [
+        UnregisteredFile(name=_printable(files[at].name), reason=why)
+        for at, why in sorted((unfit | conflicts).items())
+    ]
+    return answer(Listed(files=len(files) - len(refused), new=new, refused=refused))
 
 
 @router.post("/forget", status_code=204, responses=documented(WouldForget, 404, 409))
@@ -293,6 +333,11 @@ def _views(store: Store, entries: Iterable[CatalogueEntry]) -> list[FileView]:
         )
         for one in entries
     ]
+
+
+def _printable(name: str) -> str:
+    """Return a name of a storage as text that can be sent: not every one is."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _at_most(chunks: Generator[bytes], size: int) -> Generator[bytes]:

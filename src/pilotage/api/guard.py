@@ -84,11 +84,12 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        receive = incoming = _Incoming(receive)
         try:
             body = await self._admitted(Request(scope), receive)
         except _Refusal as refusal:
             # Clients that are still sending would never read the answer: a part of the rest is thrown away.
-            await _discard(receive, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
+            await _discard(incoming, 2**18 if refusal.status == 401 else 4 * LARGEST_BODY)
             headers = {"Connection": "close"} | (
                 {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
             )
@@ -176,14 +177,24 @@ async def _read(receive: Receive, limit: int) -> bytes:
             return b"".join(parts)
 
 
-async def _discard(receive: Receive, most: int) -> None:
+class _Incoming:
+    """The messages of a request: once its body has ended, nothing comes until the client is gone."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.ended = False
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self.ended = not message.get("more_body", False)
+        return message
+
+
+async def _discard(incoming: _Incoming, most: int) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DISCARD_TIMEOUT):
-            while most > 0:
-                message = await receive()
-                most -= len(message.get("body", b""))
-                if not message.get("more_body", False):
-                    return
+            while most > 0 and not incoming.ended:
+                most -= len((await incoming()).get("body", b""))
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

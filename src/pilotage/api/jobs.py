@@ -10,10 +10,10 @@ from pilotage.store import JobDetails, Store
 
 from .access import Person, may_see
 from .answers import answer, documented
+from .dependencies import PREFIX, AnyAttempt, AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .explanations import JobExplanation, explained_job
 from .hypotheses import Hypothesis, WhatIfAnswer
 from .logs import KeptLogs, shown
-from .parts import PREFIX, AnyAttempt, AnyId, Id, Limit, TheRuntime, TheStore, Width
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
 

@@ -16,7 +16,7 @@ from pilotage.model.logs import KeptLog, LogKey, LogStream, Point
 from pilotage.store import Store, StoredLog
 from pilotage.store.logs import NODE, USAGE, usage_log
 
-from .parts import StoredInteger
+from .dependencies import StoredInteger
 
 Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
 OnePoint = tuple[Amount, Amount, Amount, Amount, Amount, Amount, Amount]

@@ -16,9 +16,9 @@ from pilotage.model.world import Report
 
 from .access import FOR_AGENTS, Enrolling, PilotCredential, PilotId
 from .answers import answer, documented
+from .dependencies import PREFIX, Id, StoredInteger, Text, TheRuntime, TheStore
 from .fast_path import FastCall
 from .logs import AttemptLogs, Log
-from .parts import PREFIX, Id, StoredInteger, Text, TheRuntime, TheStore
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 

@@ -21,8 +21,8 @@ from pilotage.ports.moving import StorageError
 from .access import PilotId
 from .answers import answer, documented
 from .content import FileContent
+from .dependencies import PREFIX, Id, StoredInteger, TheRuntime
 from .guard import BODY_TIMEOUT, LARGEST_FILE
-from .parts import PREFIX, Id, StoredInteger, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/pilot", tags=["pilot"])
 

@@ -9,9 +9,9 @@ from pilotage.pilots.rests import QueueRest, empty_queues
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
+from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, Width
 from .explanations import PilotExplanation, explained_pilot
 from .logs import KeptLogs, shown
-from .parts import PREFIX, AnyId, Id, Limit, TheRuntime, Width
 from .views import Pilots
 
 router = APIRouter(prefix=f"{PREFIX}/pilots", tags=["pilots"])

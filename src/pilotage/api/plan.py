@@ -8,8 +8,8 @@ from pilotage.flow.calls import preview
 
 from .access import Person
 from .answers import answer, documented
+from .dependencies import PREFIX, TheRuntime, Width
 from .explanations import placed_where_nothing_starts
-from .parts import PREFIX, TheRuntime, Width
 from .tasks import RefusedTask, Specs, refusals
 
 router = APIRouter(prefix=f"{PREFIX}/plan", tags=["plan"])

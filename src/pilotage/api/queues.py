@@ -10,8 +10,8 @@ from pilotage.model.decision import DatedChoice
 
 from .access import FOR_PEOPLE
 from .answers import answer, documented
+from .dependencies import PREFIX, TheRuntime, TheStore, Width
 from .explanations import QueueExplanation, explained_queue
-from .parts import PREFIX, TheRuntime, TheStore, Width
 from .views import Queues, Shares
 
 router = APIRouter(prefix=PREFIX, tags=["queues"])

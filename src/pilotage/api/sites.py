@@ -13,7 +13,7 @@ from pilotage.model.identity import Credential
 
 from .access import FOR_OPERATORS, FOR_PEOPLE, Operator, Person, RoleCheck, actor, may_see
 from .answers import answer, documented
-from .parts import PREFIX, Id, TheRuntime, TheStore
+from .dependencies import PREFIX, Id, TheRuntime, TheStore
 
 router = APIRouter(prefix=PREFIX, tags=["sites"])
 

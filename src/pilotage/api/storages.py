@@ -11,7 +11,7 @@ from pilotage.model.storage_rests import StorageRest
 
 from .access import FOR_PEOPLE, Operator, actor
 from .answers import answer, documented
-from .parts import PREFIX, TheRuntime
+from .dependencies import PREFIX, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/storages", tags=["files"])
 

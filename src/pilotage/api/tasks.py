@@ -19,10 +19,10 @@ from pilotage.store import Store, TaskDetails, TaskView
 
 from .access import Person, actor, may_see, owner_seen
 from .answers import FieldFault, answer, documented, faults_of
+from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .documents import Specified, read
 from .explanations import QueueExplanation, TaskExplanation, explained_task, published, troubles, warnings
 from .hypotheses import Hypothesis, WhatIfAnswer
-from .parts import PREFIX, AnyId, Id, Limit, TheRuntime, TheStore, Width
 from .queues import QueueName, explained
 from .views import Jobs, Outputs, Tasks
 

@@ -10,7 +10,7 @@ from pilotage.store import PersonToken
 
 from .access import FOR_OPERATORS
 from .answers import answer, documented
-from .parts import PREFIX, Text, TheRuntime
+from .dependencies import PREFIX, Text, TheRuntime
 
 router = APIRouter(prefix=f"{PREFIX}/tokens", tags=["tokens"])
 
@@ -23,7 +23,7 @@ class Bearer(BaseModel, extra="forbid"):
     vo: Text = ""
     group: Text = ""
     vo_role: Text = ""
-    expires_in: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    expires_in: Annotated[float, Field(gt=0, le=36_500 * 86_400)] | None = None
 
 
 class Token(BaseModel):

@@ -1,18 +1,19 @@
 """Transfers, and their priorities (D9)."""
 
+from collections import Counter
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, Field
 
-from pilotage.flow.calls.priorities import set_priorities
+from pilotage.flow.calls.transfer_priorities import set_priorities
 from pilotage.model.scopes import scopes_of, split_identifier
 from pilotage.model.states import TransferState
 
 from .access import FOR_OPERATORS, Operator, Person, actor
 from .answers import answer, documented
+from .dependencies import LARGEST_ID, PREFIX, Id, Limit, TheRuntime, TheStore, Width
 from .explanations import TransferExplanation, explained_transfer
-from .parts import LARGEST_ID, PREFIX, Id, Limit, TheRuntime, TheStore, Width
 from .views import Transfers
 
 router = APIRouter(prefix=f"{PREFIX}/transfers", tags=["transfers"])
@@ -55,10 +56,14 @@ class MovingTransfer(BaseModel):
 
 
 class TransferProgress(BaseModel):
-    """All transfers by state, and those that are delivered now, as of a time (s since 1970 UTC)."""
+    """All transfers by state, also of each share, and those that are delivered now.
+
+    It is so as of a ``time`` in s since 1970 UTC.
+    """
 
     time: float
     counts: Annotated[dict[str, int], Field(description="Transfers by state.")]
+    shares: Annotated[dict[str, dict[str, int]], Field(description="Transfers by share and state.")]
     delivering: Annotated[list[MovingTransfer], Field(description="What is delivered now, by number.")]
 
 
@@ -71,8 +76,7 @@ def get_transfers(store: TheStore, state: TransferState | None = None, limit: Li
 @router.get("/progress", dependencies=[FOR_OPERATORS], responses=documented(TransferProgress))
 def get_progress(runtime: TheRuntime) -> Response:
     """Transfers by state, and how far those are that are delivered now: two looks tell a rate."""
-    moved = runtime.deliveries.moved()
-    queries = runtime.store.transfer_queries
+    moved, queries = runtime.deliveries.moved(), runtime.store.transfer_queries
     delivering = [
         MovingTransfer(
             id=one.id,
@@ -87,8 +91,9 @@ def get_progress(runtime: TheRuntime) -> Response:
         )
         for one, size in queries.delivering()
     ]
-    progress = TransferProgress(time=runtime.clock(), counts=queries.counts(), delivering=delivering)
-    return answer(progress)
+    shares = queries.counts_by_share()
+    counts = sum(map(Counter, shares.values()), Counter[str]())
+    return answer(TransferProgress(time=runtime.clock(), counts=counts, shares=shares, delivering=delivering))
 
 
 @router.get("/{transfer}/explain", responses=documented(TransferExplanation, 404, 409))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, runtime_checkable
 
-from pilotage.brokerage.engine.options import OptionError
+from pilotage.brokerage.engine.plugin_options import OptionError
 from pilotage.model.decision import Decision
 from pilotage.model.world import World
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .errors import BadInput, CommandFailure
-from .output import Column, Json, echo, show, show_json
+from .output import Column, Json, echo, plural, show, show_json
 
 if TYPE_CHECKING:
     from pilotage.federation.importers.slurm import Cluster
@@ -57,7 +57,7 @@ def add(
     columns = (Column("done"), Column("field"), Column("times", number=True), Column("for example"))
     show(columns, cluster.report().summary(), "", stderr=True)
     sites, queues = cluster.records["sites"], cluster.records["queues"]
-    echo(f"{file} has site {sites[0]['name']} with {len(queues)} queues")
+    echo(f"{file} has site {sites[0]['name']} with {plural(len(queues), 'queue')}")
 
 
 def _look(site: str, options: dict[str, Any]) -> "Cluster":

@@ -1,5 +1,8 @@
 """The commands together, and how each of them ends."""
 
+import os
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +46,7 @@ class _Commands(TyperGroup):
     """Turns what commands raise into a sentence and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
+        _open_what_is_closed()
         try:
             return super().invoke(ctx)
         except BadFile as bad:
@@ -54,6 +58,26 @@ class _Commands(TyperGroup):
         except CommandFailure as failure:
             echo(str(failure), err=True)
             raise typer.Exit(failure.code) from None
+        except BrokenPipeError:
+            # Whoever reads has had enough: that ends a command without a word.
+            raise
+        except OSError as error:
+            if os.environ.get("PILOTAGE_DEBUG"):
+                raise
+            echo(_reason(error), err=True)
+            raise typer.Exit(CommandFailure.code) from None
+
+
+def _open_what_is_closed() -> None:
+    """Let what is printed go nowhere where a shell closed the stream, as by ``>&-``."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 -- for as long as the command runs
+
+
+def _reason(error: OSError) -> str:
+    """Return what the system says, and of which file where it tells that."""
+    return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
 
 
 app = typer.Typer(

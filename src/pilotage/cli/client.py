@@ -1,9 +1,10 @@
 """A client of the server: plain documents in and out, each fault a :class:`CommandFailure`."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 import httpx
@@ -12,6 +13,9 @@ from pilotage.settings import Settings
 
 from .configuration import settings as current
 from .errors import BadInput, CommandFailure, Unreachable
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 PREFIX = "/api/v1"
 PATIENCE = 60.0
@@ -34,7 +38,7 @@ class Client:
             # A proxy of the environment cannot reach this machine's own addresses.
             trust_env=not self._settings.url.split("//")[1].startswith(("127.", "localhost", "[::1]")),
             # Nothing is verified where no TLS is spoken, and reading the certificates takes 46 ms.
-            verify=urlsplit(self._settings.url).scheme != "http",
+            verify=urlsplit(self._settings.url).scheme != "http" and _authorities(),
         )
 
     def __enter__(self) -> Self:
@@ -130,3 +134,11 @@ class Client:
         return Unreachable(
             f"what answers at {self._settings.url} is not Pilotage; set PILOTAGE_URL to the server's address"
         )
+
+
+def _authorities() -> "SSLContext":
+    """Those that are trusted, of this machine's own addresses too: those of SSL_CERT_FILE where it is set."""
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        raise BadInput(f"SSL_CERT_FILE: {os.environ.get('SSL_CERT_FILE', '')!r}: {error}") from error

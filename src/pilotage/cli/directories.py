@@ -9,13 +9,8 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from pydantic import ValidationError
-
-from pilotage.model.documents import from_document
-from pilotage.model.paths import OUTPUTS
-from pilotage.model.work import InputFile
+from pilotage.model.paths import FILE_NAMES, OUTPUTS, is_file_name
 from pilotage.movers.checksums import CHUNK, Checksum
-from pilotage.movers.scanning import NAMES
 
 from .errors import BadInput
 
@@ -95,12 +90,10 @@ def listed(directory: Path, storage: str, storages: Sequence[Any]) -> DirectoryL
         parts = file.name.split("/")
         if parts[0] == OUTPUTS or any(part.startswith(".") for part in parts):
             continue
-        try:
-            from_document(InputFile, _described(file, name, ""))
-        except ValidationError:
-            found.left_out[file.name] = NAMES
-        else:
+        if is_file_name(file.name):
             found.files.append(file)
+        else:
+            found.left_out[file.name] = FILE_NAMES
     found.files.sort(key=lambda file: file.name)
     return found
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pilotage.model.paths import path_in_job
-
 from .errors import BadInput, CommandFailure
 from .layout import visible
 from .output import Json, console, echo, plural, show_json
@@ -20,6 +18,9 @@ if TYPE_CHECKING:
     from .download import WantedFile
 
 app = typer.Typer()
+
+MOST_TOLD = 10
+"""Files whose failure is told; of more, their number."""
 
 
 @app.command(epilog="Example: pilotage fetch 12 --merged --to results")
@@ -44,7 +45,8 @@ def fetch(
     elif not failed:
         echo(f"{plural(len(wanted), 'file')} of task {task} in {to}")
     if failed:
-        raise CommandFailure("; ".join(failed))
+        more = [f"and {len(failed) - MOST_TOLD} more files"] if len(failed) > MOST_TOLD else []
+        raise CommandFailure("; ".join([*failed[:MOST_TOLD], *more]))
 
 
 def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> "list[WantedFile]":
@@ -57,7 +59,8 @@ def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> 
     found = [file for file in kinds if fnmatchcase(_path(file), match)]
     if not found:
         what = "merged outputs" if merged else "outputs"
-        raise CommandFailure(f"task {task} has no {what}" + (f" that match {match!r}" if kinds else " yet"))
+        which = f" that match {match!r}" if kinds else f"; how far it is: pilotage status {task}"
+        raise CommandFailure(f"task {task} has no {what}{which}")
     return [WantedFile.of(file, to / _place(file)) for file in found]
 
 
@@ -68,6 +71,8 @@ def _place(file: Any) -> Path:
 
 def _path(file: Any) -> str:
     """Return the path of an output in its job's directory."""
+    from pilotage.model.paths import path_in_job
+
     path = path_in_job(file["name"])
     # Such a name would lead out of the folder.
     if {"", ".", ".."} & set(path.split("/")):

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from pilotage.model.states import AT_A_PILOT, ENDED, JobState, TaskState
+
 from .errors import CommandFailure, Unreachable
 from .layout import visible
 from .output import Column, console, counts, echo, plural, table
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
 
     from .client import Client
 
-ENDED = ("finished", "failed", "cancelled")
-ENDED_JOBS = (*ENDED, "closed")
 PERIOD = 1.0
 """Between two looks at the server, in s."""
 
@@ -72,7 +72,7 @@ class _Seen:
         self._bars: dict[int, Any] = {}
 
     def ended(self, task: int) -> bool:
-        return task in self.views and self.views[task]["state"] in ENDED
+        return task in self.views and self.views[task]["state"] in ENDED["task"]
 
     def update(self, view: dict[str, Any]) -> None:
         task = view["id"]
@@ -91,7 +91,7 @@ class _Seen:
             self._bars[task],
             description=visible(f"task {task} {view['name']} {view['state']}"),
             total=sum(view["jobs"].values()) or None,
-            completed=sum(view["jobs"].get(state, 0) for state in ENDED_JOBS),
+            completed=sum(view["jobs"].get(state, 0) for state in ENDED["job"]),
             jobs=visible(jobs + hint),
         )
 
@@ -99,12 +99,12 @@ class _Seen:
 def waiting(view: dict[str, Any]) -> list[str]:
     """Say for what a task waits, with the command that tells why; nothing where it does not wait."""
     jobs: dict[str, int] = view["jobs"]
-    started = any(jobs.get(state) for state in ("sent", "starting", "running"))
-    ready = 0 if started else jobs.get("activated", 0) + jobs.get("throttled", 0)
+    started = any(jobs.get(state) for state in AT_A_PILOT)
+    ready = 0 if started else jobs.get(JobState.ACTIVATED, 0) + jobs.get("throttled", 0)
     lines = []
-    if view["state"] == "scouting":
+    if view["state"] == TaskState.SCOUTING:
         lines.append("its scouts go first: the other jobs are made when these have shown what they need")
-    if pending := jobs.get("pending", 0):
+    if pending := jobs.get(JobState.PENDING, 0):
         lines.append(f"{_wait(pending)}, no queue takes them now; why: pilotage explain {view['id']}")
     if ready:
         lines.append(f"{_wait(ready)} for a pilot; where: pilotage explain {view['id']}")
@@ -142,7 +142,7 @@ def fail_unless_finished(views: list[dict[str, Any]]) -> None:
     others = [
         f"task {view['id']} {view['state']}" + (f": {view['error']}" if view["error"] else "")
         for view in views
-        if view["state"] != "finished"
+        if view["state"] != TaskState.FINISHED
     ]
     if others:
         raise CommandFailure("; ".join(others))

@@ -92,7 +92,8 @@ def _show(imported: "Imported", output: Path | None) -> None:
         show(columns, summary, "", stderr=True)
     house = imported.federation
     if house is None:
-        echo(f"nothing remains of {imported.entries} entries", err=True)
+        many = "1 entry" if imported.entries == 1 else f"{imported.entries} entries"
+        echo(f"nothing remains of {many}", err=True)
         return
     parts = ("queues", "sites", "storages", "links")
     held = ", ".join(f"{len(getattr(house, part))} {part}" for part in parts)

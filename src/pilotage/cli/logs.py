@@ -38,16 +38,17 @@ def logs(
     with Client() as client:
         while True:
             document = client.get(path, attempt=attempt, **printer.seen)
-            if json_output:
-                show_json(document)
-                return
-            printer.show(document)
+            if not json_output:
+                printer.show(document)
             if not (follow and document["runs"]):
-                printer.end()
                 break
             attempt = document["attempt"] or None
             time.sleep(FOLLOW_EVERY)
-    if not printer.seen:
+    if json_output:
+        show_json(document)
+    else:
+        printer.end()
+    if not any(log["parts"] for log in document["logs"]) and not printer.seen:
         raise CommandFailure(_nothing(subject, document, follow))
 
 

@@ -1,6 +1,7 @@
 """Pilots: the jobs that Pilotage itself keeps in the sites' queues."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -47,22 +48,24 @@ def pilots(
     if json_output:
         show_json(document)
         return
-    rows = [
-        (
-            pilot["id"],
-            pilot["queue"],
-            pilot["state"],
-            pilot["kind"],
-            pilot["reference"],
-            pilot["matched"],
-            ago(pilot["heartbeat"]),
-            pilot["containment"],
-            ago(pilot["created"]),
-            pilot["error"] or (pilot["lacks"] and f"its node lacks {pilot['lacks']}"),
-        )
-        for pilot in document["pilots"]
-    ]
-    show(PILOTS, rows, "There are no pilots.")
+    rows = [_row(pilot) for pilot in document["pilots"]]
+    nothing = "No pilot matches." if state or queue or empty else "There are no pilots."
+    show(PILOTS, rows, nothing)
     for rest in document["resting"]:
         whom = f" for jobs that need {rest['lacks']}, which its nodes lack," if rest["lacks"] else ""
         echo(f"{rest['queue']} rests{whom} until {moment(rest['until'])}; then one pilot tries it (P12)")
+
+
+def _row(pilot: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        pilot["id"],
+        pilot["queue"],
+        pilot["state"],
+        pilot["kind"],
+        pilot["reference"],
+        pilot["matched"],
+        ago(pilot["heartbeat"]),
+        pilot["containment"],
+        ago(pilot["created"]),
+        pilot["error"] or (pilot["lacks"] and f"its node lacks {pilot['lacks']}"),
+    )

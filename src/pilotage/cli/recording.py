@@ -1,5 +1,6 @@
 """Record what a server's jobs did as a scenario."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .errors import BadInput
+from .errors import BadInput, CommandFailure
 from .output import Json, console, document_text, echo, plural, show_json
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ PAGE = 1000
     "pilotage simulate day.yaml --policy pilotage --policy early"
 )
 def record(
-    scenario: Annotated[Path, typer.Argument(help="The file to write.")],
+    scenario: Annotated[Path, typer.Argument(help="The file to write, JSON where it ends in .json.")],
     hours: Annotated[float, typer.Option(min=0.1, max=8760, help="How far back.")] = 24,
     most: Annotated[int, typer.Option(min=1, max=10_000, help="The most tasks, the newest.")] = 1000,
     federation: Annotated[
@@ -51,11 +52,9 @@ def record(
         tasks = list(_tasks(client, begin, most))
     made = recorded(scenario.stem, str(federation), declared, tasks, begin)
     if not made.tasks:
-        raise BadInput(f"no job of the {plural(len(tasks), 'task')} of the last {hours:g} h has ended well")
-    try:
-        scenario.write_text(document_text(document_of(made)))
-    except OSError as error:
-        raise BadInput(f"{scenario} cannot be written: {error.strerror}") from error
+        which = plural(len(tasks), "task")
+        raise CommandFailure(f"no job of the {which} of the last {hours:g} h has ended well")
+    _write(document_of(made), scenario)
     left = len(tasks) - len(made.tasks)
     if json_output:
         show_json({"output": str(scenario), "tasks": len(made.tasks), "left_out": left})
@@ -63,6 +62,16 @@ def record(
         echo(
             f"{scenario} holds {plural(len(made.tasks), 'task')}; {left} without a result left out", err=True
         )
+
+
+def _write(document: dict[str, Any], file: Path) -> None:
+    """Write a document, JSON where the file's name ends so. Raises :class:`BadInput`."""
+    as_json = file.suffix == ".json"
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n" if as_json else document_text(document)
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise BadInput(f"{file} cannot be written: {error.strerror}") from error
 
 
 def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]":

@@ -1,6 +1,6 @@
 """Register files that lie at a storage: of a directory, a manifest, or a listing by the server."""
 
-import json
+import re
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .datasets import DryRun
 from .errors import BadInput, CommandFailure
 from .fetching import bar
 from .output import Json, echo, plural, show_json
@@ -24,9 +23,10 @@ BATCH = 10_000
 """Files that are registered in one request."""
 
 MOST_NAMED = 10
-"""Files whose fault is told; of more, their number."""
+"""Faults that are told, and files of each; of more, their number."""
 
-Batches = Iterator[list[dict[str, Any]]]
+Batches = Iterator[list[tuple[str, dict[str, Any]]]]
+"""Descriptions of files, each with where it was found."""
 
 
 def register(
@@ -45,7 +45,9 @@ def register(
     read: Annotated[
         bool, typer.Option("--checksums/--no-checksums", help="Whether files of a directory are read.")
     ] = True,
-    dry_run: DryRun = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell how many files there are, and how many are new.")
+    ] = False,
     json_output: Json = False,
 ) -> None:
     """Register files that lie at a storage: of a directory here, of a manifest, or of a listing.
@@ -54,22 +56,31 @@ def register(
     """
     from .client import Client
 
+    _check(source, storage, match)
+    left_out, answer = dict[str, str](), dict[str, int]()
+    with Client() as client:
+        if match:
+            answer = _scanned(client, storage, match, scope, dry_run, left_out)
+        elif source and source.is_dir():
+            found, read = _listed(client, source, storage), read and not dry_run
+            left_out = found.left_out
+            with bar(found.size if read else 0, quiet=json_output) as progress:
+                answer = _sent(client, _described(found, progress, read), scope, dry_run, left_out)
+        elif source:
+            answer = _sent(client, _listed_by(source, storage, left_out), scope, dry_run, left_out)
+    _show(answer, left_out, dry_run, json_output)
+
+
+def _check(source: Path | None, storage: str, match: str) -> None:
+    """Check that one source of files is named, and what it needs. Raises :class:`BadInput`."""
     if bool(source) == bool(match) or not (storage or (source and not source.is_file())):
         raise BadInput("give a DIRECTORY; or --storage, and either a manifest or --match PATTERN")
     if source and not source.exists():
         raise BadInput(f"{source}: there is no such directory or manifest")
-    left_out: dict[str, str] = {}
-    with Client() as client:
-        if match:
-            body = {"storage": storage, "match": match, "scope": scope, "dry_run": dry_run}
-            answer = client.send("POST", "/files/scan", body)
-        elif source and source.is_dir():
-            found = _listed(client, source, storage)
-            left_out = found.left_out
-            with bar(found.size if read and not dry_run else 0, quiet=json_output) as progress:
-                answer = _sent(client, _described(found, progress, read and not dry_run), scope, dry_run)
-        else:
-            answer = _sent(client, _batches(source, storage), scope, dry_run)
+
+
+def _show(answer: dict[str, Any], left_out: dict[str, str], dry_run: bool, json_output: bool) -> None:
+    """Show what was registered. Raises :class:`CommandFailure` with what was left out, if anything was."""
     if json_output:
         show_json({**answer, "left_out": left_out})
     else:
@@ -79,68 +90,71 @@ def register(
         raise CommandFailure(_told(left_out))
 
 
+def _scanned(
+    client: "Client", storage: str, match: str, scope: str, dry_run: bool, left_out: dict[str, str]
+) -> dict[str, int]:
+    """Let the server list a storage; those that it refuses are told in ``left_out``."""
+    body = {"storage": storage, "match": match, "scope": scope, "dry_run": dry_run}
+    answer = client.send("POST", "/files/scan", body)
+    left_out |= {one["name"]: one["reason"] for one in answer["refused"]}
+    return {"files": answer["files"], "new": answer["new"]}
+
+
 def _listed(client: "Client", directory: Path, storage: str) -> "DirectoryListing":
     from .directories import listed
 
     return listed(directory, storage, client.get("/federation")["storages"])
 
 
+def _listed_by(manifest: Path, storage: str, left_out: dict[str, str]) -> Batches:
+    """Read the descriptions of a manifest in batches; lines that are none are told in ``left_out``."""
+    from .manifests import entries
+
+    lines = entries(manifest, storage, left_out)
+    return iter(lambda: list(islice(lines, BATCH)), [])
+
+
 def _described(found: "DirectoryListing", progress: "Progress", read: bool) -> Batches:
     """Describe the files of a directory in batches, with their checksums where they are ``read``."""
     advanced = partial(progress.advance, progress.task_ids[0])
     for batch in found.batches(BATCH):
-        yield found.read(batch, advanced) if read else found.unread(batch)
+        described = found.read(batch, advanced) if read else found.unread(batch)
+        yield [(one["name"], one) for one in described]
 
 
 def _told(left_out: dict[str, str]) -> str:
     """Tell which files were left out, and why; those with one reason together."""
     reasons: dict[str, list[str]] = {}
-    for path, reason in sorted(left_out.items()):
-        reasons.setdefault(reason, []).append(repr(path))
-    lines = [f"{plural(len(left_out), 'path')} left out"]
-    for reason, paths in reasons.items():
-        more = f" and {len(paths) - MOST_NAMED} more" if len(paths) > MOST_NAMED else ""
-        lines.append(f"{', '.join(paths[:MOST_NAMED])}{more}: {reason}")
+    for path in sorted(left_out, key=_natural):
+        reasons.setdefault(left_out[path], []).append(path.replace("\n", "\\n"))
+    lines = [f"{len(left_out)} left out"]
+    for reason, paths in list(reasons.items())[:MOST_NAMED]:
+        lines += [f"{reason}:", *(f"  {path}" for path in paths[:MOST_NAMED])]
+        lines += [f"  and {len(paths) - MOST_NAMED} more"] if len(paths) > MOST_NAMED else []
+    if len(reasons) > MOST_NAMED:
+        lines.append(f"and {len(reasons) - MOST_NAMED} other reasons; --json tells all")
     return "\n".join(lines)
 
 
-def _sent(client: "Client", batches: Batches, scope: str, dry_run: bool) -> dict[str, int]:
-    """Send files to be registered, batch by batch; returns how many there were, and how many were new."""
+def _natural(path: str) -> list[tuple[int, str]]:
+    """Return a key that sorts line 9 before line 10."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split("([0-9]+)", path)]
+
+
+def _sent(
+    client: "Client", batches: Batches, scope: str, dry_run: bool, left_out: dict[str, str]
+) -> dict[str, int]:
+    """Send files to be registered, batch by batch; returns how many there were, and how many were new.
+
+    Those that the server refuses are told in ``left_out``.
+    """
     answer = {"files": 0, "new": 0}
     for batch in batches:
-        body = {"files": [{**one, "scope": scope} for one in batch], "dry_run": dry_run}
-        answer["new"] += client.send("POST", "/files", body)["new"] if batch else 0
-        answer["files"] += len(batch)
+        if not batch:
+            continue
+        files = [{**one, "scope": scope} for _, one in batch]
+        told = client.send("POST", "/files", {"files": files, "each": True, "dry_run": dry_run})
+        left_out |= {batch[one["at"]][0]: one["reason"] for one in told["refused"]}
+        answer["new"] += told["new"]
+        answer["files"] += len(batch) - len(told["refused"])
     return answer
-
-
-def _batches(manifest: Path | None, storage: str) -> Batches:
-    """Read a manifest in batches; a faulty line is told with its number."""
-    if manifest is None:
-        return
-    try:
-        with manifest.open(encoding="utf-8") as lines:
-            entries = (
-                {**_entry(manifest, number, line), "replicas": [storage]}
-                for number, line in enumerate(lines, start=1)
-                if line.strip()
-            )
-            while batch := list(islice(entries, BATCH)):
-                yield batch
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{manifest}: {error}") from error
-
-
-def _entry(manifest: Path, number: int, line: str) -> dict[str, Any]:
-    """Read one line: ``NAME,SIZE,CHECKSUM``, the checksum may be left out, or the same as a JSON object."""
-    try:
-        if line.lstrip().startswith("{"):
-            found = json.loads(line)
-            return {"name": found["name"], "size": found["size"], "checksum": found.get("checksum", "")}
-        name, size, checksum, *_ = [*(word.strip() for word in line.split(",")), ""]
-        return {"name": name, "size": int(size), "checksum": checksum}
-    except (ValueError, KeyError, TypeError) as error:
-        example = "runs/7/events.root,1048576,adler32:0a1b2c3d"
-        raise BadInput(
-            f"{manifest}, line {number}: {line.strip()[:80]!r} is no NAME,SIZE,CHECKSUM such as {example}"
-        ) from error

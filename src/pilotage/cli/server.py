@@ -38,7 +38,6 @@ def up(
     The first start makes an operator's token and writes it to the file token in the home.
     """
     import gc
-    import logging
 
     # What is loaded stays: to look through it for garbage again and again took a quarter of the start. The
     # server collects once it runs.
@@ -48,15 +47,10 @@ def up(
     from pilotage.flow.calls import acceptance
     from pilotage.model.federation import Federation
 
-    loops = tuple(name.strip() for name in only.split(",")) if only is not None else ()
-    unknown = [name for name in loops if name not in server.LOOPS]
-    if unknown:
-        raise BadInput(f"there is no loop {', '.join(unknown)}; there are {', '.join(server.LOOPS)}")
-    declared = file or federation
+    loops, declared = _loops(only), file or federation
     known = settings().at(host, port)
     read_federation = read(Federation, declared, acceptance.faults) if declared else None
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    _log_to_terminal()
     name = store_name(known.store)
     with ExitStack() as held:
         # Listened first: a port in use is told before the store is touched.
@@ -65,6 +59,25 @@ def up(
         echo(f"Pilotage {where}, store {name}; Ctrl-C ends it", err=True)
         held.enter_context(using_store(known.store))
         server.run(known, read_federation, only=loops, listener=listener)
+
+
+def _log_to_terminal() -> None:
+    import logging
+
+    # Libraries tell too much of what goes well: asyncssh a dozen lines for each call by a tunnel.
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    logging.getLogger("pilotage").setLevel(logging.INFO)
+
+
+def _loops(only: str | None) -> tuple[str, ...]:
+    """The loops that are named, none for all of them. Raises :class:`BadInput` for a name of no loop."""
+    from pilotage import server
+
+    loops = tuple(name.strip() for name in only.split(",")) if only is not None else ()
+    unknown = [name for name in loops if name not in server.LOOPS]
+    if unknown:
+        raise BadInput(f"there is no loop {', '.join(unknown)}; there are {', '.join(server.LOOPS)}")
+    return loops
 
 
 def _listener(known: "Settings") -> "socket":

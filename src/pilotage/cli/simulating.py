@@ -15,6 +15,8 @@ from .output import Column, Json, console, echo, plural, show, show_json
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from pilotage.simulation.policies import Policy
+    from pilotage.simulation.replay import Replay
     from pilotage.simulation.trials import Estimate, Trial
 
 app = typer.Typer()
@@ -41,7 +43,8 @@ def simulate(
     replay: Annotated[
         Path | None,
         typer.Option(
-            help="A saved world in place of a scenario: where its waiting jobs would go under each policy."
+            help="A saved world: where its waiting jobs would go under each policy. Nothing runs; a scenario "
+            "besides lends its own policies."
         ),
     ] = None,
     pictures: Annotated[
@@ -55,20 +58,27 @@ def simulate(
     """
     policies = list(dict.fromkeys(policy or ["pilotage"]))
     if scenario is not None and replay is None:
-        if pictures is not None:
-            _make(pictures)
-        cores = len(os.sched_getaffinity(0))
-        found = _run(scenario, policies, seeds, min(workers or cores, cores))
-        if pictures is not None:
-            _draw(found, pictures)
+        found = _found(scenario, policies, seeds, workers, pictures)
         _show(found, json_output)
-    elif replay is not None and scenario is None and pictures is None and (seeds, workers) == (1, None):
-        _replay(replay, policies, json_output)
+    elif replay is not None and pictures is None and (seeds, workers) == (1, None):
+        _replay(replay, scenario, policies, json_output)
     else:
         raise BadInput(
-            "give either a scenario, or a saved world with --replay; "
-            "pictures, seeds and workers are of scenarios"
+            "give a scenario, or a saved world with --replay; pictures, seeds and workers are of scenarios"
         )
+
+
+def _found(
+    scenario: Path, policies: Sequence[str], seeds: int, workers: int | None, pictures: Path | None
+) -> "list[Trial]":
+    """Run a scenario in as many processes as asked for, no more than cores, and draw what was found."""
+    if pictures is not None:
+        _make(pictures)
+    cores = len(os.sched_getaffinity(0))
+    found = _run(scenario, policies, seeds, min(workers or cores, cores))
+    if pictures is not None:
+        _draw(found, pictures)
+    return found
 
 
 def _run(scenario: Path, policies: Sequence[str], seeds: int, workers: int) -> "list[Trial]":
@@ -120,22 +130,40 @@ def _draw(found: "Sequence[Trial]", folder: Path) -> None:
         raise BadInput(f"{folder} cannot be written: {error.strerror}") from error
 
 
-def _replay(path: Path, policies: Sequence[str], json_output: bool) -> None:
+def _replay(path: Path, scenario: Path | None, names: Sequence[str], json_output: bool) -> None:
     from pilotage.federation.documents import read
     from pilotage.federation.faults import BadDocument
     from pilotage.model.documents import to_document
     from pilotage.model.world import World
-    from pilotage.simulation.policies import policy_of
     from pilotage.simulation.replay import replay
 
+    policies = _replayable(scenario, names)
     world = read(World, path)
     try:
-        found = {name: replay(world, policy_of(name)) for name in policies}
+        found = {name: replay(world, policy) for name, policy in policies.items()}
     except (ValueError, BadDocument) as error:
         raise BadInput(str(error)) from error
     if json_output:
         show_json({name: to_document(one) for name, one in found.items()})
         return
+    _show_replays(found)
+    if alike := ", ".join(name for name, policy in policies.items() if policy.shows_afterwards):
+        echo(f"{alike}: differs only in what follows a decision, which a scenario shows", err=True)
+
+
+def _replayable(scenario: Path | None, names: Sequence[str]) -> "dict[str, Policy]":
+    """The policies of these names, those of a scenario among them, under which a world can be brokered."""
+    from pilotage.simulation.policies import KNOWN
+    from pilotage.simulation.reading import read
+
+    own = read(scenario).scenario.policies if scenario is not None else {}
+    known = {name: one for name, one in {**KNOWN, **own}.items() if one.is_of_the_brokerage}
+    if unknown := [name for name in names if name not in known]:
+        raise BadInput(f"no world is brokered under the policy {unknown[0]!r}; there are {', '.join(known)}")
+    return {name: known[name] for name in names}
+
+
+def _show_replays(found: "Mapping[str, Replay]") -> None:
     queues = sorted({queue for one in found.values() for queue in one.queues})
     rows: list[tuple[object, ...]] = [
         (queue, *(one.queues.get(queue, 0) for one in found.values())) for queue in queues

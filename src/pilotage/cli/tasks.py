@@ -6,6 +6,8 @@ from uuid import uuid4
 
 import typer
 
+from pilotage.model.states import ENDED
+
 from .deciding import faults_of, references
 from .errors import BadInput, CommandFailure
 from .layout import visible
@@ -111,7 +113,8 @@ def status(
         elif json_output:
             show_json(_tasks(client, state, limit))
         else:
-            show(TASKS, rows(_tasks(client, state, limit)), "There are no tasks.")
+            nothing = f"No task is {state}." if state else "There are no tasks."
+            show(TASKS, rows(_tasks(client, state, limit)), nothing)
 
 
 def _tasks(client: "Client", state: str | None, limit: int) -> Any:
@@ -181,7 +184,7 @@ def _show_task(client: "Client", task: int, json_output: bool) -> None:
     else:
         found = [(queue or "(not brokered)", counts(states)) for queue, states in by_queue.items()]
         show((Column("queue"), Column("jobs")), found, "It has no jobs yet.")
-    if view["state"] in following.ENDED:
+    if view["state"] in ENDED["task"]:
         echo(f"its outputs: pilotage outputs {view['id']}; to bring them here: pilotage fetch {view['id']}")
 
 
@@ -221,8 +224,10 @@ def publish(
         view = client.send("POST", f"/tasks/{task}/publish")
     if json_output:
         show_json({"published": view["published"]})
-    for line in () if json_output else view["published"] or (f"task {task} has no output_dataset",):
+    for line in () if json_output else view["published"]:
         echo(line)
+    if not view["published"]:
+        raise CommandFailure(f"task {task} has no output_dataset")
 
 
 @app.command(epilog="Example: pilotage cancel 12 13")

@@ -43,7 +43,9 @@ def create(
     vo: Annotated[str, typer.Option(help="The bearer's virtual organisation.")] = "",
     group: Annotated[str, typer.Option(help="The bearer's group in it.")] = "",
     vo_role: Annotated[str, typer.Option(help="The bearer's role in it.")] = "",
-    expires: Annotated[float, typer.Option(min=0, help="Days until it expires; 0 for never.")] = 365.0,
+    expires: Annotated[
+        float, typer.Option(min=0, max=36_500, help="Days until it expires; 0 for never.")
+    ] = 365.0,
     json_output: Json = False,
 ) -> None:
     """Make a token and print it; it is not shown again.

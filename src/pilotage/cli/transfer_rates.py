@@ -4,16 +4,22 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .output import Column, console, echo, plural, table
+from pilotage.explain.layout import folded
+from pilotage.model.states import TRANSFERS_AHEAD, TransferState
+
+from .layout import lay_out
+from .output import Column, console, echo, plural
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from .client import Client
 
 PERIOD = 2.0
 """Between two looks at the server, in s."""
 
-KEPT = 0.7
-"""Weight of the rates before in a new one: what is shown does not jump."""
+BYTES_OVER, ENDS_OVER = 10.0, 60.0
+"""Seconds over which bytes that move, and transfers that end, make a rate: slow ones end seldom."""
 
 MOVING = (
     Column("transfer", number=True),
@@ -24,7 +30,33 @@ MOVING = (
     Column("MB/s", number=True),
     Column("left", number=True),
 )
-WAITING = ("queued", "preparing", "prepared")
+SHARES = (
+    Column("share"),
+    Column("delivering", number=True),
+    Column("waiting", number=True),
+    Column("MB/s", number=True),
+    Column("done a second", number=True),
+    Column("left", number=True),
+)
+WAITING = (TransferState.QUEUED, *TRANSFERS_AHEAD)
+SHARE = 3
+"""The place of the share in a row of :data:`MOVING`."""
+
+ROOM = 3
+"""Lines of a screen for the titles of a table, for what is left out, and for the cursor."""
+
+
+class Rate:
+    """A rate from one look to the next, a mean over the last seconds: what is shown does not jump."""
+
+    def __init__(self, over: float) -> None:
+        self._over, self._seen = over, 0.0
+        self.mean = 0.0
+
+    def add(self, amount: float, passed: float) -> None:
+        """Take account of what came in the seconds that passed since the last look."""
+        self._seen = min(self._over, self._seen + passed)
+        self.mean += (amount / passed - self.mean) * min(1.0, passed / self._seen)
 
 
 class TransferRates:
@@ -32,22 +64,29 @@ class TransferRates:
 
     def __init__(self) -> None:
         self._last: Mapping[str, Any] = {}
-        self._rates: dict[tuple[int, int], float] = {}
-        self._done_rate: float | None = None
+        self._rates: dict[tuple[int, int], Rate] = {}
+        self._done: dict[str, Rate] = {}
 
     def update(self, seen: Mapping[str, Any]) -> None:
         """Take account of another look, a document of ``/transfers/progress``."""
         passed = seen["time"] - self._last.get("time", seen["time"])
         if passed > 0:
-            before = {_key(one): one["moved"] for one in self._last["delivering"]}
-            self._rates = {
-                key: _smoothed(self._rates.get(key), (one["moved"] - (before[key] or 0)) / passed)
-                for one in seen["delivering"]
-                if one["moved"] is not None and (key := _key(one)) in before
-            }
-            done = seen["counts"].get("done", 0) - self._last["counts"].get("done", 0)
-            self._done_rate = _smoothed(self._done_rate, done / passed)
+            self._update_bytes(seen, passed)
+            for share, counts in seen["shares"].items():
+                before = self._last["shares"].get(share, {}).get("done", 0)
+                # What ended long ago is archived, and is counted no more.
+                ended = max(0, counts.get("done", 0) - before)
+                self._done.setdefault(share, Rate(ENDS_OVER)).add(ended, passed)
         self._last = seen
+
+    def _update_bytes(self, seen: Mapping[str, Any], passed: float) -> None:
+        before = {_key(one): one["moved"] for one in self._last["delivering"]}
+        rates, self._rates = self._rates, {}
+        for one in seen["delivering"]:
+            key = _key(one)
+            if one["moved"] is not None and key in before:
+                self._rates[key] = rates.get(key) or Rate(BYTES_OVER)
+                self._rates[key].add(one["moved"] - (before[key] or 0), passed)
 
     def rows(self) -> list[tuple[object, ...]]:
         """Return what is delivered now, one row each."""
@@ -58,22 +97,56 @@ class TransferRates:
         moved, left = "at another server", ""
         if one["moved"] is not None:
             moved = f"{one['moved'] / max(1, one['size']):.0%} of {one['size'] / 1e6:,.1f} MB"
-            left = _duration((one["size"] - one["moved"]) / rate) if rate else ""
-        shown = "" if rate is None else f"{rate / 1e6:,.1f}"
+            left = _duration((one["size"] - one["moved"]) / rate.mean) if rate and rate.mean else ""
+        shown = "" if rate is None else f"{rate.mean / 1e6:,.1f}"
         return one["id"], one["file"], one["destination"], one["share"], moved, shown, left
+
+    def shares(self) -> list[tuple[object, ...]]:
+        """Return the shares with something under way: what moves, how fast, what waits and for how long."""
+        rows: list[tuple[object, ...]] = []
+        for share, counts in sorted(self._last["shares"].items()):
+            waiting, done = _waiting(counts), self._done.get(share)
+            mine = [one for one in self._last["delivering"] if one["share"] == share]
+            if mine or waiting:
+                moved = sum(self._rates[key].mean for one in mine if (key := _key(one)) in self._rates)
+                ends = "" if done is None else f"{done.mean:,.1f}"
+                left = _duration((waiting + len(mine)) / done.mean) if done and done.mean else ""
+                rows.append((share, len(mine), waiting, f"{moved / 1e6:,.1f}", ends, left))
+        return rows
 
     def summary(self) -> str:
         """Say in one line what is under way, how fast, and how long what waits is likely to take."""
-        counts = self._last["counts"]
-        waiting = sum(counts.get(state, 0) for state in WAITING)
-        told = f"{plural(len(self._last['delivering']), 'transfer')} delivered at"
-        told += f" {sum(self._rates.values()) / 1e6:,.1f} MB/s, {waiting} waiting"
-        if self._done_rate is not None:
-            told += f"; {self._done_rate:,.1f} done a second"
-        left = waiting + len(self._last["delivering"])
-        if self._done_rate and left:
-            told += f", about {_duration(left / self._done_rate)} left"
+        moving = len(self._last["delivering"])
+        waiting = _waiting(self._last["counts"])
+        rate = sum(one.mean for one in self._rates.values())
+        told = f"{plural(moving, 'transfer')} delivered at {rate / 1e6:,.1f} MB/s, {waiting} waiting"
+        if self._done:
+            ends = sum(one.mean for one in self._done.values())
+            told += f"; {ends:,.1f} done a second"
+            if ends and (left := waiting + moving):
+                told += f", about {_duration(left / ends)} left"
         return told
+
+    def screen(self, width: int, height: int) -> "list[Text]":
+        """Return all of it as lines, as many of the transfers as a screen has room for."""
+        from rich.text import Text
+
+        lines = [Text(line) for line in folded([self.summary()], width)]
+        if shares := self.shares():
+            lines += [Text(), *lay_out(SHARES, shares, width), Text()]
+        rows = sorted(self.rows(), key=lambda row: (str(row[SHARE]), row[0]))
+        shown = rows[: max(1, height - len(lines) - ROOM)]
+        at = list(range(len(MOVING)))
+        if len(lay_out(MOVING, shown, width)) > len(shown) + 1:
+            # One line each: the shares stand above, and the transfer tells where it goes.
+            at = [place for place in at if MOVING[place].essential]
+        if rows:
+            lines += lay_out(
+                [MOVING[place] for place in at], [[row[place] for place in at] for row in shown], width
+            )
+        if more := len(rows) - len(shown):
+            lines.append(Text(f"and {more} more"))
+        return lines
 
 
 def keep_showing(client: "Client") -> NoReturn:
@@ -86,8 +159,7 @@ def keep_showing(client: "Client") -> NoReturn:
         while True:
             rates.update(client.get("/transfers/progress"))
             if out.is_terminal:
-                view = table(MOVING, rates.rows())
-                live.update(Text("\n").join([view, Text(rates.summary())]), refresh=True)
+                live.update(Text("\n").join(rates.screen(out.width, out.height)), refresh=True)
             elif (line := rates.summary()) != before:
                 echo(line)
                 before = line
@@ -98,8 +170,8 @@ def _key(one: Mapping[str, Any]) -> tuple[int, int]:
     return one["id"], one["attempt"]
 
 
-def _smoothed(before: float | None, now: float) -> float:
-    return now if before is None else KEPT * before + (1 - KEPT) * now
+def _waiting(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(state, 0) for state in WAITING)
 
 
 def _duration(seconds: float) -> str:

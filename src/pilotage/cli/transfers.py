@@ -1,6 +1,7 @@
 """Transfers, and their priorities (D9)."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -48,7 +49,7 @@ def transfers(
         if wanted:
             _prioritise(client, wanted, json_output)
             return
-        if watch:
+        if watch and not json_output:
             from .transfer_rates import keep_showing
 
             keep_showing(client)
@@ -56,21 +57,22 @@ def transfers(
     if json_output:
         show_json(document)
         return
-    rows = [
-        (
-            transfer["id"],
-            transfer["file"],
-            transfer["source"],
-            transfer["destination"],
-            transfer["share"],
-            transfer["priority"],
-            transfer["state"],
-            ago(transfer["since"]),
-            transfer["error"],
-        )
-        for transfer in document["transfers"]
-    ]
-    show(TRANSFERS, rows, "There are no transfers.")
+    rows = [_row(transfer) for transfer in document["transfers"]]
+    show(TRANSFERS, rows, f"No transfer is {state}." if state else "There are no transfers.")
+
+
+def _row(transfer: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        transfer["id"],
+        transfer["file"],
+        transfer["source"],
+        transfer["destination"],
+        transfer["share"],
+        transfer["priority"],
+        transfer["state"],
+        ago(transfer["since"]),
+        transfer["error"],
+    )
 
 
 def _priority(text: str) -> tuple[int, int]:

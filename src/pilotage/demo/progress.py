@@ -12,9 +12,9 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from pilotage.model.states import LIVE_PILOTS, JobState
+from pilotage.model.states import ENDED, LIVE_PILOTS, JobState
 
-ENDED = (JobState.MERGING, JobState.FINISHED, JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
+DONE = (JobState.MERGING, *ENDED["job"])
 PLAIN_PERIOD = 2.0
 """Between two plain lines, in s."""
 
@@ -31,7 +31,7 @@ class Moment:
     @property
     def done(self) -> int:
         """Jobs that need nothing more before the task can end."""
-        return sum(self.jobs.get(state, 0) for state in ENDED)
+        return sum(self.jobs.get(state, 0) for state in DONE)
 
     @property
     def total(self) -> int:
@@ -105,7 +105,7 @@ def _queues(moment: Moment) -> Table:
             str(jobs["assigned"]),
             str(jobs["activated"]),
             str(jobs["sent"] + jobs["starting"] + jobs["running"]),
-            str(sum(jobs[state] for state in (JobState.HOLDING, JobState.TRANSFERRING, *ENDED))),
+            str(sum(jobs[state] for state in (JobState.HOLDING, JobState.TRANSFERRING, *DONE))),
             str(sum(queue["pilots"].get(state, 0) for state in LIVE_PILOTS)),
         )
     return table

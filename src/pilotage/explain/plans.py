@@ -1,11 +1,12 @@
 """A decision made from a saved world as lines of text: what would change, and why."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pilotage.model.decision import Choice, Create, Decision, Forget, Move, Touch
-from pilotage.model.transfer_queues import TRANSFER_QUEUES
+from pilotage.model.transfer_queues import TRANSFER_QUEUES, TransferQueue
 from pilotage.model.work import NewPilot, Requirements
 from pilotage.model.world import World
 
@@ -13,7 +14,7 @@ from .analysis import Explanation, explain
 from .layout import Heading, folded, table
 from .pilots import stays
 from .rendering import lines, of_planned
-from .words import shortened
+from .words import few, plural, shortened
 
 CHANGES = (
     Heading("records", number=True),
@@ -45,11 +46,10 @@ TRANSFER_SHARES = (
     Heading("queued", number=True),
     Heading("blocked", number=True),
     Heading("entitled", number=True),
-    Heading("start now", number=True),
+    Heading("given", number=True),
     Heading("emergency", number=True),
-    Heading("waits", essential=False),
 )
-"""The account of D3 to D5: slots that a share has, needs, may have and is given; what its queue waits for."""
+"""The account of D3 to D5: slots that a share has, needs, may have and is given, and those in emergency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ def of_decision(decision: Decision, world: World, idle: Sequence[str], width: in
         told.append(f"A pilot at {one['queue']} without work {stays(one['seconds'], one['wait'])}.")
     for queue in TRANSFER_QUEUES:
         if (account := decision.notes.get(queue.name)) and account["shares"]:
-            told += ["", *_transfer_shares(queue.name, account, width)]
+            told += ["", *_transfer_shares(queue, account, world, width)]
     for choice in decision.choices:
         told += lines(explain(choice))
     return folded(told, width)
@@ -145,35 +145,47 @@ def _want(want: Mapping[str, Any]) -> tuple[Any, ...]:
     return want["queue"], *numbers, f"{want['mean']:.3g}", ", ".join(part for part in parts if part)
 
 
-def _transfer_shares(queue: str, account: Mapping[str, Any], width: int) -> list[str]:
+def _transfer_shares(queue: TransferQueue, account: Mapping[str, Any], world: World, width: int) -> list[str]:
     """List the shares of a queue with their slots, and what each that still has some waiting waits behind."""
     slots, held, shares = account["slots"], account["held"], account["shares"]
     started = sum(share["started"] for share in shares.values())
-    emergencies = sum(share["emergency"] for share in shares.values())
-    beyond = max(0, held - slots) + emergencies
-    head = f"{queue}: {slots} slots, {held} in use, {started} given now; {beyond} beyond them in emergency"
+    beyond = Counter(one.share for one in world.transfers if one.emergency and one.state is queue.holding)
+    emergencies = max(0, held - slots) + sum(share["emergency"] for share in shares.values())
+    head = f"{queue.name}: {plural(slots, 'slot')}, {held} in use, {started} given now"
+    head += f"; {emergencies} beyond them in emergency (D5)" if emergencies else ""
     if "bound" in account:
         head += f"; {account['prepared']} of {account['bound']} prepared ahead of their delivery"
     if account.get("passing"):
         head += f", which {account['passing']} pass (D11)"
-    holders = [name for name, share in shares.items() if share["held"] + share["started"] > 0]
-    rows = [_transfer_share(name, share, holders) for name, share in shares.items()]
-    return [head, *table(TRANSFER_SHARES, rows, width)]
+    columns = ("priority", "held", "queued", "blocked", "entitled", "started")
+    rows = [
+        (name, *(share[one] for one in columns), share["emergency"] + beyond[name])
+        for name, share in shares.items()
+    ]
+    waits = [f"  {name}: {wait}" for name in shares if (wait := _waits(name, account))]
+    return [head, *table(TRANSFER_SHARES, rows, width), *waits]
 
 
-def _transfer_share(name: str, share: Mapping[str, int], holders: Sequence[str]) -> tuple[Any, ...]:
-    names = ("priority", "held", "queued", "blocked", "entitled", "started", "emergency")
+def _waits(name: str, account: Mapping[str, Any]) -> str:
+    """Say what the transfers of a share wait behind; nothing where all that wait are given a slot."""
+    share = account["shares"][name]
     left = share["queued"] - share["started"] - share["emergency"]
     held = share["held"] + share["started"]
-    waits = ""
-    if left and held >= share["entitled"]:
-        waits = f"{left} behind its own part of the slots"
+    told = []
+    if left and account.get("prepared", 0) >= account.get("bound", 1):
+        told = [f"{left} wait until what is prepared is delivered (D11)"]
+    elif left and held >= share["entitled"] > 0:
+        told = [f"{left} wait behind its own, in all slots that it is entitled to"]
     elif left:
-        others = ", ".join(other for other in holders if other != name)
-        waits = f"{left} until a slot of {others} is free" if others else f"{left} for room"
-    elif share["blocked"]:
-        waits = "for a storage or link that is full"
-    return name, *(share[one] for one in names), waits
+        holders = [
+            other
+            for other, one in account["shares"].items()
+            if other != name and one["held"] + one["started"] > 0
+        ]
+        told = [f"{left} wait for a slot of {few(holders)}" if holders else f"{left} wait for room"]
+    if share["blocked"]:
+        told.append(f"{share['blocked']} wait for a storage or link that is full or rests")
+    return "; ".join(told)
 
 
 def _queues(records: Iterable[Any]) -> dict[int, str]:

@@ -125,6 +125,8 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
         yield from (
             f"    {_line(error)}" for error in {ending_of(error): error for error in seen.errors}.values()
         )
+    if seen.tried_at is not None and seen.time < seen.tried_at:
+        yield f"  one pilot tries again in {ago(seen.tried_at - seen.time)}, if jobs wait by then (P6)"
     yield f"  limits: {', '.join(_limits(seen))}"
     free = f"{number(storage.free)} GB free" if storage.free else "free space not declared"
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""

@@ -1,12 +1,15 @@
 """A transfer's share, priority and place, who holds the slots, and when it is likely to start (D1 to D8)."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pilotage.model.federation import StagingConstants
+from pilotage.model.states import TransferState
 from pilotage.model.storage_rests import StorageRest
-from pilotage.model.transfer_queues import DELIVERING, FINISHING, PREPARING, TRANSFER_QUEUES, TransferQueue
+from pilotage.model.transfer_counts import TransferCount
+from pilotage.model.transfer_queues import DELIVERING, FINISHING, TRANSFER_QUEUES, TransferQueue
 from pilotage.model.transfers import base_priority
 from pilotage.model.work import Transfer
 
@@ -18,19 +21,20 @@ from .words import ago, moment, plural
 class PlaceInQueue:
     """The place of a transfer in the queue where it waits, and what it waits behind.
 
-    ``ahead`` counts those of its share there with a higher priority, or the same and older, and ``prepared``
-    those of its share that are past that queue and wait for their delivery. ``full`` names the storage or
-    link that takes no more, and ``rest`` is what holds it up because deliveries failed there (F4).
-    ``accounts`` are those of the queues by name, as the policies note them. ``lasting`` is how long the last
-    deliveries took on average, in s; None where there were none.
+    ``ahead`` counts those of its share there with a higher priority, or the same and older. ``full`` names
+    the storage or link that takes no more, and ``rest`` is what holds it up because deliveries failed there
+    (F4). ``accounts`` are those of the queues by name, as the policies note them, ``live`` counts all live
+    transfers. ``lasting`` is how long the last deliveries took on average, in s, None where there were none;
+    its own starts after ``deliveries`` of this length.
     """
 
     queue: TransferQueue
     ahead: int
-    prepared: int
     full: str
     accounts: Mapping[str, Mapping[str, Any]]
-    lasting: float | None
+    live: Sequence[TransferCount] = ()
+    deliveries: float = 0.0
+    lasting: float | None = None
     rest: StorageRest | None = None
 
     @property
@@ -89,39 +93,44 @@ def _place(
     elif waiting.full:
         yield f"  {waiting.full} takes no more transfers now: its limit is reached"
     account = waiting.account
-    if account.get("prepared", 0) >= account.get("bound", 1):
+    is_bound = account.get("prepared", 0) >= account.get("bound", 1)
+    if is_bound:
         yield f"  {account['prepared']} are prepared and wait for their delivery, the most that may (D11)"
+    # There the slots of delivering are what all wait for.
+    yield from _holders(transfer, DELIVERING if is_bound else waiting.queue, waiting)
+    yield f"  {_likely(transfer, waiting, time)}"
+
+
+def _holders(transfer: Transfer, queue: TransferQueue, waiting: PlaceInQueue) -> Iterator[str]:
+    """List the shares with what each holds of a queue, is entitled to there, and has waiting."""
+    account = waiting.accounts[queue.name]
     held = sum(share["held"] for share in account["shares"].values())
-    yield f"  {held} of {plural(account['slots'], 'slot')} of {queue} are held:"
-    for name, share in account["shares"].items():
+    emergencies = sum(one.transfers for one in waiting.live if one.emergency and one.state is queue.holding)
+    emergency = f", {emergencies} of them in emergency (D5)" if emergencies else ""
+    yield f"  {held} of {plural(account['slots'], 'slot')} of {queue.name} are held{emergency}:"
+    numbers: dict[str, Counter[TransferState]] = {}
+    for one in waiting.live:
+        numbers.setdefault(one.share, Counter())[one.state] += one.transfers
+    for name in sorted(numbers.keys() | account["shares"].keys()):
+        share, waits = account["shares"].get(name, {}), numbers.get(name, Counter())
         mine = ", its share" if name == transfer.share else ""
-        numbers = f"{share['held']} held, entitled to {share['entitled']}, {share['queued']} queued"
-        yield f"    {name}{mine}: {numbers}"
-    yield f"  {_likely(transfer, waiting)}"
+        told = [f"{share.get('held', 0)} held", f"entitled to {share.get('entitled', 0)}"]
+        told += [f"{waits[one.waiting]} {one.waiting}" for one in TRANSFER_QUEUES if waits[one.waiting]]
+        yield f"    {name}{mine}: {', '.join(told)}"
 
 
-def _likely(transfer: Transfer, waiting: PlaceInQueue) -> str:
+def _likely(transfer: Transfer, waiting: PlaceInQueue, time: float) -> str:
     """Estimate the start: those ahead pass through its share's slots, each as long as the last took."""
-    share = waiting.account["shares"].get(transfer.share)
-    if share is None or waiting.full:
-        return "when it starts cannot be told now"
+    if waiting.rest is not None:
+        return "when it starts cannot be told: that storage may rest longer"
+    share = waiting.account["shares"].get(transfer.share, {"started": 0, "emergency": 0})
     at_once = waiting.ahead < share["started"] + share["emergency"]
     if waiting.queue is FINISHING:
         return "it is likely to be finished " + ("now" if at_once else "after those before it")
-    if at_once and not (waiting.queue is PREPARING and waiting.prepared):
-        return f"it is likely to start {waiting.queue.name} now"
+    if at_once and waiting.queue is DELIVERING:
+        return "it is likely to start delivering now"
     if waiting.lasting is None:
         return "when it is delivered cannot be told: nothing was delivered lately"
-    delivering = waiting.accounts[DELIVERING.name]
-    turns = (waiting.ahead + waiting.prepared + 1) / _slots_of(transfer.share, delivering, share["priority"])
-    lasting, start = ago(waiting.lasting), ago(turns * waiting.lasting)
-    return f"its delivery is likely to start in about {start}: the last deliveries took {lasting} each"
-
-
-def _slots_of(share: str, delivering: Mapping[str, Any], priority: int) -> int:
-    """Return the slots of delivering that a share is entitled to, or would be if it had anything prepared."""
-    shares = delivering["shares"]
-    if share in shares:
-        return max(1, int(shares[share]["entitled"]))
-    total = priority + sum(other["priority"] for other in shares.values())
-    return max(1, int(delivering["slots"] * priority // total))
+    start = max(time + waiting.deliveries * waiting.lasting, transfer.wake_at or 0)
+    told = f"in about {ago(start - time)}, at {moment(start)}"
+    return f"its delivery is likely to start {told}: the last deliveries took {ago(waiting.lasting)} each"

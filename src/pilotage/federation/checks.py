@@ -66,24 +66,21 @@ def federation_faults(federation: Federation) -> list[Fault]:
 
 def file_faults(
     files: Sequence[InputFile], federation: Federation, owner: Identity | None = None
-) -> list[str]:
-    """Return the faults of files that are to be registered: each lies at storages of the federation.
+) -> Iterator[tuple[int, str]]:
+    """Yield the faults of files that are to be registered, by place: each lies at storages of the federation.
 
     With an ``owner``, where their VO may name files.
     """
     storages = _KnownNames("storage", {storage.name for storage in federation.storages})
-    found = (
-        f"files[{at}]: {fault.text}"
-        for at, file in enumerate(files)
+    for at, file in enumerate(files):
         for fault in (
             *(fault for name in file.replicas for fault in storages.lacks(("replicas",), name)),
             *([] if file.replicas else [Fault(("replicas",), "is empty", "name the storages that hold it")]),
             *(_outputs_are_ours(file)),
-        )
-    )
-    others = others_files(files, federation.storages, owner) if owner else ()
-    foreign = (f"files[{at}]: {reason}" for at, reason in others)
-    return list(islice(chain(found, foreign), MOST_FAULTS))
+        ):
+            yield at, fault.text
+    if owner:
+        yield from others_files(files, federation.storages, owner)
 
 
 def _outputs_are_ours(file: InputFile) -> Iterator[Fault]:

@@ -15,7 +15,7 @@ from pilotage.pilots.borrowing import BorrowableJob
 from pilotage.pilots.tries import Admission
 from pilotage.store import Store
 from pilotage.store.borrowed_matches import Basis, Taken, WantedElsewhere
-from pilotage.store.matches import Given
+from pilotage.store.match_requests import Given
 
 KNOWN_FOR = 5.0
 """Seconds for which offers hold; those that are all taken before are read anew at once."""
@@ -62,6 +62,17 @@ class _KnownJobs:
             self.offers.pop(number, None)
             self._taken.pop(number, None)
 
+    def choice(
+        self, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
+    ) -> tuple[list[BorrowableJob], list[BorrowableJob]]:
+        """Choose offers for a pilot; returns them, and the same with spares for those that are gone."""
+        offers = self.offers.values()
+        taken = policy.chosen(offers, request, pilot, queue, admission)
+        # A claim is of one match: what does not fit it is found out job by job.
+        taken = taken[:1] if self.claim else taken
+        most = policy.SPARES * WIDER**self.misses
+        return taken, [*taken, *policy.spares(offers, taken, request, pilot, queue, admission, most)]
+
     def taken(self, offer: BorrowableJob, queue: Queue) -> Taken:
         """An offer as the store is told of it, the same for all requests."""
         number = offer.job.id
@@ -105,12 +116,7 @@ class BorrowableJobs:
             known = self._known.get(queue.name, known)
             if not known.offers:
                 return None
-            offers = known.offers.values()
-            taken = policy.chosen(offers, request, pilot, queue, admission)
-            # A claim is of one match: what does not fit it is found out job by job.
-            taken = taken[:1] if known.claim else taken
-            most = policy.SPARES * WIDER**known.misses
-            asked = [*taken, *policy.spares(offers, taken, request, pilot, queue, admission, most)]
+            taken, asked = known.choice(request, pilot, queue, admission)
             told = tuple(known.taken(offer, queue) for offer in asked)
             known.leave(offer.job.id for offer in taken)
         if not taken:

@@ -112,12 +112,14 @@ class Deliveries:
                     self._moving.pop(key, None)
                 self._workers.call(_place(moving.mover), _cancel(moving.mover, [moving.reference]))
 
-    def scan(self, storage: Storage, glob: str, seconds: float) -> list[InputFile]:
+    def scan(self, storage: Storage, glob: str, seconds: float, *, any_name: bool = False) -> list[InputFile]:
         """List all files of a storage that match. Raises StorageError, LookupError or OSError.
+
+        With ``any_name`` those are found, too, whose names no input may have.
 
         A storage that hangs holds its caller up for ``SCAN_GRACE`` s more, and nobody else.
         """
-        mover, limits = self._movers.for_storage(storage), ScanLimits(seconds=seconds)
+        mover, limits = self._movers.for_storage(storage), ScanLimits(seconds=seconds, any_name=any_name)
         scan = partial(mover.scan, storage, glob, limits)
         return self._workers.call(storage.name, scan, seconds + SCAN_GRACE).result()
 

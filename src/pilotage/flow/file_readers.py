@@ -1,6 +1,7 @@
 """Files that people and pilots read from storages through the server, a bounded number at once."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
@@ -16,6 +17,9 @@ MOST_READERS, MOST_OF_PILOTS = 16, 8
 Each takes a thread of the server while its bytes are on their way, and there are 40 for all calls.
 """
 
+MOST_OF_ONE = 8
+"""Files that one person reads at once: who takes them slowly leaves the others half of the places."""
+
 Place = tuple[Storage, str]
 """A storage, and a path below its URL."""
 
@@ -23,8 +27,8 @@ Place = tuple[Storage, str]
 class TooManyReaders(Exception):
     """Too many files are being read: the request may be sent again soon."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"{most} files are under way already; try again in a few seconds")
+    def __init__(self, most: int, whose: str = "") -> None:
+        super().__init__(f"{most} files {whose}are under way already; try again in a few seconds")
 
 
 class FileReaders:
@@ -35,24 +39,41 @@ class FileReaders:
     ) -> None:
         self._opened, self._most = opened, most
         self._free = threading.BoundedSemaphore(most)
+        self._of: Counter[str] = Counter()
+        self._counting = threading.Lock()
 
     @contextmanager
-    def place(self) -> Iterator[None]:
+    def place(self, person: str = "") -> Iterator[None]:
         """Take one place among those who read, until the end of the context. Raises TooManyReaders."""
-        if not self._free.acquire(blocking=False):
-            raise TooManyReaders(self._most)
+        with self._counted(person):
+            if not self._free.acquire(blocking=False):
+                raise TooManyReaders(self._most)
+            try:
+                yield
+            finally:
+                self._free.release()
+
+    @contextmanager
+    def _counted(self, person: str) -> Iterator[None]:
+        with self._counting:
+            if person and self._of[person] >= MOST_OF_ONE:
+                raise TooManyReaders(MOST_OF_ONE, "of yours ")
+            self._of[person] += 1
         try:
             yield
         finally:
-            self._free.release()
+            with self._counting:
+                self._of[person] -= 1
+                if not self._of[person]:
+                    del self._of[person]
 
-    def read(self, places: Sequence[Place], offset: int) -> Generator[bytes]:
+    def read(self, places: Sequence[Place], offset: int, person: str = "") -> Generator[bytes]:
         """Return the bytes of a file from an offset on, in chunks. Blocks while the file is opened.
 
         Raises TooManyReaders, and StorageError with every place's own where none can be read.
         """
         with ExitStack() as stack:
-            stack.enter_context(self.place())
+            stack.enter_context(self.place(person))
             stream = self._first(places, offset, stack)
             chunks = _chunks(stream, stack.pop_all())
         # A generator that never began would not close the file when it is thrown away.

@@ -7,7 +7,7 @@ from pilotage.model.work import Job
 from pilotage.ports import Clock
 from pilotage.store import Waiting
 
-from .step import Pass
+from .passes import Pass
 
 LEAST = 200
 """Jobs of a share that a pass reads at least, as far as there are so many."""

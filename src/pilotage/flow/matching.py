@@ -17,12 +17,15 @@ from pilotage.pilots import lines as policy
 from pilotage.pilots.lines import Draw, Level, QueueLines
 from pilotage.pilots.reports import called_home
 from pilotage.pilots.task_queues import is_open, left_of
+from pilotage.pilots.tries import Admission
 from pilotage.store import Store
 from pilotage.store.borrowed_matches import Basis, WantedElsewhere
-from pilotage.store.matches import CAUSE, Given, Standing, Wanted
+from pilotage.store.match_requests import Given, Standing, Wanted
+from pilotage.store.matches import CAUSE
 
 from .borrowing import BorrowableJobs
 from .errors import PilotGone, PilotRefused
+from .known_shares import KnownShares
 from .resting import Resting
 
 TRIES = 30
@@ -72,6 +75,7 @@ class Matching:
         self._known: dict[str, Known] = {}
         self._pilots: OrderedDict[int, Pilot] = OrderedDict()
         self._resting = Resting(store)
+        self._shares = KnownShares(store)
         self._borrowing = borrowing or BorrowableJobs(store)
 
     def match(self, request: MatchRequest, time: float, seed: int) -> Matched:
@@ -84,12 +88,10 @@ class Matching:
         kept: list[Draw] = []
         for number in range(TRIES):
             admission = self._resting.admission(pilot, time)
-            left = left_of(request, _jobs_of(parts))
-            left = (
-                left if admission.jobs is None else replace(left, max_jobs=min(left.max_jobs, admission.jobs))
-            )
-            with self._lock:
-                draws = kept or policy.draw(known.lines, left, pilot, seed + number, admission)
+            left = _admitted(left_of(request, _jobs_of(parts)), admission)
+            self._shares.known(known.federation, known.version, time)
+            with self._lock, self._shares.turns() as shares:
+                draws = kept or policy.draw(known.lines, left, pilot, seed + number, admission, shares)
             if not draws and (borrowed := self._borrowed(known, pilot, left, time, seed)):
                 # That nothing of its own queue came meanwhile was checked with what it was given.
                 parts += borrowed
@@ -103,6 +105,7 @@ class Matching:
                 self._resting.take_back(tries, given.jobs)
             parts.append(given)
             missing = _missing(draws, given)
+            self._shares.take_back(missing)
             if given.good and not missing and not kept:
                 break
             stale = not given.good
@@ -146,6 +149,7 @@ class Matching:
             self._pilots.pop(pilot.id, None)
             raise PilotGone(pilot.id)
         if given.jobs:
+            self._shares.note(given.jobs)
             if not pilot.matched:  # only whether it had any matters
                 self._remember(replace(pilot, matched=len(given.jobs)))
             self._tell([(pilot, given.jobs)], time, seed)
@@ -201,10 +205,10 @@ class Matching:
         """Draw for one of several pilots, of what those before it leave."""
         pilot, known = self._looked_up(request, time, seed)
         admission = self._resting.admission(pilot, time)
-        most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
-        request = request if most == request.max_jobs else replace(request, max_jobs=most)
-        with self._lock:
-            draws = policy.draw(known.lines, request, pilot, seed, admission)
+        request = _admitted(request, admission)
+        self._shares.known(known.federation, known.version, time)
+        with self._lock, self._shares.turns() as shares:
+            draws = policy.draw(known.lines, request, pilot, seed, admission, shares)
             for draw in draws:
                 known.lines.left(draw, 1)
         self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
@@ -326,6 +330,12 @@ class Matching:
             self._pilots.move_to_end(pilot.id)
             while len(self._pilots) > KNOWN_PILOTS:
                 self._pilots.popitem(last=False)
+
+
+def _admitted(request: MatchRequest, admission: Admission) -> MatchRequest:
+    """The request for no more jobs than its pilot may have where jobs failed fast (F2)."""
+    most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
+    return request if most == request.max_jobs else replace(request, max_jobs=most)
 
 
 def _wanted(known: Known, pilot: Pilot, draws: Sequence[Draw], time: float) -> Wanted:

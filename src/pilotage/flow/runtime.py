@@ -23,10 +23,10 @@ from .file_readers import MOST_OF_PILOTS, FileReaders
 from .headway import Headway
 from .log_readers import LogReaders
 from .own_catalogue import OwnCatalogue
+from .passes import Pass
 from .publishing import Publishing
 from .staying import Staying
-from .step import Pass, Step
-from .wakeups import Wakeups
+from .wakeups import Wakeable, Wakeups
 from .workers import Workers, WorkersPort
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Runtime:
     def __init__(
         self,
         store: Store,
-        steps: Sequence[Step],
+        steps: Sequence[Wakeable],
         *,
         load: Load,
         movers: Callable[[Callable[[], None]], Movers],

@@ -11,20 +11,12 @@ from pilotage.model.states import Kind, State
 from pilotage.model.world import World
 
 from .brokerages import Brokerages
+from .passes import Pass
 
 if TYPE_CHECKING:
     from .runtime import Runtime
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """One pass of a step: its time (s since 1970, UTC), its random seed, and how many records it may take."""
-
-    time: float
-    seed: int
-    batch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

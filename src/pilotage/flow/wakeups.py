@@ -3,20 +3,31 @@
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Protocol
 
 from pilotage.model.decision import KINDS, Committed, Create, Creation, Decision, Move
 from pilotage.model.states import FIRST, Kind, State
-
-from .step import Step
 
 Subject = tuple[Kind, State]
 """A kind of records, and a state that some of them came into."""
 
 
+class Wakeable(Protocol):
+    """A step as its loop is woken: its name, and the states of records that give it something to do."""
+
+    @property
+    def name(self) -> str:
+        """The name by which it is woken."""
+
+    @property
+    def wakes_on(self) -> frozenset[Subject]:
+        """States of records that wake it."""
+
+
 class Wakeups:
     """One event for each step's loop; :meth:`committed` listens to a store's commits."""
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Iterable[Wakeable]) -> None:
         self._events: dict[str, threading.Event] = {}
         self._steps: dict[Subject, list[str]] = defaultdict(list)
         for step in steps:

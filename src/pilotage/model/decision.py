@@ -15,6 +15,7 @@ from .advertisements import NewAdvertisement
 from .borrowing import Borrowing
 from .failures import Failure
 from .publications import NewPublication
+from .quick import quickly_made
 from .spec import Binding, LiveWork
 from .states import Kind, State
 from .storage_rests import End, FailedDelivery
@@ -58,6 +59,7 @@ class Claim:
     """Parts of a slot that each record takes which claims (D8); 0: records are counted, not their parts."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
     """Records of one kind that make the same transition."""
@@ -152,6 +154,8 @@ class Forget:
     """Files by identifier that are known no more; one that a live job reads stays."""
     if_unread: bool = False
     """Whether a replica stays known where a live job reads its file, or where it is the file's last."""
+    if_unwanted: bool = False
+    """Whether files stay known, with their replicas, that a task reads or will read, or a transfer moves."""
     datasets: tuple[str, ...] = ()
     """Datasets by identifier that are known no more; one that a live task names stays. Their files stay."""
     failed_at: tuple[End, ...] = ()

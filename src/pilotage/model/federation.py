@@ -20,6 +20,7 @@ from .constants import (
     TimeoutConstants,
 )
 from .software import Hardware, Tag
+from .spec import DEFAULT_SHARE
 from .types import (
     CLOSED,
     LARGE,
@@ -350,7 +351,7 @@ class Federation:
     """Catalogues of files that others keep."""
     links: tuple[Link, ...] = ()
     """What is known of the ways between sites."""
-    shares: tuple[GlobalShare, ...] = (GlobalShare(name="default"),)
+    shares: tuple[GlobalShare, ...] = (GlobalShare(name=DEFAULT_SHARE),)
     """The global shares."""
     plugins: Mapping[str, str] = field(default_factory=dict)
     """The brokerage plugin by VO, where it is not ``production``."""

@@ -22,19 +22,19 @@ def order(shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> dict[str
     Raises ValueError where the parents run in a circle, which no federation that was checked has.
     """
     known = {share.name: share for share in shares}
-    paths = {name: _path(name, known) for name in known}
+    paths = {name: path(name, known) for name in known}
     use = dict.fromkeys(known, 0)
     for row in counts:
         if row.state is JobState.RUNNING:
             for name in paths.get(row.share, ()):
                 use[name] += row.jobs
-    standing = {share.name: _standing(share, use[share.name]) for share in shares}
+    standings = {share.name: standing(share, use[share.name]) for share in shares}
     # The path of a share begins as its parent's, which sorts it right behind: prefixes come first.
-    ordered = sorted(known, key=lambda name: [standing[above] for above in paths[name]])
+    ordered = sorted(known, key=lambda name: [standings[above] for above in paths[name]])
     return {name: place for place, name in enumerate(ordered)}
 
 
-def _path(name: str, known: dict[str, GlobalShare]) -> tuple[str, ...]:
+def path(name: str, known: dict[str, GlobalShare]) -> tuple[str, ...]:
     """The path from the top to a share; a parent that does not exist is left out."""
     path = [name]
     while (name := known[name].parent) in known:
@@ -44,7 +44,8 @@ def _path(name: str, known: dict[str, GlobalShare]) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
-def _standing(share: GlobalShare, use: int) -> ShareStanding:
+def standing(share: GlobalShare, use: int) -> ShareStanding:
+    """The measure by which a share is compared with its siblings, the smallest first."""
     if share.target == 0:
         return (float("inf"), float(use), share.name)
     return (use / share.target, -share.target, share.name)

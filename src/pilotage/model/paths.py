@@ -3,7 +3,10 @@
 Several Pilotages may share a storage: every name carries the instance's, which is its federation's.
 """
 
+import re
+
 from .patterns import literal_beginning
+from .types import FILE_NAME, LONGEST_FILE_NAME
 
 SCRATCH = ".scratch"
 """The folder of attempts' outputs: no logical name has a part that begins with a dot."""
@@ -19,6 +22,17 @@ INPUTS = frozenset({"inputs", "inputs.txt", "tmp"})
 
 RESERVED = INPUTS | {"stdout", "stderr"}
 """The same with what the payload prints, which may be outputs: payload files take other names."""
+
+FILE_NAMES = (
+    f"names are of letters, digits and _.:@+=~-, up to {LONGEST_FILE_NAME} in all, folders set apart by /, "
+    "and no part begins with another character than a letter, a digit or _"
+)
+"""The rule of :func:`is_file_name` in words."""
+
+
+def is_file_name(name: str) -> bool:
+    """Tell whether a file may have this name in the catalogue."""
+    return len(name) <= LONGEST_FILE_NAME and re.fullmatch(FILE_NAME, name) is not None
 
 
 def scratch_path(instance: str, job: int, attempt: int, name: str = "") -> str:

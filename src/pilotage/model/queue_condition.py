@@ -14,9 +14,9 @@ class QueueCondition:
     """A queue with its jobs and pilots by state, at ``time``; all times in s since 1970.
 
     ``last_pilot`` is when a pilot last called, ``last_start`` when a job last started. ``errors`` are of the
-    newest pilots that failed before they called, newest first; ``waiting_since`` is when the oldest one that
-    waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
-    ``storage_rests`` are those of its storage (F4).
+    newest pilots that failed before they called, newest first, and ``tried_at`` is when one pilot tries again
+    (P6); ``waiting_since`` is when the oldest one that waits at the site was made. ``problem`` says why no
+    pilot can be submitted from here at all. ``storage_rests`` are those of its storage (F4).
     """
 
     time: float
@@ -27,6 +27,7 @@ class QueueCondition:
     last_pilot: float | None = None
     last_start: float | None = None
     errors: tuple[str, ...] = ()
+    tried_at: float | None = None
     waiting_since: float | None = None
     problem: str = ""
     rests: tuple[Rest, ...] = ()

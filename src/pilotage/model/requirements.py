@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .identity import Identity
-from .spec import TaskSpec
+from .spec import DEFAULT_SHARE, TaskSpec
 from .types import DESCRIBED
 
 TIME_SEGMENTS = (600, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 1080000)
@@ -48,6 +48,8 @@ class Requirements:
     """Whether all pilots that are submitted for them are generic (P7)."""
     submit_pools: tuple[str, ...] = ()
     """Submit pools for their pilots; none: the default ones (P5)."""
+    share: str = DEFAULT_SHARE
+    """Global share of the jobs: at the pilot it has its turn first (P13)."""
 
     @classmethod
     def of(cls, spec: TaskSpec, owner: Identity) -> "Requirements":
@@ -67,6 +69,7 @@ class Requirements:
             walltime=_rounded_up(seconds, TIME_SEGMENTS) if seconds else 0.0,
             force_generic=spec.force_generic,
             submit_pools=tuple(sorted(set(spec.submit_pools))),
+            share=spec.share,
         )
 
     def seconds(self, core_power: float) -> float:
@@ -78,7 +81,7 @@ class Requirements:
         """The same for the same requirements: how a task queue is named within a site's queue."""
         values: list[object] = [self.vo, self.group, self.owner, self.cores, self.memory, self.cpu_time]
         values += [self.private, self.walltime]
-        special = {name: value for name in _SPECIAL if (value := getattr(self, name))}
+        special = {name: value for name, usual in _SPECIAL.items() if (value := getattr(self, name)) != usual}
         # Left out where there is none, so that texts in older stores mean the same task queues.
         values += [special] if special else []
         return json.dumps(values, separators=(",", ":"))
@@ -103,8 +106,8 @@ class Requirements:
         )
 
 
-_SPECIAL = ("gpus", "container", "force_generic", "submit_pools")
-"""What few task queues ask for: their texts leave it out."""
+_SPECIAL = {"gpus": 0, "container": False, "force_generic": False, "submit_pools": (), "share": DEFAULT_SHARE}
+"""What few task queues ask for, and what it is with all others, whose texts leave it out."""
 
 
 def _rounded_up(value: float, segments: tuple[int, ...]) -> float:

@@ -25,6 +25,9 @@ from .types import (
     Seconds,
 )
 
+DEFAULT_SHARE = "default"
+"""The global share of tasks that name none."""
+
 JobKind = Literal["normal", "scout", "merge"]
 Binding = Literal["early", "elastic", "late"]
 """How firmly a job is bound to the queue that a brokerage prefers: it stays there, may be borrowed by a pilot
@@ -115,7 +118,7 @@ class TaskSpec:
 
     name: Name
     """What people call it; need not be unique."""
-    share: Name = "default"
+    share: Name = DEFAULT_SHARE
     """The global share that it belongs to."""
     priority: Annotated[int, Field(ge=1, le=100_000)] = 500
     """Higher ones go first; from 800 on bound to the nucleus (B8), from 1000 on urgent (B27)."""

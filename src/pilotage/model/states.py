@@ -184,12 +184,27 @@ DONE_JOBS = (J.HOLDING, J.TRANSFERRING, J.MERGING, J.FINISHED)
 """The payload ended well."""
 
 LIVE_JOBS = _LIVE_JOBS
+JOBS_AT_WORK = tuple(state for state in LIVE_JOBS if state is not J.MERGING)
+"""Jobs that a task waits for: those that wait to be merged are done but for that."""
+
 LIVE_TASKS = _LIVE_TASKS
+TASKS_TO_SPLIT = (T.REGISTERED, T.SPLITTING)
+"""Tasks of which jobs are still to be made, now."""
+
 UNFINISHED_TRANSFERS = (*_UNDELIVERED, X.DELIVERED)
 """Those that serve whoever asks for the same file at the same storage, and that may be cancelled."""
 
+QUEUED_TRANSFERS = (X.QUEUED, X.PREPARED)
+"""Those that wait for a slot with no bytes moved: they may be raised, or cancelled at no cost."""
+
+TRANSFERS_AHEAD = (X.PREPARING, X.PREPARED)
+"""What is prepared, or being so, ahead of its delivery (D11)."""
+
 LIVE_TRANSFERS = (*UNFINISHED_TRANSFERS, X.FINISHING)
 WAITING_PILOTS = (P.CREATED, P.SUBMITTED)
+PILOTS_AT_A_SITE = (P.SUBMITTED, P.RUNNING)
+"""Pilots that a batch system knows of."""
+
 LIVE_PILOTS = (*WAITING_PILOTS, P.RUNNING)
 LIVE_PUBLICATIONS = (U.WAITING, U.PUBLISHING)
 
@@ -201,6 +216,11 @@ LIVE: dict[Kind, tuple[State, ...]] = {
     "publication": LIVE_PUBLICATIONS,
 }
 """States that a record has not ended in."""
+
+ENDED: dict[Kind, tuple[State, ...]] = {
+    kind: tuple(state for state in states if state not in LIVE[kind]) for kind, states in STATES.items()
+}
+"""States that a record has ended in; a failed job may be tried again."""
 
 FIRST: dict[Kind, State] = {row.kind: row.target for row in _TABLE if row.source is None}
 """The state in which a record of each kind comes into being."""

@@ -70,6 +70,14 @@ class Room:
         full = {place for place in self.bounded(transfer) if self._left[place] <= 0}
         return next((rest for rest in self.rests if (_REST, *rest.end) in full), None)
 
+    def limits(self, transfer: Transfer) -> dict[Place, int]:
+        """Return the limits of the storages and the link that a transfer touches."""
+        return {place: self._limits[place] for place in self.bounded(transfer) if not _is_rest(place)}
+
+    def touches(self, place: Place, source: str, destination: str) -> bool:
+        """Tell whether what goes from one storage to another touches a storage or link."""
+        return place in ((source,), (destination,), self._link(source, destination))
+
     def take(self, transfer: Transfer) -> None:
         """Count one more transfer."""
         self._left.subtract(self.bounded(transfer))

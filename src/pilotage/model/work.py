@@ -5,6 +5,7 @@ from typing import Literal
 
 from .data import Direction, File, NewDatasetVersion, NewTransfer, Replica, Transfer
 from .identity import Identity
+from .quick import quickly_made
 from .requirements import Requirements
 from .spec import MOST_JOBS, Input, InputDataset, InputFile, InputPattern, JobKind, MergeSpec, TaskSpec
 from .states import JobState, PilotState, TaskState
@@ -164,6 +165,7 @@ class Task:
         return max(asked, most) if most else 0
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
     """A job about to be."""
@@ -186,6 +188,7 @@ class NewJob:
     """Events that it works on."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job as it stands."""
@@ -230,6 +233,7 @@ class Job:
     """When a merge job was first skipped where its input lies, in s since 1970; none: never (B3)."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPilot:
     """A pilot about to be recorded (P10)."""
@@ -262,6 +266,7 @@ class NewPilot:
     """How its task queue came to be given pilots (P2 to P4, P12)."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pilot:
     """A pilot as it stands."""

@@ -21,6 +21,7 @@ from .observations import (
     ServerReport,
 )
 from .publications import Publication
+from .quick import quickly_made
 from .states import JobState
 from .storage_rests import FailedDelivery, StorageRest, storage_rests
 from .types import (
@@ -129,6 +130,7 @@ class TaskQueue:
     """The highest priority among them."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchRequest:
     """Capacity that a pilot offers for jobs."""
@@ -189,6 +191,7 @@ class StorageFault:
     """Whether the file is an output."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A pilot's report on one attempt."""
@@ -243,6 +246,10 @@ class JobUsage:
     """Most that the payload added to its directory, outputs included, in MB."""
 
 
+HeldAttempt = tuple[int, int, int]
+"""An attempt at a pilot: pilot, job and attempt."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """A step's snapshot, which holds what that step reads; a saved world holds all of it."""
@@ -295,6 +302,8 @@ class World:
     """Pilots that ask for jobs."""
     reports: tuple[Report, ...] = ()
     """What pilots say of their jobs."""
+    held: tuple[HeldAttempt, ...] = ()
+    """Attempts that pilots have and name, and say nothing of: their jobs need not be here."""
     submissions: tuple[PilotSubmission, ...] = ()
     """What became of pilots that were submitted."""
     sightings: tuple[PilotSighting, ...] = ()

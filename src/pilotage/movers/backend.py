@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from pilotage.ports.moving import Grant, Readable, WrongFileError
 
@@ -24,6 +24,21 @@ class StorageOptionError(ValueError):
 
 class LinkError(WrongFileError):
     """A part of a path is a link, or something else that is no folder, which is never followed."""
+
+
+T = TypeVar("T")
+_offered: dict[tuple[type, object], bool] = {}
+
+
+def offers(backend: object, ability: type[T]) -> TypeGuard[T]:
+    """Tell whether a backend has what is in a protocol, once for each kind of them.
+
+    Python looks through all names of both at each ``isinstance``, which small files feel.
+    """
+    key = (type(backend), ability)
+    if (known := _offered.get(key)) is None:
+        known = _offered[key] = isinstance(backend, ability)
+    return known
 
 
 class Backend(Protocol):

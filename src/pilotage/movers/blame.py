@@ -8,7 +8,7 @@ from pilotage.model.observations import Fault
 from pilotage.ports.moving import Readable, StorageError, WrongFileError
 
 from .carriers import CarrierError
-from .failures import reason
+from .storage_failures import reason
 from .threads import Cancelled
 
 _OF_NAMES = frozenset(

@@ -17,8 +17,8 @@ from pilotage.ports import adapters
 from pilotage.ports.moving import Mover, Reader
 
 from .call_records import KINDS, MESSAGE, CallOrder, CallResult, ReceivedBytes, call_code
-from .failures import reason
 from .spawning import serve
+from .storage_failures import reason
 from .worker import GROUP
 
 IDLE = 30.0

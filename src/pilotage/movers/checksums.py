@@ -2,12 +2,17 @@
 
 import hashlib
 from collections.abc import Iterator
+from time import monotonic
 
 from zlib_ng import zlib_ng  # its adler32 uses the processor's vectors: 12 GB/s, zlib's 0.6
 
 from pilotage.ports.moving import Delivered, Progress, Readable, WrongFileError
 
 CHUNK = 1 << 20
+SMALLEST_CHUNK = 1 << 14
+SLOW, FAST = 1.0, 0.05
+"""Seconds: a chunk that takes longer is followed by one of a quarter, one that takes less by one of twice."""
+
 DIGITS = {"adler32": 8, "md5": 32, "sha256": 64}
 """Kinds of checksums, each with its number of hexadecimal digits."""
 
@@ -43,6 +48,23 @@ class Checksum:
         return f"{self._name}:{self._digest.hexdigest()}" if self._digest else f"adler32:{self._adler32:08x}"
 
 
+def in_time(stream: Readable) -> Iterator[bytes]:
+    """Read a stream to its end, by smaller chunks where it is slow.
+
+    So what comes slowly is heard of about once in a second: else it would be taken for dead, and its rate
+    be seen in jumps.
+    """
+    length, began = CHUNK, monotonic()
+    while chunk := stream.read(length):
+        passed = monotonic() - began
+        if passed > SLOW:
+            length = max(SMALLEST_CHUNK, length // 4)
+        elif passed < FAST:
+            length = min(CHUNK, 2 * length)
+        yield chunk
+        began = monotonic()
+
+
 class CheckedChunks:
     """The bytes of a file in chunks, which end with WrongFileError unless size and checksum are right.
 
@@ -68,7 +90,7 @@ class CheckedChunks:
             checksum.add(chunk)
             size += len(chunk)
             self._progress(size)
-        while chunk := self._stream.read(CHUNK):
+        for chunk in in_time(self._stream):
             size += len(chunk)
             if size > self._expected.size:
                 break

@@ -7,10 +7,11 @@ from dataclasses import replace
 from pilotage.model.paths import scratch_path
 from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress, StorageError, WrongFileError
 
-from .backend import Backend, PathEntry
+from .backend import Backend, PathEntry, offers
 from .blame import SourceStream, source_errors
 from .checksums import CheckedChunks
 from .drafts import DraftingBackend, LocalDraft
+from .ranged import whole
 from .resuming import resumed
 from .third_party import Carry, carried, fetched
 
@@ -62,15 +63,23 @@ def copy(
         _delete(target, part)
     if found is not None:
         return found
+    return replace(_streamed(source, target, delivery, progress, keep), way=f"streamed: {taken}")
+
+
+def _streamed(
+    source: Backend, target: Backend, delivery: Delivery, progress: Progress, keep: Keep | None
+) -> Delivered:
+    """Copy a file's bytes through this process, and return what was found of them."""
+    path, expected = delivery.destination.path, Delivered(size=delivery.size, checksum=delivery.checksum)
     with ExitStack() as open_files:
         with source_errors():
-            stream = open_files.enter_context(source.read(delivery.source.path))
+            stream = open_files.enter_context(whole(source, delivery.source.path, expected.size))
         checked = CheckedChunks(SourceStream(stream), str(delivery.source), expected, progress)
-        if keep and isinstance(target, DraftingBackend):
+        if keep and offers(target, DraftingBackend):
             keep(target.draft(path, delivery.part, checked))
         else:
             target.store(path, delivery.part, checked, expected.size)
-    return replace(checked.found, way=f"streamed: {taken}")
+    return checked.found
 
 
 def clear(source: Backend, delivery: Delivery) -> None:

@@ -3,8 +3,12 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Self
+
+from pilotage.ports.moving import WrongFileError
 
 if TYPE_CHECKING:
     import requests
@@ -15,6 +19,9 @@ MOST_RESUMES = 5
 PAUSE = 0.2
 """Seconds before a broken connection is taken up; twice as long each time."""
 
+SETTLED = timedelta(minutes=1)
+"""The age at which the time of its last change tells the version of a file."""
+
 SKIPPED = 1 << 20
 """Bytes that are read at a time where they are not wanted."""
 
@@ -23,23 +30,47 @@ Ask = Callable[[Mapping[str, str]], "AbstractContextManager[requests.Response]"]
 
 
 class Download:
-    """The body of a file as a stream, from the byte ``start`` on.
+    """The body of a file as a stream, from the byte ``start`` on, up to ``end`` where that is given.
 
-    Where it breaks it is asked for again, if the file is the same.
+    Where it breaks it is asked for again, if the file is the same. With ``version`` it must be that one.
     """
 
-    def __init__(self, ask: Ask, start: int = 0) -> None:
+    def __init__(self, ask: Ask, start: int = 0, end: int | None = None, version: str = "") -> None:
         self._ask = ask
         self._open = ExitStack()
-        self._offset, self._breaks = start, 0
+        self._offset, self._end, self._breaks = start, end, 0
+        self._version = version
 
     def __enter__(self) -> Self:
-        headers = {"Range": f"bytes={self._offset}-"} if self._offset else {}
+        headers = self._wanted() if self._offset or self._end is not None else {}
         self._answer = self._open.enter_context(self._ask(headers))
-        self._version = _version(self._answer)
-        if self._offset and not self._goes_on(self._answer):
+        goes_on = self._goes_on(self._answer)
+        if self._version and not goes_on:
+            self._open.close()
+            raise WrongFileError(
+                f"{self._answer.url} changed while it was read, or is given in parts no more"
+            )
+        self._version = self._version or _version(self._answer)
+        if self._offset and not goes_on:
             self._skip(self._offset)
         return self
+
+    @property
+    def ranged(self) -> tuple[int, str] | None:
+        """Bytes and version of the file, if the server gave just the part that was asked for.
+
+        None also where it does not tell versions apart: then two parts need not be of the same one.
+        """
+        total = str(self._answer.headers.get("Content-Range", "")).rpartition("/")[2]
+        version = _strong(self._answer)
+        return (
+            (int(total), version) if self._goes_on(self._answer) and total.isdecimal() and version else None
+        )
+
+    @property
+    def partial(self) -> bool:
+        """Tell whether the answer is a part of the file."""
+        return bool(self._answer.status_code == HTTPStatus.PARTIAL_CONTENT)
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
@@ -79,11 +110,16 @@ class Download:
             raise fault
         time.sleep(PAUSE * 2**self._breaks)
         self._open.close()
-        headers = {"Range": f"bytes={self._offset}-", "If-Range": self._version}
-        answer = self._open.enter_context(self._ask(headers))
+        answer = self._open.enter_context(self._ask(self._wanted()))
         if not self._goes_on(answer):
             raise fault
         self._answer = answer
+
+    def _wanted(self) -> dict[str, str]:
+        """The headers that ask for what is still to come, of the same version."""
+        last = "" if self._end is None else self._end - 1
+        same = {"If-Range": self._version} if self._version else {}
+        return {"Range": f"bytes={self._offset}-{last}", **same}
 
     def _goes_on(self, answer: "requests.Response") -> bool:
         begins = answer.headers.get("Content-Range", "").startswith(f"bytes {self._offset}-")
@@ -93,7 +129,24 @@ class Download:
 def _version(answer: "requests.Response") -> str:
     """The validator of this version of a file; empty where there is none, or the server gives no ranges."""
     tag = str(answer.headers.get("ETag", ""))
-    if answer.headers.get("Accept-Ranges") != "bytes":
+    if answer.status_code != HTTPStatus.PARTIAL_CONTENT and answer.headers.get("Accept-Ranges") != "bytes":
         return ""
     # A weak tag says that two versions mean the same, not that they are the same bytes.
     return str(answer.headers.get("Last-Modified", "")) if tag.startswith("W/") or not tag else tag
+
+
+def _strong(answer: "requests.Response") -> str:
+    """A validator by which the server tells any two versions apart; empty where there is none.
+
+    A time of change does where it is a minute old: a file may change twice within its second.
+    """
+    version = _version(answer)
+    if version.startswith('"'):
+        return version
+    try:
+        changed, now = (
+            parsedate_to_datetime(answer.headers.get(name, "")) for name in ("Last-Modified", "Date")
+        )
+    except ValueError:
+        return ""
+    return version if now - changed >= SETTLED else ""

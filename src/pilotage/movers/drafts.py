@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Protocol, runtime_checkable
 
 from .backend import Backend
-from .failures import nothing_left
+from .storage_failures import nothing_left
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

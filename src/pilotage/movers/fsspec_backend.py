@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any
 
 from .backend import PathEntry
-from .failures import nothing_left
+from .storage_failures import nothing_left
 
 if TYPE_CHECKING:
     import fsspec

@@ -3,27 +3,31 @@
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from pilotage.ports.moving import Delivered, Grant, Progress, StorageError, WrongFileError
+from pilotage.ports.moving import Delivered, Grant, Progress, Readable, StorageError, WrongFileError
 
 from .backend import Backend, LinkError, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
 from .downloads import Download
-from .failures import nothing_left
-from .folders import beside, empty
+from .folder_calls import beside, empty
+from .http_bodies import Body, as_body, whole_text, without_body
 from .http_copies import FORWARDED, HttpCopies
 from .listings import PROPFIND, from_index, from_multistatus
+from .ranged import MOST, RangedStream, sample_end
+from .redirects import Redirects, check_option, shown
+from .storage_failures import explained, nothing_left
 from .third_party import CannotFetch
 
 if TYPE_CHECKING:
     import requests
 
-OPTIONS = {"headers", "client_kwargs", "token_file", "ca_file", "cert_file"}
+OPTIONS = {"headers", "client_kwargs", "token_file", "ca_file", "cert_file", "redirects_to"}
 SECRETS = {"authorization", "cookie", "proxy-authorization"}
 """Headers that hold credentials."""
 
@@ -37,8 +41,11 @@ MOST_REDIRECTS = 5
 DISCARD_PAUSES = (0, 0.1, 0.3, 0.6)
 """Seconds before each of the requests that delete a file after its PUT broke."""
 
-LARGEST_LISTING = 64 << 20
-"""Bytes of a folder's listing; a longer one is refused."""
+ELSEWHERE = "elsewhere://"
+"""The session's name for connections to other hosts than the storage's own."""
+
+KNOWN_SERVERS = 1000
+"""Servers that were sent on to, whose settings are remembered."""
 
 KNOWN_FOLDERS = 10_000
 """Folders of a server that are remembered as made."""
@@ -60,7 +67,8 @@ class HttpBackend:
 
     Options: ``headers`` that go with every request; ``token_file``, a file with a bearer token, read each
     time; ``ca_file`` with the authorities to trust; ``cert_file``, a client certificate with its key, such as
-    an X.509 proxy. Redirections are followed, but no headers of ours go to another server than the storage's.
+    an X.509 proxy; ``redirects_to``, the hosts to which it may send on (:mod:`~pilotage.movers.redirects`).
+    No headers of ours go to another server than the storage's.
     """
 
     writable = True
@@ -68,21 +76,24 @@ class HttpBackend:
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         if unknown := sorted(set(options) - OPTIONS):
             raise StorageOptionError(f"http: unknown options {unknown}; known are {sorted(OPTIONS)}")
-        if not urlsplit(url).hostname:
+        self._root, self._host = url.rstrip("/"), urlsplit(url).hostname
+        if not self._host:
             raise ValueError(f"{url!r} has no host; give one, as in https://host/path")
-        self._root = url.rstrip("/")
         self._headers = {**options.get("client_kwargs", {}).get("headers", {}), **options.get("headers", {})}
         if secret := sorted(name for name in self._headers if name.lower() in SECRETS):
             raise StorageOptionError(
                 f"http: headers stand in the federation, which is no place for {secret[0]}: write the token "
                 "to a file that the server alone may read, and name that with token_file"
             )
+        named = options.get("redirects_to")
+        check_option("http", named)
+        self._redirects = Redirects(self._root, named)
         self._token_file = options.get("token_file")
         self._trust: Any = options.get("ca_file", True)
         self._certificate = options.get("cert_file")
         self._lock = threading.Lock()
         self._session: requests.Session | None = None
-        self._settings: dict[str, Any] = {}
+        self._settings: dict[tuple[str, ...], Any] = {}
         self._folders: set[str] = set()
         self._plain = False
         self._copies = HttpCopies(self)
@@ -112,7 +123,7 @@ class HttpBackend:
         with self.request("GET", at) as answer:
             if "html" not in answer.headers.get("Content-Type", ""):
                 raise StorageError(f"{answer.url} is no listing: its server has neither WebDAV nor an index")
-            yield from from_index(_text(answer), urlsplit(answer.url).path)
+            yield from from_index(whole_text(answer), urlsplit(answer.url).path)
 
     @contextmanager
     def read(self, path: str) -> Iterator[Download]:
@@ -122,18 +133,39 @@ class HttpBackend:
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Download]:
-        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
-        with Download(lambda headers: self.request("GET", path, headers=headers), start) as download:
-            if urlsplit(download.url).path.endswith("/"):
-                raise WrongFileError(f"{path} is not a plain file but a folder")
+        """See :class:`~pilotage.movers.ranged.SeekableBackend`."""
+        with Download(partial(self._ask_for, path), start) as download:
+            yield _plain(download, path)
+
+    @contextmanager
+    def read_ranges(self, path: str, start: int, size: int) -> Iterator[Readable]:
+        """See :class:`~pilotage.movers.ranged.RangedBackend`."""
+        ask, begun = partial(self._ask_for, path), time.monotonic()
+        with Download(ask, start, sample_end(start, size)) as first:
+            answered = time.monotonic() - begun
+            if not first.partial:
+                yield _plain(first, path)
+                return
+            if found := first.ranged:
+                total, version = found
+                # Where another server gives the bytes, each request is one to both.
+                most = MOST if urlsplit(first.url)[1] == urlsplit(self._root)[1] else 1
+                more = partial(Download, ask, version=version)
+                with RangedStream(first, more, start, total, answered, most=most) as stream:
+                    yield stream
+                return
+        with self.read_from(path, start) as download:
             yield download
+
+    def _ask_for(self, path: str, headers: Mapping[str, str]) -> "AbstractContextManager[requests.Response]":
+        return self.request("GET", path, headers=headers)
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
         draft = beside(path, part)
         self._make(path.rpartition("/")[0])
         with nothing_left(draft, lambda: self._discard(draft)), self._remembered(path):
-            with self.request("PUT", draft, body=_body(chunks, size)):
+            with self.request("PUT", draft, body=as_body(chunks, size)):
                 pass
             self._move(draft, path)
 
@@ -210,7 +242,7 @@ class HttpBackend:
         url = origin = self.url(path)
         for _ in range(MOST_REDIRECTS):
             # Scheme and host: other servers are not given our tokens.
-            home = urlsplit(url)[:2] == urlsplit(origin)[:2]
+            home = url is origin or urlsplit(url)[:2] == urlsplit(origin)[:2]
             given = {**(self.own_headers() if home else {}), **(headers or {})}
             if not home:
                 given = {name: value for name, value in given.items() if not name.startswith(FORWARDED)}
@@ -223,7 +255,9 @@ class HttpBackend:
                 url = urljoin(url, answer.headers["Location"])
             # A body that was begun cannot be sent again: its chunks come from the source.
             if urlsplit(url).scheme not in ("http", "https") or (isinstance(body, Body) and body.started):
-                raise StorageError(f"{method} {origin}: sent on to {url}, which is not followed")
+                raise StorageError(f"{method} {origin}: sent on to {shown(url)}, which is not followed")
+            with explained(StorageError, f"{method} {origin}"):
+                self._redirects.check(url)
         raise StorageError(f"{method} {origin}: sent on more than {MOST_REDIRECTS} times")
 
     def _sent(
@@ -236,12 +270,19 @@ class HttpBackend:
         """
         import requests
 
-        session, server = self._open(), "://".join(urlsplit(url)[:2])
+        session, parts = self._open(), urlsplit(url)
+        server = parts[:2]
         if (settings := self._settings.get(server)) is None:
+            if len(self._settings) >= KNOWN_SERVERS:
+                self._settings.clear()
             settings = session.merge_environment_settings(url, {}, True, self._trust, self._certificate)
             self._settings[server] = settings
-        request = requests.Request(method, url, headers=headers, data=body).prepare()
-        return session.get_adapter(url).send(request, timeout=TIMEOUTS, **settings)
+        if body is None:
+            request = without_body(method, url, headers)
+        else:
+            request = requests.Request(method, url, headers=headers, data=body).prepare()
+        adapter = session.get_adapter(url if parts.hostname == self._host else ELSEWHERE)
+        return adapter.send(request, timeout=TIMEOUTS, **settings)
 
     def _propfind(self, path: str, *, depth: int) -> list[tuple[str, PathEntry]] | None:
         """Names and entries that WebDAV tells of a path; None where the server has no WebDAV."""
@@ -250,7 +291,7 @@ class HttpBackend:
         headers = {"Depth": str(depth), "Content-Type": "application/xml"}
         with self.request("PROPFIND", path, headers=headers, body=PROPFIND, allowed=NO_WEBDAV) as answer:
             if answer.status_code == HTTPStatus.MULTI_STATUS:
-                return list(from_multistatus(_text(answer), urlsplit(answer.url).path))
+                return list(from_multistatus(whole_text(answer), urlsplit(answer.url).path))
             self._plain = answer.status_code in (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
             return None
 
@@ -329,34 +370,25 @@ class HttpBackend:
         from requests.adapters import HTTPAdapter
         from urllib3 import Retry
 
+        from .guarded_connections import GuardedAdapter
+
         with self._lock:
             if self._session is None:
                 # A server may close a kept connection just when it is used again.
                 again = Retry(2, read=1, status=0, redirect=0, allowed_methods=("GET", "HEAD", "PROPFIND"))
                 self._session = requests.Session()
+                settings: dict[str, Any] = {"pool_maxsize": CONNECTIONS, "max_retries": again}
                 for scheme in ("http://", "https://"):
-                    self._session.mount(scheme, HTTPAdapter(pool_maxsize=CONNECTIONS, max_retries=again))
+                    self._session.mount(scheme, HTTPAdapter(**settings))
+                self._session.mount(ELSEWHERE, GuardedAdapter(self._redirects, **settings))
             return self._session
 
 
-class Body:
-    """The chunks of a file as the body of a request, with its length."""
-
-    def __init__(self, chunks: Iterable[bytes], size: int) -> None:
-        self._chunks, self._size = chunks, size
-        self.started = False
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __iter__(self) -> Iterator[bytes]:
-        self.started = True
-        yield from self._chunks
-
-
-def _body(chunks: Iterable[bytes], size: int) -> Body | bytes:
-    """The body of a file; an empty one is read, and so checked, at once: it would be sent without length."""
-    return Body(chunks, size) if size else b"".join(chunks)
+def _plain(download: Download, path: str) -> Download:
+    """Return a download, if it is one of a plain file. Raises WrongFileError for a listing of a folder."""
+    if urlsplit(download.url).path.endswith("/"):
+        raise WrongFileError(f"{path} is not a plain file but a folder")
+    return download
 
 
 def _check(answer: "requests.Response", what: str, allowed: Collection[int]) -> None:
@@ -365,11 +397,3 @@ def _check(answer: "requests.Response", what: str, allowed: Collection[int]) -> 
     if not answer.ok and answer.status_code not in allowed:
         refused = answer.status_code in REFUSED
         raise (WrongFileError if refused else StorageError)(f"{what}: {answer.status_code} {answer.reason}")
-
-
-def _text(answer: "requests.Response") -> bytes:
-    """The whole body of a listing. Raises StorageError where it is too long."""
-    text: bytes = answer.raw.read(LARGEST_LISTING + 1)
-    if len(text) > LARGEST_LISTING:
-        raise StorageError(f"{answer.url}: its listing is longer than {LARGEST_LISTING >> 20} MiB")
-    return text

@@ -5,9 +5,10 @@ WebDAV. The servers speak to each other with the headers of the storages' own op
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pilotage.ports.moving import Progress, StorageError
 
@@ -15,8 +16,6 @@ from .third_party import CannotFetch
 
 if TYPE_CHECKING:
     import requests
-
-    from .http_backend import HttpBackend
 
 REFUSED_FOR = 600.0
 """Seconds for which a server that refused a way of copying is not asked for it again."""
@@ -39,14 +38,33 @@ LONGEST_REPORT = 64 << 20
 """Bytes that a server may say about the progress of one copy."""
 
 
+class WebServer(Protocol):
+    """A storage behind HTTP, as far as copies need it."""
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+
+    def url(self, path: str) -> str:
+        """The address of a file."""
+
+    def own_headers(self) -> Mapping[str, str]:
+        """The headers of the storage's own options, the token among them."""
+
+    def request(
+        self, method: str, path: str, *, headers: Mapping[str, str], allowed: Collection[int]
+    ) -> "AbstractContextManager[requests.Response]":
+        """Make a request; answers that are neither good nor ``allowed`` are raised as StorageError."""
+
+
 class HttpCopies:
     """Copies to one web server from others, and the memory of those that cannot."""
 
-    def __init__(self, target: "HttpBackend") -> None:
+    def __init__(self, target: WebServer) -> None:
         self._target = target
         self._refused: dict[tuple[str, str], float] = {}
 
-    def fetch(self, source: "HttpBackend", path: str, draft: str, progress: Progress) -> None:
+    def fetch(self, source: WebServer, path: str, draft: str, progress: Progress) -> None:
         """Bring a file of another web server, or of the same one, to this one.
 
         The target takes it where it can, else the source gives it. Raises CannotFetch where neither can.
@@ -64,7 +82,7 @@ class HttpCopies:
             self._refused[source.origin, way] = time.monotonic() + REFUSED_FOR
         raise CannotFetch("neither web server takes or gives files by COPY")
 
-    def _headers(self, way: str, source: "HttpBackend", path: str, draft: str) -> Mapping[str, str]:
+    def _headers(self, way: str, source: WebServer, path: str, draft: str) -> Mapping[str, str]:
         target = self._target
         told = {"Destination": target.url(draft)} if way == "give" else {"Source": source.url(path)}
         if source.origin == target.origin:

@@ -11,11 +11,11 @@ from typing import IO, Any
 
 from pilotage.ports.moving import Delivered, Progress, WrongFileError
 
-from . import parts
+from . import part_files
 from .backend import Backend, EntryKind, LinkError, PathEntry, StorageOptionError
 from .drafts import WRITE, LocalDraft
-from .failures import nothing_left
-from .parts import LocalPart
+from .part_files import LocalPart
+from .storage_failures import nothing_left
 from .third_party import CannotFetch
 from .write_behind import WriteBehind
 
@@ -72,7 +72,7 @@ class LocalBackend:
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[IO[bytes]]:
-        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
+        """See :class:`~pilotage.movers.ranged.SeekableBackend`."""
         with self._parent(path) as (folder, name):
             try:
                 opened = os.open(name, READ, dir_fd=folder)
@@ -87,7 +87,7 @@ class LocalBackend:
 
     def part(self, path: str, former: Sequence[str]) -> AbstractContextManager[LocalPart]:
         """See :class:`~pilotage.movers.resuming.PartsBackend`."""
-        return parts.opened(lambda path: self._parent(path, make=True), path, former)
+        return part_files.opened(lambda path: self._parent(path, make=True), path, former)
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`. The file is on the disk before it has its name."""

@@ -7,21 +7,14 @@ from typing import Protocol, runtime_checkable
 
 from pilotage.ports.moving import Delivered, Delivery, Progress, Readable
 
-from .backend import Backend
+from .backend import Backend, offers
 from .blame import SourceBrokeError, SourceStream, source_errors
 from .checksums import CheckedChunks
-from .folders import beside
+from .folder_calls import beside
+from .ranged import SeekableBackend, rest
 
 RESUME_FROM = 16 << 20
 """Bytes of a file from which on its parts are kept: a smaller one is soon brought again."""
-
-
-@runtime_checkable
-class SeekableBackend(Backend, Protocol):
-    """A backend that reads files from the middle."""
-
-    def read_from(self, path: str, start: int) -> AbstractContextManager[Readable]:
-        """Open a file to read it from the byte ``start``, which it has. Raises as :meth:`read` does."""
 
 
 class Part(Protocol):
@@ -65,7 +58,7 @@ def resumed(
     large = expected.checksum and expected.size >= RESUME_FROM
     if not (large and (delivery.retried or delivery.former_parts)):
         return None
-    if not (isinstance(source, SeekableBackend) and isinstance(target, PartsBackend)):
+    if not (offers(source, SeekableBackend) and offers(target, PartsBackend)):
         return None
     path = delivery.destination.path
     with target.part(beside(path, delivery.part), delivery.former_parts) as part:
@@ -86,7 +79,7 @@ def _written(
         stream: Readable = BytesIO()
         if begun < expected.size:
             with source_errors():
-                stream = open_files.enter_context(source.read_from(at.path, begun))
+                stream = open_files.enter_context(rest(source, at.path, begun, expected.size))
         begins = part if begun else None
         checked = CheckedChunks(SourceStream(stream), str(at), expected, progress, begun=begins)
         for chunk in checked:

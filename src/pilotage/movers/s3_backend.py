@@ -1,18 +1,21 @@
 """Buckets of S3, and of servers that speak like it, as storages."""
 
 import threading
+import time
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from io import RawIOBase
 from typing import Any
 from urllib.parse import urlsplit
 
-from pilotage.ports.moving import Delivered, Grant, Progress, Readable
+from pilotage.ports.moving import Delivered, Grant, Progress, Readable, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry, StorageOptionError
 from .checksums import DIGITS
+from .ranged import FEW, LARGE, RangedStream, sample_end, spare
 from .third_party import CannotFetch
 
 if find_spec("boto3") is None:
@@ -35,6 +38,7 @@ GRANTED_FOR = 900
 """Seconds for which a signed address is good: until then its use must have begun."""
 
 GONE = {"404", "NoSuchKey", "NotFound"}
+CHANGED = {"412", "PreconditionFailed"}
 REFUSED = {"403", "AccessDenied"}
 
 
@@ -82,11 +86,48 @@ class S3Backend:
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Readable]:
-        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
+        """See :class:`~pilotage.movers.ranged.SeekableBackend`."""
         part = {"Range": f"bytes={start}-"} if start else {}
         with _explained(path):
             body = self._open().get_object(**self._at(path), **part)["Body"]
         with body:
+            yield body
+
+    @contextmanager
+    def read_ranges(self, path: str, start: int, size: int) -> Iterator[Readable]:
+        """See :class:`~pilotage.movers.ranged.RangedBackend`."""
+        client, begun = self._open(), time.monotonic()
+        with _explained(path):
+            part = f"bytes={start}-{sample_end(start, size) - 1}"
+            answer = client.get_object(**self._at(path), Range=part)
+        answered = time.monotonic() - begun
+        total = answer.get("ContentRange", "").rpartition("/")[2]
+        with answer["Body"] as first:
+            if not total.isdecimal():  # a server that gives no ranges
+                yield first
+                return
+            more = partial(self._part_of, path, answer["ETag"])
+            with RangedStream(first, more, start, int(total), answered) as stream:
+                yield stream
+
+    @contextmanager
+    def _part_of(self, path: str, version: str, begin: int, end: int) -> Iterator[Readable]:
+        """Open a part of an object of this version. Raises WrongFileError where there is another now."""
+        from botocore.exceptions import ClientError
+
+        try:
+            with _explained(path):
+                found = self._open().get_object(
+                    **self._at(path), Range=f"bytes={begin}-{end - 1}", IfMatch=version
+                )
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") in CHANGED:
+                raise WrongFileError(f"{path} changed while it was read") from error
+            raise
+        if not found.get("ContentRange", "").startswith(f"bytes {begin}-"):
+            found["Body"].close()
+            raise StorageError(f"{path}: the server gives parts no more")
+        with found["Body"] as body:
             yield body
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:  # noqa: ARG002
@@ -124,15 +165,17 @@ class S3Backend:
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`. Large files go in parts, which end with them."""
-        from boto3.s3.transfer import TransferConfig
-
         if size > LARGEST_PIECE:
             self._abort_uploads(path)
-        # Without threads, of which each would hold parts of 8 MiB in memory.
-        one_by_one = TransferConfig(use_threads=False, multipart_threshold=LARGEST_PIECE)
-        self._open().upload_fileobj(
-            _ChunkStream(chunks), self._bucket, self._prefix + path, Config=one_by_one
-        )
+        # Each of several at once holds parts of 8 MiB in memory.
+        number = spare.take(FEW) if size >= LARGE else 0
+        try:
+            config = _upload_config(number)
+            self._open().upload_fileobj(
+                _ChunkStream(chunks), self._bucket, self._prefix + path, Config=config
+            )
+        finally:
+            spare.give_back(number)
 
     def _abort_uploads(self, path: str) -> None:
         """Abort uploads of an object that nobody ends: what they have takes room, and shows nowhere."""
@@ -222,6 +265,17 @@ def _explained(path: str) -> Iterator[None]:
         raise
 
 
+def _upload_config(number: int) -> Any:
+    """The settings of an upload that sends so many parts at once, or one after another."""
+    from boto3.s3.transfer import TransferConfig
+
+    config = TransferConfig(
+        use_threads=number > 1, max_concurrency=max(1, number), multipart_threshold=LARGEST_PIECE
+    )
+    config.max_in_memory_upload_chunks = max(1, number)
+    return config
+
+
 class _ChunkStream(RawIOBase):
     """Chunks as a stream to read, in whatever sizes are asked for."""
 
@@ -231,7 +285,7 @@ class _ChunkStream(RawIOBase):
         self._rest = b""
 
     def readable(self) -> bool:
-        """Whether it can be read."""
+        """Tell whether it can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:

@@ -8,17 +8,12 @@ from pydantic import ValidationError
 
 from pilotage.model.documents import from_document
 from pilotage.model.federation import Storage
-from pilotage.model.paths import OUTPUTS
+from pilotage.model.paths import FILE_NAMES, OUTPUTS
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import ScanLimits, StorageError, WrongPatternError, is_below
 
 from .backend import Backend, LinkError, PathEntry
 from .checksums import adler32
-
-NAMES = (
-    "names are of letters, digits and _.:@+=~-, up to 500 in all, folders set apart by /, and no part begins "
-    "with another character than a letter, a digit or _; rename it, or narrow the pattern"
-)
 
 
 def scan(backend: Backend, storage: Storage, glob: str, limits: ScanLimits) -> list[InputFile]:
@@ -110,4 +105,8 @@ def _input_file(
     try:
         return from_document(InputFile, document)
     except ValidationError as error:
-        raise WrongPatternError(f"{path!r} at {storage.name} cannot be an input: {NAMES}") from error
+        if limits.any_name:
+            return InputFile(name=path, size=size, checksum=checksum, replicas=(storage.name,))
+        raise WrongPatternError(
+            f"{path!r} at {storage.name} cannot be an input: {FILE_NAMES}; rename it, or narrow the pattern"
+        ) from error

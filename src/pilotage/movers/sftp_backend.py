@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,8 +16,8 @@ from pilotage.ports.loop_thread import LoopThread
 from pilotage.ports.moving import Readable, StorageError, WrongFileError
 
 from .backend import LinkError, PathEntry, StorageOptionError
-from .failures import nothing_left
-from .folders import beside, empty
+from .folder_calls import beside, empty
+from .storage_failures import nothing_left
 
 if find_spec("asyncssh") is None:
     raise ImportError("asyncssh is not installed: pip install pilotage[sftp]")
@@ -34,6 +35,12 @@ KEEPALIVE = 15
 
 AHEAD, READS = 2 << 20, 3
 """Bytes that are asked for in one go, and how many times so, while those before are worked on."""
+
+WRITES = 8
+"""Chunks of a file that are on their way to a server at once: answers from afar take long."""
+
+WINDOW = 8 << 20
+"""Bytes that a server may send before we say that they came; the library's own is 2 MiB."""
 
 BEYOND = 16 << 10
 """Bytes that are asked for behind what should be the end, to see that it is."""
@@ -93,7 +100,7 @@ class SftpBackend:
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Readable]:
-        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
+        """See :class:`~pilotage.movers.ranged.SeekableBackend`."""
         stream = _SftpStream(self, path, start)
         try:
             yield stream
@@ -131,6 +138,16 @@ class SftpBackend:
         """Open a file to read it, and tell its version: bytes and time of its last change."""
         return self._call(self._open(path))
 
+    @property
+    def client(self) -> "SFTPClient | None":
+        """The client of the connection that there is now."""
+        return self._client
+
+    def forget(self, client: "SFTPClient | None") -> None:
+        """Take a connection for lost: the library may not know yet, while every call fails."""
+        if client is self._client:
+            self._client = None
+
     def begin_read(self, file: "SFTPClientFile", offset: int, length: int) -> "Future[list[bytes]]":
         """Ask for bytes of a file, in blocks as large as the server gives them."""
         return self._loop.submit(self._blocks(file, offset, length))
@@ -141,17 +158,18 @@ class SftpBackend:
             self._loop.call(file.close(), CALL_LIMIT)
 
     def _write(self, file: "SFTPClientFile", chunks: Iterable[bytes]) -> None:
-        """Write chunks, of which one is on its way while the next is read."""
+        """Write chunks, of which some are on their way while the next is read."""
         import asyncssh
 
-        offset, before = 0, None
+        offset = 0
+        asked: deque[Future[int]] = deque()
         for chunk in chunks:
-            if before is not None:
-                before.result(CALL_LIMIT)
-            before = self._loop.submit(file.write(chunk, offset))
+            if len(asked) == WRITES:
+                asked.popleft().result(CALL_LIMIT)
+            asked.append(self._loop.submit(file.write(chunk, offset)))
             offset += len(chunk)
-        if before is not None:
-            before.result(CALL_LIMIT)
+        for one in asked:
+            one.result(CALL_LIMIT)
         with suppress(asyncssh.SFTPOpUnsupported):
             self._call(file.fsync())
 
@@ -257,7 +275,11 @@ class SftpBackend:
             self._connecting = asyncio.Lock()
         async with self._connecting:
             if self._connection is None or self._connection.is_closed() or self._client is None:
+                if self._connection is not None:
+                    self._connection.abort()
                 self._connection = await asyncio.wait_for(self._connect(), CONNECT_LIMIT)
+                wide = partial(self._connection.open_session, window=WINDOW)
+                self._connection.open_session = wide  # type: ignore[method-assign]
                 self._client = await self._connection.start_sftp_client()
                 self._root = str(await self._client.realpath(self._asked or "/")).rstrip("/")
             return self._client
@@ -288,6 +310,7 @@ class _SftpStream:
     def __init__(self, backend: SftpBackend, path: str, start: int) -> None:
         self._backend, self._path = backend, path
         self._file, self._version = backend.opened(path)
+        self._client = backend.client
         self._offset, self._broken = start, 0
         self._blocks: deque[bytes] = deque()
         self._asked: deque[tuple[int, Future[list[bytes]]]] = deque()
@@ -322,6 +345,7 @@ class _SftpStream:
                 raise
             except lost:
                 self._broken += 1
+                self._backend.forget(self._client)
                 if self._broken > MOST_RESUMES:
                     raise
                 time.sleep(PAUSE * 2**self._broken)
@@ -352,6 +376,7 @@ class _SftpStream:
         """Ask for the rest over another connection. Raises WrongFileError where the file has changed."""
         self._forget()
         self._file, version = self._backend.opened(self._path)
+        self._client = self._backend.client
         if version != self._version:
             raise WrongFileError(f"{self._path} changed while it was read")
 

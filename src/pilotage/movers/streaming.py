@@ -31,12 +31,12 @@ from pilotage.ports.moving import (
 )
 
 from . import carriers, copying, fsspec_backend, scanning
-from .backend import Backend, GrantingBackend, StorageOptionError
+from .backend import Backend, GrantingBackend, StorageOptionError, offers
 from .blame import blamed, source_errors
 from .carriers import Carrier, Sign
 from .checksums import CheckedChunks
 from .drafts import LocalDraft, Publisher
-from .failures import explained, reason
+from .storage_failures import explained, reason
 from .threads import CopyThreads, RunningCopy
 
 GROUP = "pilotage.storages"
@@ -146,7 +146,7 @@ class Streaming(CopyThreads):
         place = Place(url=storage.url, path=path, options=options_for(storage))
         with explained(StorageError, f"giving an address of {place}"):
             backend = self._at(place)
-            return backend.grant(path, size) if isinstance(backend, GrantingBackend) else None
+            return backend.grant(path, size) if offers(backend, GrantingBackend) else None
 
     def deliver(self, delivery: Delivery, progress: Progress, sign: Sign = lambda: None) -> Delivered:
         """Copy one file and clear its scratch area. Blocks. Raises StorageError."""

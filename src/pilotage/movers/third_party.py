@@ -7,11 +7,11 @@ from typing import Protocol, runtime_checkable
 
 from pilotage.ports.moving import Delivered, Delivery, Progress, StorageError
 
-from .backend import Backend
+from .backend import Backend, offers
 from .carriers import CarrierError
 from .checksums import CheckedChunks, check
-from .failures import nothing_left, reason
-from .folders import beside
+from .folder_calls import beside
+from .storage_failures import nothing_left, reason
 from .threads import Cancelled
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def fetched(source: Backend, target: Backend, delivery: Delivery, progress: Prog
     That is also where the storages try and fail: they may not reach each other, and where the file itself is
     to blame streaming tells. Raises DeliveryFailed where what came is not what must come.
     """
-    if not isinstance(target, FetchingBackend):
+    if not offers(target, FetchingBackend):
         return "storages of this kind take no files by themselves"
     draft = beside(delivery.destination.path, delivery.part)
     with nothing_left(draft, lambda: target.delete(draft)):
@@ -94,9 +94,9 @@ def _checked(
 ) -> Delivered:
     """Compare the copy with what must be there, or with its source; read it if its storage tells nothing."""
     kind = delivery.checksum.partition(":")[0] or "adler32"
-    found = target.describe(draft, kind) if isinstance(target, FetchingBackend) else None
+    found = target.describe(draft, kind) if offers(target, FetchingBackend) else None
     expected = Delivered(size=delivery.size, checksum=delivery.checksum)
-    if not expected.checksum and isinstance(source, FetchingBackend):
+    if not expected.checksum and offers(source, FetchingBackend):
         expected = source.describe(delivery.source.path, kind) or expected
     if found is None:
         with target.read(draft) as stream:

@@ -1,9 +1,13 @@
 """XRootD servers as storages, through the protocol's own client library."""
 
+import ctypes
 import errno
+import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,16 +17,24 @@ from pilotage.ports.moving import Delivered, Progress, Readable, StorageError, W
 
 from .backend import Backend, PathEntry, StorageOptionError
 from .checksums import DIGITS
-from .failures import nothing_left
-from .folders import beside, empty
+from .folder_calls import beside, empty
+from .redirects import Redirects, check_option, shown
+from .storage_failures import explained, nothing_left
 from .third_party import CannotFetch
 
 if find_spec("XRootD") is None:
     raise ImportError("the client of XRootD is not installed: pip install pilotage[xrootd]")
 
-OPTIONS = {"token_file"}
-AHEAD = 8 << 20
-"""Bytes that are asked for in one go, while those before are worked on."""
+OPTIONS = {"token_file", "redirects_to"}
+MOST_REDIRECTS = 16
+AHEAD, CALLS = 4 << 20, 4
+"""Bytes that are asked for in one go, and how many times so, while those before are worked on.
+
+Answers of servers that are far away take long: with one call on its way a line would be idle meanwhile.
+"""
+
+WRITES = 16
+"""Chunks of a file that are on their way to a server at once."""
 
 THIRD_PARTY_FROM = 64 << 20
 """Bytes of a file from which on servers copy it among themselves: they take 2.5 s for each, however small."""
@@ -34,8 +46,14 @@ LIMITS = {
     "StreamTimeout": 60,
     # Its own: for half an hour after a connection broke the client refuses to try that server again.
     "StreamErrorWindow": 5,
+    # Connections beside the first, over which a server sends: one alone is slow from afar.
+    "SubStreamsPerChannel": 4,
+    # A file whose name ends like that of a list of addresses would be taken for one, and these be gone to.
+    "MetalinkProcessing": 0,
 }
-"""Seconds, and tries, after which the client gives a server up; its own take ten minutes."""
+"""Settings of the client: seconds, and tries, after which it gives a server up (its own take ten minutes)."""
+
+UNHANDLED = re.compile(r"\[ERROR\] Unhandled redirect: (\S*)")
 
 FS_ERROR, NOT_AUTHORIZED, NOT_FOUND, EXISTS = 3005, 3010, 3011, 3018
 """Numbers of the protocol's errors."""
@@ -44,8 +62,9 @@ FS_ERROR, NOT_AUTHORIZED, NOT_FOUND, EXISTS = 3005, 3010, 3011, 3018
 class XRootDBackend:
     """A folder of an XRootD server, ``root://HOST:PORT//PATH``; ``roots://`` with TLS.
 
-    Option: ``token_file``, a file with a bearer token, read each time. X.509 proxies are found by the client
-    library, in the environment of the server. What links lead to is the server's own matter.
+    Options: ``token_file``, a file with a bearer token, read each time; ``redirects_to``, the hosts to which
+    it may send on. X.509 proxies are found by the client library, in the environment of the server. What
+    links lead to is the server's own matter.
     """
 
     writable = True
@@ -56,6 +75,9 @@ class XRootDBackend:
         parts = urlsplit(url)
         if not parts.hostname:
             raise ValueError(f"{url!r} has no host; give one, as in root://host//path")
+        named = options.get("redirects_to")
+        check_option("xrootd", named)
+        self._redirects = Redirects(url, named)
         self._server = f"{parts.scheme}://{parts.netloc}"
         self._root = f"/{unquote(parts.path).strip('/')}".rstrip("/")
         self._token_file = options.get("token_file")
@@ -80,26 +102,46 @@ class XRootDBackend:
 
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Readable]:
-        """See :class:`~pilotage.movers.resuming.SeekableBackend`."""
+        """See :class:`~pilotage.movers.ranged.SeekableBackend`."""
         from XRootD.client.flags import OpenFlags
 
-        if (kind := self.entry(path).kind) != "file":
-            raise WrongFileError(f"{path} is not a plain file but a {kind}")
+        if (found := self.entry(path)).kind != "file":
+            raise WrongFileError(f"{path} is not a plain file but a {found.kind}")
         with self._opened(path, OpenFlags.READ) as file:
-            yield _XRootDStream(self, path, file, start)
+            stream = _XRootDStream(self, path, file, start, found.size or 0)
+            try:
+                yield stream
+            finally:
+                stream.forget()
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`."""
         from XRootD.client.flags import OpenFlags
 
-        draft, offset = beside(path, part), 0
+        draft = beside(path, part)
         with nothing_left(draft, lambda: self.delete(draft)):
             with self._opened(draft, OpenFlags.DELETE | OpenFlags.UPDATE | OpenFlags.MAKEPATH) as file:
-                for chunk in chunks:
-                    self._done(draft, file.write(chunk, offset))
-                    offset += len(chunk)
+                self._write(draft, file, chunks)
                 self._done(draft, file.sync())
             self.rename(draft, path)
+
+    def _write(self, path: str, file: Any, chunks: Iterable[bytes]) -> None:
+        """Write chunks, of which some are on their way while the next is read."""
+        offset = 0
+        # With the chunks: the library reads them until it has its answer.
+        asked: deque[tuple[Future[tuple[Any, None]], bytes]] = deque()
+        try:
+            for chunk in chunks:
+                if len(asked) == WRITES:
+                    self._done(path, asked.popleft()[0].result())
+                answer: Future[tuple[Any, None]] = Future()
+                self.checked(path, file.write(chunk, offset, callback=partial(_told, answer)))
+                asked.append((answer, chunk))
+                offset += len(chunk)
+        finally:
+            answers = [answer.result() for answer, _ in asked]
+        for one in answers:
+            self._done(path, one)
 
     def fetch(self, source: Backend, path: str, draft: str, size: int, progress: Progress) -> None:
         """See :class:`~pilotage.movers.third_party.FetchingBackend`."""
@@ -176,12 +218,7 @@ class XRootDBackend:
 
     @contextmanager
     def _opened(self, path: str, flags: int) -> Iterator[Any]:
-        from XRootD.client import File
-        from XRootD.client.flags import AccessMode
-
-        file = File()
-        mode = AccessMode.UR | AccessMode.UW | AccessMode.GR | AccessMode.OR
-        self._done(path, file.open(self.url(path), flags, mode))
+        file = self._found(path, flags)
         try:
             yield file
         except BaseException:
@@ -189,6 +226,41 @@ class XRootDBackend:
                 file.close()
             raise
         self._done(path, file.close())
+
+    def _found(self, path: str, flags: int) -> Any:
+        """Open a file at the server, or at one to which that sends on.
+
+        Not by the library, which would open a file of this machine where a server sends it there.
+        """
+        from XRootD.client import File
+        from XRootD.client.flags import AccessMode
+
+        mode = AccessMode.UR | AccessMode.UW | AccessMode.GR | AccessMode.OR
+        url = self.url(path)
+        for _ in range(MOST_REDIRECTS):
+            file = File()
+            _borrowed(file.set_property("FollowRedirects", "false"))
+            status, _ = file.open(url, flags, mode)
+            if (to := redirection(status.message)) is None:
+                self.checked(path, status)
+                return file
+            if urlsplit(to).scheme not in ("root", "roots"):
+                raise StorageError(f"{path}: sent on to {shown(to)}, which is not followed")
+            with explained(StorageError, path):
+                self._redirects.check(to)
+            url = self._moved(path, to)
+        raise StorageError(f"{path}: sent on more than {MOST_REDIRECTS} times")
+
+    def _moved(self, path: str, to: str) -> str:
+        """The address of a path at a server that was sent on to, which may have been given another path.
+
+        What we add to it stays, and what the server adds; the connection stays as safe as it was.
+        """
+        parts, own = urlsplit(to), self._path(path).partition("?")
+        scheme = "roots" if self._server.startswith("roots:") else parts.scheme
+        added = [one for one in parts.query.split("&") if one and not one.startswith("xrdcl.")]
+        at = parts.path if parts.path.strip("/") else f"/{own[0]}"
+        return f"{scheme}://{parts.netloc}{at}?{'&'.join(filter(None, (own[2], *added)))}"
 
     def _filesystem(self) -> Any:
         from XRootD import client
@@ -208,31 +280,59 @@ class XRootDBackend:
         return Path(self._token_file).expanduser().read_text().strip() if self._token_file else ""
 
 
+def redirection(message: str) -> str | None:
+    """The address that a server sent on to, by the library's words; None where it did not."""
+    told = UNHANDLED.match(message)
+    return told and told[1]
+
+
+def _borrowed(answer: object) -> None:
+    """Balance the library's count of references to True, which its method gives away without having one."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(answer))
+
+
 class _XRootDStream:
     """A file that is read from the byte ``start`` on, with the next bytes on their way."""
 
-    def __init__(self, backend: XRootDBackend, path: str, file: Any, start: int) -> None:
+    def __init__(self, backend: XRootDBackend, path: str, file: Any, start: int, size: int) -> None:
         self._backend, self._path, self._file = backend, path, file
-        self._offset, self._rest = start, memoryview(b"")
-        self._next = self._ask()
+        self._next, self._size, self._rest = start, size, memoryview(b"")
+        self._asked: deque[tuple[int, Future[tuple[Any, bytes]]]] = deque()
+        self._ask()
 
     def read(self, size: int, /) -> bytes:
         """Up to ``size`` bytes; empty at the end."""
-        if not self._rest:
-            status, data = self._next.result()
+        if not self._rest and self._asked:
+            begin, answer = self._asked.popleft()
+            status, data = answer.result()
             self._backend.checked(self._path, status)
             self._rest = memoryview(data or b"")
-            self._offset += len(self._rest)
+            if len(self._rest) < AHEAD:
+                # At the end, or before: what lies behind a short answer is asked for again.
+                self.forget()
+                self._next = begin + len(self._rest)
             if self._rest:
-                self._next = self._ask()
+                self._ask()
         taken, self._rest = self._rest[:size], self._rest[size:]
         return bytes(taken)
 
-    def _ask(self) -> "Future[tuple[Any, bytes]]":
-        future: Future[tuple[Any, bytes]] = Future()
-        told = lambda status, data, _: future.set_result((status, data))  # noqa: E731
-        self._backend.checked(self._path, self._file.read(self._offset, AHEAD, callback=told))
-        return future
+    def forget(self) -> None:
+        """Wait for what is on its way, without which a file cannot be closed."""
+        while self._asked:
+            self._asked.popleft()[1].result()
+
+    def _ask(self) -> None:
+        """Have as much on its way as may be; at what should be the end one call more, to see that it is."""
+        while len(self._asked) < CALLS and (self._next < self._size or not self._asked):
+            answer: Future[tuple[Any, bytes]] = Future()
+            told = partial(_told, answer)
+            self._backend.checked(self._path, self._file.read(self._next, AHEAD, callback=told))
+            self._asked.append((self._next, answer))
+            self._next += AHEAD
+
+
+def _told(answer: "Future[tuple[Any, Any]]", status: Any, found: Any, _: Any) -> None:
+    answer.set_result((status, found))
 
 
 def _watched(progress: Progress) -> Any:

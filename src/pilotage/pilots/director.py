@@ -13,7 +13,7 @@ from . import balanced, elsewhere, formula
 from .demand import Demand, demand
 from .draws import randomness
 from .list_match import without_unanswered
-from .records import Maker, PilotPlace
+from .new_pilots import Maker, PilotPlace
 from .rests import after_empty_ones, room
 from .rooms import NOBODY, Live, claims, live, queue_room, shared, site_room
 from .servers import open_servers, tied
@@ -80,8 +80,9 @@ def _iteration(world: World) -> Iterator[tuple[PilotPlace, list[NewPilot], dict[
     for entry, wanted, (count, mean, target, bound, present, others) in zip(
         waiting.entries, waiting.wanted, numbers, strict=True
     ):
+        expected = f"{mean:.3g}" if mean < 1000 else f"{mean:.0f}"
         reason = (
-            f"{entry.jobs} jobs waited: mean {mean:.3g}, {target} asked, {bound} at most, {present} there"
+            f"{entry.jobs} jobs waited: mean {expected}, {target} asked, {bound} at most, {present} there"
             + (f"; {others} of the most for jobs of other queues (E4)" if others else "")
         )
         place = places[entry.queue]

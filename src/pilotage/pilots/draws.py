@@ -1,13 +1,44 @@
 """Random draws of director and matcher, which the world's seed repeats (P2, P3, P13)."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from math import nextafter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pilotage.model.world import World
 
 from .apportionment import Floats, Ints
+from .share_turns import ShareTurns
+
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingShares:
+    """The global shares of task queues, of which one has its turn before any task queue is drawn (P13).
+
+    ``numbers`` are places in ``names``, one for each task queue.
+    """
+
+    numbers: Ints
+    names: Sequence[str]
+    turns: ShareTurns
+
+    @classmethod
+    def among(cls, numbers: Ints, names: Sequence[str], turns: ShareTurns) -> "WaitingShares | None":
+        """The shares of some task queues; None where all are of one."""
+        several = len(names) > 1 and len(numbers) > 1 and bool((numbers != numbers[0]).any())
+        return cls(numbers, names, turns) if several else None
+
+    def mask(self, heads: Floats) -> Bools:
+        """The task queues of the share whose turn it is, among those that have a job at their ``heads``."""
+        present = np.flatnonzero(np.bincount(self.numbers[heads > 0], minlength=len(self.names))).tolist()
+        first = self.turns.first(self.names[number] for number in present) if present else ""
+        whose: Bools = self.numbers == (self.names.index(first) if present else -1)
+        return whose
 
 
 class Turns:
@@ -16,13 +47,20 @@ class Turns:
     Each is drawn in proportion to the priority of the job at its head, as a share of its owner: those of one
     owner are together as likely as the one with the highest priority alone. ``heads`` are these priorities,
     0 for what has no job; ``owners`` are numbers from 0. ``edges`` are the sums of their :func:`weights`, if
-    they are known.
+    they are known. Of several global ``shares`` they are those of the one whose turn it is.
     """
 
     def __init__(
-        self, seed: int, pilot: int, heads: Floats, owners: Ints, edges: Floats | None = None
+        self,
+        seed: int,
+        pilot: int,
+        heads: Floats,
+        owners: Ints,
+        edges: Floats | None = None,
+        shares: WaitingShares | None = None,
     ) -> None:
         self._names = seed, pilot
+        self._shares = shares
         self._drawn = 0
         self._heads, self._owners = heads, owners
         # Others go on with the heads that were given: they are copied before one changes.
@@ -31,9 +69,12 @@ class Turns:
 
     def draw(self) -> int | None:
         """The next task queue by its place in ``heads``; None where none has a job."""
-        if self._edges is None:
-            self._edges = weights(self._heads, self._owners).cumsum()
-        edges = self._edges
+        if self._shares is not None:
+            edges = weights(self._heads * self._shares.mask(self._heads), self._owners).cumsum()
+        else:
+            if self._edges is None:
+                self._edges = weights(self._heads, self._owners).cumsum()
+            edges = self._edges
         total = float(edges[-1]) if len(edges) else 0.0
         if total <= 0:
             return None

@@ -14,7 +14,8 @@ from pilotage.model.identity import Identity
 from pilotage.model.work import Pilot, Requirements
 from pilotage.model.world import MatchRequest
 
-from .draws import Turns, weights
+from .draws import Turns, WaitingShares, weights
+from .share_turns import ShareTurns
 from .task_queues import is_open, walltime_left, walltime_needed
 from .tries import OPEN, Admission
 
@@ -63,6 +64,8 @@ class QueueLines:
     walltime: NDArray[np.float64]
     private: NDArray[np.bool_]
     owners: NDArray[np.int64]
+    shares: NDArray[np.int64]
+    share_names: list[str]
     owner_numbers: Mapping[tuple[str, str, str], int]
     places: Mapping[str, int]
     most: Most
@@ -100,6 +103,7 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> QueueLines:
     wanted = [Requirements.from_text(name) for name in names]
     keys = [(one.vo, one.group, one.owner) for one in wanted]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    shares = {name: number for number, name in enumerate(dict.fromkeys(one.share for one in wanted))}
     walltime = [walltime_needed(one, queue) for one in wanted] if queue else []
     return QueueLines(
         names=names,
@@ -112,6 +116,8 @@ def lines(queue: Queue | None, standing: Iterable[Level]) -> QueueLines:
         walltime=np.array(walltime),
         private=np.array([one.private for one in wanted], dtype=bool),
         owners=np.array([numbers[key] for key in keys], dtype=np.int64),
+        shares=np.array([shares[one.share] for one in wanted], dtype=np.int64),
+        share_names=list(shares),
         owner_numbers=numbers,
         places={name: place for place, name in enumerate(names)},
         most=_most(wanted, walltime),
@@ -130,46 +136,66 @@ def _most(wanted: Sequence[Requirements], walltime: Sequence[float]) -> Most:
 
 
 def draw(
-    lines: QueueLines, request: MatchRequest, pilot: Pilot, seed: int, admission: Admission = OPEN
+    lines: QueueLines,
+    request: MatchRequest,
+    pilot: Pilot,
+    seed: int,
+    admission: Admission = OPEN,
+    turns: ShareTurns | None = None,
 ) -> list[Draw]:
     """The jobs that one pilot takes, by the task queue and priority of each, in the order of their turns.
 
     ``admission`` keeps task queues of some owners from it, because their jobs failed fast where it runs (F2).
+    ``turns`` are those of the global shares, where there are several; what is drawn is counted there.
     """
     if admission is OPEN and _any_fits(lines.most, request, pilot):
-        if lines.edges is None:
+        places = range(len(lines.names))
+        shares = WaitingShares.among(lines.shares, lines.share_names, turns) if turns else None
+        if lines.edges is None and shares is None:
             lines.edges = weights(lines.heads, lines.owners).cumsum()
-        turns = Turns(seed, request.pilot, lines.heads, lines.owners, lines.edges)
-        return _several(lines, request, range(len(lines.names)), turns)
+        order = Turns(seed, request.pilot, lines.heads, lines.owners, lines.edges, shares)
+        return _several(lines, request, places, order, turns)
     fits = _fitting(lines, request, pilot)
     if admission is not OPEN:
         fits &= np.array([admission.takes(key[0], key[2]) for key in lines.owner_numbers], dtype=bool)[
             lines.owners
         ]
-    places = np.flatnonzero(fits)
-    if not len(places):
+    found = np.flatnonzero(fits).tolist()
+    if not found:
         return []
-    turns = Turns(seed, request.pilot, lines.heads[places], lines.owners[places])
-    return _several(lines, request, places.tolist(), turns)
+    shares = WaitingShares.among(lines.shares[found], lines.share_names, turns) if turns else None
+    order = Turns(seed, request.pilot, lines.heads[found], lines.owners[found], shares=shares)
+    return _several(lines, request, found, order, turns)
 
 
-def _several(lines: QueueLines, request: MatchRequest, places: Sequence[int], turns: Turns) -> list[Draw]:
+def _several(
+    lines: QueueLines,
+    request: MatchRequest,
+    places: Sequence[int],
+    order: Turns,
+    turns: ShareTurns | None,
+) -> list[Draw]:
     """One job after the other until the pilot has its number, or has no room for what comes up."""
     if len(places) == 1:
-        return _of_one(lines, request, places[0])
+        drawn = _of_one(lines, request, places[0])
+        if turns is not None:
+            turns.give(lines.share_names[lines.shares[places[0]]], len(drawn))
+        return drawn
     offers: dict[int, list[int]] = {}
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
-    drawn: list[Draw] = []
-    while len(drawn) < request.max_jobs and cores >= 1 and (index := turns.draw()) is not None:
+    drawn = []
+    while len(drawn) < request.max_jobs and cores >= 1 and (index := order.draw()) is not None:
         at = places[index]
         if lines.cores[at] > cores or lines.memory[at] > memory or lines.gpus[at] > gpus:
-            turns.follow(index, 0)
+            order.follow(index, 0)
             continue
         # Turned round: the next one is taken off the end.
         left = offers.get(index) or _first(lines.levels[at], request.max_jobs)[::-1]
         drawn.append(Draw(lines.names[at], left.pop()))
         offers[index] = left
-        turns.follow(index, max(1, left[-1]) if left else 0)
+        order.follow(index, max(1, left[-1]) if left else 0)
+        if turns is not None:
+            turns.give(lines.share_names[lines.shares[at]])
         cores -= int(lines.cores[at])
         memory -= float(lines.memory[at])
         gpus -= int(lines.gpus[at])

@@ -16,8 +16,9 @@ from pilotage.model.world import MatchRequest, World
 
 from .batch_waits import expected_waits, stay
 from .borrowing import BorrowableJob, chosen, claims, moves, offers
-from .draws import Turns
+from .draws import Turns, WaitingShares
 from .reports import was_given
+from .share_turns import ShareTurns
 from .task_queues import fits, is_open, left_of
 from .tries import Admission, Tries
 
@@ -44,30 +45,32 @@ class _Line:
 def match(world: World) -> Decision:
     """Jobs for each pilot that asks: no job is given twice, and an attempt only to one pilot.
 
-    A task queue is drawn in proportion to the priority of the job at its head, as a share of its owner, who
-    has no more of many task queues than of one; within it jobs go by priority, then age. Requests are served
-    by pilot, whatever order they stand in. A pilot that is not alive is given nothing. What is still free
-    takes jobs of other queues: those that it ends sooner, then those that are bound to none (E1, E2).
+    The global share that is furthest below its target goes first. In it a task queue is drawn in proportion
+    to the priority of the job at its head, as a share of its owner, who has no more of many task queues than
+    of one; within it jobs go by priority, then age. Requests are served by pilot, whatever order they stand
+    in. A pilot that is not alive is given nothing. What is still free takes jobs of other queues: those that
+    it ends sooner, then those that are bound to none (E1, E2).
     ``notes`` tell how long those stay that are given nothing (E5).
     """
     queues = {queue.name: queue for queue in world.federation.queues if is_open(queue)}
     pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
     lines, elsewhere = _lines(world), _Elsewhere(world)
+    shares = ShareTurns(world.federation.shares, world.job_counts)
     found = rests(world.failures, world.federation.guard)
     tries = Tries(fast=world.federation.guard.fast)
     changes: list[Change] = []
     idle: set[str] = set()
     for request in sorted(world.requests, key=lambda request: request.pilot):
-        pilot = pilots.get(request.pilot)
+        pilot, queue = pilots.get(request.pilot), queues.get(request.queue)
         if pilot is None:
             continue
-        queue = queues.get(request.queue)
         admission = tries.admission(found, request.queue, pilot.place, world.time)
-        jobs = _take(world, request, pilot, queue, lines[request.queue], admission) if queue else []
+        jobs = (
+            _take(world.seed, request, pilot, queue, lines[request.queue], admission, shares) if queue else []
+        )
         borrowed = elsewhere.take(left_of(request, jobs), pilot, queue, admission) if queue else []
         elsewhere.taken.update(job.id for job in jobs)
-        for offer in borrowed:
-            _leave(lines[offer.job.queue], offer.job)
+        _leave_all(lines, borrowed, shares)
         for job in (*jobs, *(offer.job for offer in borrowed)):
             tries.begin(found, request.queue, pilot.place, _whose(job), world.time)
         changes.append(was_given(world.time, pilot, len(jobs) + len(borrowed)))
@@ -79,6 +82,15 @@ def match(world: World) -> Decision:
             changes.extend(moves(borrowed, pilot, queue, world.time, claims(world, queue)))
     notes = {"stays": _stays(world, [queues[name] for name in sorted(idle)])} if idle else {}
     return Decision(step="match", time=world.time, seed=world.seed, changes=tuple(changes), notes=notes)
+
+
+def _leave_all(
+    lines: Mapping[str, Iterable[_Line]], borrowed: Sequence[BorrowableJob], shares: ShareTurns
+) -> None:
+    """Take borrowed jobs out of their own queues' lines, and count them for their shares."""
+    for offer in borrowed:
+        _leave(lines[offer.job.queue], offer.job)
+        shares.give(offer.job.share)
 
 
 def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
@@ -135,12 +147,13 @@ def _leave(lines: Iterable[_Line], job: Job) -> None:
 
 
 def _take(
-    world: World,
+    seed: int,
     request: MatchRequest,
     pilot: Pilot,
     queue: Queue,
     lines: Sequence[_Line],
     admission: Admission,
+    shares: ShareTurns,
 ) -> list[Job]:
     """The jobs that one pilot takes, until it has its number, or none of what is left fits."""
     fitting = [
@@ -151,7 +164,7 @@ def _take(
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
     taken: list[Job] = []
-    turns = _turns(world.seed, request.pilot, fitting)
+    turns = _turns(seed, request.pilot, fitting, shares)
     while len(taken) < most and cores >= 1 and (index := turns.draw()) is not None:
         line = fitting[index]
         if line.wanted.cores > cores or line.wanted.memory > memory or line.wanted.gpus > gpus:
@@ -159,6 +172,7 @@ def _take(
             continue
         taken.append(line.jobs[line.given])
         line.given += 1
+        shares.give(line.wanted.share)
         turns.follow(index, line.head)
         cores -= line.wanted.cores
         memory -= line.wanted.memory
@@ -166,11 +180,14 @@ def _take(
     return taken
 
 
-def _turns(seed: int, pilot: int, lines: Sequence[_Line]) -> Turns:
+def _turns(seed: int, pilot: int, lines: Sequence[_Line], shares: ShareTurns) -> Turns:
     numbers: dict[tuple[str, str, str], int] = {}
     owners = [numbers.setdefault(line.owner, len(numbers)) for line in lines]
     heads = np.array([line.head for line in lines], dtype=np.float64)
-    return Turns(seed, pilot, heads, np.array(owners, dtype=np.int64))
+    names = list(dict.fromkeys(line.wanted.share for line in lines))
+    of = np.array([names.index(line.wanted.share) for line in lines], dtype=np.int64)
+    several = WaitingShares.among(of, names, shares)
+    return Turns(seed, pilot, heads, np.array(owners, dtype=np.int64), shares=several)
 
 
 def _whose(job: Job) -> tuple[str, str]:

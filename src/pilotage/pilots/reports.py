@@ -12,7 +12,7 @@ from pilotage.model.moves import JobMoves
 from pilotage.model.outputs import missing, taken
 from pilotage.model.paths import output_name
 from pilotage.model.scopes import identifier, name_of, personal_scope
-from pilotage.model.states import AT_A_PILOT, DONE_JOBS, JobState, PilotState
+from pilotage.model.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
 from pilotage.model.work import File, Job, Pilot, Replica, Task
 from pilotage.model.world import Output, Report, World
 
@@ -75,10 +75,12 @@ def stops(world: World, holding: tuple[Attempt, ...]) -> list[Attempt]:
 def stops_all(world: World, told: Mapping[int, Heartbeat]) -> dict[int, list[Attempt]]:
     """The same for each of several pilots."""
     own: dict[int, set[Attempt]] = defaultdict(set)
+    for pilot, id_, attempt in world.held:
+        own[pilot].add((id_, attempt))
     for job in world.jobs:
         if job.pilot is not None and (job.state in AT_A_PILOT or job.state in DONE_JOBS):
             own[job.pilot].add((job.id, job.attempt))
-    return {pilot.id: sorted(told[pilot.id].named - own[pilot.id]) for pilot in world.pilots}
+    return {one.id: sorted(told[one.id].named - own[one.id]) for one in world.pilots}
 
 
 def owned(world: World, logs: Iterable[KeptLog]) -> list[tuple[KeptLog, Identity]]:
@@ -121,7 +123,7 @@ def was_given(time: float, pilot: Pilot, jobs: int) -> Change:
 
 
 def _called(state: PilotState, ids: tuple[int, ...], changes: Mapping[str, Value]) -> Change:
-    if state not in (PilotState.CREATED, PilotState.SUBMITTED):
+    if state not in WAITING_PILOTS:
         return Touch(kind="pilot", ids=ids, changes=changes)
     return Move(
         kind="pilot",

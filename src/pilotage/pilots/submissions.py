@@ -4,7 +4,7 @@ from collections import defaultdict
 
 from pilotage.model.decision import Change, Decision, Move, Touch, Value
 from pilotage.model.observations import PilotSighting
-from pilotage.model.states import PilotState
+from pilotage.model.states import PILOTS_AT_A_SITE, PilotState
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 
@@ -57,7 +57,7 @@ def _refused(world: World, pilots: dict[int, Pilot]) -> list[Move]:
 
 def _ended(world: World, pilots: dict[int, Pilot]) -> list[Move]:
     errors = {sighting.pilot: _reason(sighting) for sighting in world.sightings if sighting.state == "ended"}
-    return _failed(world, pilots, errors, (PilotState.SUBMITTED, PilotState.RUNNING))
+    return _failed(world, pilots, errors, PILOTS_AT_A_SITE)
 
 
 def _reason(sighting: PilotSighting) -> str:

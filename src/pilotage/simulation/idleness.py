@@ -10,6 +10,7 @@ from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.federation import Federation
 from pilotage.model.states import JobState
 from pilotage.store.counters import counts
+from pilotage.store.sets import raw_rows
 
 from .replay import WAITING
 from .sites import SiteSlots, VirtualSite
@@ -72,7 +73,7 @@ class Idleness:
 
 def waiting(connection: Connection) -> dict[JobState, int]:
     """Jobs that have not started, by state."""
-    return {JobState(state): int(jobs) for state, jobs in connection.execute(_JOBS)}
+    return {JobState(state): int(jobs) for state, jobs in raw_rows(connection, _JOBS)}
 
 
 def slots(federation: Federation, sites: Mapping[str, VirtualSite]) -> list[SiteSlots]:

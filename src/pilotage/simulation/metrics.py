@@ -3,11 +3,12 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import fmean
 
 from sqlalchemy import select
 
-from pilotage.model.states import JobState, TaskState
+from pilotage.model.states import ENDED, JobState, TaskState
 from pilotage.model.types import DESCRIBED
 from pilotage.store.jobs import JOB_STATES, jobs
 from pilotage.store.tasks import tasks
@@ -95,12 +96,12 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     rate = power(simulation.federation, scenario)
     bound = sum(fluid(simulation.federation.shares, _arrived(simulation), rate, window).values())
     lasted = simulation.clock() - BEGIN
-    needed = int(0.99 * len(rows))
+    needed = ceil(0.99 * len(rows))
     idle, granted = simulation.idleness.seconds, simulation.granted
     return Metrics(
         jobs=len(rows),
         lost=sum(row.state is JobState.FAILED for row in rows.values()),
-        unfinished=sum(row.state not in _ENDED for row in rows.values()),
+        unfinished=sum(row.state not in ENDED["job"] for row in rows.values()),
         work=worked / bound if bound else 1.0,
         done_99=finished[needed - 1] if 0 < needed <= len(finished) else lasted,
         wait=_mean(list(waits.values())),
@@ -118,9 +119,6 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         **{f"idle_{name}": idle[name] / max(1, len(rows)) for name in Empty.__dataclass_fields__},
         lasted=lasted,
     )
-
-
-_ENDED = (JobState.FINISHED, JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
 
 
 def _jobs(simulation: Simulation) -> dict[int, _Row]:

@@ -3,8 +3,10 @@
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pilotage.model.federation import Federation, Storage
+from pilotage.model.observations import Fault
 from pilotage.model.scopes import name_of
 from pilotage.model.work import InputFile
 from pilotage.ports.moving import (
@@ -20,10 +22,13 @@ from pilotage.ports.moving import (
 from .clock import VirtualClock
 from .journal import Journal
 from .links import Ends, FairLinks
-from .scenario import LinkBehaviour
+from .scenario import LinkBehaviour, Scenario
 
 LOCAL = 1000.0
 """MB/s between storages of one site."""
+
+REFUSED_AFTER = 5.0
+"""s after which a delivery fails at a storage that does not answer."""
 
 
 def links_of(federation: Federation, behaviour: LinkBehaviour, clock: VirtualClock) -> FairLinks:
@@ -43,6 +48,7 @@ class _VirtualDelivery:
     flow: int
     delivery: Delivery
     arrived: bool = False
+    fault: Fault = ""
 
 
 class VirtualMovers:
@@ -51,7 +57,7 @@ class VirtualMovers:
     def __init__(
         self,
         federation: Federation,
-        behaviour: LinkBehaviour,
+        scenario: Scenario,
         links: FairLinks,
         clock: VirtualClock,
         journal: Journal,
@@ -59,7 +65,7 @@ class VirtualMovers:
         on_news: Callable[[], None],
     ) -> None:
         self.abilities = Abilities(name="virtual", reads=frozenset(), writes=frozenset())
-        self._behaviour = behaviour
+        self._behaviour = scenario.links
         self._clock = clock
         self._journal = journal
         self._dice = dice
@@ -67,6 +73,12 @@ class VirtualMovers:
         self._sites = {storage.url: storage.site for storage in federation.storages}
         self._links = links
         self._moving: dict[str, _VirtualDelivery] = {}
+        self._out: set[str] = set()
+        urls = {storage.name: storage.url for storage in federation.storages}
+        for name, storage in scenario.storages.items():
+            for spell in storage.outages:
+                clock.after(spell.begins, partial(self._break, urls[name]))
+                clock.after(spell.ends, partial(self._out.discard, urls[name]))
 
     def for_delivery(self, source: str, destination: str) -> "VirtualMovers":  # noqa: ARG002
         """The mover between two storages."""
@@ -109,7 +121,29 @@ class VirtualMovers:
         ends: Ends = self._sites[delivery.source.url], self._sites[delivery.destination.url]
         flow = self._links.begin(ends, delivery.size / 1e6, lambda: self._arrived(reference))
         self._moving[reference] = _VirtualDelivery(flow, delivery)
+        if self._fault(delivery):
+            self._clock.after(REFUSED_AFTER, lambda: self._fail(reference))
         return Started(reference=reference)
+
+    def _break(self, url: str) -> None:
+        """Begin an outage of a storage: what moves from it or to it breaks off."""
+        self._out.add(url)
+        for reference, moving in list(self._moving.items()):
+            if not moving.arrived and url in (moving.delivery.source.url, moving.delivery.destination.url):
+                self._fail(reference)
+
+    def _fault(self, delivery: Delivery) -> Fault:
+        """Return whose fault it is that a delivery fails now."""
+        if delivery.source.url in self._out:
+            return "source"
+        return "destination" if delivery.destination.url in self._out else ""
+
+    def _fail(self, reference: str) -> None:
+        moving = self._moving.get(reference)
+        if moving is not None and not moving.arrived and (fault := self._fault(moving.delivery)):
+            self._links.cancel(moving.flow)
+            moving.arrived, moving.fault = True, fault
+            self._on_news()
 
     def _arrived(self, reference: str) -> None:
         self._moving[reference].arrived = True
@@ -123,6 +157,8 @@ class VirtualMovers:
             # A virtual delivery always has headway: only what stands still is given up.
             return DeliveryStatus(state="moving", bytes=int(self._clock()))
         del self._moving[reference]
+        if moving.fault:
+            return DeliveryStatus(state="failed", error="the virtual storage is out", fault=moving.fault)
         if self._dice.random() < self._behaviour.transfer_fails:
             return DeliveryStatus(state="failed", error="the virtual link broke", fault="either")
         delivery = moving.delivery

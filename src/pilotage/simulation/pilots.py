@@ -66,6 +66,7 @@ class VirtualPilot:
     def start(self, node: str) -> None:
         """Start on a node, until the walltime is over at the latest."""
         self.node, self._started = node, self.site.scene.clock()
+        self.site.scene.journal.pilots += 1
         self.site.scene.clock.after(self.order.walltime, self.vanish)
         self._ask()
 
@@ -78,7 +79,6 @@ class VirtualPilot:
             self._stop(attempt)
         if self.node:
             journal = self.site.scene.journal
-            journal.pilots += 1
             journal.empty_pilots += not self._had_jobs
             journal.granted += self.granted
         self.site.ended(self)

@@ -16,6 +16,9 @@ from pilotage.model.types import CLOSED
 LEAVABLE = frozenset({"rebind", "lift"})
 """Steps without which a simulation still ends."""
 
+BOUND: Mapping[str, Any] = {"default": "early", "by_vo": {}}
+"""Constants of a federation whose jobs are bound to a queue once, unless a task says otherwise."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
@@ -36,6 +39,21 @@ class Policy:
     the pilot that asks first takes it; ``delayed``: a pilot whose storage holds its input, any other after a
     delay."""
 
+    @property
+    def is_of_the_brokerage(self) -> bool:
+        """Whether a saved world can be brokered under it: what places by chance needs a run."""
+        return self.placement == "brokered"
+
+    @property
+    def shows_afterwards(self) -> bool:
+        """Whether the brokerage decides as without it, and only what follows a decision is different."""
+        changes = self.without or self.constants
+        return bool(changes) and not self.queues and set(self.constants) <= AFTERWARDS
+
+
+AFTERWARDS = frozenset({"binding", "loops"})
+"""Constants that the choice of a queue does not depend on."""
+
 
 KNOWN: Mapping[str, Policy] = {
     "pilotage": Policy(summary="as the federation says"),
@@ -43,13 +61,15 @@ KNOWN: Mapping[str, Policy] = {
         summary="as published: bound once; no declared slots in R (B30); B11 not waived",
         without=("rebind",),
         queues={"num_slots": 0},
-        constants={"brokerage": {"input_moves": "bounded"}},
+        constants={"brokerage": {"input_moves": "bounded"}, "binding": BOUND},
     ),
     "bounded": Policy(
         summary="input moves only where no queue is left (B11)",
         constants={"brokerage": {"input_moves": "bounded"}},
     ),
-    "bound": Policy(summary="jobs stay where they were bound", without=("rebind",)),
+    "bound": Policy(
+        summary="jobs stay where they were bound", without=("rebind",), constants={"binding": BOUND}
+    ),
     "undeclared": Policy(summary="declared slots do not count in R (B30)", queues={"num_slots": 0}),
     "random": Policy(
         summary="each job goes to any of the queues that fit it, and stays there",

@@ -100,6 +100,8 @@ def _spells(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], tuple[Spell, 
         site = scenario.default_site if len(place) == 1 else scenario.sites[place[1]]
         yield (*place, "busy"), site.busy
         yield (*place, "outages"), site.outages
+    for name, storage in scenario.storages.items():
+        yield ("storages", name, "outages"), storage.outages
 
 
 def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
@@ -107,6 +109,9 @@ def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Faul
     sites = [site.name for site in federation.sites]
     for name in scenario.sites:
         yield from _unknown(("sites", name), "site", name, sites)
+    storages = [storage.name for storage in federation.storages]
+    for name in scenario.storages:
+        yield from _unknown(("storages", name), "storage", name, storages)
     if (work := scenario.generated) is not None:
         yield from _unknown(("generated", "nucleus"), "site", work.nucleus or sites[0], sites)
         for at, user in enumerate(work.users):

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pilotage.flow.planning import plan
-from pilotage.model.states import JobState
+from pilotage.model.states import UNSTARTED_JOBS, JobState
 from pilotage.model.types import DESCRIBED
 from pilotage.model.work import Job
 from pilotage.model.world import JobCount, World
 
 from .policies import Policy, changed
 
-WAITING = (JobState.PENDING, JobState.DEFINED, JobState.ASSIGNED, JobState.ACTIVATED)
-_PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
+WAITING = (JobState.PENDING, JobState.DEFINED, *UNSTARTED_JOBS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +36,14 @@ def replay(world: World, policy: Policy) -> Replay:
 
     Raises ValueError for a policy that the world's federation cannot follow, or that is no brokerage's.
     """
-    if policy.placement != "brokered":
+    if not policy.is_of_the_brokerage:
         raise ValueError("a saved world is brokered again; placement by chance needs a scenario")
     waiting = {job.id: job for job in world.jobs if job.state in WAITING}
     decision = plan("broker", _unbound(world, waiting, policy))
     queues = {
         id_: str(move.changes["queue"])
         for move in decision.moves
-        if move.kind == "job" and move.target in _PLACED
+        if move.kind == "job" and move.target in UNSTARTED_JOBS
         for id_ in move.ids
     }
     return Replay(

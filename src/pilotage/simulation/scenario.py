@@ -86,6 +86,17 @@ class LinkBehaviour:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StorageBehaviour:
+    """Behaviour of one storage."""
+
+    __pydantic_config__ = CLOSED
+
+    outages: tuple[Spell, ...] = ()
+    """Spells in which it does not answer: deliveries from it and to it fail. What pilots read and write
+    themselves goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class User:
     """Somebody who submits a part of the generated work."""
 
@@ -201,6 +212,8 @@ class Scenario:
     """Behaviour by site."""
     links: LinkBehaviour = field(default_factory=LinkBehaviour)
     """Behaviour of the links."""
+    storages: Mapping[str, StorageBehaviour] = field(default_factory=dict)
+    """Behaviour by storage."""
     generated: GeneratedWork | None = None
     """Work drawn by chance."""
     swf: SwfWork | None = None

@@ -17,6 +17,8 @@ from pilotage.model.sources import Sources
 from pilotage.model.states import TaskState
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.store import Store
+from pilotage.store.columns import is_state
+from pilotage.store.sets import raw_rows
 from pilotage.store.tasks import tasks as task_table
 
 from .baselines import adopt
@@ -24,13 +26,18 @@ from .calls import PilotCalls
 from .clock import VirtualClock
 from .idleness import Idleness, empty, slots, waiting
 from .journal import Journal
+from .links import FairLinks
 from .movers import VirtualMovers, links_of
 from .payloads import Payloads, SimulatedTask
 from .policies import KNOWN, Policy, steps_of
 from .scenario import Scenario
 from .sites import Scene, VirtualElement, VirtualSite
 
-ENDED_TASKS = (TaskState.FINISHED, TaskState.FAILED, TaskState.CANCELLED)
+_ENDED = (
+    select(func.count())
+    .select_from(task_table)
+    .where(is_state(task_table, TaskState.FINISHED, TaskState.FAILED, TaskState.CANCELLED))
+)
 
 BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""
@@ -41,6 +48,13 @@ AT_ONCE = {"stage": 4}
 A server takes these within a second: at a pass a tick, files would take minutes for nothing.
 """
 
+IN_PARTS = ("split", "broker")
+"""Steps that take what waits in parts. A tick has a pass of them for each :data:`PART_AFTER` s that it lasts.
+
+A server takes part after part. At one in a tick of many minutes, slots would stand empty for want of jobs.
+"""
+
+PART_AFTER = 60.0
 
 COLLECTED_AFTER = 200
 """Ticks after which cyclic garbage is collected."""
@@ -80,7 +94,7 @@ class Simulation:
             self._steps,
             load=self._element,
             movers=lambda on_news: VirtualMovers(
-                federation, scenario.links, links, self.clock, self.journal, dice, on_news
+                federation, scenario, links, self.clock, self.journal, dice, on_news
             ),
             clock=self.clock,
             seeds=_seeds(seed),
@@ -88,14 +102,18 @@ class Simulation:
         )
         adopt(self.runtime, policy)
         self._calls = PilotCalls(self.runtime)
-        self._scene = Scene(
+        self._scene = self._scene_of(links, seed)
+
+    def _scene_of(self, links: FairLinks, seed: int) -> Scene:
+        """The parts of this simulation that virtual sites share."""
+        return Scene(
             runtime=self.runtime,
             calls=self._calls,
             clock=self.clock,
             journal=self.journal,
             payloads=self.payloads,
             links=links,
-            sources=Sources(federation),
+            sources=Sources(self.federation),
             begin=BEGIN,
             seed=seed,
         )
@@ -133,9 +151,8 @@ class Simulation:
 
     def has_ended(self, tasks: int) -> bool:
         """Tell whether so many tasks have ended."""
-        query = select(func.count()).select_from(task_table).where(task_table.c.state.in_(ENDED_TASKS))
-        ended = self.store.database.read(lambda connection: connection.execute(query).scalar_one())
-        return ended >= tasks
+        ((ended,),) = self.store.database.read(lambda connection: raw_rows(connection, _ENDED))
+        return bool(ended >= tasks)
 
     @property
     def granted(self) -> float:
@@ -163,11 +180,18 @@ class Simulation:
 
     def _take(self, step: Step) -> None:
         """Take a step; one that has changed something is taken again, at the next tick unless at once."""
-        for _ in range(AT_ONCE.get(step.name, 1)):
+        for number in range(self._passes(step)):
+            if number and not step.goes_on(self.runtime):
+                return
             self.runtime.wakeups.is_woken(step.name)
             if not take(step, self.runtime, self.runtime.begin(self.federation.loops.batch)):
                 self._waiting.discard(step.name)
                 return
+
+    def _passes(self, step: Step) -> int:
+        """The passes of a step in one tick, at most."""
+        parts = int(self._scenario.tick / PART_AFTER) if step.name in IN_PARTS else 1
+        return max(1, parts, AT_ONCE.get(step.name, 1))
 
     def _element(self, declared: ComputingElement) -> ComputingElementPort:
         name = str(declared.options["queue"])
@@ -192,12 +216,16 @@ def _collecting_seldom() -> Iterator[Callable[[], None]]:
         ticks += 1
         if ticks % COLLECTED_AFTER == 0:
             gc.collect()
+        if ticks == COLLECTED_AFTER:
+            # Modules and what else is there by now stay: to look at them again takes most of a collection.
+            gc.freeze()
 
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield ticked
     finally:
+        gc.unfreeze()
         if was_enabled:
             gc.enable()
 

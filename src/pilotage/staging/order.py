@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pilotage.model.constants import StagingConstants
 from pilotage.model.slot_parts import parts_of, whole
-from pilotage.model.states import TransferState
+from pilotage.model.states import TRANSFERS_AHEAD
 from pilotage.model.transfer_limits import Room
 from pilotage.model.transfer_queues import PREPARING, TransferQueue
 from pilotage.model.transfers import base_priority
@@ -81,7 +81,7 @@ def active_shares(
     for transfer in world.transfers:
         if transfer.state is queue.holding and transfer.id not in leaving:
             holding[transfer.share] += _parts(transfer)
-        elif queue is PREPARING and transfer.state in (TransferState.PREPARING, TransferState.PREPARED):
+        elif queue is PREPARING and transfer.state in TRANSFERS_AHEAD:
             prepared[transfer.share] += _parts(transfer)
         elif is_due(transfer, queue, world.time) and transfer.id not in unawaited:
             if room.full(transfer):
@@ -109,8 +109,8 @@ def _parts(transfer: Transfer) -> int:
 
 
 def _lots(seed: int, count: int) -> list[float]:
-    if not count:
-        return []
+    if count < 2:
+        return [0.0] * count
     # Here, and not above: a server without work does without numpy.
     from numpy.random import default_rng
 

@@ -4,14 +4,14 @@ from collections import defaultdict
 
 from pilotage.model.decision import Decision, Move, Value
 from pilotage.model.slot_parts import BUNDLE
-from pilotage.model.states import TransferState
+from pilotage.model.states import TRANSFERS_AHEAD, TransferState
 from pilotage.model.storage_rests import resting_at
 from pilotage.model.transfer_queues import PREPARING
 from pilotage.model.work import Transfer
 from pilotage.model.world import World
 
 from .groups import move
-from .slots import AHEAD, Slots
+from .slots import Slots
 from .sources_now import SourcesNow
 
 
@@ -25,7 +25,7 @@ def prepare(world: World) -> Decision:
     settled = (*_settled(world), *_put_back(world))
     slots = Slots(world, PREPARING, leaving=frozenset(id_ for one in settled for id_ in one.ids))
     gone = sum(len(one.ids) for one in settled if one.target is not TransferState.PREPARED)
-    ahead = sum(one.state in AHEAD for one in world.transfers) - gone
+    ahead = sum(one.state in TRANSFERS_AHEAD for one in world.transfers) - gone
     bound = world.federation.staging.max_prepared
     slots.give(slots.parts, bound - ahead, is_bound=ahead >= bound)
     changes = (*settled, *slots.changes({"wake_at": None}))

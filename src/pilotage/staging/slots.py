@@ -10,7 +10,7 @@ from typing import Any
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.decision import Change, Claim, Decision, Move, Touch, Value
 from pilotage.model.slot_parts import BUNDLE, parts_of, whole
-from pilotage.model.states import TransferState
+from pilotage.model.states import TRANSFERS_AHEAD, TransferState
 from pilotage.model.transfer_limits import Place, Room
 from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue
 from pilotage.model.work import Transfer
@@ -19,9 +19,6 @@ from pilotage.model.world import World
 from .order import ActiveShare, active_shares
 from .shares import apportion
 from .sources_now import room_of
-
-AHEAD = (TransferState.PREPARING, TransferState.PREPARED)
-"""What is prepared, or being so, ahead of its delivery (D11)."""
 
 REGULAR = "given a slot (D3)"
 EMERGENCY = "given an emergency slot (D5)"
@@ -157,7 +154,7 @@ class Slots:
         """
         constants, now = self.world.federation.staging, self.world.time
         # What is prepared ahead was given its slot when the last of it came; the slot itself is free again.
-        states = AHEAD if self.queue is PREPARING else (self.queue.holding,)
+        states = TRANSFERS_AHEAD if self.queue is PREPARING else (self.queue.holding,)
         held = (one.since for one in self.world.transfers if one.state in states)
         last_given = now if self.given else max(held, default=now)
         are_stuck = now - last_given >= constants.emergency_after
@@ -240,7 +237,7 @@ class Slots:
             (line.share, (self.queue.holding,), line.held, parts),
         ]
         if self.queue is PREPARING:
-            limits.append((None, AHEAD, constants.max_prepared + passing + more, 0))
+            limits.append((None, TRANSFERS_AHEAD, constants.max_prepared + passing + more, 0))
         return tuple(
             Claim(counter=TRANSFERS_BY_SHARE, key=(share, None), states=states, limit=limit, takes=takes)
             for share, states, limit, takes in limits

@@ -1,13 +1,10 @@
 """Downloads in a queue that nobody waits for any more (D2)."""
 
 from pilotage.model.decision import Decision
-from pilotage.model.states import TransferState
+from pilotage.model.states import QUEUED_TRANSFERS, TransferState
 from pilotage.model.world import World
 
 from .groups import move
-
-WAITING = (TransferState.QUEUED, TransferState.PREPARED)
-"""In a queue, with no bytes moved yet."""
 
 
 def cancel(world: World) -> Decision:
@@ -19,7 +16,7 @@ def cancel(world: World) -> Decision:
     cause = "nobody waits for it any more (D2)"
     changes = tuple(
         one
-        for state in WAITING
+        for state in QUEUED_TRANSFERS
         for one in move(
             (one for one in world.transfers if one.id in unawaited and one.state is state),
             TransferState.CANCELLED,

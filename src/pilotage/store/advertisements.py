@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from pilotage.model.advertisements import Advertisement, NewAdvertisement
 from pilotage.model.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
 from pilotage.model.decision import Change, Claim, Create
-from pilotage.model.states import LIVE_PILOTS, PilotState
+from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
 
 from .columns import metadata, text_column
 from .counters import Deltas, counters
@@ -47,7 +47,7 @@ _COUNTS = (
     .group_by(_c.first)
 )
 _CREATED = frozenset([PilotState.CREATED])
-_WAITING = frozenset([PilotState.CREATED, PilotState.SUBMITTED])
+_WAITING = frozenset(WAITING_PILOTS)
 
 
 def read_for(changes: Iterable[Change]) -> Iterator[Claim]:
@@ -103,7 +103,8 @@ def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any
 
 def read(connection: Connection) -> tuple[Advertisement, ...]:
     """The advertisements of all sites, with what was handed to each since."""
-    rows = connection.execute(_ALL).mappings().all()
+    names = [column.name for column in advertisements.c]
+    rows = [dict(zip(names, row, strict=True)) for row in raw_rows(connection, _ALL)]
     if not rows:
         return ()
     matched = _counted(connection, MATCHES_BY_SITE, ["matched"])

@@ -151,8 +151,9 @@ WHERE jobs.id = ? AND jobs.attempt = ? AND jobs.queue = ? AND +jobs.state = ?"""
 _CLAIMED = f"""
 UPDATE counters SET count = count + ? WHERE counter = '{MATCHES_BY_SITE}' AND first = ? AND second = ?
   AND state = '{MATCHED}' AND count - 1 + ? <= ?"""
-_SEND = """
-UPDATE jobs SET state = 'sent', since = ?, pilot = ?, queue = ?, history = history || ? WHERE id = ?"""
+_SEND = f"""
+UPDATE jobs SET state = '{JobState.SENT}', since = ?, pilot = ?, queue = ?, history = history || ?
+WHERE id = ?"""
 _KEEP = f"INSERT INTO {borrowings.name} ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
 

@@ -28,7 +28,7 @@ from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS
 from pilotage.model.world import World
 
 from . import bulk
-from .candidates import candidates, of_choices
+from .borrowing_queues import candidates, of_choices
 from .columns import Id, has_state, metadata, partial
 from .jobs import JOB_COLUMNS, jobs
 from .reader import RecordReader
@@ -69,8 +69,8 @@ JOIN candidates AS other ON other.choice = own.choice AND other.placed AND other
 WHERE own.queue = :queue ORDER BY own.choice DESC, other.queue LIMIT :most""")
 _COLUMNS = ", ".join(f"job.{column.name}" for column in JOB_COLUMNS)
 _WAITS = {
-    "sqlite": "(x.state = 'assigned' OR x.state = 'activated')",
-    "postgresql": "x.state IN ('assigned', 'activated')",
+    "sqlite": f"({' OR '.join(f'x.state = {state!r}' for state in map(str, UNSTARTED_JOBS))})",
+    "postgresql": f"x.state IN {tuple(map(str, UNSTARTED_JOBS))}",
 }
 _TAIL = """FROM jobs AS x
   WHERE x.choice = line.choice AND x.queue = line.queue AND x.choice IS NOT NULL AND {waits}
@@ -155,7 +155,7 @@ def takers(connection: Connection, job: int) -> list[str]:
 
 def readers(reader: RecordReader, site: str) -> tuple[Borrowing, ...]:
     """Read the borrowed jobs that pilots of a site have and read from afar, of those taken last."""
-    found = [_borrowing(*one) for one in reader.rows(_READERS, site=site)]
+    found = [_borrowing(*one) for one in reader.raw_rows(_READERS, site=site)]
     return tuple(sorted(found, key=lambda one: one.job))
 
 
@@ -164,7 +164,7 @@ def borrowable_lines(reader: RecordReader) -> dict[str, Any]:
 
     However many wait: the tails of so many lines are looked at, none where no choice has candidates.
     """
-    placed = reader.rows(_PLACED, most=MOST_LINES)
+    placed = reader.raw_rows(_PLACED, most=MOST_LINES)
     if not placed:
         return {}
     each = max(2, MOST_COUNTED // len(placed))

@@ -8,7 +8,7 @@ from sqlalchemy import and_, bindparam, func, or_, select
 
 from pilotage.model.constants import DirectorConstants
 from pilotage.model.failing_pilots import after_failures
-from pilotage.model.states import JobState, PilotState
+from pilotage.model.states import PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import QueueReport
 
@@ -50,11 +50,7 @@ _SPEAKS = or_(
     ),
     among(_p.id, "ids"),
 )
-_UNDER_WAY = (
-    select(_p.queue)
-    .where(among(_p.queue, "queues"), is_state(pilots, PilotState.SUBMITTED, PilotState.RUNNING))
-    .distinct()
-)
+_UNDER_WAY = select(_p.queue).where(among(_p.queue, "queues"), is_state(pilots, *PILOTS_AT_A_SITE)).distinct()
 _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from pilotage.model.states import LIVE_JOBS, LIVE_TRANSFERS, TaskState
 from pilotage.model.work import File, InputFile, Replica
@@ -31,7 +31,8 @@ _MOVING = select(transfers.c.file).where(
     among(transfers.c.file, "names"), is_state(transfers, *LIVE_TRANSFERS)
 )
 _UNSPLIT = select(*TASK_COLUMNS).where(
-    is_state(tasks, TaskState.REGISTERED, TaskState.SCOUTING, TaskState.SPLITTING)
+    is_state(tasks, TaskState.REGISTERED, TaskState.SCOUTING, TaskState.SPLITTING),
+    tasks.c.created >= bindparam("since"),
 )
 
 
@@ -96,18 +97,21 @@ class Catalogue:
         return self._database.read(read)
 
 
-def wanted_of(reader: RecordReader, names: Sequence[str]) -> set[str]:
-    """Tell which of these files a live job reads, a task will read, or a transfer moves."""
+def wanted_of(reader: RecordReader, names: Sequence[str], since: float = 0.0) -> set[str]:
+    """Tell which of these files a live job reads, a task will read, or a transfer moves.
+
+    Of tasks whose jobs are not all made, those that came ``since`` a time are looked at.
+    """
     found = {name for (name,) in reader.rows(_READ, names=list(names))}
     found |= {name for (name,) in reader.rows(_MOVING, names=list(names))}
-    return found | (asked_by_tasks(reader) & set(names))
+    return found | (asked_by_tasks(reader, since) & set(names))
 
 
-def asked_by_tasks(reader: RecordReader) -> set[str]:
+def asked_by_tasks(reader: RecordReader, since: float = 0.0) -> set[str]:
     """Read the files that tasks will read whose jobs are not all made yet."""
     return {
         file.identifier
-        for task in reader.tasks_from(_UNSPLIT)
+        for task in reader.tasks_from(_UNSPLIT, since=since)
         for file in task.spec.inputs
         if isinstance(file, InputFile)
     }

@@ -199,7 +199,7 @@ class Commit:
         if isinstance(change, Touch):
             return self._touch(change), ()
         if isinstance(change, Forget):
-            forget(self._connection, change)
+            forget(self._connection, change, self._decision.time)
             return (), ()
         accepted = self._move(change)
         return accepted, self._creations(change, set(accepted)) if change.creates else ()

@@ -3,16 +3,20 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import and_, bindparam, func, select
 
 from pilotage.model.black_holes import rests
+from pilotage.model.constants import DirectorConstants
 from pilotage.model.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
+from pilotage.model.failing_pilots import after_failures
 from pilotage.model.federation import Federation
 from pilotage.model.queue_condition import QueueCondition
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.storage_rests import storage_rests
+from pilotage.model.work import Pilot
 
 from . import failures
+from .broker_facts import LATELY
 from .columns import has_state, is_state
 from .counters import counts
 from .jobs import jobs
@@ -39,11 +43,15 @@ _WAITING = (
     .group_by(_p.queue)
 )
 _ERRORS = (
-    select(_p.error, _p.heartbeat)
-    .where(_p.queue == bindparam("queue"), has_state(pilots, PilotState.FAILED, PilotState.RUNNING))
+    select(_p.state, _p.error, _p.heartbeat)
+    .where(
+        _p.queue == bindparam("queue"),
+        has_state(pilots, PilotState.FAILED, PilotState.RUNNING, PilotState.FINISHED),
+    )
     .order_by(_p.id.desc())
     .limit(MOST_ERRORS)
 )
+_LATELY = and_(_p.queue == bindparam("queue"), _p.since > bindparam("after"))
 _WAITING_JOBS = (
     select(_j.queue, func.count())
     .where(_j.task == bindparam("task"), is_state(jobs, JobState.ACTIVATED))
@@ -76,7 +84,8 @@ def of_queues(
             pilots={PilotState(state): many for state, many in by_state[PILOTS_BY_QUEUE, queue.name].items()},
             last_pilot=seen.get(queue.name, (None, None))[0],
             last_start=seen.get(queue.name, (None, None))[1],
-            errors=_errors(reader, queue.name),
+            errors=(errors := _errors(reader, queue.name)),
+            tried_at=_tried_at(reader, queue.name, federation.director, time) if errors else None,
             waiting_since=waiting.get(queue.name),
             rests=tuple(rest for rest in resting if rest.queue == queue.name),
             storage_rests=tuple(rest for rest in storage_resting if queue.storage in rest.end),
@@ -93,8 +102,17 @@ def where_jobs_wait(reader: RecordReader, task: int) -> list[str]:
 def _errors(reader: RecordReader, queue: str) -> tuple[str, ...]:
     """The errors of pilots that failed since one called home, newest first."""
     found = []
-    for error, heartbeat in reader.raw_rows(_ERRORS, queue=queue):
+    for state, error, heartbeat in reader.raw_rows(_ERRORS, queue=queue):
         if heartbeat is not None:
             break
-        found.append(error or "no reason told")
+        if state == str(PilotState.FAILED):
+            found.append(error or "no reason told")
     return tuple(found)
+
+
+def _tried_at(reader: RecordReader, queue: str, director: DirectorConstants, time: float) -> float | None:
+    """When the first server of a queue is tried by one pilot again (P6); none where one does not rest."""
+    by_server: dict[str, list[Pilot]] = defaultdict(list)
+    for pilot in reader.pilots(_LATELY, queue=queue, after=time - LATELY):
+        by_server[pilot.broker].append(pilot)
+    return min((after_failures(own, director).until for own in by_server.values()), default=0.0) or None

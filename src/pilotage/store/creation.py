@@ -1,7 +1,7 @@
 """New records: what is there already is left alone, what is new is numbered, written and counted in bulk."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, select
@@ -243,12 +243,14 @@ class Creator:
         self._deltas.moved("transfer", before.keys, after.keys, state, state, 1)
 
 
-def refuse_conflicts(connection: Connection, given: Sequence[File]) -> None:
-    """Raise :class:`FileConflict` where one of the files is known to be otherwise."""
+def conflicts(connection: Connection, given: Sequence[File]) -> Iterator[tuple[int, FileConflict]]:
+    """Find the files that are known, or were given before, to be otherwise; by their places."""
     known = _known_files(connection, [file.name for file in given])
-    for file in given:
-        if file.name in known:
-            replaces(file, known[file.name])
+    for at, file in enumerate(given):
+        try:
+            replaces(file, known.setdefault(file.name, file))
+        except FileConflict as conflict:
+            yield at, conflict
 
 
 def _known_files(connection: Connection, names: list[str]) -> dict[str, File]:

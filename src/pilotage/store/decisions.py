@@ -23,7 +23,7 @@ from sqlalchemy import (
 from pilotage.model.decision import DatedChoice, Decision
 from pilotage.model.reasons import PackedChoice, packed, unpacked
 
-from . import candidates
+from . import borrowing_queues
 from .columns import Id, id_column, metadata, partial, text_column
 from .reasons import StoredFacts, choice_of, documents_of, facts_of
 from .sets import among
@@ -155,7 +155,7 @@ class CommitChoices:
             facts = {"id": self._first, "last": rows[-1]["id"], "document": self._documents.facts}
             self._connection.execute(insert(decision_facts), facts)
             self._connection.execute(insert(decisions), rows)
-        candidates.write(
+        borrowing_queues.write(
             self._connection,
             [
                 (self._first + choice, queue, binding, placed)

@@ -17,22 +17,25 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement whose marks stand for ``order``; ``writes`` makes of values what the driver takes."""
+    """A statement whose marks stand for ``order``; ``written`` are given as the driver takes them."""
 
     text: str
     order: tuple[str, ...]
     names: frozenset[str]
     constants: Mapping[str, Any]
-    writes: Mapping[str, Callable[[Any], Any]]
+    written: tuple[tuple[str, Callable[[Any], Any]], ...]
 
     def parameters(self, values: Mapping[str, Any]) -> list[Any]:
         """Raises KeyError for a name that is given no value."""
-        given = {name: write(values[name]) for name, write in self.writes.items() if name in values}
-        all_ = {**self.constants, **values, **given}
-        return [all_[name] for name in self.order]
+        if self.constants:
+            values = {**self.constants, **values}
+        if self.written:
+            values = {**values, **{name: write(values[name]) for name, write in self.written}}
+        return [values[name] for name in self.order]
 
 
-_KNOWN = "statements that were asked for"
+_known: WeakKeyDictionary[Executable, _Statement | None] = WeakKeyDictionary()
+"""Statements that were asked for, of all connections: a text of SQLite's is the same for every file."""
 
 
 def rows(connection: Connection, query: Executable, values: Mapping[str, Any]) -> list[Row] | None:
@@ -42,24 +45,16 @@ def rows(connection: Connection, query: Executable, values: Mapping[str, Any]) -
     """
     if connection.dialect.name != "sqlite":
         return None
-    known = _known(connection)
-    if query not in known:
-        known[query] = None
+    # Not locked: two threads that come at once make the same statement twice.
+    if query not in _known:
+        _known[query] = None
         return None
-    statement = known[query]
+    statement = _known[query]
     if statement is None:
-        statement = known[query] = _compiled(query, connection.dialect, values)
+        statement = _known[query] = _compiled(query, connection.dialect, values)
     if not statement.names >= values.keys():
         return None
     return driver(connection).execute(statement.text, statement.parameters(values)).fetchall()
-
-
-def _known(connection: Connection) -> WeakKeyDictionary[Executable, _Statement | None]:
-    """Return the statements asked for on the driver's connection, which one thread has at a time."""
-    known = connection.info.get(_KNOWN)
-    if known is None:
-        known = connection.info[_KNOWN] = WeakKeyDictionary()
-    return known
 
 
 def driver(connection: Connection) -> sqlite3.Connection:
@@ -76,8 +71,6 @@ def _compiled(query: Any, dialect: Dialect, values: Mapping[str, Any]) -> _State
     processors = {**compiled._bind_processors, **state.processors}
     writes = {name: write for name, write in processors.items() if name in order}
     constants = {
-        name: writes[name](value) if name in writes else value
-        for name, value in state.parameters.items()
-        if name in order and name not in values
+        name: value for name, value in state.parameters.items() if name in order and name not in values
     }
-    return _Statement(state.statement, order, frozenset(order), constants, writes)
+    return _Statement(state.statement, order, frozenset(order), constants, tuple(writes.items()))

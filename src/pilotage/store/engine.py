@@ -26,6 +26,9 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
+from .direct_statements import driver
+from .kept_connections import BEGIN, KeptConnections
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -54,6 +57,7 @@ class Database:
             raise ValueError(f"{url}: must begin with sqlite:///PATH or postgresql+psycopg://")
         self.engine, self._readers, self._writers = make(address)
         self._direct = _without_waiting(address) if self.is_postgresql else None
+        self._kept = None if self.is_postgresql else KeptConnections(self.engine)
         self._idle: list[tuple[PoolProxiedConnection, Any]] = []
         self._turn = _Turn(_file(address))
         self._reader_turn = self._turn if _in_memory(address) else contextlib.nullcontext()
@@ -62,6 +66,8 @@ class Database:
         """Give all connections back."""
         while self._idle:
             self._idle.pop()[0].close()
+        if self._kept is not None:
+            self._kept.close()
         self.engine.dispose()
         if self._direct is not None:
             self._direct.dispose()
@@ -100,7 +106,7 @@ class Database:
         """Do ``work``, which only reads, as of one moment."""
 
         def once() -> T:
-            with self._reader_turn, self._readers.begin() as connection:
+            with self._reader_turn, self._reading() as connection:
                 return work(connection)
 
         return _retried(once)
@@ -114,7 +120,7 @@ class Database:
         unanswered: list[tuple[str, T]] = []
 
         def once() -> T:
-            with self._turn if alone else contextlib.nullcontext(), self._writers.begin() as connection:
+            with self._turn if alone else contextlib.nullcontext(), self._writing() as connection:
                 transaction = self._begin(connection, alone)
                 if unanswered:
                     earlier, result = unanswered.pop()
@@ -136,20 +142,17 @@ class Database:
         """
 
         def once() -> T:
-            with self._turn:
-                connection, driver = self._spare(lambda: _with_driver(self.engine))
-                try:
-                    driver.execute("BEGIN IMMEDIATE")
-                    result = work(driver)
-                    driver.commit()
-                finally:
-                    # After a commit there is nothing to take back; after an error the connection must not
-                    # stay in it.
-                    driver.rollback()
-                    self._idle.append((connection, driver))
-            return result
+            with self._turn, self._writing() as connection:
+                return work(driver(connection))
 
         return _retried(once)
+
+    def _reading(self) -> contextlib.AbstractContextManager[Connection]:
+        return self._readers.begin() if self._kept is None else self._kept.transaction("BEGIN")
+
+    def _writing(self) -> contextlib.AbstractContextManager[Connection]:
+        # Not BEGIN: to become a writer later would fail at once where another has written since.
+        return self._writers.begin() if self._kept is None else self._kept.transaction("BEGIN IMMEDIATE")
 
     def _spare(
         self, make: Callable[[], tuple[PoolProxiedConnection, Any]]
@@ -322,9 +325,8 @@ def _sqlite(url: URL) -> tuple[Engine, Engine, Engine]:
         Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
         engine = create_engine(url, pool_size=16, max_overflow=32, connect_args={"timeout": BUSY_TIMEOUT})
     event.listen(engine, "connect", _prepare_sqlite)
-    # Readers begin with BEGIN, writers with BEGIN IMMEDIATE: an upgrade in between would fail at once.
     event.listen(engine, "begin", _begin_sqlite)
-    return engine, engine, engine.execution_options(begin="BEGIN IMMEDIATE")
+    return engine, engine, engine
 
 
 def _file(url: URL) -> Path | None:
@@ -357,4 +359,5 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+    if begin := connection.get_execution_options().get(BEGIN, "BEGIN"):
+        connection.exec_driver_sql(begin)

@@ -9,6 +9,7 @@ from pilotage.model.storage_rests import End, FailedDelivery
 
 from . import bulk
 from .columns import Id, metadata
+from .sets import raw_rows
 
 failed_deliveries = Table(
     "failed_deliveries",
@@ -65,7 +66,8 @@ def clear(connection: Connection, ends: Sequence[End]) -> None:
 
 def everything(connection: Connection) -> tuple[FailedDelivery, ...]:
     """Read all failures that count, oldest first."""
-    return tuple(FailedDelivery(**row._mapping) for row in connection.execute(_ALL))
+    rows = raw_rows(connection, _ALL)
+    return tuple(FailedDelivery(**dict(zip(_COLUMNS, row, strict=True))) for row in rows)
 
 
 def _values(ends: set[End]) -> list[dict[str, str]]:

@@ -1,5 +1,6 @@
 """Failed attempts that the guards go by: table, how they are written, and how they are read (F2, F3)."""
 
+from collections import namedtuple
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -60,6 +61,7 @@ MOST_OF_A_PLACE = 20
 _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 
 _COLUMNS = [column.name for column in _f]
+_Row: Any = namedtuple("_Row", _COLUMNS)  # type: ignore[misc]
 _SAVE = {
     # An attempt fails once; only what it speaks against is judged again later.
     name: upsert.on_conflict_do_update(
@@ -125,49 +127,54 @@ def write(connection: Connection, found: Sequence[Failure]) -> None:
 
 def of_queues(reader: RecordReader, time: float, queues: Sequence[str]) -> tuple[Failure, ...]:
     """The failures that speak against queues, or nodes of them."""
-    return _proven(reader, time, reader.rows(_AT_QUEUES, after=time - KEPT, queues=queues))
+    return _proven(reader, time, reader.raw_rows(_AT_QUEUES, after=time - KEPT, queues=queues))
 
 
 def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple[Failure, ...]:
     """The failures of earlier attempts of jobs that speak against places: such jobs may have more (F2)."""
     retried = [job.id for job in found if job.attempt > 1]
-    return _proven(reader, time, reader.rows(_OF_JOBS, after=time - KEPT, jobs=retried)) if retried else ()
+    return (
+        _proven(reader, time, reader.raw_rows(_OF_JOBS, after=time - KEPT, jobs=retried)) if retried else ()
+    )
 
 
 def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:
     """The failures that speak against queues and nodes, oldest first."""
-    return _proven(reader, time, reader.rows(_SPEAKING, after=time - KEPT))
+    return _proven(reader, time, reader.raw_rows(_SPEAKING, after=time - KEPT))
 
 
 def everything(reader: RecordReader, time: float) -> tuple[Failure, ...]:
     """All failures that are kept."""
-    return _proven(reader, time, reader.rows(_ALL, after=time - KEPT))
+    return _proven(reader, time, reader.raw_rows(_ALL, after=time - KEPT))
 
 
 def alike(reader: RecordReader, time: float, least: int) -> dict[str, Any]:
     """Live tasks of which nothing ended well, and ``least`` attempts or more failed, all in the same way."""
-    suspects = [task for (task,) in reader.rows(_ALIKE, least=least)]
+    suspects = [task for (task,) in reader.raw_rows(_ALIKE, least=least)]
     if suspects:
         suspects = sorted({*suspects} - _ended_well(reader, suspects))
     found = reader.tasks_from(_LIVE, ids=suspects) if suspects else ()
     ids = [task.id for task in found]
-    told = _proven(reader, time, reader.rows(_OF_TASKS, tasks=ids)) if ids else ()
+    told = _proven(reader, time, reader.raw_rows(_OF_TASKS, tasks=ids)) if ids else ()
     return {"tasks": found, "failures": told}
 
 
-def _proven(reader: RecordReader, time: float, rows: Sequence[Any]) -> tuple[Failure, ...]:
+def _proven(reader: RecordReader, time: float, found: Sequence[Any]) -> tuple[Failure, ...]:
     """Failures, each with whether its task is not to blame."""
-    if not rows:
+    if not found:
         return ()
+    rows: list[Any] = [_Row._make(row) for row in found]
     suspects = sorted({row.task for row in rows})
     well = _ended_well(reader, suspects)
     running = {
         (task, queue): time - started
-        for task, queue, started in reader.rows(_RUNNING, tasks=[one for one in suspects if one not in well])
+        for task, queue, started in reader.raw_rows(
+            _RUNNING, tasks=[one for one in suspects if one not in well]
+        )
     }
     return tuple(
         Failure(
-            **row._mapping, proven=row.exit_code is None or row.task in well or _runs_longer(row, running)
+            **row._asdict(), proven=row.exit_code is None or row.task in well or _runs_longer(row, running)
         )
         for row in rows
     )

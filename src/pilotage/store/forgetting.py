@@ -1,15 +1,23 @@
 """Delete replicas, files and datasets that are gone, or that nobody wants; what somebody reads stays."""
 
+from dataclasses import replace
+
 from sqlalchemy import Connection, bindparam, delete, select
 
 from pilotage.model.decision import Forget
 from pilotage.model.states import LIVE_JOBS
 
 from . import datasets, failed_deliveries
+from .catalogue import wanted_of
 from .columns import has_state
 from .files import files, replicas
 from .jobs import job_inputs, jobs
+from .reader import RecordReader
 from .sets import among
+from .tasks import SpecCache
+
+CLOCKS_DIFFER = 60.0
+"""How much later a server's clock may be than another's, in s."""
 
 _FORGET_REPLICA = delete(replicas).where(
     replicas.c.file == bindparam("lost_file"), replicas.c.storage == bindparam("lost_storage")
@@ -40,8 +48,10 @@ _FORGET_REPLICAS_OF = delete(replicas).where(
 _FORGET_FILES = delete(files).where(among(files.c.name, "names"), ~_READ.exists())
 
 
-def forget(connection: Connection, change: Forget) -> None:
-    """Delete what the change names and nobody wants; ignore what is missing."""
+def forget(connection: Connection, change: Forget, time: float) -> None:
+    """Delete what a change of a decision of this time names and nobody wants; ignore what is missing."""
+    if change.if_unwanted:
+        change = _unwanted(connection, change, time)
     rows = [{"lost_file": replica.file, "lost_storage": replica.storage} for replica in change.replicas]
     if rows:
         connection.execute(_FORGET_IF_UNREAD if change.if_unread else _FORGET_REPLICA, rows)
@@ -52,3 +62,15 @@ def forget(connection: Connection, change: Forget) -> None:
         datasets.forget(connection, change.datasets)
     if change.failed_at:
         failed_deliveries.clear(connection, change.failed_at)
+
+
+def _unwanted(connection: Connection, change: Forget, time: float) -> Forget:
+    """Leave out files that are wanted: whoever decided looked, but since then a task may have come."""
+    names = {replica.file for replica in change.replicas} | set(change.files)
+    reader = RecordReader(connection, SpecCache())
+    wanted = wanted_of(reader, sorted(names), since=time - CLOCKS_DIFFER)
+    return replace(
+        change,
+        replicas=tuple(replica for replica in change.replicas if replica.file not in wanted),
+        files=tuple(file for file in change.files if file not in wanted),
+    )

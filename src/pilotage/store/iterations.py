@@ -16,6 +16,8 @@ iterations = Table(
 
 _i = iterations.c
 _LAST = select(_i.time).where(_i.step == bindparam("step"))
+_FIRST = insert(iterations)
+_NEXT = update(iterations).where(_i.step == bindparam("of")).values(time=bindparam("began"))
 
 
 def last(connection: Connection, step: str) -> float | None:
@@ -29,9 +31,9 @@ def begin(connection: Connection, asked: Begin, time: float) -> bool:
     if last(connection, asked.step) != asked.last:
         return False
     if asked.last is None:
-        connection.execute(insert(iterations).values(step=asked.step, time=time))
+        connection.execute(_FIRST, {"step": asked.step, "time": time})
     else:
-        connection.execute(update(iterations).where(_i.step == asked.step).values(time=time))
+        connection.execute(_NEXT, {"of": asked.step, "began": time})
     return True
 
 

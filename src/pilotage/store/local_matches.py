@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pilotage.model.states import JobState, PilotState
 
@@ -14,10 +14,8 @@ from . import bulk
 from .counters import KEY_COLUMNS, Differences
 from .jobs import JOB_COLUMNS, jobs
 from .last_seen import REPORTED_AFTER
+from .match_requests import Wanted
 from .tasks import TASK_COLUMNS
-
-if TYPE_CHECKING:
-    from .matches import Wanted
 
 VERSION = "SELECT coalesce((SELECT max(version) FROM federations), 0) AS version"
 STANDING = f"""
@@ -40,7 +38,7 @@ _HEAD = f"""
 SELECT {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)},
   {TASK.format(size="length")}
 FROM jobs JOIN tasks ON tasks.id = jobs.task
-WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = 'activated'
+WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = '{JobState.ACTIVATED}'
 ORDER BY jobs.id LIMIT ?"""
 _TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
 _REPORT = f"""
@@ -57,7 +55,7 @@ Row = tuple[Any, ...]
 
 
 def give(
-    driver: sqlite3.Connection, asked: Sequence[tuple["Wanted", Callable[[int], str]]]
+    driver: sqlite3.Connection, asked: Sequence[tuple[Wanted, Callable[[int], str]]]
 ) -> list[tuple[bool, bool, list[Row]]]:
     """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
     queues = dict.fromkeys(wanted.queue for wanted, _ in asked)
@@ -95,14 +93,14 @@ def _standing_now(driver: sqlite3.Connection, queue: str) -> Row | None:
     return row
 
 
-def _is_held(matched: int | None, wanted: "Wanted", standing: Row | None) -> tuple[bool, bool]:
+def _is_held(matched: int | None, wanted: Wanted, standing: Row | None) -> tuple[bool, bool]:
     """Tell whether a pilot runs, and whether its request still holds; ``matched`` are its jobs if it runs."""
     if matched is None or standing != (wanted.number, wanted.version):
         return matched is not None, False
     return True, (matched > 0) == wanted.used
 
 
-def _deal(driver: sqlite3.Connection, asked: Sequence["Wanted"]) -> list[list[Row]]:
+def _deal(driver: sqlite3.Connection, asked: Sequence[Wanted]) -> list[list[Row]]:
     """The first jobs of the task queues that were drawn, to each pilot in turn."""
     many: Counter[tuple[str, str, int]] = Counter()
     for wanted in asked:
@@ -115,7 +113,7 @@ def _deal(driver: sqlite3.Connection, asked: Sequence["Wanted"]) -> list[list[Ro
     ]
 
 
-def _sent(row: Row, wanted: "Wanted") -> Row:
+def _sent(row: Row, wanted: Wanted) -> Row:
     values = list(row)
     for place, value in zip(_SENT, (str(JobState.SENT), wanted.time, wanted.pilot), strict=True):
         values[place] = value

@@ -30,6 +30,7 @@ from pilotage.model.logs import KeptLog, LogKey, Point
 
 from .columns import Id, metadata, text_column
 from .engine import Database
+from .sets import raw_rows
 
 logs = Table(
     "logs",
@@ -74,6 +75,9 @@ _READ = text(
     "INSERT INTO log_readers (kind, record, until) VALUES (:kind, :record, :until) "
     "ON CONFLICT (kind, record) DO UPDATE SET until = excluded.until"
 )
+_OLD = delete(logs).where(_l.time < bindparam("before"))
+_SILENT = delete(log_readers).where(_r.until < bindparam("time"))
+_USED = select(_l.vo, _l.owner, func.sum(_l.stored)).group_by(_l.vo, _l.owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +153,9 @@ class Logs:
         """Forget what is older than the retention, then the oldest of whoever has more than the bounds."""
 
         def write(connection: Connection) -> None:
-            connection.execute(delete(logs).where(_l.time < time - bounds.retention))
-            connection.execute(delete(log_readers).where(_r.until < time))
-            used = connection.execute(
-                select(_l.vo, _l.owner, func.sum(_l.stored)).group_by(_l.vo, _l.owner)
-            ).all()
+            connection.execute(_OLD, {"before": time - bounds.retention})
+            connection.execute(_SILENT, {"time": time})
+            used = raw_rows(connection, _USED)
             by_vo: dict[str, int] = {}
             for vo, owner, stored in used:
                 by_vo[vo] = by_vo.get(vo, 0) + int(stored)

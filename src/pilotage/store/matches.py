@@ -8,7 +8,6 @@ SENT is over.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -18,6 +17,7 @@ from sqlalchemy import Connection, select
 from pilotage.model.borrowing import CAUSES
 from pilotage.model.states import JobState
 from pilotage.model.work import File, Job, Pilot, Replica, Task
+from pilotage.model.world import JobCount
 
 from . import borrowed_matches, bulk
 from . import tasks as task_rows
@@ -27,6 +27,7 @@ from .history import Entries, Meaning, Meanings, entry
 from .jobs import JOB_COLUMNS, job
 from .last_seen import REPORTED_AFTER
 from .local_matches import INPUT_COUNT, STANDING, TASK, VERSION, give
+from .match_requests import Given, Standing, Wanted
 from .pilots import pilots
 from .reader import RecordReader
 from .sets import among
@@ -57,53 +58,6 @@ FROM give_jobs(
 _REPORT_POSTGRESQL = f"""
 UPDATE queue_reports SET last_pilot = %(time)s
 WHERE queue = %(queue)s AND coalesce(last_pilot, 0) < %(time)s - {REPORTED_AFTER} RETURNING queue"""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The task queues of a queue: rows of requirements, priority and jobs.
-
-    ``number`` is that of the last activation there, ``version`` that of the federation.
-    """
-
-    number: int
-    version: int
-    levels: tuple[tuple[str, int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """The first jobs of task queues for a pilot: requirements, priority and number of jobs of each.
-
-    They rest on a :class:`Standing`, and on whether the pilot had been given jobs before (``used``). What the
-    pilot tells of its ``containment`` and ``node`` is noted with them.
-    """
-
-    pilot: int
-    queue: str
-    heads: tuple[tuple[str, int, int], ...]
-    number: int
-    version: int
-    used: bool
-    containment: str
-    node: str
-    time: float
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The jobs that a pilot was given, as they are now, with their tasks, inputs and where these lie.
-
-    ``alive`` says whether the pilot runs, ``good`` whether all that the request rests on still holds; where
-    it does not, nothing was given.
-    """
-
-    alive: bool
-    good: bool
-    jobs: tuple[Job, ...] = ()
-    tasks: tuple[Task, ...] = ()
-    files: tuple[File, ...] = ()
-    replicas: tuple[Replica, ...] = ()
 
 
 class Matches:
@@ -182,6 +136,10 @@ class Matches:
     def numbers(self) -> tuple[int, dict[str, int]]:
         """The number of the federation's version, and of the last activation at each queue that had any."""
         return self._database.read(_numbers)
+
+    def job_counts(self) -> tuple[JobCount, ...]:
+        """Live jobs by queue, share and state."""
+        return self._database.read(lambda connection: RecordReader(connection, self._specs).job_counts())
 
     def _meaning(self) -> int:
         """The number of what it means that a job is given to a pilot, whichever it is."""

@@ -59,11 +59,12 @@ _DUE = (
     .limit(MOST_DUE)
 )
 # From each catalogue to the next: whatever waits for one is passed over.
-_CATALOGUES = text("""
+_WAITING_FOR = f"SELECT min(catalogue) FROM publications WHERE state = '{PublicationState.WAITING}'"
+_CATALOGUES = text(f"""
 WITH RECURSIVE catalogues (name) AS (
-  SELECT min(catalogue) FROM publications WHERE state = 'waiting'
+  {_WAITING_FOR}
   UNION ALL
-  SELECT (SELECT min(catalogue) FROM publications WHERE state = 'waiting' AND catalogue > catalogues.name)
+  SELECT ({_WAITING_FOR} AND catalogue > catalogues.name)
   FROM catalogues WHERE catalogues.name IS NOT NULL
 ) SELECT name FROM catalogues WHERE name IS NOT NULL""")
 _UNDER_WAY = (
@@ -100,7 +101,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
     """Publications due at each catalogue, those under way, and those that failed of datasets to close."""
     due = [publication(row) for row in _due(reader, world)]
     closing = sorted({one.task for one in due if not one.file})
-    under_way = [publication(row) for row in reader.rows(_UNDER_WAY)]
+    under_way = [publication(row) for row in reader.raw_rows(_UNDER_WAY)]
     failed = [lost for task in closing for lost in of_task(reader, task, PublicationState.FAILED)]
     files = reader.files({one.file for one in due if one.file})
     found = {one.id: one for one in (*due, *under_way, *failed)}
@@ -113,10 +114,10 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
 
 def _due(reader: RecordReader, world: World) -> Iterator[Sequence[Any]]:
     # For each catalogue by itself: what waits for one that is dead must not fill the others' pass.
-    for (name,) in reader.rows(_CATALOGUES):
-        yield from reader.rows(_DUE, time=world.time, catalogue=name)
+    for (name,) in reader.raw_rows(_CATALOGUES):
+        yield from reader.raw_rows(_DUE, time=world.time, catalogue=name)
 
 
 def of_task(reader: RecordReader, task: int, state: PublicationState) -> tuple[Publication, ...]:
     """Read publications of a task that are in a state, :data:`MOST_DUE` at most."""
-    return tuple(map(publication, reader.rows(_OF_TASK, task=task, state=str(state))))
+    return tuple(map(publication, reader.raw_rows(_OF_TASK, task=task, state=str(state))))

@@ -36,10 +36,10 @@ from . import tasks as task_rows
 from . import transfers as transfer_rows
 from .columns import is_state
 from .counters import counts
-from .creation import refuse_conflicts
+from .creation import conflicts
 from .decisions import dated, decisions
 from .engine import Database
-from .errors import NoFederation
+from .errors import FileConflict, NoFederation
 from .federations import Federations
 from .files import OutputView, ReplicaView
 from .history import EventView, decisions_of, events
@@ -49,7 +49,7 @@ from .pilots import PILOT_COLUMNS, pilots
 from .queues import QueueView, ShareView
 from .reader import RecordReader
 from .records import RECORDS
-from .sets import among
+from .sets import among, raw_rows
 from .tasks import TASK_VIEW, SpecCache, TaskDetails, TaskView, tasks
 from .transfers import TRANSFER_COLUMNS, transfers
 
@@ -71,6 +71,7 @@ _BY_SHARE = (
     .order_by(_c.second, _c.state)
 )
 
+_LIVE_PILOTS = select(*PILOT_COLUMNS).where(is_state(pilots, *LIVE_PILOTS)).order_by(pilots.c.id)
 _PILOT = (
     f"""SELECT {", ".join(f'"{column.name}"' for column in PILOT_COLUMNS)} FROM pilots WHERE id = %(pilot)s"""
 )
@@ -109,7 +110,12 @@ class Queries:
 
     def refuse_conflicts(self, given: Sequence[File]) -> None:
         """Raise FileConflict where one of the files is known with another size or checksum."""
-        self._database.read(lambda connection: refuse_conflicts(connection, given))
+        for conflict in self.conflicts(given).values():
+            raise conflict
+
+    def conflicts(self, given: Sequence[File]) -> dict[int, FileConflict]:
+        """Find the files, by their places, that are known with another size or checksum."""
+        return self._database.read(lambda connection: dict(conflicts(connection, given)))
 
     def submitted(self, submission: str, most: int) -> list[tuple[int, int, str]]:
         """Index, id and name of the tasks that a request of at most so many created; it has a name."""
@@ -262,8 +268,7 @@ class Queries:
 
     def live_pilots(self, queue: str | None = None) -> list[Pilot]:
         """The pilots that have not ended, of a queue or all."""
-        query = select(*PILOT_COLUMNS).where(is_state(pilots, *LIVE_PILOTS)).order_by(pilots.c.id)
-        return self._pilots(query if queue is None else query.where(pilots.c.queue == queue))
+        return self._pilots(_LIVE_PILOTS if queue is None else _LIVE_PILOTS.where(pilots.c.queue == queue))
 
     def requirements(self, job: int) -> str:
         """The task queue that a job waits in, as ``Requirements.text``; empty where there is no such job."""
@@ -351,7 +356,7 @@ class Queries:
 
     def _pilots(self, query: Any) -> list[Pilot]:
         return self._database.read(
-            lambda connection: [pilot_rows.pilot(row) for row in connection.execute(query)]
+            lambda connection: [pilot_rows.pilot(row) for row in raw_rows(connection, query)]
         )
 
     def _choices(self, query: Any) -> list[DatedChoice]:

@@ -19,7 +19,7 @@ def upgrade(connection: Connection) -> None:
 
 
 def is_current(connection: Connection) -> bool:
-    """Whether the tables are of the newest version that this program knows."""
+    """Tell whether the tables are of the newest version that this program knows."""
     return _current(connection) == newest()
 
 

@@ -15,23 +15,26 @@ from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.failures import Failure
 from pilotage.model.idle_slots import idle_slots
 from pilotage.model.states import (
+    JOBS_AT_WORK,
     LIVE_JOBS,
     LIVE_PILOTS,
+    TASKS_TO_SPLIT,
     JobState,
     PilotState,
     PublicationState,
     TaskState,
 )
 from pilotage.model.work import Job, Task
-from pilotage.model.world import JobCount, Report, TaskCount, World
+from pilotage.model.world import HeldAttempt, JobCount, Report, TaskCount, World
 
 from . import (
+    borrowing_queues,
     borrowings,
     broker_facts,
-    candidates,
     copies,
     failures,
     publications,
+    speaking,
     staging,
     waiting,
     watching,
@@ -41,7 +44,6 @@ from .columns import has_state, is_state
 from .counters import counts
 from .engine import Database
 from .federations import Federations
-from .held_jobs import held_by
 from .jobs import JOB_COLUMNS, is_live, jobs
 from .link_rates import LinkRates
 from .pilots import pilots
@@ -61,15 +63,11 @@ _LIMIT: Any = bindparam("limit", type_=None)
 
 
 _TO_SPLIT = (
-    select(*TASK_COLUMNS)
-    .where(is_state(tasks, TaskState.REGISTERED, TaskState.SPLITTING))
-    .order_by(_t.since, _t.id)
-    .limit(_LIMIT)
+    select(*TASK_COLUMNS).where(is_state(tasks, *TASKS_TO_SPLIT)).order_by(_t.since, _t.id).limit(_LIMIT)
 )
-_AT_WORK = [str(state) for state in LIVE_JOBS if state != JobState.MERGING]
 _WORKING = (
     select(_c.first)
-    .where(_c.counter == JOBS_BY_TASK, _c.state.in_(_AT_WORK))
+    .where(_c.counter == JOBS_BY_TASK, _c.state.in_(JOBS_AT_WORK))
     .where(_c.first == _t.id.cast(_c.first.type))
     .group_by(_c.first)
     .having(func.sum(_c.count) > 0)
@@ -86,15 +84,13 @@ _IN_STATE = (
     .order_by(_j.id)
     .limit(_LIMIT)
 )
-_HELD = held_by("pilots")
 _ENDED = (
     is_state(pilots, *(state for state in PilotState if state not in LIVE_PILOTS)),
     pilots.c.since > bindparam("after"),
 )
 _ENDED_OTHERWISE = (*_ENDED, or_(pilots.c.state != str(PilotState.FINISHED), pilots.c.reference == ""))
-_THESE, _OF_TASKS = among(_j.id, "ids"), among(_j.task, "ids")
+_OF_TASKS = among(_j.task, "ids")
 _MERGING = is_state(jobs, JobState.MERGING)
-_ASKING = among(pilots.c.id, "pilots")
 _FAILED = (
     select(*JOB_COLUMNS)
     .where(_j.task == bindparam("task"), is_state(jobs, JobState.FAILED))
@@ -167,7 +163,7 @@ class Snapshots:
     def may_borrow(self) -> bool:
         """Tell whether any pilot might take a job of another queue."""
         return self._database.read(
-            lambda connection: candidates.are_any(RecordReader(connection, self._specs))
+            lambda connection: borrowing_queues.are_any(RecordReader(connection, self._specs))
         )
 
     def for_borrowing(self, time: float, seed: int, queue: str) -> World:
@@ -231,31 +227,17 @@ class Snapshots:
         asking: Sequence[int],
         reports: Sequence[Report],
         holding: Sequence[tuple[int, int]],
+        quiet: Sequence[HeldAttempt] = (),
     ) -> World:
-        """Pilots that ask, the jobs they have, and those they speak of; ``holding`` lists (job, attempt)."""
+        """Pilots that ask, the jobs they have, and those they speak of; ``holding`` lists (job, attempt).
 
-        def read(reader: RecordReader, world: World) -> dict[str, Any]:
-            held = reader.jobs_where(_HELD, pilots=list(asking))
-            named = {report.job for report in reports} | {job for job, _ in holding}
-            others = named - {job.id for job in held}
-            found = _by_id(held, reader.jobs_where(_THESE, ids=list(others)) if others else ())
-            speaking = reader.pilots(_ASKING, pilots=list(asking))
-            ends = {report.state for report in reports} & {"done", "failed"}
-            queues = sorted({pilot.queue for pilot in speaking}) if ends else []
-            told = failures.of_queues(reader, world.time, queues) if queues else ()
-            elsewhere = failures.of_retried(reader, world.time, found)
-            storages = any(report.storage_fault or report.read_from for report in reports)
-            return {
-                "pilots": speaking,
-                "jobs": found,
-                "tasks": reader.tasks_of(found),
-                "reports": tuple(reports),
-                "failures": tuple(dict.fromkeys((*told, *elsewhere))),
-                "queue_reports": reader.queue_reports() if "failed" in ends else (),
-                "failed_deliveries": reader.failed_deliveries() if storages else (),
-            }
-
-        return self._world(time, seed, read)
+        ``quiet`` are attempts that they name, and no more: jobs of those that they have are left out.
+        """
+        return self._world(
+            time,
+            seed,
+            lambda reader, world: speaking.read(reader, world, asking, reports, holding, quiet),
+        )
 
     def for_completion(self, time: float, seed: int, limit: int) -> World:
         """Tasks of which no job is at work any more, with what their completion rests on.

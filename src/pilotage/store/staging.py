@@ -50,7 +50,7 @@ _SHARES = (
 )
 _DIRECTIONS = ("download", "upload")
 _COLUMNS = ", ".join(f"x.{column.name}" for column in TRANSFER_COLUMNS)
-_DUE = "x.state = 'queued' AND (x.wake_at IS NULL OR x.wake_at <= :time)"
+_DUE = f"x.state = '{_X.QUEUED}' AND (x.wake_at IS NULL OR x.wake_at <= :time)"
 _LISTED = {
     "sqlite": "(SELECT value FROM json_each(:{}))",
     "postgresql": "(SELECT json_array_elements_text(CAST(:{} AS json)))",
@@ -280,6 +280,8 @@ def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list
     constants = world.federation.staging
     slots = max(constants.preparing_slots, constants.highest_pass)
     places = [(share, direction) for (share,) in reader.raw_rows(_SHARES) for direction in _DIRECTIONS]
+    if not places:
+        return []
     each = min(max(2, constants.highest_pass), limit)
     first = _first(reader, world, places, each, full)
     active = len({transfer.share for transfer in first})

@@ -87,7 +87,7 @@ class Store:
 
     @staticmethod
     def is_current(url: str) -> bool:
-        """Whether :meth:`open` would find the tables up to date. Raises ValueError as it does."""
+        """Tell whether :meth:`open` would find the tables up to date. Raises ValueError as it does."""
         database = Database(url)
         try:
             return database.write(schema.is_current)

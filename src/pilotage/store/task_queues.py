@@ -21,6 +21,8 @@ from sqlalchemy import (
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from pilotage.model.states import JobState
+
 from . import bulk
 from .columns import metadata
 
@@ -52,9 +54,9 @@ class TaskQueueLines(TableClause):
 
 lines = TaskQueueLines("lines", *(column(name, of.type) for name, of in task_queues.c.items()))
 
-_BOTH = """(
+_BOTH = f"""(
 SELECT queue, requirements, priority, jobs FROM task_queues
-UNION ALL SELECT queue, requirements, priority, -count FROM job_deltas WHERE source = 'activated'
+UNION ALL SELECT queue, requirements, priority, -count FROM job_deltas WHERE source = '{JobState.ACTIVATED}'
 ) AS lines"""
 
 

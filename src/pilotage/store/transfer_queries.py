@@ -1,11 +1,15 @@
 """Single transfers as people ask about them: as they stand, what goes before them, how long others took."""
 
+from collections import Counter
+
 from sqlalchemy import Connection, func, or_, select
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
 from pilotage.model.job_files import FileOfJob
-from pilotage.model.states import TransferState
+from pilotage.model.slot_parts import BUNDLE, parts_of
+from pilotage.model.states import UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.storage_rests import FailedDelivery
+from pilotage.model.transfer_counts import TransferCount
 from pilotage.model.work import Transfer
 
 from . import failed_deliveries, job_files
@@ -33,13 +37,46 @@ class TransferQueries:
 
         return self._database.read(read)
 
-    def ahead_of(self, transfer: Transfer) -> int:
-        """Count the transfers of its share in the same state that go before it by priority, then age."""
+    def ahead_of(self, transfer: Transfer) -> tuple[int, float]:
+        """Count the transfers of its share in the same state that go before it by priority, then age.
+
+        The second number is that of the slots which they take.
+        """
         x = transfers.c
         first = or_(x.priority > transfer.priority, (x.priority == transfer.priority) & (x.id < transfer.id))
         waiting = is_state(transfers, transfer.state)
-        query = select(func.count()).where(x.share == transfer.share, waiting, first)
-        return self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
+        query = (
+            select(x.size_class, func.count())
+            .where(x.share == transfer.share, waiting, first)
+            .group_by(x.size_class)
+        )
+        found = self._database.read(lambda connection: connection.execute(query).all())
+        slots = sum(number * parts_of(size_class) for size_class, number in found) / BUNDLE
+        return sum(number for _, number in found), slots
+
+    def live(self) -> list[TransferCount]:
+        """Count the live transfers by share, way, state and class of size."""
+        x = transfers.c
+        parts = (x.share, x.source, x.destination, x.state, x.size_class, x.emergency)
+        query = (
+            select(*parts, func.count())
+            .where(is_state(transfers, *UNFINISHED_TRANSFERS))
+            .group_by(*parts)
+            .order_by(*parts)
+        )
+        found = self._database.read(lambda connection: connection.execute(query).all())
+        return [
+            TransferCount(
+                share=share,
+                source=source,
+                destination=destination,
+                state=TransferState(state),
+                size_class=size_class,
+                emergency=bool(emergency),
+                transfers=number,
+            )
+            for share, source, destination, state, size_class, emergency, number in found
+        ]
 
     def files_of(self, job: int, home: str) -> list[FileOfJob]:
         """Read the files of a job at a queue whose storage is ``home``, each with its last transfer."""
@@ -63,10 +100,24 @@ class TransferQueries:
 
     def counts(self) -> dict[str, int]:
         """Count all transfers by state."""
+        total: Counter[str] = Counter()
+        for by_state in self.counts_by_share().values():
+            total.update(by_state)
+        return total
+
+    def counts_by_share(self) -> dict[str, dict[str, int]]:
+        """Count all transfers by share and state."""
         c = counts.c
-        query = select(c.state, func.sum(c.count)).where(c.counter == TRANSFERS_BY_SHARE).group_by(c.state)
-        found = self._database.read(lambda connection: connection.execute(query).all())
-        return {state: int(count) for state, count in found}
+        query = (
+            select(c.first, c.state, func.sum(c.count))
+            .where(c.counter == TRANSFERS_BY_SHARE)
+            .group_by(c.first, c.state)
+            .order_by(c.first)
+        )
+        found: dict[str, dict[str, int]] = {}
+        for share, state, count in self._database.read(lambda connection: connection.execute(query).all()):
+            found.setdefault(share, {})[state] = int(count)
+        return found
 
     def delivery_time(self, last: int = 100) -> float | None:
         """Average how long the last deliveries took, in s; None where there were none."""

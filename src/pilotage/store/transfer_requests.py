@@ -5,16 +5,13 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from pilotage.model.states import UNFINISHED_TRANSFERS, TransferState
+from pilotage.model.states import QUEUED_TRANSFERS, UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.work import NewTransfer
 
 from .columns import is_state
 from .counters import KEY_COLUMNS
-from .sets import among
+from .sets import among, raw_rows
 from .transfers import transfers
-
-RAISED = (TransferState.QUEUED, TransferState.PREPARED)
-"""Waiting in a queue: the share and priority may still be raised."""
 
 _x = transfers.c
 _LIVE = select(
@@ -50,7 +47,7 @@ class LiveTransfer:
 
         Once it has a slot it stays as it is: the slot was given to its share.
         """
-        if self.state not in RAISED:
+        if self.state not in QUEUED_TRANSFERS:
             return self
         best = wanted if wanted.share_priority > self.request.share_priority else self.request
         request = replace(
@@ -84,7 +81,7 @@ class TransferRequests:
             id_,
             state,
             size_class,
-        ) in self._connection.execute(_LIVE, {"names": names}):
+        ) in raw_rows(self._connection, _LIVE, names=names):
             request = NewTransfer(
                 file=file,
                 source=source,

@@ -10,7 +10,7 @@ from pilotage.model.states import LIVE_TASKS, LIVE_TRANSFERS, UNSTARTED_JOBS, Pi
 from pilotage.model.work import Pilot
 from pilotage.model.world import MatchRequest, World
 
-from . import borrowings, broker_facts, candidates, copies, failures, publications, staging
+from . import borrowing_queues, borrowings, broker_facts, copies, failures, publications, staging
 from .columns import is_state
 from .jobs import is_live
 from .reader import RecordReader
@@ -43,7 +43,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
         "publications": published["publications"],
         "unawaited": staging.unawaited(reader, world, moving),
         **borrowings.borrowable_lines(reader),
-        "candidacies": candidates.of_choices(reader, choices),
+        "candidacies": borrowing_queues.of_choices(reader, choices),
         "borrowings": tuple(_readers(reader, world)),
         **copies.read(reader, world, MOST_COPIES),
         "pilots": live,

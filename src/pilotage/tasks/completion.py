@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pilotage.model.decision import Decision, Move
 from pilotage.model.moves import task_failed
 from pilotage.model.publications import NewPublication
-from pilotage.model.states import LIVE_JOBS, JobState, TaskState
+from pilotage.model.states import JOBS_AT_WORK, JobState, TaskState
 from pilotage.model.work import File, Job, NewJob, Requirements, Task
 from pilotage.model.world import World
 
-_AT_WORK = tuple(state for state in LIVE_JOBS if state != JobState.MERGING)
 _ENDED_BADLY = (JobState.FAILED, JobState.CANCELLED, JobState.CLOSED)
 _CAUSES = {JobState.FINISHED: "its task is complete", JobState.CLOSED: "its task failed"}
 
@@ -68,7 +67,8 @@ def _by_task(world: World) -> tuple[dict[int, list[Job]], dict[int, list[File]]]
 
 def _is_over(task: Task, counts: Counter[JobState]) -> bool:
     """Tell whether no job of the task is at work, and what they left can be judged."""
-    if task.state not in (TaskState.RUNNING, TaskState.MERGING) or any(counts[state] for state in _AT_WORK):
+    split = task.state in (TaskState.RUNNING, TaskState.MERGING)
+    if not split or any(counts[state] for state in JOBS_AT_WORK):
         return False
     only_waiting = counts.total() == counts[JobState.MERGING]
     return counts.total() > 0 and not (task.state == TaskState.MERGING and only_waiting)

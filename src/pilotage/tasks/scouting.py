@@ -3,20 +3,20 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 
 from pilotage.model.decision import Decision, Move
 from pilotage.model.documents import to_json
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ScoutConstants
 from pilotage.model.moves import task_failed
-from pilotage.model.states import LIVE_JOBS, JobState, TaskState
+from pilotage.model.states import JOBS_AT_WORK, JobState, TaskState
 from pilotage.model.work import Job, Measured, Task
 from pilotage.model.world import JobUsage, World
 
 from .splitting import again
 
 _WELL = (JobState.MERGING, JobState.FINISHED)
-_AT_WORK = tuple(state for state in LIVE_JOBS if state not in _WELL)
 _MEGABYTE = 1e6
 
 
@@ -35,7 +35,7 @@ def conclude(world: World) -> Decision:
     closed: list[int] = []
     for task in sorted(world.tasks, key=lambda task: task.id):
         own = scouts[task.id]
-        if task.state != TaskState.SCOUTING or not own or any(job.state in _AT_WORK for job in own):
+        if task.state != TaskState.SCOUTING or not own or any(job.state in JOBS_AT_WORK for job in own):
             continue
         if error := _error(own, world.federation.scouting):
             closed += [job.id for job in own if job.state == JobState.MERGING]
@@ -111,6 +111,12 @@ class Evidence:
         )
 
 
+def _most(margin: float, values: Iterable[float]) -> float | None:
+    """The largest of the values with a margin; None where there are none."""
+    largest = max(values, default=None)
+    return None if largest is None else largest * margin
+
+
 def measure(task: Task, finished: Sequence[Job], failed: int, evidence: Evidence) -> Measured:
     """The most that any scout needed, with a margin: a handful of jobs does not show how far others go.
 
@@ -125,11 +131,7 @@ def measure(task: Task, finished: Sequence[Job], failed: int, evidence: Evidence
         if (usage := evidence.usages.get(job.id)) is not None and usage.wall_seconds > 0
     ]
     output = {job.id: evidence.outputs.get(job.id, 0) / _MEGABYTE for job in finished}
-
-    def most(values: Iterable[float]) -> float | None:
-        largest = max(values, default=None)
-        return None if largest is None else largest * constants.margin
-
+    most = partial(_most, constants.margin)
     cpu_time = most(
         usage.cpu_seconds * evidence.powers[job.queue] / job.events
         for job, usage in ran

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pilotage.model.decision import Decision, Move
-from pilotage.model.states import TaskState
+from pilotage.model.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.work import (
     InputDataset,
     InputFile,
@@ -36,7 +36,7 @@ def split(world: World) -> Decision:
     for count in world.task_counts:
         made[count.task] += count.jobs
     tasks = sorted(
-        (task for task in world.tasks if task.state in (TaskState.REGISTERED, TaskState.SPLITTING)),
+        (task for task in world.tasks if task.state in TASKS_TO_SPLIT),
         key=lambda task: (task.since, task.id),
     )
     failed: list[Move] = []

@@ -8,8 +8,9 @@ import numpy as np
 
 from pilotage.model.decision import Asked, Label, Mend
 
+from .arrays import Codes, Column, Mask
 from .job_groups import Group
-from .queue_columns import Codes, Column, Mask, QueueColumns
+from .queue_columns import QueueColumns
 from .task_columns import TaskColumns
 
 MEGABYTE = 1e6

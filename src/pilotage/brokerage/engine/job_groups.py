@@ -8,7 +8,7 @@ from pilotage.model.states import JobState
 from pilotage.model.work import JobKind, Task, TaskSpec
 from pilotage.model.world import World
 
-from .options import Options, VoPolicy
+from .plugin_options import Options, VoPolicy
 from .queue_columns import QueueColumns
 from .spec_table import SpecTable, least_output
 
@@ -83,19 +83,9 @@ def groups_of(
         home = _home(inputs, queues) if gathered else ()
         oldest_first = tuple(sorted(jobs)) if len(jobs) > 1 else (jobs[0],)
         # By place: names would take twice as long, for each of some thousand groups.
+        read_together = together.get((number, kind), ())
         groups.append(
-            Group(
-                task,
-                spec,
-                policy,
-                kind,
-                share,
-                priority,
-                inputs,
-                home,
-                oldest_first,
-                together.get((number, kind), ()),
-            )
+            Group(task, spec, policy, kind, share, priority, inputs, home, oldest_first, read_together)
         )
     last = len(turn)
     return sorted(groups, key=lambda group: (turn.get(group.share, last), -group.priority, group.jobs[0]))

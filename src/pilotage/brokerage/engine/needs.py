@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .queue_columns import Column, Mask, QueueColumns
+from .arrays import Column, Mask
+from .queue_columns import QueueColumns
 from .task_columns import TaskColumns
 
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from pilotage.model.sources import outputs_at
 
+from .arrays import Column, Mask
 from .link_weights import UNKNOWN_WEIGHT
-from .queue_columns import Column, Mask, QueueColumns
+from .queue_columns import QueueColumns
 
 NUCLEUS_WEIGHT = 2.5
 """Network weight of the nucleus' own queues (B35)."""

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .arrays import Column
 from .check import NEVER, Verdict
 from .offers import Asked, Aspect
-from .queue_columns import Column, QueueColumns
+from .queue_columns import QueueColumns
 
 
 def offered(aspect: Aspect, requests: Sequence[Asked], codes: Column, queues: QueueColumns) -> Verdict:

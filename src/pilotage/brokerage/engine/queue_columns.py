@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pilotage.model.advertisements import current
 from pilotage.model.black_holes import Rest, resting_now
-from pilotage.model.fairshare import FairsharePolicy, FairshareWork, PolicyError, parse
+from pilotage.model.fairshare import FairsharePolicy, FairshareWork
 from pilotage.model.federation import Blacklisting, Federation, Queue, Storage
 from pilotage.model.site_limits import matches_left
 from pilotage.model.sources import Sources
@@ -18,13 +16,11 @@ from pilotage.model.states import JobState
 from pilotage.model.storage_rests import StorageRest, resting_at
 from pilotage.model.world import JobCount, LinkCount, QueueReport, World
 
+from .arrays import Codes, Column, Mask
 from .link_weights import IncomingLinks, incoming_links
-from .offers import MOST_ANSWERS, Offers
+from .offers import Offers
+from .queue_attributes import attributes, fairshares, known
 from .reach import Reach
-
-Column = NDArray[Any]
-Mask = NDArray[np.bool_]
-Codes = NDArray[np.intp]
 
 OPERATIONS: tuple[Blacklisting, ...] = ("read_lan", "write_lan", "read_wan", "write_wan")
 _COUNTED = (
@@ -180,8 +176,8 @@ class QueueColumns:
             blacklists={operation: mask[storage] for operation, mask in blacklists.items()},
             live=_nothing_lives(len(queues)),
             offers=Offers(queues, federation),
-            **_attributes(queues),
-            **_fairshares(queues),
+            **attributes(queues),
+            **fairshares(queues),
         )
 
     def storage_of(self, queue: int) -> str:
@@ -207,10 +203,10 @@ class QueueColumns:
             jobs=totals if by_share else _nothing_lives(len(self)).jobs,
             by_share=by_share,
             batch_workers=np.array([report.batch_workers for report in seen], dtype=float),
-            last_pilot=_known(report.last_pilot for report in seen),
-            last_start=_known(report.last_start for report in seen),
-            activated_since=_known(report.activated_since for report in seen),
-            disk_io=_known(report.disk_io for report in seen),
+            last_pilot=known(report.last_pilot for report in seen),
+            last_start=known(report.last_start for report in seen),
+            activated_since=known(report.activated_since for report in seen),
+            disk_io=known(report.disk_io for report in seen),
             no_pilots=np.array([report.pilots_possible is False for report in seen], dtype=bool),
             pilots_problem=np.array([report.pilots_problem for report in seen], dtype=object),
             link_files=self._files_by_link(world.link_counts),
@@ -294,78 +290,6 @@ def _nothing_lives(queues: int) -> LiveColumns:
         storage_rests=(),
         forwarded={},
     )
-
-
-def _attributes(queues: list[Queue]) -> dict[str, Any]:
-    def column(values: Iterable[float]) -> Column:
-        return np.array(list(values), dtype=float)
-
-    def mask(values: Iterable[bool]) -> Mask:
-        return np.array(list(values), dtype=bool)
-
-    def labels(values: Iterable[str]) -> Column:
-        return np.array(list(values), dtype=object)
-
-    parents = {queue.parent for queue in queues}
-    cores = {queue.name: queue.cores for queue in queues}
-    kinds = tuple(sorted({queue.connectivity for queue in queues}))
-    vo_kinds = tuple(sorted({queue.vos for queue in queues}))
-    vo_codes = {vos: code for code, vos in enumerate(vo_kinds)}
-    return {
-        "names": labels(queue.name for queue in queues),
-        "site_names": labels(queue.site for queue in queues),
-        "test": mask("test" in queue.name.lower() for queue in queues),
-        "unified": mask(queue.name in parents for queue in queues),
-        "status": labels(queue.status for queue in queues),
-        "online": mask(queue.status in ("online", "standby") for queue in queues),
-        "cores": column(queue.cores for queue in queues),
-        "slot_cores": column(max(1, cores.get(queue.parent, queue.cores)) for queue in queues),
-        "core_power": _known(queue.core_power for queue in queues),
-        "min_memory": column(queue.min_memory for queue in queues),
-        "max_memory": column(queue.max_memory for queue in queues),
-        "gpus": column(queue.gpus for queue in queues),
-        "max_workdir": column(queue.max_workdir for queue in queues),
-        "min_walltime": column(queue.min_walltime for queue in queues),
-        "max_walltime": column(queue.max_walltime for queue in queues),
-        # NaN compares false with everything: an unknown limit refuses nobody.
-        "max_disk_io": column(queue.max_disk_io or np.nan for queue in queues),
-        "direct_access": mask(queue.direct_access for queue in queues),
-        "connectivity": labels(queue.connectivity for queue in queues),
-        "connectivity_kinds": kinds,
-        # Few kinds among many queues: checks parse and compare the kinds, and look their answers up by code.
-        "connectivity_code": np.array([kinds.index(queue.connectivity) for queue in queues], dtype=np.intp),
-        "event_service": labels(queue.event_service for queue in queues),
-        "vos": labels(", ".join(queue.vos) for queue in queues),
-        "vo_kinds": vo_kinds,
-        "vo_code": np.array([vo_codes[queue.vos] for queue in queues], dtype=np.intp),
-        "transferring_limit": _known(queue.transferring_limit for queue in queues),
-        "opportunistic": mask(queue.pledged_cpu == -1 for queue in queues),
-        "num_slots": column(-1 if queue.num_slots is None else queue.num_slots for queue in queues),
-        "declared_slots": column(queue.declared_slots for queue in queues),
-        "own_pilots": mask(queue.computing_element is not None for queue in queues),
-    }
-
-
-def _fairshares(queues: list[Queue]) -> dict[str, Any]:
-    texts: dict[str, int] = {}
-    kinds = []
-    for queue in queues:
-        if queue.fairshare_policy not in texts:
-            texts[queue.fairshare_policy] = len(texts)
-            try:
-                kinds.append(parse(queue.fairshare_policy))
-            except PolicyError as error:
-                raise ValueError(f"queue {queue.name!r}: fairshare_policy: {error}") from error
-    return {
-        "fairshare": np.array([queue.fairshare_policy for queue in queues], dtype=object),
-        "fairshare_kinds": tuple(kinds),
-        "no_share": lru_cache(MOST_ANSWERS)(lambda work: tuple(policy.refuses(work) for policy in kinds)),
-        "fairshare_code": np.array([texts[queue.fairshare_policy] for queue in queues], dtype=np.intp),
-    }
-
-
-def _known(values: Iterable[float | None]) -> Column:
-    return np.array([np.nan if value is None else value for value in values], dtype=float)
 
 
 def _blacklist(storages: list[Storage], operation: Blacklisting) -> Mask:

@@ -9,11 +9,12 @@ import numpy as np
 from pilotage.model.fairshare import FairshareWork
 from pilotage.model.priorities import HIGH_PRIORITY
 
+from .arrays import Codes, Column, Mask
 from .job_groups import Group, Placed
 from .nuclei import LinkTable
 from .offers import Container, Machine, Release
-from .options import VoPolicy
-from .queue_columns import Codes, Column, Mask, QueueColumns
+from .plugin_options import VoPolicy
+from .queue_columns import QueueColumns
 from .spec_table import SPEC_NUMBERS, Coded, SpecRows, SpecTable
 
 URGENT_PRIORITY = 1000
@@ -191,20 +192,7 @@ class TaskColumns:
         columns["together"] = coded["inputs"].codes[: len(groups)].reshape(-1, 1)
         columns |= {"vo": _texts(vos), "ip_connectivity": _texts(rows.coded["ip_connectivity"])}
         values = {name: one.values for name, one in coded.items()}
-        tables = Tables(
-            links=LinkTable.of(values["nucleus"], queues),
-            input_table=InputTable.of(values["inputs"], queues),
-            preassigned=np.array(
-                [_preassigned(names, home, queues) for names, home in values["preassignment"]]
-            ),
-            policies=values["policy"],
-            works=values["work"],
-            releases=values["release"],
-            containers=values["container"],
-            machines=values["machine"],
-            owners=values["owner"],
-        )
-        return cls(len(groups), columns | _attributes(groups, rows), tables)
+        return cls(len(groups), columns | _attributes(groups, rows), _tables(values, queues))
 
     def part(self, rows: slice) -> "TaskColumns":
         """Some of the rows, with the same columns and tables."""
@@ -286,6 +274,21 @@ def _dense(codes: Codes, most: int) -> tuple[Codes, int]:
 
 
 _NUMBERS = [name for name in SPEC_NUMBERS if name not in ("output_size", "work_disk")]
+
+
+def _tables(values: Mapping[str, tuple[Any, ...]], queues: QueueColumns) -> Tables:
+    """Tables of the values that the codes of columns stand for."""
+    return Tables(
+        links=LinkTable.of(values["nucleus"], queues),
+        input_table=InputTable.of(values["inputs"], queues),
+        preassigned=np.array([_preassigned(names, home, queues) for names, home in values["preassignment"]]),
+        policies=values["policy"],
+        works=values["work"],
+        releases=values["release"],
+        containers=values["container"],
+        machines=values["machine"],
+        owners=values["owner"],
+    )
 
 
 def _attributes(groups: Sequence[Group], rows: SpecRows) -> dict[str, Column]:

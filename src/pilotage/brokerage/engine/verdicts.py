@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pilotage.model.decision import Asked, Label, Value
 from pilotage.model.reasons import Facts, Given, PackedRefusal, Shared, Values
 
+from .arrays import Codes, Column, Mask
 from .check import Check, Rows
-from .queue_columns import Codes, Column, Mask, QueueColumns
+from .queue_columns import QueueColumns
 from .task_columns import TaskColumns
 
 Bits = NDArray[np.uint8]

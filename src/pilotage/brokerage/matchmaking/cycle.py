@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from pilotage.brokerage.engine.arrays import Codes, Mask
 from pilotage.brokerage.engine.decision_draft import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
-from pilotage.brokerage.engine.options import OptionError
-from pilotage.brokerage.engine.queue_columns import Codes, DeclaredColumns, Mask, QueueColumns
+from pilotage.brokerage.engine.plugin_options import OptionError
+from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumns
 from pilotage.brokerage.engine.spec_table import SpecTable
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, examine, mask_of
@@ -22,9 +23,9 @@ from pilotage.model.world import World
 
 from .fitness import CHECKS
 from .job_ads import job_ad
-from .matching import JobMatch, Matchmaker
 from .reasons import Closed, Reasoned, Reasons, Turn
 from .site_ads import site_ads
+from .site_matches import JobMatch, Matchmaker
 from .sites import AdvertisedSites
 
 BLOCK = 1 << 20

@@ -7,16 +7,17 @@ from functools import cached_property
 
 import numpy as np
 
+from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.brokerage.engine.job_groups import Group
-from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.verdicts import Examination, FactsDraft, bits_of
 from pilotage.model.classad import Subexpression
 from pilotage.model.decision import Label, Value
 from pilotage.model.reasons import Given, PackedCandidates, PackedChoice, PackedRefusal
 
 from . import library
-from .matching import Term
 from .site_ads import SiteDemand
+from .site_matches import Term
 from .sites import NOBODY, AdvertisedSites
 
 NO_AD = Label(

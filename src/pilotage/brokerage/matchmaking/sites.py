@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask
+from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.model.classad import AttributeReference, Subexpression
 from pilotage.model.decision import Value
 

@@ -6,7 +6,8 @@ from functools import reduce
 
 import numpy as np
 
-from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask, QueueColumns
+from pilotage.brokerage.engine.arrays import Codes, Column, Mask
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
 PREFERRED, PREFERRED_BY_SCOUTS = 4.0, 100.0

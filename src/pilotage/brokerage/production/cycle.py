@@ -7,7 +7,7 @@ import numpy as np
 
 from pilotage.brokerage.engine.decision_draft import DecisionDraft
 from pilotage.brokerage.engine.job_groups import Group, groups_of
-from pilotage.brokerage.engine.options import Options
+from pilotage.brokerage.engine.plugin_options import Options
 from pilotage.brokerage.engine.queue_columns import DeclaredColumns, QueueColumns
 from pilotage.brokerage.engine.spec_table import SpecTable
 from pilotage.brokerage.engine.task_columns import TaskColumns

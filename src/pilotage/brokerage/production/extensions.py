@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pilotage.brokerage.engine.arrays import Codes, Column
 from pilotage.brokerage.engine.job_groups import Group
-from pilotage.brokerage.engine.queue_columns import Codes, Column, QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
 from .checks import CHECKS, Check

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pilotage.brokerage.engine.arrays import Column, Mask
 from pilotage.brokerage.engine.job_groups import MEGABYTE, Group
-from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
 from .checks.walltime import expected_walltime

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import default_rng
 
+from pilotage.brokerage.engine.arrays import Codes, Column, Mask
 from pilotage.brokerage.engine.job_groups import Group
-from pilotage.brokerage.engine.queue_columns import Codes, Column, Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.verdicts import FactsDraft, bits_of, plain
 from pilotage.model.decision import Label, Ordering
 from pilotage.model.reasons import Given, PackedCandidates, PackedRefusal

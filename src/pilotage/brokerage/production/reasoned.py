@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from pilotage.brokerage.engine.arrays import Mask
 from pilotage.brokerage.engine.job_groups import Group
-from pilotage.brokerage.engine.queue_columns import Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import Examination
 from pilotage.model.decision import Asked, Label

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from pilotage.brokerage.engine.arrays import Codes, Mask
 from pilotage.brokerage.engine.job_groups import Group
-from pilotage.brokerage.engine.queue_columns import Codes, Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.brokerage.engine.verdicts import (
     Bits,

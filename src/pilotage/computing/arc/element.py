@@ -12,9 +12,9 @@ from pilotage.computing.options import LocalPath, Word, parse
 from pilotage.computing.web_service import AnswerLost, Credentials, WebService
 from pilotage.ports.computing import Capacity, ElementState, PilotOrder, PilotSize, PilotStatus, Submitted
 
-from .descriptions import PILOT, TOKEN, adl
-from .jobs import MOST_AT_ONCE, ArcJob, ArcJobs
+from .job_descriptions import PILOT, TOKEN, adl
 from .resources import resources, slots
+from .rest_calls import MOST_AT_ONCE, ArcJob, ArcJobs
 
 STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(("ACCEPTING", "ACCEPTED", "PREPARING", "PREPARED", "SUBMITTING"), "waiting"),

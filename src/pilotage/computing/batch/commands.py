@@ -8,10 +8,9 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from .spool import SpoolPaths
+from .spool_paths import SpoolPaths
 
 LONGEST_OUTPUT = 64 << 20
 """Bytes of a command's output that are read; what passes it is as if the command had not answered."""
@@ -69,7 +68,7 @@ class CommandRunner(Protocol):
     def run(self, command: Command) -> Outcome:
         """Run a command to its end. Raises OSError where the host cannot be reached and nothing was done."""
 
-    def server_url(self, url: str, paths: "SpoolPaths") -> str:
+    def server_url(self, url: str, paths: SpoolPaths) -> str:
         """Return the address at which pilots of this host reach the server that answers at ``url``."""
 
 
@@ -83,7 +82,7 @@ class LocalRunner:
 
     name = "this host"
 
-    def server_url(self, url: str, paths: "SpoolPaths") -> str:  # noqa: ARG002
+    def server_url(self, url: str, paths: SpoolPaths) -> str:  # noqa: ARG002
         """The server's own."""
         return url
 

@@ -15,7 +15,8 @@ from .options import BatchOptions
 from .profile import BatchJob, CommandFault, Profile, Request
 from .reference import Reference
 from .script import EXITS, pilot_script
-from .spool import Spool, SpoolPaths
+from .spool import Spool
+from .spool_paths import SpoolPaths
 from .system import MOST_NAMED, BatchSystem
 
 LONGEST_SUBMISSION = 180.0

@@ -10,7 +10,7 @@ from pilotage.ports.loop_thread import LoopThread
 
 from .commands import Command, CommandRunner, LocalRunner, Outcome
 from .options import BatchOptions
-from .spool import SpoolPaths
+from .spool_paths import SpoolPaths
 from .ssh import SshRunner
 
 FRESH = 1.0

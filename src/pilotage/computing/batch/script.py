@@ -8,7 +8,7 @@ from pilotage.computing.agent_file import agent_options
 from pilotage.ports.computing import PilotOrder
 
 from .options import BatchOptions, shell_path
-from .spool import SpoolPaths
+from .spool_paths import SpoolPaths
 
 EXITS = {
     72: "the worker node cannot read the pilot's files: option spool must be a directory that it shares "

@@ -8,7 +8,6 @@ import socket
 import tarfile
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from pilotage.computing.agent_file import agent_file
@@ -16,6 +15,7 @@ from pilotage.settings import Settings
 
 from .commands import Command, CommandRunner, shell
 from .options import shell_path
+from .spool_paths import SpoolPaths
 
 KEPT = 14
 """Days that logs are kept, and tokens of pilots that never started."""
@@ -39,29 +39,6 @@ def instance() -> str:
 def agent_name() -> str:
     """The agent's file, by what is in it: pilots of an older server keep theirs."""
     return f"agent-{hashlib.sha256(agent_file()).hexdigest()[:12]}.pyz"
-
-
-@dataclass(frozen=True, slots=True)
-class SpoolPaths:
-    """Paths of a spool: its ``root`` is absolute, and the site's own."""
-
-    root: str
-    agent: str
-
-    @property
-    def logs(self) -> str:
-        """The folder of logs."""
-        return f"{self.root}/logs"
-
-    @property
-    def identity(self) -> str:
-        """The key and certificate by which pilots and relay know each other."""
-        return f"{self.root}/relay.pem"
-
-    @property
-    def address(self) -> str:
-        """The file with the relay's address."""
-        return f"{self.root}/relay.url"
 
 
 class SpoolFault(OSError):

@@ -2,22 +2,21 @@
 
 import asyncio
 import logging
-import shlex
 import time
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pilotage.ports.loop_thread import LoopThread
 
-from .commands import LONGEST_OUTPUT, Command, Outcome, outcome
+from .commands import Command, Outcome
 from .options import BatchOptions, ssh_address
-from .spool import SpoolPaths
+from .spool_paths import SpoolPaths
+from .ssh_commands import execute
 from .tunnel import Tunnel
 
 if TYPE_CHECKING:
-    from asyncssh import SSHClientConnection, SSHClientProcess
+    from asyncssh import SSHClientConnection
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +31,6 @@ KEEPALIVE = 15
 
 FIRST_REST, LONGEST_REST = 2.0, 60.0
 """Seconds in which a login node that could not be reached is left alone; they double each time."""
-
-ENDED_BY_TIMEOUT = (124, 137)
-REFUSALS = 50
 
 
 class SshRunner:
@@ -137,46 +133,3 @@ class SshRunner:
             else:
                 log.info("%s: the tunnel is open again", self.name)
                 return
-
-
-async def execute(connection: "SSHClientConnection", command: Command) -> Outcome:
-    """Run a command at the other end, where it is ended after its time even if nobody listens any more."""
-    import asyncssh
-
-    limit = ["timeout", "-k", "5", f"{command.time_limit:g}"]
-    try:
-        process = await _started(connection, shlex.join([*limit, *command.argv]))
-        async with process:
-            with suppress(OSError):  # a quick command may have ended before all was written
-                process.stdin.write(command.stdin)
-                process.stdin.write_eof()
-            out, complaints = await asyncio.gather(_read(process.stdout), _read(process.stderr))
-            if max(len(out), len(complaints)) <= LONGEST_OUTPUT:
-                await process.wait()
-            code = process.returncode
-    except (asyncssh.Error, OSError) as error:
-        return Outcome(stderr=str(error))
-    return outcome(out, complaints, None if code in ENDED_BY_TIMEOUT else code)
-
-
-async def _started(connection: "SSHClientConnection", text: str) -> "SSHClientProcess[bytes]":
-    """Start a command. Servers count channels that were closed a moment ago, and refuse more for now."""
-    import asyncssh
-
-    for _ in range(REFUSALS):
-        with suppress(asyncssh.ChannelOpenError):
-            return await connection.create_process(text, encoding=None)
-        if connection.is_closed():
-            break
-        await asyncio.sleep(0.2)
-    return await connection.create_process(text, encoding=None)
-
-
-async def _read(source: Any) -> bytes:
-    """All that comes, up to a little more than is taken."""
-    parts, size = [], 0
-    with suppress(OSError):
-        while size <= LONGEST_OUTPUT and (data := await source.read(1 << 20)):
-            parts.append(data)
-            size += len(data)
-    return b"".join(parts)

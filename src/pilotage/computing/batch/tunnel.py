@@ -12,6 +12,7 @@ from pilotage.computing.agent_file import agent_file
 from .commands import shell
 from .options import BatchOptions
 from .spool import Spool, agent_name
+from .ssh_commands import execute
 
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection, SSHClientProcess
@@ -33,9 +34,6 @@ class Tunnel:
 
     async def open(self, connection: "SSHClientConnection") -> None:
         """Open the tunnel on a new connection, and start its relay there. Raises OSError."""
-        # Here, since that module imports this one.
-        from .ssh import execute
-
         server = urlsplit(self._server)
         if server.scheme != "http" or not server.hostname:
             raise OSError(f"a tunnel leads to an http:// address of this machine, not to {self._server!r}")

@@ -12,15 +12,15 @@ from pilotage.agent.attempt import AttemptFailedError, legal
 from pilotage.agent.client import GivenUpError, PilotClient, RefusedError, UnreachableError
 from pilotage.agent.jobs import Held, JobRunner, PilotHost, Resources
 from pilotage.agent.logs import OwnLog, stderr_tail
+from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended
 from pilotage.agent.pilot import Pilot
 from pilotage.agent.proof import Containment
 from pilotage.agent.storage import open_storage
-from pilotage.agent.system import now
 from pilotage.agent.wire import Node, Offer, Report
 from pilotage.computing.web_service import Credentials
 
-from .attempt import ForwardedAttempt, Handover
+from .forwarded_attempt import ForwardedAttempt, Handover
 from .peer import Peer, Refused
 
 log = logging.getLogger(__name__)

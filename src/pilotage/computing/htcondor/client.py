@@ -16,7 +16,7 @@ PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "CONDOR_CONFIG", "SSL_CERT_
 
 
 class CondorClient(Protocol):
-    """The connection that requests of :mod:`.calls` take."""
+    """The connection that requests of :mod:`.client_calls` take."""
 
     def call(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The answer. Raises OSError where there is none; ``reached`` of it says whether it was asked."""
@@ -38,7 +38,7 @@ class ProcessClient:
 
     def call(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Make a call. Raises NotAnswered."""
-        command = [sys.executable, "-I", "-m", "pilotage.computing.htcondor.calls"]
+        command = [sys.executable, "-I", "-m", "pilotage.computing.htcondor.client_calls"]
         try:
             done = subprocess.run(
                 command,

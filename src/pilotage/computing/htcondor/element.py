@@ -13,7 +13,17 @@ from pilotage.computing.options import parse
 from pilotage.ports.computing import Capacity, ElementState, PilotOrder, PilotSize, PilotStatus, Submitted
 
 from .client import CondorClient, NotAnswered, ProcessClient
-from .jobs import NAME, NAMES, PLAIN, HTCondorOptions, alike, describe, forget_old_files, provide, quoted
+from .job_descriptions import (
+    NAME,
+    NAMES,
+    PLAIN,
+    HTCondorOptions,
+    alike,
+    describe,
+    forget_old_files,
+    provide,
+    quoted,
+)
 
 STATES: Mapping[int, ElementState] = {
     1: "waiting",

@@ -11,7 +11,7 @@ from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
 from .objects import NAME, SELECTOR, KubernetesOptions, agent_map, job, object_name, secret
-from .states import job_status
+from .pilot_states import job_status
 
 try:
     import kubernetes

@@ -102,7 +102,7 @@ class LsfProfile(Profile):
         return ("bjobs", "-a", "-noheader", "-o", COLUMNS)
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """Whether the command answered: "no such job" is an answer, too, although it exits with an error."""
+        """Tell whether the command answered: "no such job" is an answer, though it exits with an error."""
         return outcome.code == 0 or any(words in outcome.stderr for words in NOTHING)
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:

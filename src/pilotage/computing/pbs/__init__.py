@@ -98,7 +98,7 @@ class PbsProfile(Profile):
         return ("qstat", "-x", "-t", "-f", "-F", "json", *jobs)
 
     def is_listed(self, outcome: Outcome) -> bool:
-        """Whether the command answered: where it does not know some jobs, it still tells of the others."""
+        """Tell whether the command answered: one that does not know some jobs tells of the others."""
         return outcome.code == 0 or "Unknown Job Id" in outcome.stderr
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:

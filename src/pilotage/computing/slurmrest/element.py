@@ -20,7 +20,7 @@ from pilotage.computing.slurm import fitting
 from pilotage.computing.web_service import AnswerLost
 from pilotage.ports.computing import Capacity, PilotOrder, PilotSize, PilotStatus, Submitted
 
-from .service import SlurmCredentials, SlurmService
+from .slurmrestd import SlurmCredentials, SlurmService
 
 NodePath = Annotated[str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$", max_length=1000)]
 """An absolute path of worker nodes; empty: none."""

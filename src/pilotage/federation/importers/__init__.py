@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from . import cric, gfactory
-from .report import Imported, ImportSource, Note, Summary
+from .import_result import Imported, ImportSource, Note, Summary
 
 Importer = Callable[[Sequence[ImportSource], str], Imported]
 

@@ -8,7 +8,7 @@ from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, Fault, field_name
 from pilotage.model.federation import Federation, Link, Queue, Site, Storage
 
-from .report import Entry, Imported, RefusedEntry, notes_of
+from .import_result import Entry, Imported, RefusedEntry, notes_of
 from .values import Names
 
 Record = TypeVar("Record", Site, Storage, Queue, Link)
@@ -49,7 +49,7 @@ class Draft:
             url = PLACEHOLDER.format(name=storage)
             made = record(Storage, {"name": storage, "site": site, "url": url})
             self.storages[storage] = (made, guess)
-            text = f"{storage} at {url} with {made.free:g} GB free, to be put right before files are moved"
+            text = f"{storage} at {url} with {made.free:.0f} GB free, to be put right before files are moved"
             guess.note("guessed", "storage", "", text)
             self.guesses.append(guess)
         return storage

@@ -13,7 +13,7 @@ from .assembly import Draft, record
 from .cric_documents import Document, Mapped, Unreadable, documents, records
 from .cric_queues import read_queues
 from .cric_storages import read_storages
-from .report import Entry, Imported, ImportSource, RefusedEntry
+from .import_result import Entry, Imported, ImportSource, RefusedEntry
 from .values import truth
 
 _NUCLEUS = ("Nucleus", "TaskNucleus", "nucleus")

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from .report import Action, Entry, ImportSource, RefusedEntry
+from .import_result import Action, Entry, ImportSource, RefusedEntry
 
 CricKind = Literal["queues", "sites", "storages", "blacklist", "usage", "software", "closeness"]
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
 
-from . import elements
+from . import element_options
 from .assembly import Draft, record
 from .cric_documents import Document, Record, records
-from .report import RefusedEntry, shown
+from .import_result import RefusedEntry, shown
 from .values import CORE_POWER, CORES, COUNT, DISK, MEMORY, RATE, SECONDS, Measure, number, truth, whole
 
 STATUSES = ("online", "standby", "offline", "brokeroff", "paused", "test")
@@ -353,11 +353,11 @@ def _element(queue: Record, walltime: float) -> dict[str, Any] | None:
             f"{len(entrances) - len(same)} entrances of other kinds than {shown(flavour)}",
         )
     endpoints = list(dict.fromkeys(item["ce_endpoint"] for item in same if item["ce_endpoint"].strip()))
-    options = elements.options_of(kind, endpoints[0], queue.note) if endpoints else None
+    options = element_options.options_of(kind, endpoints[0], queue.note) if endpoints else None
     element: dict[str, Any] = {
         "kind": kind,
         "options": {"endpoints": endpoints} if options is None else options,
-        "servers": [] if options is None else elements.servers_of(kind, endpoints),
+        "servers": [] if options is None else element_options.servers_of(kind, endpoints),
     }
     if walltime:
         element["pilot_walltime"] = walltime

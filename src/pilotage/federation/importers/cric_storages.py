@@ -8,7 +8,7 @@ from pilotage.model.federation import Storage
 
 from .assembly import PLACEHOLDER, Draft, record
 from .cric_documents import Document, Record, records
-from .report import RefusedEntry
+from .import_result import RefusedEntry
 from .values import Measure, number, truth
 
 BYTES = Measure("bytes", 0, 1e21)

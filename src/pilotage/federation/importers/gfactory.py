@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from pilotage.model.federation import ComputingElement, Queue
 
-from . import elements, xml
+from . import element_options, xml
 from .assembly import Draft, record
-from .report import Entry, Imported, ImportSource, RefusedEntry
+from .import_result import Entry, Imported, ImportSource, RefusedEntry
 from .values import CORES, COUNT, MEMORY, SECONDS, number, truth, whole
 
 _KINDS = {"condor": "htcondor", "nordugrid": "arc"}
@@ -282,7 +282,7 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
     kind = _KINDS.get(gridtype, re.sub(r"[^A-Za-z0-9]+", "-", gridtype).strip("-") or "unknown")
     if kind != gridtype:
         fields.note("converted", "gridtype", f"a computing element of kind {kind}")
-    options = elements.options_of(
+    options = element_options.options_of(
         kind, fields.text("gatekeeper"), fields.note, fields.text("rsl"), fields.submit
     )
     if options is None:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .report import Entry, Imported, Note
+from pilotage.model.constants import BrokerageConstants
+
+from .import_result import Entry, Imported, Note
 from .values import Names
 
 SECTION = "== pilotage "
@@ -148,6 +150,10 @@ def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
         "there only where it has the same directory mounted: else give a storage that both reach"
     )
     entry.note("guessed", "storage", path, text)
+    if free <= (needed := BrokerageConstants().storage_min_free):
+        remedy = "lower brokerage.storage_min_free, or give another storage"
+        text = f"{needed:g} GB or less, no job comes there (B18): {remedy}"
+        entry.note("guessed", "free", round(free), text)
     return {"name": f"{site}-disk", "site": site, "url": f"file://{path}/pilotage-data", "free": round(free)}
 
 

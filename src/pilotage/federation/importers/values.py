@@ -4,7 +4,7 @@ import math
 import re
 from typing import NamedTuple
 
-from .report import Action, Entry, RefusedEntry
+from .import_result import Action, Entry, RefusedEntry
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from xml.parsers import expat
 
-from .report import RefusedEntry
+from .import_result import RefusedEntry
 
 MAX_DEPTH = 50
 

@@ -1,11 +1,12 @@
 """Register files in the catalogue, and forget them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Create, Creation, Decision, Forget
 from pilotage.model.paths import is_copy
 from pilotage.model.work import File, InputFile, Replica
+from pilotage.store import FileConflict
 from pilotage.store.catalogue import CatalogueEntry
 
 
@@ -19,7 +20,7 @@ def register(runtime: Runtime, found: Sequence[InputFile], actor: str, dry_run: 
     With ``dry_run`` nothing is. Raises :class:`~pilotage.store.FileConflict` for one that is known to be
     otherwise; then none is recorded.
     """
-    files = [File(name=file.identifier, size=file.size, checksum=file.checksum) for file in found]
+    files = _files(found)
     if dry_run:
         runtime.store.queries.refuse_conflicts(files)
         names = {file.name for file in files}
@@ -30,6 +31,29 @@ def register(runtime: Runtime, found: Sequence[InputFile], actor: str, dry_run: 
     decision = Decision(step="register", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
     ((*created,),) = runtime.store.commit(decision, actor).created
     return sum(id_ is not None for id_ in created[: len(files)])
+
+
+def register_each(
+    runtime: Runtime, found: Mapping[int, InputFile], actor: str, dry_run: bool = False
+) -> tuple[int, dict[int, str]]:
+    """Record the files that are not known to be otherwise, each by its place among all that were given.
+
+    Returns how many were not known, and by its place why each of the others was refused.
+    """
+    places = list(found)
+    conflicts = runtime.store.queries.conflicts(_files(found.values()))
+    refused = {places[at]: str(conflict) for at, conflict in conflicts.items()}
+    while left := {at: file for at, file in found.items() if at not in refused}:
+        try:
+            return register(runtime, list(left.values()), actor, dry_run), refused
+        except FileConflict as conflict:
+            # Somebody else registered it meanwhile.
+            refused |= {at: str(conflict) for at, one in left.items() if one.identifier == conflict.file}
+    return 0, refused
+
+
+def _files(found: Iterable[InputFile]) -> list[File]:
+    return [File(name=file.identifier, size=file.size, checksum=file.checksum) for file in found]
 
 
 def to_forget(runtime: Runtime, entry: CatalogueEntry, storage: str) -> tuple[Replica, ...]:
@@ -44,10 +68,16 @@ def forget(runtime: Runtime, entry: CatalogueEntry, storage: str, actor: str) ->
 
     Originals stay where they lie: they are their owners'. Raises StillWanted.
     """
+    now = runtime.clock()
     gone = to_forget(runtime, entry, storage)
-    change = Forget(replicas=gone, files=() if storage else (entry.file.name,))
-    decision = Decision(step="forget", time=runtime.clock(), seed=runtime.seeds(), changes=(change,))
+    change = Forget(replicas=gone, files=() if storage else (entry.file.name,), if_unwanted=True)
+    decision = Decision(step="forget", time=now, seed=runtime.seeds(), changes=(change,))
     runtime.store.commit(decision, actor)
+    left = runtime.store.catalogue.entry(entry.file.name)
+    if left and set(left.replicas) & set(gone):
+        raise StillWanted(
+            f"{entry.file.name} is read by a task that came a moment ago; cancel that first, or wait"
+        )
     storages = {one.name: one for one in runtime.store.federation().storages}
     for replica in gone:
         if is_copy(replica.path) and replica.storage in storages:

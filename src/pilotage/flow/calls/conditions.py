@@ -5,10 +5,8 @@ from dataclasses import replace
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.queue_condition import QueueCondition
-from pilotage.model.states import JobState
+from pilotage.model.states import AT_A_PILOT, JobState
 from pilotage.store import TaskDetails
-
-_STARTED = (JobState.SENT, JobState.STARTING, JobState.RUNNING)
 
 
 def of_queues(runtime: Runtime, names: Iterable[str] | None = None) -> tuple[QueueCondition, ...]:
@@ -19,6 +17,6 @@ def of_queues(runtime: Runtime, names: Iterable[str] | None = None) -> tuple[Que
 
 def where_it_waits(runtime: Runtime, task: TaskDetails) -> tuple[QueueCondition, ...]:
     """Queues at which jobs of a task wait for a pilot, where none of its jobs has one."""
-    if not task.jobs.get(JobState.ACTIVATED) or any(task.jobs.get(state) for state in _STARTED):
+    if not task.jobs.get(JobState.ACTIVATED) or any(task.jobs.get(state) for state in AT_A_PILOT):
         return ()
     return of_queues(runtime, runtime.store.queries.where_jobs_wait(task.id))

@@ -14,7 +14,7 @@ from pilotage.model.paths import scratch_path
 from pilotage.model.stations import station_of
 from pilotage.model.storage_rests import StorageRest
 from pilotage.model.timeouts import shortest_heartbeat
-from pilotage.model.work import JobKind, Task, TaskSpec
+from pilotage.model.work import JobKind, Pilot, Task, TaskSpec
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import lacking
 from pilotage.store.logs import node_log
@@ -47,11 +47,7 @@ def match(
     time, seed = runtime.clock(), runtime.seeds()
     record = runtime.matching.pilot(pilot, time, seed)
     if found:
-        log = node_log(LogKey(kind="pilot", record=pilot), found)
-        runtime.store.logs.put([(log, record.owner)], time)
-        lacks = lacking.note(record, len(found["gpus"]), bool(found["containers"]), time, seed)
-        if lacks:
-            runtime.store.commit(lacks, f"pilot:{pilot}")
+        _keep(runtime, record, found, time, seed)
     request = MatchRequest(
         pilot=record.id,
         queue=record.queue,
@@ -67,12 +63,16 @@ def match(
         containers=containers,
     )
     matched = runtime.matching.match(request, time, seed)
-    works = _works(matched, partial(rests, runtime))
-    # One that was given something asks again before it is idle.
-    idle = matched.federation.loops.pilot_idle
-    if not works:
-        idle = runtime.staying.seconds(matched.federation, matched.queue, time)
-    return _answer(matched.federation, works, idle)
+    return _answer(runtime, matched, time)
+
+
+def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float, seed: int) -> None:
+    """Keep what a pilot found of its node, and that the node lacks what its task queue needs (P12)."""
+    log = node_log(LogKey(kind="pilot", record=pilot.id), found)
+    runtime.store.logs.put([(log, pilot.owner)], time)
+    lacks = lacking.note(pilot, len(found["gpus"]), bool(found["containers"]), time, seed)
+    if lacks:
+        runtime.store.commit(lacks, f"pilot:{pilot.id}")
 
 
 def lease(federation: Federation) -> float:
@@ -96,7 +96,13 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
     )
 
 
-def _answer(federation: Federation, works: tuple[Work, ...], idle: float) -> MatchAnswer:
+def _answer(runtime: Runtime, matched: "Matched", time: float) -> MatchAnswer:
+    federation = matched.federation
+    works = _works(matched, partial(rests, runtime))
+    # One that was given something asks again before it is idle.
+    idle = federation.loops.pilot_idle
+    if not works:
+        idle = runtime.staying.seconds(federation, matched.queue, time)
     return MatchAnswer(
         lease=lease(federation),
         heartbeat=federation.loops.heartbeat,

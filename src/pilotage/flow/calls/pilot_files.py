@@ -19,8 +19,11 @@ SERVER_ONLY = frozenset({"token_file", "ca_file", "cert_file"})
 GRANTED = frozenset({"http", "https", "s3"})
 """URL schemes of storages that give an address for one file."""
 
-PILOTS_KNOW = frozenset({"headers", "client_kwargs"})
+PILOTS_KNOW = frozenset({"headers", "client_kwargs", "redirects_to"})
 """Options that pilots are told; they hold no credentials."""
+
+ALWAYS_KNOWN = frozenset({"redirects_to"})
+"""Those that pilots are told also where they ask for each file."""
 
 
 class NotTheirs(LookupError):
@@ -51,8 +54,9 @@ def through_server(storage: Storage) -> bool:
 
 def told(storage: Storage) -> Source:
     """Return what pilots are told of a storage: nothing that opens it, but its address."""
-    known = {name: value for name, value in options_for(storage).items() if name in PILOTS_KNOW}
-    return Source(storage.url, {} if asks(storage) else known, asks(storage))
+    named = ALWAYS_KNOWN if asks(storage) else PILOTS_KNOW
+    known = {name: value for name, value in options_for(storage).items() if name in named}
+    return Source(storage.url, known, asks(storage))
 
 
 def access(runtime: Runtime, pilot: int, wanted: FileRequest) -> Access:

@@ -49,7 +49,7 @@ def report_all(runtime: Runtime, told: Mapping[int, policy.Heartbeat]) -> dict[i
     held = runtime.store.heartbeats.beat_all(silent, runtime.clock())
     alike = {pilot for pilot in silent if held.get(pilot) == set(told[pilot].holding)}
     others = {pilot: one for pilot, one in told.items() if pilot not in alike}
-    stops = _received(runtime, _world(runtime, others), others, "pilots") if others else {}
+    stops = _received(runtime, _world(runtime, others, True), others, "pilots") if others else {}
     return {pilot: [] for pilot in alike} | stops
 
 
@@ -65,10 +65,16 @@ def _received(
     return policy.stops_all(world, told)
 
 
-def _world(runtime: Runtime, told: Mapping[int, policy.Heartbeat]) -> World:
-    """The world of what pilots that live tell."""
+def _world(runtime: Runtime, told: Mapping[int, policy.Heartbeat], quiet: bool = False) -> World:
+    """The world of what pilots that live tell, where ``quiet`` without the jobs that they merely hold.
+
+    That is another question to the store, which pays for many pilots together.
+    """
     reports = tuple(report for one in told.values() for report in one.reports)
-    holding = tuple(attempt for one in told.values() for attempt in one.holding)
     now, seed = runtime.clock(), runtime.seeds()
-    world = runtime.store.snapshots.for_reports(now, seed, tuple(told), reports, holding)
+    held = [(pilot, *attempt) for pilot, one in told.items() for attempt in one.holding]
+    spoken = () if quiet else tuple((job, attempt) for _, job, attempt in held)
+    world = runtime.store.snapshots.for_reports(
+        now, seed, tuple(told), reports, spoken, held if quiet else ()
+    )
     return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))

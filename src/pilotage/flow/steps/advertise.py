@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from pilotage.flow.elements import place_of, servers_of
 from pilotage.flow.idle_reasons import counted
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision
 from pilotage.model.world import World
 from pilotage.pilots import advertising

@@ -8,10 +8,11 @@ from itertools import chain
 
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step
+from pilotage.flow.step import Phase, Step
 from pilotage.model.decision import Committed, Decision, Move
-from pilotage.model.states import JobState
+from pilotage.model.states import UNSTARTED_JOBS, JobState
 from pilotage.model.work import Task
 from pilotage.model.world import World
 from pilotage.staging import lost
@@ -80,7 +81,7 @@ def lifted(world: World, brokerages: Brokerages) -> Decision:
             if _waits_for_cycle(plugin, world, brokerages):
                 continue
             moves = decide(defined, plugin, brokerages).moves
-            placed.update(id_ for move in moves if move.target in _PLACED for id_ in move.ids)
+            placed.update(id_ for move in moves if move.target in UNSTARTED_JOBS for id_ in move.ids)
     changes = (_lift(placed),) if placed else ()
     return Decision(step="lift", time=world.time, seed=world.seed, changes=changes)
 
@@ -94,9 +95,6 @@ def _lift(jobs: Set[int]) -> Move:
         cause="a queue would take it now (B37)",
         changes={"wake_at": None},
     )
-
-
-_PLACED = (JobState.ASSIGNED, JobState.ACTIVATED)
 
 
 def _waits_for_cycle(plugin: str, world: World, brokerages: Brokerages) -> bool:

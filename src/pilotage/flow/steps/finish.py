@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.flow.step import Phase, Step, always
 from pilotage.model.states import LIVE_TASKS, JobState
 from pilotage.model.world import World
 from pilotage.tasks import completion, scouting

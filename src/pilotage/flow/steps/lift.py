@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step
+from pilotage.flow.step import Phase, Step
 from pilotage.model.states import JobState
 from pilotage.model.world import World
 from pilotage.staging import lost

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.elements import place_of
 from pilotage.flow.idle_reasons import counted
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step
+from pilotage.flow.step import Phase, Step
 from pilotage.model.decision import Committed, Create, Decision
 from pilotage.model.identity import Credential
-from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
+from pilotage.model.states import LIVE_PILOTS, PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import World
 from pilotage.pilots import credentials, list_match, servers, submissions
@@ -46,7 +47,7 @@ def _observed(runtime: Runtime, world: World, _: Decision, __: Committed) -> Non
     runtime.elements.forget(world.submissions, world.sightings)
     at_site: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in world.pilots:
-        if pilot.state in (PilotState.SUBMITTED, PilotState.RUNNING) and pilot.reference:
+        if pilot.state in PILOTS_AT_A_SITE and pilot.reference:
             at_site[pilot.queue].append(pilot)
     for queue in world.federation.queues:
         if queue.computing_element and queue.name in at_site:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from pilotage.flow.idle_reasons import counted, moment
+from pilotage.flow.passes import Pass
 from pilotage.flow.publishing import PublicationOrder
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.publications import Publication, is_own, published_name, split_dataset
 from pilotage.model.states import PublicationState

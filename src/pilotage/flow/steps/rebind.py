@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from pilotage.flow.brokerages import Brokerages
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step
+from pilotage.flow.step import Phase, Step
 from pilotage.model.decision import Decision, Move
 from pilotage.model.federation import Federation
 from pilotage.model.idle_slots import idle_slots

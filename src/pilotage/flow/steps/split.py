@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step, always
-from pilotage.model.states import TaskState
+from pilotage.flow.step import Phase, Step, always
+from pilotage.model.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.world import World
 from pilotage.tasks import splitting
 
@@ -14,7 +15,7 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 
 
 def _idle(world: World) -> Iterator[str]:
-    if not any(task.state in (TaskState.REGISTERED, TaskState.SPLITTING) for task in world.tasks):
+    if not any(task.state in TASKS_TO_SPLIT for task in world.tasks):
         yield "no task is registered, or split in part"
 
 

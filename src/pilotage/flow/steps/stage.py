@@ -5,11 +5,12 @@ from dataclasses import replace
 from functools import partial
 
 from pilotage.flow import rest_notices
-from pilotage.flow.calls.priorities import take_file
+from pilotage.flow.calls.transfer_priorities import take_file
 from pilotage.flow.idle_reasons import moment
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.scratch import clear
-from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.world import World

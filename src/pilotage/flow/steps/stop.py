@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from pilotage.flow.idle_reasons import counted
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
-from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.flow.step import Phase, Step, always
 from pilotage.flow.unawaited_downloads import give_up
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 from pilotage.flow.calls import cancel
 from pilotage.flow.idle_reasons import counted
+from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.scratch import clear
-from pilotage.flow.step import Pass, Phase, Step, always
+from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import LIVE_PILOTS, PilotState
 from pilotage.model.work import Pilot

@@ -11,7 +11,7 @@ from pilotage.movers.third_party import CannotFetch
 from pilotage.ports.moving import Delivery, Place, Progress
 
 from .client import FtsClient
-from .jobs import FtsFile, FtsJobs
+from .fts_jobs import FtsFile, FtsJobs
 
 SCHEMES = ("https", "http", "root", "roots")
 """URLs that FTS reads and writes, and whose copies we can check and rename afterwards."""

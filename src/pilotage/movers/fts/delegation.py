@@ -4,10 +4,14 @@ import json
 import secrets
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pilotage.ports.moving import StorageError
 
 from .client import FtsClient
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 LIFETIME = timedelta(hours=12)
 RENEW_BEFORE = timedelta(hours=4)
@@ -63,9 +67,6 @@ def signed(request: str, certificate: Path, now: datetime) -> tuple[str, datetim
         raise ValueError(f"it ended at {end:%Y-%m-%d %H:%M} UTC")
     serial = secrets.randbits(31) | 1
     common_name = x509.NameAttribute(x509.NameOID.COMMON_NAME, str(serial))
-    usage = dict.fromkeys(
-        ("content_commitment", "data_encipherment", "key_agreement", "key_cert_sign", "crl_sign"), False
-    )
     asked = x509.load_pem_x509_csr(request.encode())
     proxy = (
         x509.CertificateBuilder()
@@ -75,16 +76,7 @@ def signed(request: str, certificate: Path, now: datetime) -> tuple[str, datetim
         .serial_number(serial)
         .not_valid_before(max(now - CLOCK_SKEW, *(one.not_valid_before_utc for one in chain)))
         .not_valid_after(end)
-        .add_extension(
-            x509.KeyUsage(
-                digital_signature=True,
-                key_encipherment=True,
-                encipher_only=False,
-                decipher_only=False,
-                **usage,
-            ),
-            critical=True,
-        )
+        .add_extension(_key_usage(), critical=True)
         .add_extension(
             x509.UnrecognizedExtension(x509.ObjectIdentifier(PROXY_CERT_INFO), INHERIT_ALL), critical=True
         )
@@ -92,6 +84,18 @@ def signed(request: str, certificate: Path, now: datetime) -> tuple[str, datetim
     )
     texts = (one.public_bytes(serialization.Encoding.PEM).decode() for one in (proxy, *chain))
     return "".join(texts), end
+
+
+def _key_usage() -> "x509.KeyUsage":
+    """Uses of a proxy's key: signatures and the exchange of keys, and nothing else (RFC 3820)."""
+    from cryptography import x509
+
+    others = dict.fromkeys(
+        ("content_commitment", "data_encipherment", "key_agreement", "key_cert_sign", "crl_sign"), False
+    )
+    return x509.KeyUsage(
+        digital_signature=True, key_encipherment=True, encipher_only=False, decipher_only=False, **others
+    )
 
 
 def _end(answer: str) -> datetime:

@@ -7,14 +7,14 @@ B36, which changes with every job that is placed, stands in ``placement.py``. Li
 from pilotage.brokerage.engine import house_checks
 from pilotage.brokerage.engine.check import Check, Verdict
 
-from . import admission, data, forwarding, network, nucleus, size, status, walltime
+from . import admission, data_movement, forwarding, network, nucleus, size, status, walltime
 
 CHECKS: tuple[Check, ...] = tuple(
     sorted(
         status.CHECKS
         + network.CHECKS
         + nucleus.CHECKS
-        + data.CHECKS
+        + data_movement.CHECKS
         + size.CHECKS
         + walltime.CHECKS
         + admission.CHECKS

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from pilotage.brokerage.engine.arrays import Column
 from pilotage.brokerage.engine.check import Check, Rows, Verdict, check
-from pilotage.brokerage.engine.queue_columns import Column, QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 
 REACH = {"": 0, "none": 0, "http": 1, "full": 2}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pilotage.brokerage.engine.queue_columns import Column, Mask
+from pilotage.brokerage.engine.arrays import Column, Mask
 from pilotage.model.classad import Subexpression
 from pilotage.model.decision import Label
 

@@ -72,5 +72,5 @@ def are_any(reader: RecordReader) -> bool:
 def of_choices(reader: RecordReader, choices: Iterable[int]) -> tuple[Candidacy, ...]:
     """Read the candidates of choices."""
     wanted = sorted(set(choices))
-    rows: Sequence[Any] = reader.rows(_ALL, choices=wanted) if wanted else ()
+    rows: Sequence[Any] = reader.raw_rows(_ALL, choices=wanted) if wanted else ()
     return tuple(Candidacy(choice=choice, queue=queue, binding=binding) for choice, queue, binding in rows)

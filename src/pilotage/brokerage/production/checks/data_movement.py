@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from pilotage.brokerage.engine.arrays import Column, Mask
 from pilotage.brokerage.engine.check import NEVER, Check, Rows, Verdict, check
 from pilotage.brokerage.engine.needs import without_source
-from pilotage.brokerage.engine.queue_columns import Column, Mask, QueueColumns
+from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.states import JobState
 

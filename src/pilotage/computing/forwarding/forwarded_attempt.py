@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pilotage.agent.attempt import Attempt, AttemptFailedError, legal
+from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended
-from pilotage.agent.system import now
 from pilotage.agent.wire import JobInput, Point, Specification
 from pilotage.computing.web_service import AnswerLost
 from pilotage.model.paths import path_in_job

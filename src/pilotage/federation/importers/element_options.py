@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .report import Action
+from .import_result import Action
 
 Note = Callable[[Action, str, str], None]
 """Called with what was done to a field, the field, and why."""

@@ -84,18 +84,7 @@ class HTCondorOptions:
 
 def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: list[str]) -> dict[str, str]:
     """The description of a cluster of pilots that are ordered alike; each has a folder of its own."""
-    program = (
-        place
-        / "programs"
-        / hashlib.sha256(content := pilot_file(order, options.python, TOKEN)).hexdigest()[:16]
-    )
-    if not program.exists():
-        program.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Renamed when whole: one that a full disk cut would be every later pilot's program.
-        draft = program.with_name(f"{program.name}.{secrets.token_hex(4)}")
-        draft.write_bytes(content)
-        draft.chmod(0o755)
-        draft.replace(program)
+    program = _program(pilot_file(order, options.python, TOKEN), place / "programs")
     walltime = math.ceil(order.walltime)
     described = {
         "universe": "vanilla",
@@ -124,6 +113,19 @@ def describe(order: PilotOrder, options: HTCondorOptions, place: Path, names: li
         described["max_idle"] = str(options.max_idle)
         described[f"My.{NAMES}"] = f'"{" ".join(names)}"'
     return described
+
+
+def _program(content: bytes, folder: Path) -> Path:
+    """Keep a pilot's program in a folder, under a name made of its content; those alike share one file."""
+    program = folder / hashlib.sha256(content).hexdigest()[:16]
+    if not program.exists():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Renamed when whole: one that a full disk cut would be every later pilot's program.
+        draft = program.with_name(f"{program.name}.{secrets.token_hex(4)}")
+        draft.write_bytes(content)
+        draft.chmod(0o755)
+        draft.replace(program)
+    return program
 
 
 def provide(order: PilotOrder, place: Path) -> dict[str, str]:

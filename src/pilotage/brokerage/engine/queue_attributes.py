@@ -1,0 +1,104 @@
+"""Attributes that a federation declares of its queues, as columns in the order of the queues."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from pilotage.model.fairshare import PolicyError, parse
+from pilotage.model.federation import Queue
+
+from .arrays import Column, Mask
+from .offers import MOST_ANSWERS
+
+
+def attributes(queues: list[Queue]) -> dict[str, Any]:
+    """Attributes of queues that checks and weights read, as columns."""
+    parents = {queue.parent for queue in queues}
+    return {
+        "names": _labels(queue.name for queue in queues),
+        "site_names": _labels(queue.site for queue in queues),
+        "test": _mask("test" in queue.name.lower() for queue in queues),
+        "unified": _mask(queue.name in parents for queue in queues),
+        "status": _labels(queue.status for queue in queues),
+        "online": _mask(queue.status in ("online", "standby") for queue in queues),
+        "direct_access": _mask(queue.direct_access for queue in queues),
+        "event_service": _labels(queue.event_service for queue in queues),
+        "opportunistic": _mask(queue.pledged_cpu == -1 for queue in queues),
+        "own_pilots": _mask(queue.computing_element is not None for queue in queues),
+        **_limits(queues),
+        **_kinds(queues),
+    }
+
+
+def _limits(queues: list[Queue]) -> dict[str, Column]:
+    """Resources of queues, and how much of them a job may ask for."""
+    cores = {queue.name: queue.cores for queue in queues}
+    return {
+        "cores": _numbers(queue.cores for queue in queues),
+        "slot_cores": _numbers(max(1, cores.get(queue.parent, queue.cores)) for queue in queues),
+        "core_power": known(queue.core_power for queue in queues),
+        "min_memory": _numbers(queue.min_memory for queue in queues),
+        "max_memory": _numbers(queue.max_memory for queue in queues),
+        "gpus": _numbers(queue.gpus for queue in queues),
+        "max_workdir": _numbers(queue.max_workdir for queue in queues),
+        "min_walltime": _numbers(queue.min_walltime for queue in queues),
+        "max_walltime": _numbers(queue.max_walltime for queue in queues),
+        # NaN compares false with everything: an unknown limit refuses nobody.
+        "max_disk_io": _numbers(queue.max_disk_io or np.nan for queue in queues),
+        "transferring_limit": known(queue.transferring_limit for queue in queues),
+        "num_slots": _numbers(-1 if queue.num_slots is None else queue.num_slots for queue in queues),
+        "declared_slots": _numbers(queue.declared_slots for queue in queues),
+    }
+
+
+def _kinds(queues: list[Queue]) -> dict[str, Any]:
+    """Attributes of few kinds among many queues: checks compare the kinds, and look answers up by code."""
+    kinds = tuple(sorted({queue.connectivity for queue in queues}))
+    vo_kinds = tuple(sorted({queue.vos for queue in queues}))
+    vo_codes = {vos: code for code, vos in enumerate(vo_kinds)}
+    return {
+        "connectivity": _labels(queue.connectivity for queue in queues),
+        "connectivity_kinds": kinds,
+        "connectivity_code": np.array([kinds.index(queue.connectivity) for queue in queues], dtype=np.intp),
+        "vos": _labels(", ".join(queue.vos) for queue in queues),
+        "vo_kinds": vo_kinds,
+        "vo_code": np.array([vo_codes[queue.vos] for queue in queues], dtype=np.intp),
+    }
+
+
+def _numbers(values: Iterable[float]) -> Column:
+    return np.array(list(values), dtype=float)
+
+
+def _mask(values: Iterable[bool]) -> Mask:
+    return np.array(list(values), dtype=bool)
+
+
+def _labels(values: Iterable[str]) -> Column:
+    return np.array(list(values), dtype=object)
+
+
+def fairshares(queues: list[Queue]) -> dict[str, Any]:
+    """The queues' policies of fair shares, each kind read once. Raises ValueError for one that is none."""
+    texts: dict[str, int] = {}
+    kinds = []
+    for queue in queues:
+        if queue.fairshare_policy not in texts:
+            texts[queue.fairshare_policy] = len(texts)
+            try:
+                kinds.append(parse(queue.fairshare_policy))
+            except PolicyError as error:
+                raise ValueError(f"queue {queue.name!r}: fairshare_policy: {error}") from error
+    return {
+        "fairshare": np.array([queue.fairshare_policy for queue in queues], dtype=object),
+        "fairshare_kinds": tuple(kinds),
+        "no_share": lru_cache(MOST_ANSWERS)(lambda work: tuple(policy.refuses(work) for policy in kinds)),
+        "fairshare_code": np.array([texts[queue.fairshare_policy] for queue in queues], dtype=np.intp),
+    }
+
+
+def known(values: Iterable[float | None]) -> Column:
+    """A column of numbers, NaN where nothing is known."""
+    return np.array([np.nan if value is None else value for value in values], dtype=float)

@@ -1,0 +1,41 @@
+"""Records of many fields, made quickly: a frozen dataclass takes longest to set its own fields."""
+
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def quickly_made(cls: type[T]) -> type[T]:
+    """Give a frozen dataclass with slots and named fields an ``__init__`` that takes a third of the time.
+
+    The one that ``dataclasses`` writes sets each field by a call of ``object.__setattr__``. This one makes
+    the new record, which nobody else has seen, an object of an open class with the same slots, whose fields
+    are set by plain assignments, and then what it was. Fields keep their defaults.
+    """
+    values: dict[str, Any] = {"MISSING": MISSING}
+    signature, body = ["self", "*"], ["become(self, '__class__', Open)"]
+    for field in fields(cls):  # type: ignore[arg-type]
+        name = field.name
+        if not field.kw_only or not field.init or hasattr(cls, "__post_init__"):
+            raise TypeError(
+                f"{cls.__name__}.{name} is not given by its name alone, or is worked on afterwards"
+            )
+        values |= {f"default_{name}": field.default, f"make_{name}": field.default_factory}
+        made_anew = field.default_factory is not MISSING
+        has_default = made_anew or field.default is not MISSING
+        signature.append(f"{name}=default_{name}" if has_default else name)
+        value = f"make_{name}() if {name} is MISSING else {name}" if made_anew else name
+        body.append(f"self.{name} = {value}")
+    body.append("self.__class__ = Closed")
+    slots: tuple[str, ...] = cls.__slots__  # type: ignore[attr-defined]
+    values |= {"Open": type(cls.__name__, (), {"__slots__": slots}), "Closed": cls}
+    values["become"] = object.__setattr__
+    # As dataclasses and named tuples do it: only code with the names of the fields in it is quick.
+    exec(f"def __init__({', '.join(signature)}):\n  " + "\n  ".join(body), values)
+    made: Callable[..., None] = values["__init__"]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__annotations__ = cls.__init__.__annotations__
+    setattr(cls, "__init__", made)  # noqa: B010
+    return cls

@@ -1,0 +1,39 @@
+"""Connections to the hosts that a storage sends on to: nothing is said before their address was looked at."""
+
+from typing import Any
+
+from requests.adapters import HTTPAdapter
+
+from pilotage.ports.moving import StorageError
+
+from .redirects import Redirects
+
+
+class GuardedAdapter(HTTPAdapter):
+    """Requests to hosts that a storage sends on to."""
+
+    def __init__(self, redirects: Redirects, **settings: Any) -> None:
+        self._redirects = redirects
+        super().__init__(**settings)
+
+    def init_poolmanager(self, *positional: Any, **named: Any) -> None:
+        """Make pools whose connections are guarded. Those to a proxy are not: it is the operator's."""
+        super().init_poolmanager(*positional, **named)
+        known = self.poolmanager.pool_classes_by_scheme
+        self.poolmanager.pool_classes_by_scheme = {
+            scheme: type(pool.__name__, (pool,), {"ConnectionCls": self._guarded(pool.ConnectionCls)})
+            for scheme, pool in known.items()
+        }
+
+    def _guarded(self, connection: type[Any]) -> type[Any]:
+        redirects = self._redirects
+
+        def connect(self: Any) -> None:
+            connection.connect(self)
+            try:
+                redirects.guard(f"//{self.host}", self.sock.getpeername()[0])
+            except StorageError:
+                self.close()
+                raise
+
+        return type(connection.__name__, (connection,), {"connect": connect})

@@ -1,0 +1,51 @@
+"""Bodies of requests and answers of web servers."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from pilotage.ports.moving import StorageError
+
+if TYPE_CHECKING:
+    import requests
+
+LARGEST_LISTING = 64 << 20
+"""Bytes of a folder's listing; a longer one is refused."""
+
+
+class Body:
+    """The chunks of a file as the body of a request, with its length."""
+
+    def __init__(self, chunks: Iterable[bytes], size: int) -> None:
+        self._chunks, self._size = chunks, size
+        self.started = False
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.started = True
+        yield from self._chunks
+
+
+def as_body(chunks: Iterable[bytes], size: int) -> Body | bytes:
+    """The body of a file; an empty one is read, and so checked, at once: it would be sent without length."""
+    return Body(chunks, size) if size else b"".join(chunks)
+
+
+def whole_text(answer: "requests.Response") -> bytes:
+    """The whole body of a listing. Raises StorageError where it is too long."""
+    text: bytes = answer.raw.read(LARGEST_LISTING + 1)
+    if len(text) > LARGEST_LISTING:
+        raise StorageError(f"{answer.url}: its listing is longer than {LARGEST_LISTING >> 20} MiB")
+    return text
+
+
+def without_body(method: str, url: str, headers: Mapping[str, str]) -> "requests.PreparedRequest":
+    """Make a request of an address that is encoded, past all that requests does for what people type."""
+    import requests
+
+    made = requests.PreparedRequest()
+    made.method, made.url = method, url
+    made.headers = requests.structures.CaseInsensitiveDict(headers)
+    made.hooks = {"response": []}
+    return made

@@ -1,0 +1,46 @@
+"""The global share whose jobs a pilot takes first: the one that is furthest below its target (P13)."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from pilotage.model import global_shares
+from pilotage.model.federation import GlobalShare
+from pilotage.model.states import JobState
+from pilotage.model.world import JobCount
+
+AT_PILOTS = frozenset({JobState.SENT, JobState.STARTING, JobState.RUNNING})
+"""States of jobs that count as the use of their share: those that hold a slot of a pilot."""
+
+
+class ShareTurns:
+    """Whose turn it is among shares of which jobs wait, and the use of each as jobs are given.
+
+    Shares are compared as tasks are in a cycle (:func:`.global_shares.order`), by jobs that pilots have. One
+    that is not declared, or not any more, is one without parent, of target 1.
+    """
+
+    def __init__(self, shares: Sequence[GlobalShare], counts: Iterable[JobCount]) -> None:
+        self._known = {share.name: share for share in shares}
+        self._paths: dict[str, list[GlobalShare]] = {}
+        self._use: defaultdict[str, int] = defaultdict(int)
+        for count in counts:
+            if count.state in AT_PILOTS:
+                self.give(count.share, count.jobs)
+
+    def give(self, share: str, jobs: int = 1) -> None:
+        """Count jobs that a pilot was given; a negative number takes them back."""
+        for above in self._path(share):
+            self._use[above.name] += jobs
+
+    def first(self, shares: Iterable[str]) -> str:
+        """The one of several shares whose turn it is."""
+        return min(shares, key=self._standing)
+
+    def _standing(self, share: str) -> list[global_shares.ShareStanding]:
+        return [global_shares.standing(above, self._use[above.name]) for above in self._path(share)]
+
+    def _path(self, share: str) -> list[GlobalShare]:
+        if share not in self._paths:
+            names = global_shares.path(share, self._known) if share in self._known else [share]
+            self._paths[share] = [self._known.get(name) or GlobalShare(name=name) for name in names]
+        return self._paths[share]

@@ -1,0 +1,92 @@
+"""When a waiting transfer is likely to be delivered, if all that waits takes as long as the last did (D3)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from pilotage.model.constants import StagingConstants
+from pilotage.model.states import TransferState
+from pilotage.model.transfer_counts import TransferCount
+from pilotage.model.transfer_limits import Room
+from pilotage.model.transfers import base_priority
+from pilotage.model.work import Transfer
+
+from .shares import apportion
+
+WAITING = (TransferState.QUEUED, TransferState.PREPARING, TransferState.PREPARED)
+
+HALF = 0.5
+"""What is left of a delivery that is under way, on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareLoad:
+    """The work of a share: deliveries that are left, each of one slot and one length of time."""
+
+    priority: int
+    left: float
+
+
+def deliveries_before(
+    transfer: Transfer, ahead: float, counts: Iterable[TransferCount], constants: StagingConstants, room: Room
+) -> float:
+    """Return the time until a transfer's delivery starts, in lengths of one delivery.
+
+    ``ahead`` are the slots that those of its share take which go before it. Storages and links with limits
+    are slots of their own, for which what touches them waits: the longest of these waits counts.
+    """
+    counts = [one for one in counts if one.state in WAITING or one.state is TransferState.DELIVERING]
+    mine = max(ahead, 0.0) + 1
+    longest = wait(constants.delivery_slots, loads(counts, constants), transfer.share, mine)
+    for place, limit in room.limits(transfer).items():
+        there = [one for one in counts if room.touches(place, one.source, one.destination)]
+        slots = min(limit, constants.delivery_slots)
+        # Of its own share those count that touch the place as well; they are as likely before it as behind.
+        part = _waiting(there, transfer.share) / max(1.0, _waiting(counts, transfer.share))
+        before = ahead * min(1.0, part) + 1
+        longest = max(longest, wait(slots, loads(there, constants), transfer.share, before))
+    return longest
+
+
+def loads(counts: Iterable[TransferCount], constants: StagingConstants) -> dict[str, ShareLoad]:
+    """Return the work of each share."""
+    left: dict[str, float] = {}
+    for one in counts:
+        part = 1.0 if one.state in WAITING else HALF
+        left[one.share] = left.get(one.share, 0.0) + part * one.slots
+    return {share: ShareLoad(base_priority(share, constants), left[share]) for share in sorted(left)}
+
+
+def wait(slots: int, shares: Mapping[str, ShareLoad], share: str, starts: float) -> float:
+    """Return the time until a share has started so many more deliveries, in lengths of one delivery.
+
+    Every share works through what it has in the slots it is entitled to (D4); when one is through, the others
+    have its slots. With fewer slots than shares these take turns in proportion to priority.
+    """
+    left = {name: load.left for name, load in shares.items() if load.left > 0}
+    left[share] = max(left.get(share, 0.0), starts)
+    priorities = {name: shares[name].priority if name in shares else 1 for name in left}
+    passed = 0.0
+    while True:
+        rates = _rates(slots, left, priorities)
+        # The next share that is through, unless the wait is over before.
+        length = min(left[name] / rates[name] for name in left)
+        if starts / rates[share] <= length:
+            return passed + starts / rates[share]
+        passed += length
+        starts -= length * rates[share]
+        after = {name: left[name] - length * rates[name] for name in left}
+        left = {name: rest for name, rest in after.items() if rest > 1e-9 or name == share}
+
+
+def _rates(slots: int, left: Mapping[str, float], priorities: Mapping[str, int]) -> dict[str, float]:
+    """Slots in which each share delivers: those it is entitled to, or its part of the time in one."""
+    if slots < len(left):
+        total = sum(priorities[name] for name in left)
+        return {name: slots * priorities[name] / total for name in left}
+    entitled = apportion(slots, {name: ceil(left[name]) for name in left}, priorities)
+    return {name: float(max(1, entitled[name])) for name in left}
+
+
+def _waiting(counts: Iterable[TransferCount], share: str) -> float:
+    return sum(one.slots for one in counts if one.share == share and one.state in WAITING)

@@ -1,0 +1,44 @@
+"""Streams are read by large chunks where they are fast, and by small ones where they are slow."""
+
+from io import BytesIO
+
+import pytest
+
+from pilotage.movers import checksums
+from pilotage.movers.checksums import CHUNK, SMALLEST_CHUNK, in_time
+
+
+class Stream(BytesIO):
+    """So many bytes of a stream that gives ``rate`` bytes in a second of the clock."""
+
+    def __init__(self, size: int, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(bytes(size))
+        self.now, self.rate = 0.0, rate
+        monkeypatch.setattr(checksums, "monotonic", lambda: self.now)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read, and let the time pass that it takes."""
+        found = super().read(size)
+        self.now += len(found) / self.rate
+        return found
+
+
+def test_a_fast_stream_is_read_by_large_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [len(chunk) for chunk in in_time(Stream(3 * CHUNK + 5, 1e9, monkeypatch))]
+    assert sizes == [CHUNK] * 3 + [5]
+
+
+def test_a_slow_stream_is_heard_of_about_once_in_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream(3 * CHUNK, 100_000, monkeypatch)
+    sizes = [len(chunk) for chunk in in_time(stream)]
+    assert sum(sizes) == 3 * CHUNK
+    assert sizes[:3] == [CHUNK, CHUNK // 4, CHUNK // 16]
+    assert all(size <= 100_000 for size in sizes[2:])
+
+
+def test_one_that_gets_fast_again_is_read_by_large_chunks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream(40 * CHUNK, 1000, monkeypatch)
+    chunks = in_time(stream)
+    assert min(len(next(chunks)) for _ in range(6)) == SMALLEST_CHUNK
+    stream.rate = 1e9
+    assert max(len(chunk) for chunk in chunks) == CHUNK
