@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from pilotage.model.archive_age import LEAST_ARCHIVE_DAYS
+
 
 def _store(known: dict[str, Any]) -> str:
     return f"sqlite:///{known['home']}/pilotage.sqlite"
@@ -48,7 +50,7 @@ class Settings(BaseSettings):
     host: str = Field(default_factory=_host)
     port: Annotated[int, Field(ge=0, le=65535)] = Field(default_factory=_port)
     archive: Path | None = None
-    archive_after: Annotated[float, Field(ge=7, allow_inf_nan=False)] = 90.0
+    archive_after: Annotated[float, Field(ge=LEAST_ARCHIVE_DAYS, allow_inf_nan=False)] = 90.0
 
     @field_validator("home")
     @classmethod

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pilotage.federation.checks import check_federation, check_task
+from pilotage.federation.checks import check_task, federation_faults
 from pilotage.federation.faults import MOST_FAULTS, Path
 from pilotage.federation.task_checks import MAX_PAYLOAD
 from pilotage.model.constants import SubmitPool
@@ -48,6 +48,10 @@ FEDERATION = Federation(
 INPUT = InputFile(name="a", size=1, replicas=("lund-disk",))
 TASK = TaskSpec(name="count", command=("wc",), outputs=("a",))
 MANY = tuple(InputFile(name=f"f{n}", size=1, replicas=("lund-disk",)) for n in range(100_001))
+
+
+def check_federation(federation: Federation) -> list[tuple[Path, str]]:
+    return [(fault.path, fault.text) for fault in federation_faults(federation)]
 
 
 def places(found: list[tuple[Path, str]]) -> list[Path]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pilotage.federation.checks import check_federation
+from pilotage.federation.checks import federation_faults
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS, Imported, ImportSource, Note
 from pilotage.model.federation import Federation, Hardware, Queue, Tag
@@ -88,7 +88,7 @@ def first(*documents: Any) -> Queue:
 def house_of(*documents: Any) -> Federation:
     house = imported(*documents).federation
     assert house is not None
-    assert check_federation(house) == []
+    assert federation_faults(house) == []
     return house
 
 
@@ -385,7 +385,7 @@ def test_a_bad_queue_is_refused_with_its_place_and_the_others_are_kept(
     document = {"GOOD": QUEUE, "BAD": {**QUEUE, field: value}, "ALSO": QUEUE}
     result = imported(document)
     assert result.federation is not None
-    assert check_federation(result.federation) == []
+    assert federation_faults(result.federation) == []
     assert [made.name for made in result.federation.queues] == ["GOOD", "ALSO"]
     (refusal,) = result.refusals
     assert refusal.entry == "BAD"

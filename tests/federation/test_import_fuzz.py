@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pilotage.federation.checks import check_federation
+from pilotage.federation.checks import federation_faults
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS, Imported, ImportSource
 from pilotage.model.federation import Federation
@@ -67,7 +67,7 @@ def holds(kind: str, text: str) -> Imported:
     if house is None:
         assert result.refusals
         return result
-    assert check_federation(house) == []
+    assert federation_faults(house) == []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "federation.yaml"
         file.write_text(write(house), encoding="utf-8")

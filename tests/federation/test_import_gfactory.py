@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.computing.arc import Arc
-from pilotage.federation.checks import check_federation
+from pilotage.federation.checks import federation_faults
 from pilotage.federation.documents import read, write
 from pilotage.federation.importers import IMPORTERS, Imported, ImportSource, Note
 from pilotage.model.documents import to_json
@@ -135,7 +135,7 @@ def test_an_htcondor_entry_keeps_what_no_pilot_says() -> None:
 def test_the_result_is_sound_and_comes_back_from_its_yaml(tmp_path: Path) -> None:
     house = imported(entry("E"), entry("F", attrs={"GLIDEIN_Site": "B"})).federation
     assert house is not None
-    assert check_federation(house) == []
+    assert federation_faults(house) == []
     file = tmp_path / "federation.yaml"
     file.write_text(write(house))
     assert read(Federation, file) == house
@@ -354,7 +354,7 @@ def test_real_factories_become_one_queue_for_each_entry(name: str) -> None:
     assert result.entries == text.count("<entry ")
     assert len(house.queues) == result.entries - len(result.refusals)
     assert len(result.refusals) == 0
-    assert check_federation(house) == []
+    assert federation_faults(house) == []
     assert all(made.vos and made.computing_element and made.max_walltime for made in house.queues)
     enabled = Counter(made.status for made in house.queues)
     assert enabled["online"] == text.count('enabled="True"')

@@ -25,7 +25,7 @@ def receive(report: Report, *failed: FailedDelivery) -> Decision:
         reports=(report,),
         failed_deliveries=failed,
     )
-    return reports.receive(where, ((1, 1),))
+    return reports.receive(where, {1: reports.Heartbeat([(1, 1)], where.reports)})
 
 
 def reported(fault: StorageFault, *failed: FailedDelivery) -> list[Any]:

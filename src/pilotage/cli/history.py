@@ -8,19 +8,19 @@ from typing import Annotated
 
 import typer
 
+from pilotage.model.archive_age import LEAST_ARCHIVE_DAYS
+
 from .configuration import settings, using_store
 from .errors import CommandFailure
 from .output import Json, echo, show_json
 
 app = typer.Typer(help="Archive what ended long ago.", no_args_is_help=True)
 
-LEAST_DAYS = 7
-
 
 @app.command(epilog="Example: pilotage history archive --older-than 90 --to /archive/pilotage")
 def archive(
     older_than: Annotated[
-        float, typer.Option(min=LEAST_DAYS, help="Days since a task, transfer or pilot ended.")
+        float, typer.Option(min=LEAST_ARCHIVE_DAYS, help="Days since a task, transfer or pilot ended.")
     ],
     to: Annotated[Path, typer.Option(metavar="DIRECTORY", help="Where the file of this run goes.")],
     json_output: Json = False,

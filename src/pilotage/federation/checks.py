@@ -26,11 +26,6 @@ from .task_checks import task_faults
 _PLUGINS = "pilotage.brokerage"
 
 
-def check_federation(federation: Federation) -> list[tuple[Path, str]]:
-    """Every contradiction in a federation, as its place and what is wrong there."""
-    return [(fault.path, fault.text) for fault in federation_faults(federation)]
-
-
 def check_task(
     spec: TaskSpec, federation: Federation, owner: Identity | None = None
 ) -> list[tuple[Path, str]]:
@@ -48,7 +43,7 @@ def check_task(
 
 
 def federation_faults(federation: Federation) -> list[Fault]:
-    """The faults that :func:`check_federation` tells, with their remedies apart."""
+    """Every contradiction in a federation: its place, what is wrong there, and what mends it."""
     found = chain(
         _names(federation),
         _catalogues(federation),

@@ -10,9 +10,6 @@ from .paths import is_output
 PERSONAL = "user."
 """How the scopes of persons begin."""
 
-NOBODY = "nobody~"
-"""The scope of outputs whose task is not in the store any more: only operators reach it."""
-
 
 def personal_scope(owner: Identity) -> str:
     """Return the scope of one person: ``user.NAME``, and ``~VO`` where they belong to one.

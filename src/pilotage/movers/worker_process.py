@@ -1,6 +1,5 @@
 """One worker process, seen from the server that started it."""
 
-import logging
 import os
 import socket
 import threading
@@ -11,8 +10,6 @@ from pilotage.ports.moving import Delivery
 
 from .spawning import last_words, limit, spawn
 from .worker import Orders, Statuses, fingerprint
-
-log = logging.getLogger(__name__)
 
 FINGERPRINT = fingerprint()
 """Of the code as this process has loaded it."""

@@ -21,18 +21,6 @@ from .storage_faults import StorageFaults
 Attempt = tuple[int, int]
 
 
-def receive(world: World, holding: tuple[Attempt, ...]) -> Decision:
-    """Apply the reports of one pilot; the call itself is its heartbeat.
-
-    Reports of attempts that are not this pilot's move nothing: :func:`stops` names them. An attempt that the
-    pilot neither holds nor reports got lost there: one that started fails, one that was only sent is brokered
-    again as the next attempt; not within a heartbeat of that, for a call that was held up on its way does not
-    know of it yet.
-    """
-    (pilot,) = world.pilots
-    return receive_all(world, {pilot.id: Heartbeat(holding, world.reports)})
-
-
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """The attempts that a pilot has, as (job, attempt), and its reports."""
@@ -46,8 +34,14 @@ class Heartbeat:
         return {*self.holding, *((report.job, report.attempt) for report in self.reports)}
 
 
-def receive_all(world: World, told: Mapping[int, Heartbeat]) -> Decision:
-    """Do the same with what each of several pilots tells, one after the other."""
+def receive(world: World, told: Mapping[int, Heartbeat]) -> Decision:
+    """Apply what pilots report, one after the other; the call itself is their heartbeat.
+
+    Reports of attempts that are not a pilot's own move nothing: :func:`stops` names them. An attempt that the
+    pilot neither holds nor reports got lost there: one that started fails, one that was only sent is brokered
+    again as the next attempt; not within a heartbeat of that, for a call that was held up on its way does not
+    know of it yet.
+    """
     held: dict[int, list[Job]] = defaultdict(list)
     for job in world.jobs:
         if job.state in AT_A_PILOT and job.pilot is not None:
@@ -63,17 +57,11 @@ def receive_all(world: World, told: Mapping[int, Heartbeat]) -> Decision:
     return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
 
 
-def stops(world: World, holding: tuple[Attempt, ...]) -> list[Attempt]:
-    """The attempts, of those it holds or reports, that are not this pilot's (any more): it must stop them.
+def stops(world: World, told: Mapping[int, Heartbeat]) -> dict[int, list[Attempt]]:
+    """The attempts that each pilot holds or reports and that are not its own (any more): it must stop them.
 
     What it finished itself is not among them, for its outputs may still lie in the attempt's scratch area.
     """
-    (pilot,) = world.pilots
-    return stops_all(world, {pilot.id: Heartbeat(holding, world.reports)})[pilot.id]
-
-
-def stops_all(world: World, told: Mapping[int, Heartbeat]) -> dict[int, list[Attempt]]:
-    """The same for each of several pilots."""
     own: dict[int, set[Attempt]] = defaultdict(set)
     for pilot, id_, attempt in world.held:
         own[pilot].add((id_, attempt))

@@ -1,6 +1,6 @@
 """Tables, migrations, snapshots and the one commit, on SQLite and PostgreSQL."""
 
-from .archive import LEAST_AGE, Slice
+from .archive import Slice
 from .errors import (
     ArchivedElsewhere,
     DatasetTaken,
@@ -24,7 +24,6 @@ from .tokens import PersonToken
 from .waiting import Waiting
 
 __all__ = [
-    "LEAST_AGE",
     "ArchivedElsewhere",
     "DatasetTaken",
     "EventView",

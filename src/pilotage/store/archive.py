@@ -39,9 +39,6 @@ from .sets import among
 from .tasks import TASK_VIEW, SpecCache, tasks
 from .transfers import TRANSFER_COLUMNS, transfers
 
-LEAST_AGE = 7 * 86400.0
-"""Seconds since its end before which nothing is archived: guards and passes look back no further."""
-
 TASKS = 200
 """Tasks that are looked at together."""
 

@@ -1,7 +1,5 @@
 """Single transfers as people ask about them: as they stand, what goes before them, how long others took."""
 
-from collections import Counter
-
 from sqlalchemy import Connection, func, or_, select
 
 from pilotage.model.counters import TRANSFERS_BY_SHARE
@@ -97,13 +95,6 @@ class TransferQueries:
         return self._database.read(
             lambda connection: [(transfer_rows.transfer(row), row[-1]) for row in connection.execute(query)]
         )
-
-    def counts(self) -> dict[str, int]:
-        """Count all transfers by state."""
-        total: Counter[str] = Counter()
-        for by_state in self.counts_by_share().values():
-            total.update(by_state)
-        return total
 
     def counts_by_share(self) -> dict[str, dict[str, int]]:
         """Count all transfers by share and state."""

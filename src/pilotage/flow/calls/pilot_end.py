@@ -38,7 +38,7 @@ def _world(runtime: Runtime, pilots: Sequence[int]) -> World:
 def _end(runtime: Runtime, world: World, reason: str, actor: str) -> None:
     # Before the end: it fails what the pilots still held, and makes one RUNNING that never called before.
     nothing = policy.Heartbeat((), ())
-    runtime.store.commit(policy.receive_all(world, {pilot.id: nothing for pilot in world.pilots}), actor)
+    runtime.store.commit(policy.receive(world, {pilot.id: nothing for pilot in world.pilots}), actor)
     ended = Move(
         kind="pilot",
         ids=tuple(pilot.id for pilot in world.pilots),

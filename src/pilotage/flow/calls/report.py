@@ -56,13 +56,13 @@ def report_all(runtime: Runtime, told: Mapping[int, policy.Heartbeat]) -> dict[i
 def _received(
     runtime: Runtime, world: World, told: Mapping[int, policy.Heartbeat], actor: str
 ) -> dict[int, list[Attempt]]:
-    decision = policy.receive_all(world, told)
+    decision = policy.receive(world, told)
     committed = runtime.store.commit(decision, actor)
     rest_notices.tell(world, decision, committed)
     # Something moved on between snapshot and commit: what is to be stopped is told as of now.
     if committed.handed_back:
         world = _world(runtime, told)
-    return policy.stops_all(world, told)
+    return policy.stops(world, told)
 
 
 def _world(runtime: Runtime, told: Mapping[int, policy.Heartbeat], quiet: bool = False) -> World:
