@@ -6,8 +6,8 @@ from dataclasses import replace
 from pilotage.model.federation import ComputingElement, Federation, Queue, Site, Storage
 from pilotage.simulation.reading import Case, virtual
 from pilotage.simulation.scenario import GeneratedWork, Scenario, SiteBehaviour
+from pilotage.simulation.submissions import submissions
 from pilotage.simulation.trials import run
-from pilotage.simulation.work import submissions
 
 QUEUES, CORES = 60, 83
 WORK = GeneratedWork(tasks=70, jobs=300, arrivals=10_000, output_size=0)

@@ -526,7 +526,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "P11",
         "Options reload while running; log names follow the submit pool.",
-        ("flow.submit_pools", "flow.steps.provision", "ports.logs"),
+        ("flow.submit_pools", "flow.steps.provision", "ports.pool_logs"),
         settled="Each pass takes the federation in force. The log of a pool is `pilotage.submit_pools.NAME`; "
         "what adapters say while they submit is there, too.",
     ),

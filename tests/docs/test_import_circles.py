@@ -6,9 +6,6 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
 
-VIRTUAL_SITES = frozenset(f"pilotage.simulation.{name}" for name in ("calls", "pilots", "sites"))
-"""Virtual pilots, their site and their calls are one thing in three modules: types alone go round."""
-
 
 def imported(path: Path, package: list[str], modules: set[str]) -> set[str]:
     """The modules that one imports where it is loaded, or for its types."""
@@ -39,8 +36,6 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     for name, path in paths.items():
         package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
         graph[name] = imported(path, package, modules) - {name}
-        if name in VIRTUAL_SITES:
-            graph[name] -= VIRTUAL_SITES
     circle: list[str] = []
     try:
         TopologicalSorter(graph).prepare()

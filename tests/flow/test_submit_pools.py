@@ -10,7 +10,7 @@ import pytest
 from pilotage.flow.submit_pools import SubmitPools
 from pilotage.flow.workers import PlaceBusy, Workers
 from pilotage.model.constants import SubmitPool
-from pilotage.ports.logs import pool_log, submission_log, submitting
+from pilotage.ports.pool_logs import pool_log, submission_log, submitting
 from tests.waiting import PATIENCE
 
 

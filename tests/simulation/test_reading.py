@@ -6,7 +6,7 @@ import pytest
 
 from pilotage.federation.faults import BadFile
 from pilotage.simulation.reading import Case, read
-from pilotage.simulation.work import submissions
+from pilotage.simulation.submissions import submissions
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "simulation"
 BEGIN = "name: s\nfederation: federation.yaml\n"

@@ -15,8 +15,8 @@ from pilotage.model.federation import Federation
 from pilotage.model.work import InputFile, TaskSpec
 from pilotage.simulation.reading import read
 from pilotage.simulation.recording import EndedJob, RecordedTask, recorded
+from pilotage.simulation.submissions import submissions
 from pilotage.simulation.trials import run
-from pilotage.simulation.work import submissions
 from tests.cli.conftest import FakeServer
 
 FEDERATION = Path(__file__).parents[2] / "examples" / "simulation" / "federation.yaml"

@@ -16,8 +16,8 @@ from pilotage.simulation.pictures import SHOWN
 from pilotage.simulation.policies import KNOWN, changed
 from pilotage.simulation.reading import read
 from pilotage.simulation.scenario import Spell
+from pilotage.simulation.submissions import submissions
 from pilotage.simulation.trials import Trial, compared, run
-from pilotage.simulation.work import submissions
 
 FEDERATION = Path(__file__).parents[2] / "examples" / "simulation" / "federation.yaml"
 SVG = "{http://www.w3.org/2000/svg}"

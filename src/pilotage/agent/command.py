@@ -17,7 +17,7 @@ from .jobs import Resources
 from .logs import OwnLog
 from .machine import guard
 from .node import look
-from .pilot import Pilot
+from .pilot import PilotAgent
 from .wire import Node
 
 TYPE_CHECKING = False
@@ -140,8 +140,8 @@ def main() -> None:
     guard()
     options = parser().parse_args()
 
-    def pilot(resources: Resources, client: PilotClient, own_log: OwnLog) -> Pilot:
-        return Pilot(limited(resources, options.control_groups), client, own_log)
+    def pilot(resources: Resources, client: PilotClient, own_log: OwnLog) -> PilotAgent:
+        return PilotAgent(limited(resources, options.control_groups), client, own_log)
 
     run(options, lambda place: look(place, os.environ), pilot)
 
@@ -149,7 +149,7 @@ def main() -> None:
 def run(
     options: argparse.Namespace,
     node_at: Callable[[Path], Node],
-    pilot_of: Callable[[Resources, PilotClient, OwnLog], Pilot],
+    pilot_of: Callable[[Resources, PilotClient, OwnLog], PilotAgent],
 ) -> NoReturn:
     """Run a pilot to its end, in its directory; exit status 0 when it ended in good order, else 1."""
     token = take_token(options.token_file, remove=options.remove_token_file)

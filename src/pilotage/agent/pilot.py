@@ -45,7 +45,7 @@ READ_EVERY = 3.0
 """Seconds between two reports while somebody reads a log."""
 
 
-class Pilot:
+class PilotAgent:
     """One pilot. :meth:`run` is its whole life.
 
     It makes one call to the server at a time, so that the attempts listed in a report are never older than

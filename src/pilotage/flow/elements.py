@@ -12,7 +12,7 @@ from pilotage.model.observations import PilotSighting, PilotSubmission
 from pilotage.model.work import Pilot
 from pilotage.model.world import QueueReport, World
 from pilotage.ports.computing import ComputingElementPort, PilotOrder, PilotStatus, Submitted
-from pilotage.ports.logs import pool_log, submitting
+from pilotage.ports.pool_logs import pool_log, submitting
 
 from .inquiries import Inquiries
 from .submit_pools import SubmitPools

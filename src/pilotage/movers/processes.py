@@ -27,7 +27,7 @@ from pilotage.ports.moving import (
     Started,
 )
 
-from .calls import CallProcesses
+from .call_processes import CallProcesses
 from .threads import GRACE, MOST_ENDED
 from .worker import Statuses
 from .worker_process import WorkerProcess

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from random import Random
+from typing import Protocol
 
 from pilotage.flow.matching import Matched
 from pilotage.model.federation import Storage
@@ -16,8 +17,8 @@ from pilotage.model.world import MatchRequest, Output, Report
 from pilotage.pilots.reports import Attempt, Heartbeat
 from pilotage.ports.computing import PilotOrder
 
-if TYPE_CHECKING:
-    from .sites import VirtualSite
+from .scenario import SiteBehaviour
+from .scene import Scene
 
 BLACK_HOLE = 10.0
 """Seconds after which a payload fails on a black hole."""
@@ -46,11 +47,26 @@ class _Running:
     report: Report | None = None
 
 
+class HostSite(Protocol):
+    """The part of a virtual site that its pilots need."""
+
+    name: str
+    behaviour: SiteBehaviour
+    scene: Scene
+    dice: Random
+
+    def ended(self, pilot: "VirtualPilot") -> None:
+        """Forget a pilot, and give the slots that it held to those that wait."""
+
+    def is_black_hole(self, node: str) -> bool:
+        """Tell whether each payload fails on a node."""
+
+
 @dataclass(slots=True)
 class VirtualPilot:
     """A pilot with cores of ``core_power`` HS23; it holds its slots from its start to its end."""
 
-    site: "VirtualSite"
+    site: HostSite
     order: PilotOrder
     core_power: float
     storage: Storage
@@ -194,7 +210,7 @@ class VirtualPilot:
                 reports.append(Report(job=attempt[0], attempt=attempt[1], state="running"))
         return Heartbeat(holding, reports)
 
-    def reported(self, told: Heartbeat, stops: list[Attempt] | None) -> None:
+    def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
         """Forget what the server knows now, and stop what is not this pilot's any more."""
         if self._loses_answer():
             return

@@ -22,16 +22,17 @@ from pilotage.store.sets import raw_rows
 from pilotage.store.tasks import tasks as task_table
 
 from .baselines import adopt
-from .calls import PilotCalls
 from .clock import VirtualClock
 from .idleness import Idleness, empty, slots, waiting
 from .journal import Journal
 from .links import FairLinks
 from .movers import VirtualMovers, links_of
 from .payloads import Payloads, SimulatedTask
+from .pilot_calls import PilotCalls
 from .policies import KNOWN, Policy, steps_of
 from .scenario import Scenario
-from .sites import Scene, VirtualElement, VirtualSite
+from .scene import Scene
+from .sites import VirtualElement, VirtualSite
 
 _ENDED = (
     select(func.count())

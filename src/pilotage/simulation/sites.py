@@ -5,35 +5,14 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pilotage.flow.runtime import Runtime
 from pilotage.model.federation import Storage
-from pilotage.model.sources import Sources
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
-from .calls import PilotCalls
-from .clock import VirtualClock
-from .journal import Journal
-from .links import FairLinks
-from .payloads import Payloads
 from .pilots import VirtualPilot
 from .scenario import SiteBehaviour
+from .scene import Scene
 
 HOUR = 3600.0
-
-
-@dataclass(slots=True)
-class Scene:
-    """The parts that all virtual sites of a simulation share; times are counted from ``begin``."""
-
-    runtime: Runtime
-    calls: PilotCalls
-    clock: VirtualClock
-    journal: Journal
-    payloads: Payloads
-    links: FairLinks
-    sources: Sources
-    begin: float
-    seed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from .policies import changed, policy_of
 from .reading import Case
 from .scenario import LinkBehaviour, Scenario, SiteBehaviour
 from .simulation import Simulation
-from .work import submissions
+from .submissions import submissions
 
 REFERENCE = "reference"
 """The name of the federation as it is, but without waits in batch systems and with free data."""

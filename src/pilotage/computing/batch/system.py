@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from pilotage.ports.logs import submission_log
+from pilotage.ports.pool_logs import submission_log
 
 from .commands import NOT_FOUND, Command, Outcome
 from .hosts import Host

@@ -14,7 +14,7 @@ from pilotage.agent.jobs import Held, JobRunner, PilotHost, Resources
 from pilotage.agent.logs import OwnLog, stderr_tail
 from pilotage.agent.machine import now
 from pilotage.agent.payload import Ended
-from pilotage.agent.pilot import Pilot
+from pilotage.agent.pilot import PilotAgent
 from pilotage.agent.proof import Containment
 from pilotage.agent.storage import open_storage
 from pilotage.agent.wire import Node, Offer, Report
@@ -129,7 +129,7 @@ class ForwardingRunner(JobRunner):
                 log.warning("inputs of job %s.%d are left at the storage: %s", order.job, number, error)
 
 
-class Forwarder(Pilot):
+class Forwarder(PilotAgent):
     """A pilot that holds one job at a time, which runs elsewhere."""
 
     def __init__(

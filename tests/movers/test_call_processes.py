@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from pilotage.model.federation import Storage
-from pilotage.movers import calls, processes
+from pilotage.movers import call_processes, processes
 from pilotage.movers.call_records import CallOrder
 from pilotage.movers.processes import WorkerProcesses
 from pilotage.movers.streaming import Streaming
@@ -107,9 +107,9 @@ def test_processes_that_cannot_be_ended_do_not_pile_up(
     mover: WorkerProcesses, hanging: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As those whose call waits in the kernel, for a disk that is gone."""
-    monkeypatch.setattr(calls, "MOST_ENDING", 1)
+    monkeypatch.setattr(call_processes, "MOST_ENDING", 1)
     with monkeypatch.context() as unkillable:
-        unkillable.setattr(calls.CallProcess, "kill", lambda _: None)
+        unkillable.setattr(call_processes.CallProcess, "kill", lambda _: None)
         with pytest.raises(TimeoutError):
             mover.scan(hanging, "*", ScanLimits(seconds=0.1))
         with pytest.raises(StorageError, match="1 processes hang in storages and cannot be ended"):
@@ -122,7 +122,7 @@ def test_a_process_that_stops_in_the_middle_of_a_file_is_given_up(
     mover: WorkerProcesses, good: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mover.scan(good, "*")  # it has started: only its own silence counts
-    monkeypatch.setattr(calls, "SILENCE", 4.0)
+    monkeypatch.setattr(call_processes, "SILENCE", 4.0)
     with mover.open(good, "file") as stream:
         assert stream.read(1) == CONTENT[:1]
         os.kill(mover._calls.pids[0], signal.SIGSTOP)

@@ -1,13 +1,42 @@
 """Calls of virtual pilots: gathered while virtual time passes, and made together."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.calls.report import report_all
+from pilotage.flow.matching import Matched
 from pilotage.flow.runtime import Runtime
+from pilotage.model.work import Pilot
+from pilotage.model.world import MatchRequest
+from pilotage.pilots.reports import Attempt, Heartbeat
+from pilotage.ports.computing import PilotOrder
 
-if TYPE_CHECKING:
-    from .pilots import VirtualPilot
+
+class Caller(Protocol):
+    """The part of a virtual pilot that its calls need."""
+
+    order: PilotOrder
+    ended: bool
+
+    @property
+    def free(self) -> int:
+        """Slots in which nothing runs."""
+
+    def told(self) -> Heartbeat:
+        """Tell what runs and what has ended."""
+
+    def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
+        """Take the answer: attempts to stop, or None for a pilot that is not known to run."""
+
+    def request(self, record: Pilot) -> MatchRequest:
+        """Ask for as many jobs as it has free slots."""
+
+    def take(self, given: Matched | None) -> None:
+        """Run what it was given; nothing at all is given to one that is not known to run."""
+
+    def vanish(self) -> None:
+        """End without a word, and everything that runs there with it."""
 
 
 class PilotCalls:
@@ -15,19 +44,19 @@ class PilotCalls:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._telling: dict[int, VirtualPilot] = {}
-        self._asking: dict[int, VirtualPilot] = {}
-        self._leaving: dict[int, VirtualPilot] = {}
+        self._telling: dict[int, Caller] = {}
+        self._asking: dict[int, Caller] = {}
+        self._leaving: dict[int, Caller] = {}
 
-    def tell(self, pilot: "VirtualPilot") -> None:
+    def tell(self, pilot: Caller) -> None:
         """Let a pilot report on its payloads; the report is its heartbeat."""
         self._telling[pilot.order.pilot] = pilot
 
-    def ask(self, pilot: "VirtualPilot") -> None:
+    def ask(self, pilot: Caller) -> None:
         """Let a pilot ask for jobs."""
         self._asking[pilot.order.pilot] = pilot
 
-    def leave(self, pilot: "VirtualPilot") -> None:
+    def leave(self, pilot: Caller) -> None:
         """Let a pilot say goodbye."""
         self._leaving[pilot.order.pilot] = pilot
 
