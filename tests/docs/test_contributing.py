@@ -5,6 +5,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from pilotage.flow.steps import STEPS
+from pilotage.model import step_names
 from pilotage.model.states import JOBS_AT_WORK, STATES
 from pilotage.model.timeouts import JOB_RULES
 
@@ -64,14 +66,21 @@ def test_a_step_is_one_file_and_its_policy() -> None:
         assert importers <= {"flow/steps/__init__.py"}, (path.stem, importers)
 
 
-def test_wakeups_name_steps() -> None:
-    """A name that no step has would wake nobody, and nothing would tell."""
+def test_a_step_has_the_name_of_its_module_and_no_other_module_writes_it_out() -> None:
+    """A wake-up by a name that no step has would wake nobody, and nothing would tell."""
     names = {path.stem for path in (SOURCE / "flow" / "steps").glob("[a-z]*.py")}
-    woken = {
-        name for text in modules().values() for name in re.findall(r"wakeups\.wake(?:, |\()\"(\w+)\"", text)
-    }
-    assert len(woken) >= 4
-    assert woken <= names
+    assert {name for word, name in vars(step_names).items() if word.isupper()} == names
+    assert {step.name for step in STEPS} == names
+    for place in (
+        r"\bstep=",
+        r"\bactor=f?",
+        r"\bwakeups\.wake(?:, |\()",
+        r"\biterated\(",
+        r"\bplan\(",
+        r"\bcommit\(\w+, ",
+        r"\bjoined\(",
+    ):
+        assert modules_naming(rf'{place}"(?:{"|".join(names)})[":]') == set(), place
 
 
 def test_a_field_of_a_task_is_four_files() -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pilotage.model.step_names import BROKER
+
 from .errors import BadInput, CommandFailure
 from .output import Json, echo, show_json, show_lines, width
 
@@ -18,9 +20,6 @@ if TYPE_CHECKING:
     from pilotage.model.world import World
 
 app = typer.Typer()
-
-
-BROKER = "broker"
 
 
 def step_names() -> list[str]:

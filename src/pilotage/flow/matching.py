@@ -10,12 +10,13 @@ import numpy as np
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.federation import Federation, Queue
 from pilotage.model.states import LIVE_PILOTS, JobState, PilotState
+from pilotage.model.step_names import MATCH
 from pilotage.model.work import File, Job, Pilot, Replica, Task
 from pilotage.model.world import MatchRequest
 from pilotage.pilots import containment as containments
 from pilotage.pilots import lines as policy
 from pilotage.pilots.lines import Draw, Level, QueueLines
-from pilotage.pilots.reports import called_home
+from pilotage.pilots.reports import calls
 from pilotage.pilots.task_queues import is_open, left_of
 from pilotage.pilots.tries import Admission
 from pilotage.store import Store
@@ -186,8 +187,7 @@ class Matching:
         unknown = [id_ for id_ in ids if id_ not in self._pilots]
         found = [one for one in self._store.matches.pilots(unknown) if one.state in LIVE_PILOTS]
         if calling := [one for one in found if one.state is not PilotState.RUNNING]:
-            called = Decision(step="match", time=time, seed=seed, changes=called_home(time, *calling))
-            self._store.commit(called, "pilots")
+            self._store.commit(calls(time, seed, *calling), "pilots")
         known = {id_: self._pilots[id_] for id_ in ids if id_ in self._pilots}
         for pilot in found:
             self._remember(pilot)
@@ -285,7 +285,7 @@ class Matching:
             for pilot, jobs in given
             if jobs
         )
-        decision = Decision(step="match", time=time, seed=seed, changes=moves)
+        decision = Decision(step=MATCH, time=time, seed=seed, changes=moves)
         accepted = tuple(move.ids for move in moves)
         self._store.tell(decision, Committed(accepted=accepted, created=((),) * len(moves)))
 
@@ -319,8 +319,7 @@ class Matching:
             if found is None or found.state not in LIVE_PILOTS:
                 raise PilotGone(pilot)
             if found.state is not PilotState.RUNNING:
-                called = Decision(step="match", time=time, seed=seed, changes=called_home(time, found))
-                self._store.commit(called, f"pilot:{pilot}")
+                self._store.commit(calls(time, seed, found), f"pilot:{pilot}")
             self._remember(found)
         return found
 

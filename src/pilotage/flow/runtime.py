@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.model.catalogues import ExternalCatalogue
 from pilotage.model.federation import Federation
+from pilotage.model.step_names import PROVISION, PUBLISH, STAGE
 from pilotage.ports import Clock, Seeds
 from pilotage.ports.catalogue import CatalogueError, CataloguePort
 from pilotage.ports.inbox import Inbox
@@ -80,15 +81,15 @@ class Runtime:
         self.headway = Headway(self.clock)
         self.log_readers = LogReaders(store)
         self.staying = Staying(store)
-        submits = any(step.name == "provision" for step in steps)
-        self.elements = Elements(load, self.workers, partial(self.wakeups.wake, "provision"), submits)
-        stage = partial(self.wakeups.wake, "stage")
+        submits = any(step.name == PROVISION for step in steps)
+        self.elements = Elements(load, self.workers, partial(self.wakeups.wake, PROVISION), submits)
+        stage = partial(self.wakeups.wake, STAGE)
         self.deliveries = Deliveries(movers(stage), self.workers, stage)
         self.file_readers = FileReaders(self.deliveries.open)
         self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
         own = OwnCatalogue(store, self.clock, seeds)
         self.catalogues = Catalogues(own, store.federation, self.workers, load_catalogue)
-        self.publishing = Publishing(self.catalogues, partial(self.wakeups.wake, "publish"))
+        self.publishing = Publishing(self.catalogues, partial(self.wakeups.wake, PUBLISH))
         store.listeners.append(self.wakeups.committed)
 
     @cached_property

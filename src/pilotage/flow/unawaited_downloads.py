@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from pilotage.model.step_names import STAGE
 from pilotage.staging import unawaited
 
 from .runtime import Runtime
@@ -15,5 +16,5 @@ def give_up(runtime: Runtime, files: Collection[str]) -> int:
     if not files:
         return 0
     world = runtime.store.snapshots.for_giving_up(runtime.clock(), runtime.seeds(), files)
-    committed = runtime.store.commit(unawaited.cancel(world), "stage")
+    committed = runtime.store.commit(unawaited.cancel(world), STAGE)
     return sum(len(ids) for ids in committed.accepted)

@@ -340,7 +340,7 @@ class Decision:
     __pydantic_config__ = DESCRIBED
 
     step: str
-    """Name of the step."""
+    """Name of the step, of one of its policies, or of the call that decided."""
     time: float
     """The world's."""
     seed: int

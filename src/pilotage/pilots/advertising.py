@@ -6,6 +6,7 @@ from pilotage.model.advertisements import Advertisement, Constant, NewAdvertisem
 from pilotage.model.decision import Create, Decision
 from pilotage.model.observations import ServerReport
 from pilotage.model.states import JobState
+from pilotage.model.step_names import ADVERTISE
 from pilotage.model.world import World
 
 
@@ -42,7 +43,7 @@ def advertise(world: World) -> Decision:
         for site, told in due(world)
     )
     changes = (Create(records=records, cause="a period has passed"),) if records else ()
-    return Decision(step="advertise", time=world.time, seed=world.seed, changes=changes)
+    return Decision(step=ADVERTISE, time=world.time, seed=world.seed, changes=changes)
 
 
 def forwarded_jobs(world: World) -> dict[str, list[ServerReport]]:

@@ -3,6 +3,7 @@
 from pilotage.model.decision import Decision, Move
 from pilotage.model.federation import Queue
 from pilotage.model.states import PilotState
+from pilotage.model.step_names import MATCH
 from pilotage.model.work import Pilot
 
 COMPLETE = frozenset({"bubblewrap", "namespaces", "landlock"})
@@ -37,4 +38,4 @@ def refuse(pilot: Pilot, reason: str, containment: str, time: float, seed: int) 
         cause=reason,
         changes={"error": reason, "ended": time, "heartbeat": None, "containment": containment},
     )
-    return Decision(step="match", time=time, seed=seed, changes=(ended,))
+    return Decision(step=MATCH, time=time, seed=seed, changes=(ended,))

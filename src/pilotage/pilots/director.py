@@ -6,6 +6,7 @@ from itertools import groupby
 from numpy.random import Generator
 
 from pilotage.model.decision import Begin, Create, Decision
+from pilotage.model.step_names import PROVISION
 from pilotage.model.work import NewPilot, Pilot, Requirements
 from pilotage.model.world import World
 
@@ -21,7 +22,6 @@ from .task_queues import by_queue
 from .throttles import fences, throttled
 from .wants import Wants
 
-STEP = "provision"
 POLICIES: Mapping[str, Callable[[World, Demand], Wants]] = {
     "taskqueue": formula.wants,
     "balanced": balanced.wants,
@@ -43,9 +43,9 @@ def provision(world: World) -> Decision:
     tells how each number came about.
     """
     made = list(_iteration(without_unanswered(world))) if due_in(world) <= 0 else []
-    begin = (Begin(step=STEP, last=world.iterated),) if made else ()
+    begin = (Begin(step=PROVISION, last=world.iterated),) if made else ()
     return Decision(
-        step=STEP,
+        step=PROVISION,
         time=world.time,
         seed=world.seed,
         changes=(*begin, *_creates([(place, records) for place, records, _ in made])),

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pilotage.model.step_names import PROVISION
 from pilotage.model.world import World
 
 from .demand import Demand, believed_waiting, most_waiting
@@ -29,7 +30,7 @@ def wants(world: World, demand: Demand) -> Wants:
     waiting = believed_waiting(world)
     return Wants(
         means=means,
-        targets=randomness(world, "provision").poisson(means),
+        targets=randomness(world, PROVISION).poisson(means),
         bounds=bounds,
         waiting=np.array(
             [waiting[entry.queue, entry.requirements] for entry in demand.entries], dtype=np.int64

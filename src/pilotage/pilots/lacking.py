@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from pilotage.model.decision import Decision, Touch
+from pilotage.model.step_names import MATCH
 from pilotage.model.work import Pilot, Requirements
 
 NEEDS: Mapping[str, Callable[[Requirements], bool]] = {
@@ -22,7 +23,7 @@ def note(pilot: Pilot, gpus: int, containers: bool, time: float, seed: int) -> D
     if lacks == pilot.lacks:
         return None
     change = Touch(kind="pilot", ids=(pilot.id,), changes={"lacks": lacks})
-    return Decision(step="match", time=time, seed=seed, changes=(change,))
+    return Decision(step=MATCH, time=time, seed=seed, changes=(change,))
 
 
 def is_missed(lacks: str, wanted: Requirements) -> bool:

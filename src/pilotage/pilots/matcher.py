@@ -11,6 +11,7 @@ from pilotage.model.black_holes import rests
 from pilotage.model.decision import Change, Decision, Move
 from pilotage.model.federation import Queue
 from pilotage.model.states import LIVE_PILOTS, JobState
+from pilotage.model.step_names import MATCH
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
@@ -81,7 +82,7 @@ def match(world: World) -> Decision:
         if borrowed and queue:
             changes.extend(moves(borrowed, pilot, queue, world.time, claims(world, queue)))
     notes = {"stays": _stays(world, [queues[name] for name in sorted(idle)])} if idle else {}
-    return Decision(step="match", time=world.time, seed=world.seed, changes=tuple(changes), notes=notes)
+    return Decision(step=MATCH, time=world.time, seed=world.seed, changes=tuple(changes), notes=notes)
 
 
 def _leave_all(

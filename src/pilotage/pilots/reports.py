@@ -13,6 +13,7 @@ from pilotage.model.outputs import missing, taken
 from pilotage.model.paths import output_name
 from pilotage.model.scopes import identifier, name_of, personal_scope
 from pilotage.model.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
+from pilotage.model.step_names import MATCH
 from pilotage.model.work import File, Job, Pilot, Replica, Task
 from pilotage.model.world import Output, Report, World
 
@@ -91,6 +92,11 @@ def _own(world: World) -> dict[Attempt, Job]:
         for job in world.jobs
         if _is_held(job, pilot) or (job.pilot == pilot.id and job.state in DONE_JOBS)
     }
+
+
+def calls(time: float, seed: int, *pilots: Pilot) -> Decision:
+    """Take calls of pilots that ask for work: those that waited in a batch system run now."""
+    return Decision(step=MATCH, time=time, seed=seed, changes=called_home(time, *pilots))
 
 
 def called_home(time: float, *pilots: Pilot) -> tuple[Change, ...]:

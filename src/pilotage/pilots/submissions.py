@@ -5,6 +5,7 @@ from collections import defaultdict
 from pilotage.model.decision import Change, Decision, Move, Touch, Value
 from pilotage.model.observations import PilotSighting
 from pilotage.model.states import PILOTS_AT_A_SITE, PilotState
+from pilotage.model.step_names import PROVISION
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 
@@ -18,7 +19,7 @@ def observed(world: World) -> Decision:
     """
     pilots = {pilot.id: pilot for pilot in world.pilots}
     changes = (*_submitted(world, pilots), *_refused(world, pilots), *_ended(world, pilots))
-    return Decision(step="provision", time=world.time, seed=world.seed, changes=changes)
+    return Decision(step=PROVISION, time=world.time, seed=world.seed, changes=changes)
 
 
 def _submitted(world: World, pilots: dict[int, Pilot]) -> list[Change]:

@@ -12,6 +12,7 @@ from pilotage.model.federation import Storage
 from pilotage.model.outputs import example
 from pilotage.model.scopes import name_of
 from pilotage.model.sources import Sources
+from pilotage.model.step_names import REBIND
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import MatchRequest, Output, Report
 from pilotage.pilots.reports import Attempt, Heartbeat
@@ -248,7 +249,7 @@ class VirtualPilot:
             self.vanish()
             return
         # Loops that look for idle pilots take a pass in every period, which is shorter than this rest.
-        scene.runtime.wakeups.wake("rebind")
+        scene.runtime.wakeups.wake(REBIND)
         self._ask_after(min(ASK_AGAIN, idle + 1))
 
     def _ask_after(self, seconds: float) -> None:

@@ -11,9 +11,10 @@ from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents import to_document
 from pilotage.model.federation import Federation
+from pilotage.model.step_names import LIFT, REBIND
 from pilotage.model.types import CLOSED
 
-LEAVABLE = frozenset({"rebind", "lift"})
+LEAVABLE = frozenset({REBIND, LIFT})
 """Steps without which a simulation still ends."""
 
 BOUND: Mapping[str, Any] = {"default": "early", "by_vo": {}}
@@ -59,7 +60,7 @@ KNOWN: Mapping[str, Policy] = {
     "pilotage": Policy(summary="as the federation says"),
     "early": Policy(
         summary="as published: bound once; no declared slots in R (B30); B11 not waived",
-        without=("rebind",),
+        without=(REBIND,),
         queues={"num_slots": 0},
         constants={"brokerage": {"input_moves": "bounded"}, "binding": BOUND},
     ),
@@ -68,22 +69,22 @@ KNOWN: Mapping[str, Policy] = {
         constants={"brokerage": {"input_moves": "bounded"}},
     ),
     "bound": Policy(
-        summary="jobs stay where they were bound", without=("rebind",), constants={"binding": BOUND}
+        summary="jobs stay where they were bound", without=(REBIND,), constants={"binding": BOUND}
     ),
     "undeclared": Policy(summary="declared slots do not count in R (B30)", queues={"num_slots": 0}),
     "random": Policy(
         summary="each job goes to any of the queues that fit it, and stays there",
-        without=("rebind",),
+        without=(REBIND,),
         placement="random",
     ),
     "race": Policy(
         summary="each job goes to the first pilot that asks, of three of the queues that fit it",
-        without=("rebind",),
+        without=(REBIND,),
         placement="race",
     ),
     "delayed": Policy(
         summary="each job goes to a pilot where its input lies, after five minutes to any (delay scheduling)",
-        without=("rebind",),
+        without=(REBIND,),
         placement="delayed",
     ),
     "elastic": Policy(

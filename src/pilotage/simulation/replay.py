@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pilotage.flow.planning import plan
 from pilotage.model.states import UNSTARTED_JOBS, JobState
+from pilotage.model.step_names import BROKER
 from pilotage.model.types import DESCRIBED
 from pilotage.model.work import Job
 from pilotage.model.world import JobCount, World
@@ -39,7 +40,7 @@ def replay(world: World, policy: Policy) -> Replay:
     if not policy.is_of_the_brokerage:
         raise ValueError("a saved world is brokered again; placement by chance needs a scenario")
     waiting = {job.id: job for job in world.jobs if job.state in WAITING}
-    decision = plan("broker", _unbound(world, waiting, policy))
+    decision = plan(BROKER, _unbound(world, waiting, policy))
     queues = {
         id_: str(move.changes["queue"])
         for move in decision.moves

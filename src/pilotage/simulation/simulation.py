@@ -15,6 +15,7 @@ from pilotage.flow.workers import Inline
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
 from pilotage.model.sources import Sources
 from pilotage.model.states import TaskState
+from pilotage.model.step_names import BROKER, SPLIT, STAGE
 from pilotage.ports.computing import ComputingElementPort
 from pilotage.store import Store
 from pilotage.store.columns import is_state
@@ -43,13 +44,13 @@ _ENDED = (
 BEGIN = 1_800_000_000.0
 """The virtual time at which simulations begin, in s since 1970."""
 
-AT_ONCE = {"stage": 4}
+AT_ONCE = {STAGE: 4}
 """Steps that move a record on in several passes, and how many of them a tick has at most.
 
 A server takes these within a second: at a pass a tick, files would take minutes for nothing.
 """
 
-IN_PARTS = ("split", "broker")
+IN_PARTS = (SPLIT, BROKER)
 """Steps that take what waits in parts. A tick has a pass of them for each :data:`PART_AFTER` s that it lasts.
 
 A server takes part after part. At one in a tick of many minutes, slots would stand empty for want of jobs.

@@ -6,6 +6,7 @@ from pilotage.model.copies_quotas import Counted, quota, usage
 from pilotage.model.data import Copy
 from pilotage.model.decision import Begin, Decision, Forget
 from pilotage.model.scopes import split_identifier
+from pilotage.model.step_names import CLEAN
 from pilotage.model.work import Replica
 from pilotage.model.world import World
 
@@ -19,14 +20,12 @@ def remove(world: World) -> Decision:
     constants = world.federation.staging
     rests = world.cleaned is not None and world.time - world.cleaned < constants.cleaning_period
     if rests or not (world.copies or world.copies_sizes):
-        return Decision(step="clean", time=world.time, seed=world.seed)
+        return Decision(step=CLEAN, time=world.time, seed=world.seed)
     chosen = tuple(_chosen(world))
     replicas = tuple(Replica(file=one.file, storage=one.storage, path=one.path) for one in chosen)
     # While there are some, the next pass goes on: the period begins when there are none left.
-    change = (
-        Forget(replicas=replicas, if_unread=True) if replicas else Begin(step="clean", last=world.cleaned)
-    )
-    return Decision(step="clean", time=world.time, seed=world.seed, changes=(change,))
+    change = Forget(replicas=replicas, if_unread=True) if replicas else Begin(step=CLEAN, last=world.cleaned)
+    return Decision(step=CLEAN, time=world.time, seed=world.seed, changes=(change,))
 
 
 def _chosen(world: World) -> Iterator[Copy]:

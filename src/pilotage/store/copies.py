@@ -10,6 +10,7 @@ from pilotage.model import copies_quotas as quotas
 from pilotage.model.data import CopiesSize, Copy
 from pilotage.model.scopes import split_identifier
 from pilotage.model.states import LIVE_JOBS, LIVE_TRANSFERS
+from pilotage.model.step_names import CLEAN
 from pilotage.model.world import World
 
 from . import catalogue
@@ -61,7 +62,7 @@ _USES = (
 
 def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
     """Read copies that may go, and how much all of them take; nothing before the period is over."""
-    cleaned = reader.iterated("clean")
+    cleaned = reader.iterated(CLEAN)
     if cleaned is not None and world.time - cleaned < world.federation.staging.cleaning_period:
         return {"cleaned": cleaned}
     sizes = _sizes(reader)

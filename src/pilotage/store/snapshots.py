@@ -24,6 +24,7 @@ from pilotage.model.states import (
     PublicationState,
     TaskState,
 )
+from pilotage.model.step_names import PROVISION
 from pilotage.model.work import Job, Task
 from pilotage.model.world import HeldAttempt, JobCount, Report, TaskCount, World
 
@@ -210,7 +211,7 @@ class Snapshots:
                 "pilots": _by_id(reader.live_pilots(), lately),
                 "job_counts": reader.job_counts(),
                 "advertisements": reader.advertisements(),
-                "iterated": reader.iterated("provision"),
+                "iterated": reader.iterated(PROVISION),
                 **borrowings.borrowable_lines(reader),
             }
 

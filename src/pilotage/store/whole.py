@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from pilotage.model.borrowing import Borrowing
 from pilotage.model.states import LIVE_TASKS, LIVE_TRANSFERS, UNSTARTED_JOBS, PilotState
+from pilotage.model.step_names import PROVISION
 from pilotage.model.work import Pilot
 from pilotage.model.world import MatchRequest, World
 
@@ -56,7 +57,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
         "failed_deliveries": reader.failed_deliveries(),
         "advertisements": reader.advertisements(),
         "requests": _requests(world, live),
-        "iterated": reader.iterated("provision"),
+        "iterated": reader.iterated(PROVISION),
     }
 
 

@@ -7,6 +7,7 @@ from pilotage.model.decision import Decision, Move
 from pilotage.model.moves import task_failed
 from pilotage.model.publications import NewPublication
 from pilotage.model.states import JOBS_AT_WORK, JobState, TaskState
+from pilotage.model.step_names import FINISH
 from pilotage.model.work import File, Job, NewJob, Requirements, Task
 from pilotage.model.world import World
 
@@ -46,7 +47,7 @@ def complete(world: World) -> Decision:
             finished[task.state].append(task)
     moves.extend(_finished(world.time, state, tasks) for state, tasks in sorted(finished.items()))
     changes = (*_jobs_moves(ended), *moves)
-    return Decision(step="finish", time=world.time, seed=world.seed, changes=changes)
+    return Decision(step=FINISH, time=world.time, seed=world.seed, changes=changes)
 
 
 def _by_task(world: World) -> tuple[dict[int, list[Job]], dict[int, list[File]]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pilotage.model.decision import Decision, Move
 from pilotage.model.states import TASKS_TO_SPLIT, TaskState
+from pilotage.model.step_names import SPLIT
 from pilotage.model.work import (
     InputDataset,
     InputFile,
@@ -53,7 +54,7 @@ def split(world: World) -> Decision:
         left -= len(part.jobs)
         parts.append(part)
     changes = (*failed, *_moves(parts))
-    return Decision(step="split", time=world.time, seed=world.seed, changes=changes)
+    return Decision(step=SPLIT, time=world.time, seed=world.seed, changes=changes)
 
 
 def every_job(task: Task) -> tuple[NewJob, ...]:

@@ -7,6 +7,7 @@ from pilotage.model.decision import Decision, Move
 from pilotage.model.failures import Failure
 from pilotage.model.moves import no_live_job, task_failed
 from pilotage.model.states import DONE_JOBS, LIVE_JOBS, LIVE_TASKS, JobState, TaskState
+from pilotage.model.step_names import STOP
 from pilotage.model.work import Job, Task
 from pilotage.model.world import World
 
@@ -37,7 +38,7 @@ def stop(world: World) -> Decision:
                     task, "its first attempts all failed alike (F3)", error, claims=(no_live_job(task.id),)
                 ),
             ]
-    return Decision(step="stop", time=world.time, seed=world.seed, changes=tuple(changes))
+    return Decision(step=STOP, time=world.time, seed=world.seed, changes=tuple(changes))
 
 
 def _is_hopeless(

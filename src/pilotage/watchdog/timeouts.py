@@ -9,6 +9,7 @@ from pilotage.model.moves import FRESH, JobMoves
 from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.rebrokerage import excess
 from pilotage.model.states import UNSTARTED_JOBS, JobState, PilotState
+from pilotage.model.step_names import WATCH
 from pilotage.model.timeouts import (
     RULES,
     Outcome,
@@ -30,7 +31,7 @@ def watch(world: World) -> Decision:
     """
     watchdog = _Watchdog(world)
     pilots = watchdog.pilots()
-    return Decision(step="watch", time=world.time, seed=world.seed, changes=(*pilots, *watchdog.jobs()))
+    return Decision(step=WATCH, time=world.time, seed=world.seed, changes=(*pilots, *watchdog.jobs()))
 
 
 class _Watchdog:

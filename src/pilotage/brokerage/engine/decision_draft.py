@@ -9,6 +9,7 @@ from pilotage.model.reasons import Choices, Facts, Packable
 from pilotage.model.sources import Sources
 from pilotage.model.spec import Binding
 from pilotage.model.states import JobState
+from pilotage.model.step_names import BROKER
 from pilotage.model.transfers import base_priority, share_of, transfer_priority
 from pilotage.model.work import Job, NewTransfer, Task
 from pilotage.model.world import World
@@ -95,7 +96,7 @@ class DecisionDraft:
     def decision(self, facts: Callable[[], Facts]) -> Decision:
         """All of it, as one decision of the step ``broker``; ``facts`` are those of the choices."""
         return Decision(
-            step="broker",
+            step=BROKER,
             time=self._world.time,
             seed=self._world.seed,
             changes=tuple(self._moves),

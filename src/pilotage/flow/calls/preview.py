@@ -9,6 +9,7 @@ from pilotage.model.decision import Choice
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
+from pilotage.model.step_names import BROKER
 from pilotage.model.work import File, InputFile, Job, NewJob, Replica, Task, TaskSpec
 from pilotage.model.world import World
 from pilotage.tasks import splitting
@@ -70,7 +71,7 @@ def preview(world: World, specs: Sequence[tuple[int, TaskSpec]], owner: Identity
         for index, spec in specs
     )
     split = split_up(replace(world, tasks=tasks, jobs=(), files=(), replicas=()))
-    choices = planning.plan("broker", split).choices
+    choices = planning.plan(BROKER, split).choices
     planned = tuple(
         Planned(
             index=task.id - 1,

@@ -7,6 +7,7 @@ from pilotage.brokerage.matchmaking.site_ads import SiteAd, site_ads
 from pilotage.flow.runtime import Runtime
 from pilotage.model.advertisements import NewAdvertisement, parsed
 from pilotage.model.decision import Choice, Create, Decision
+from pilotage.model.step_names import ADVERTISE
 from pilotage.model.world import World
 
 from .site_views import NotTrue, QueueMatch, SiteState
@@ -54,7 +55,7 @@ def _world(runtime: Runtime) -> World:
 def _advertise(runtime: Runtime, record: NewAdvertisement, actor: str) -> None:
     change = Create(records=(record,), cause=f"advertised by {actor}")
     now, seed = runtime.clock(), runtime.seeds()
-    runtime.store.commit(Decision(step="advertise", time=now, seed=seed, changes=(change,)), actor)
+    runtime.store.commit(Decision(step=ADVERTISE, time=now, seed=seed, changes=(change,)), actor)
 
 
 def _view(ad: SiteAd) -> SiteState:

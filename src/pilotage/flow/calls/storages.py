@@ -4,6 +4,7 @@ import logging
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Decision, Forget
+from pilotage.model.step_names import STAGE
 from pilotage.model.storage_rests import StorageRest, storage_rests
 
 log = logging.getLogger(__name__)
@@ -26,5 +27,5 @@ def lift(runtime: Runtime, storage: str, actor: str) -> tuple[StorageRest, ...]:
         runtime.store.commit(decision, actor)
         for rest in lifted:
             log.warning("%s goes on: lifted by %s", rest.what, actor)
-        runtime.wakeups.wake("stage")
+        runtime.wakeups.wake(STAGE)
     return lifted

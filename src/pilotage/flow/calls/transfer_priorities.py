@@ -6,6 +6,7 @@ from itertools import groupby
 
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Decision, Touch
+from pilotage.model.step_names import STAGE
 
 log = logging.getLogger(__name__)
 
@@ -13,7 +14,7 @@ log = logging.getLogger(__name__)
 def set_priorities(runtime: Runtime, priorities: Sequence[tuple[int, int]], actor: str) -> list[int]:
     """Give transfers, by id, a priority of 1..100; returns the ids of those that are live and have it now."""
     accepted = _commit(runtime, priorities, actor)
-    runtime.wakeups.wake("stage")
+    runtime.wakeups.wake(STAGE)
     return accepted
 
 

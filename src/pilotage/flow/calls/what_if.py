@@ -12,6 +12,7 @@ from pilotage.flow import planning
 from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Choice
 from pilotage.model.federation import Federation, Queue
+from pilotage.model.step_names import BROKER
 from pilotage.model.work import Measured, Task, TaskSpec
 from pilotage.model.world import World
 
@@ -49,7 +50,7 @@ def run(runtime: Runtime, changes: Changes, task: int, job: int | None = None) -
 def decide(world: World, changes: Changes) -> WhatIf:
     """Decide for the one task of this world (pure). Raises ``BadDocument``."""
     other = changed(world, changes)
-    before, after = (tuple(planning.plan("broker", one).choices) for one in (world, other))
+    before, after = (tuple(planning.plan(BROKER, one).choices) for one in (world, other))
     fit, would_fit = _fit(before), _fit(after)
     return WhatIf(
         time=world.time,

@@ -9,6 +9,7 @@ from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision
+from pilotage.model.step_names import ADVERTISE
 from pilotage.model.world import World
 from pilotage.pilots import advertising
 
@@ -34,10 +35,10 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="advertise",
+    name=ADVERTISE,
     place=11,
     summary="Let native sites advertise what they have and run.",
     reads=_reads,
-    phases=always(Phase(actor="advertise", decide=advertising.advertise, act=_ask)),
+    phases=always(Phase(actor=ADVERTISE, decide=advertising.advertise, act=_ask)),
     idle=_idle,
 )

@@ -13,6 +13,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import UNSTARTED_JOBS, JobState
+from pilotage.model.step_names import BROKER, LIFT, STAGE
 from pilotage.model.work import Task
 from pilotage.model.world import World
 from pilotage.staging import lost
@@ -83,7 +84,7 @@ def lifted(world: World, brokerages: Brokerages) -> Decision:
             moves = decide(defined, plugin, brokerages).moves
             placed.update(id_ for move in moves if move.target in UNSTARTED_JOBS for id_ in move.ids)
     changes = (_lift(placed),) if placed else ()
-    return Decision(step="lift", time=world.time, seed=world.seed, changes=changes)
+    return Decision(step=LIFT, time=world.time, seed=world.seed, changes=changes)
 
 
 def _lift(jobs: Set[int]) -> Move:
@@ -118,14 +119,14 @@ def _note(runtime: Runtime, world: World, decision: Decision, committed: Committ
     )
     read = restricted(world, plugin).jobs
     if not runtime.headway.note(read, chain.from_iterable(gone)):
-        runtime.wakeups.wake("broker")
+        runtime.wakeups.wake(BROKER)
 
 
 def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
     """Let each plugin decide on its own tasks; one that fails keeps only these waiting."""
     deciding = [
         Phase(
-            actor=f"broker:{plugin}",
+            actor=f"{BROKER}:{plugin}",
             decide=partial(place, plugin=plugin, brokerages=brokerages),
             act=partial(_note, plugin=plugin),
         )
@@ -133,7 +134,7 @@ def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
     ]
     if lost.any_lost(world):
         # First: no brokerage is to place a job that can never run.
-        deciding.insert(0, Phase(actor="stage", decide=lost.fail))
+        deciding.insert(0, Phase(actor=STAGE, decide=lost.fail))
     return deciding
 
 
@@ -148,7 +149,7 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="broker",
+    name=BROKER,
     place=2,
     summary="Give defined jobs a queue, each plugin for its own tasks.",
     reads=_reads,

@@ -7,6 +7,7 @@ from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Forget
+from pilotage.model.step_names import CLEAN
 from pilotage.model.world import World
 from pilotage.staging import unwanted
 
@@ -42,10 +43,10 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="clean",
+    name=CLEAN,
     place=12,
     summary="Remove copies that nobody wants any more, by age, use and quota.",
     reads=_reads,
-    phases=always(Phase(actor="clean", decide=unwanted.remove, act=_removed)),
+    phases=always(Phase(actor=CLEAN, decide=unwanted.remove, act=_removed)),
     idle=_idle,
 )

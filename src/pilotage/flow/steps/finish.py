@@ -6,6 +6,7 @@ from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.states import LIVE_TASKS, JobState
+from pilotage.model.step_names import FINISH
 from pilotage.model.world import World
 from pilotage.tasks import completion, scouting
 
@@ -20,13 +21,13 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="finish",
+    name=FINISH,
     place=8,
     summary="Measure scouts, merge outputs, and end tasks whose jobs have ended.",
     reads=_reads,
     phases=always(
         Phase(actor="scout", decide=scouting.conclude),
-        Phase(actor="finish", decide=completion.complete, in_parts=True),
+        Phase(actor=FINISH, decide=completion.complete, in_parts=True),
     ),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.MERGING), ("job", JobState.FINISHED), ("job", JobState.FAILED)}),

@@ -8,6 +8,7 @@ from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step
 from pilotage.model.states import JobState
+from pilotage.model.step_names import LIFT, STAGE
 from pilotage.model.world import World
 from pilotage.staging import lost
 
@@ -21,8 +22,8 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 
 def _phases(_: World, brokerages: Brokerages) -> Sequence[Phase]:
     return (
-        Phase(actor="stage", decide=lost.fail),
-        Phase(actor="lift", decide=partial(lifted, brokerages=brokerages)),
+        Phase(actor=STAGE, decide=lost.fail),
+        Phase(actor=LIFT, decide=partial(lifted, brokerages=brokerages)),
     )
 
 
@@ -32,7 +33,7 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="lift",
+    name=LIFT,
     place=3,
     summary="Release pending jobs early once a queue would accept them.",
     reads=_reads,

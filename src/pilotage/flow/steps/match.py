@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.step import Phase, Step
 from pilotage.model.states import LIVE_PILOTS, JobState
+from pilotage.model.step_names import MATCH
 from pilotage.model.world import World
 
 
@@ -12,7 +13,7 @@ def _phases(_: World, __: Brokerages) -> Sequence[Phase]:
     # Brings numpy along, which a server without work does not need.
     from pilotage.pilots import matcher
 
-    return (Phase(actor="match", decide=matcher.match),)
+    return (Phase(actor=MATCH, decide=matcher.match),)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -26,7 +27,7 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="match",
+    name=MATCH,
     place=7,
     summary="Hand pilots that ask the jobs of the highest claim.",
     phases=_phases,

@@ -13,6 +13,7 @@ from pilotage.flow.step import Phase, Step
 from pilotage.model.decision import Committed, Create, Decision
 from pilotage.model.identity import Credential
 from pilotage.model.states import LIVE_PILOTS, PILOTS_AT_A_SITE, JobState, PilotState
+from pilotage.model.step_names import PROVISION
 from pilotage.model.work import NewPilot, Pilot
 from pilotage.model.world import World
 from pilotage.pilots import credentials, list_match, servers, submissions
@@ -141,13 +142,13 @@ def _hand_over(runtime: Runtime, world: World, pilots: Sequence[tuple[int, NewPi
 
 
 def _phases(world: World, _: Brokerages) -> Sequence[Phase]:
-    observing = Phase(actor="provision", decide=submissions.observed, act=_observed)
+    observing = Phase(actor=PROVISION, decide=submissions.observed, act=_observed)
     if not (world.task_queues or world.borrowable_lines):
         return (observing,)
     # Brings numpy along, which a server without work does not need.
     from pilotage.pilots import director
 
-    return observing, Phase(actor="provision", decide=director.provision, act=_submit)
+    return observing, Phase(actor=PROVISION, decide=director.provision, act=_submit)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -170,7 +171,7 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="provision",
+    name=PROVISION,
     place=6,
     summary="Keep pilots in the sites' queues.",
     reads=_reads,

@@ -11,6 +11,7 @@ from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.publications import Publication, is_own, published_name, split_dataset
 from pilotage.model.states import PublicationState
+from pilotage.model.step_names import PUBLISH
 from pilotage.model.world import World
 from pilotage.ports.catalogue import OutputFile
 from pilotage.staging import publishing
@@ -76,13 +77,13 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="publish",
+    name=PUBLISH,
     place=13,
     summary="Register outputs in the datasets that their tasks name.",
     reads=_reads,
     phases=always(
-        Phase(actor="publish", decide=publishing.observed, act=_observed),
-        Phase(actor="publish", decide=publishing.begin, act=_start),
+        Phase(actor=PUBLISH, decide=publishing.observed, act=_observed),
+        Phase(actor=PUBLISH, decide=publishing.begin, act=_start),
     ),
     idle=_idle,
     wakes_on=frozenset(

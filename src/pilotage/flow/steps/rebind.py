@@ -15,6 +15,7 @@ from pilotage.model.idle_slots import idle_slots
 from pilotage.model.joining import joined
 from pilotage.model.moves import FRESH
 from pilotage.model.states import JobState, PilotState
+from pilotage.model.step_names import REBIND
 from pilotage.model.work import Job
 from pilotage.model.world import World
 
@@ -45,7 +46,7 @@ def rebound(world: World, brokerages: Brokerages) -> Decision:
             moved = {id_ for decision in placed for move in decision.moves for id_ in move.ids}
             waiting = [job for job in waiting if job.id not in moved]
             decisions += placed
-    return joined("rebind", world, decisions)
+    return joined(REBIND, world, decisions)
 
 
 def _offered(world: World, waiting: Sequence[Job], name: str) -> list[Job]:
@@ -112,7 +113,7 @@ def _reads(runtime: Runtime, now: Pass) -> World:
 
 
 def _phases(_: World, brokerages: Brokerages) -> Sequence[Phase]:
-    return (Phase(actor="rebind", decide=partial(rebound, brokerages=brokerages)),)
+    return (Phase(actor=REBIND, decide=partial(rebound, brokerages=brokerages)),)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -126,7 +127,7 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="rebind",
+    name=REBIND,
     place=4,
     summary="Bind waiting jobs to queues whose pilots are idle.",
     reads=_reads,

@@ -6,6 +6,7 @@ from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.states import TASKS_TO_SPLIT, TaskState
+from pilotage.model.step_names import SPLIT
 from pilotage.model.world import World
 from pilotage.tasks import splitting
 
@@ -20,11 +21,11 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="split",
+    name=SPLIT,
     place=1,
     summary="Split tasks into jobs, scouts first, large ones part by part.",
     reads=_reads,
-    phases=always(Phase(actor="split", decide=splitting.split)),
+    phases=always(Phase(actor=SPLIT, decide=splitting.split)),
     idle=_idle,
     wakes_on=frozenset({("task", TaskState.REGISTERED), ("task", TaskState.SPLITTING)}),
 )

@@ -13,6 +13,7 @@ from pilotage.flow.scratch import clear
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState, TransferState
+from pilotage.model.step_names import STAGE
 from pilotage.model.world import World
 from pilotage.ports.moving import Delivery, DeliveryFailed, order
 from pilotage.staging import deliveries, preparing, retries, settle, slots, unawaited
@@ -78,18 +79,18 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="stage",
+    name=STAGE,
     place=5,
     summary="Bring files to jobs and from jobs, under transfer shares.",
     prepare=take_file,
     reads=_reads,
     phases=always(
         Phase(actor="mover", decide=deliveries.observed, act=_observed),
-        Phase(actor="stage", decide=retries.abandoned),
-        Phase(actor="stage", decide=settle.settle, act=clear),
-        Phase(actor="stage", decide=unawaited.cancel),
-        Phase(actor="stage", decide=preparing.prepare),
-        Phase(actor="stage", decide=slots.start, act=_start),
+        Phase(actor=STAGE, decide=retries.abandoned),
+        Phase(actor=STAGE, decide=settle.settle, act=clear),
+        Phase(actor=STAGE, decide=unawaited.cancel),
+        Phase(actor=STAGE, decide=preparing.prepare),
+        Phase(actor=STAGE, decide=slots.start, act=_start),
     ),
     idle=_idle,
     wakes_on=frozenset(

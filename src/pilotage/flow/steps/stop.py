@@ -9,6 +9,7 @@ from pilotage.flow.step import Phase, Step, always
 from pilotage.flow.unawaited_downloads import give_up
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import JobState
+from pilotage.model.step_names import STOP
 from pilotage.model.world import World
 from pilotage.tasks import stopping
 
@@ -34,11 +35,11 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="stop",
+    name=STOP,
     place=10,
     summary="Stop tasks whose first attempts all failed alike.",
     reads=_reads,
-    phases=always(Phase(actor="stop", decide=stopping.stop, act=_give_up_downloads, in_parts=True)),
+    phases=always(Phase(actor=STOP, decide=stopping.stop, act=_give_up_downloads, in_parts=True)),
     idle=_idle,
     wakes_on=frozenset({("job", JobState.FAILED)}),
 )

@@ -11,6 +11,7 @@ from pilotage.flow.scratch import clear
 from pilotage.flow.step import Phase, Step, always
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import LIVE_PILOTS, PilotState
+from pilotage.model.step_names import WATCH
 from pilotage.model.work import Pilot
 from pilotage.model.world import World
 from pilotage.watchdog import timeouts
@@ -27,7 +28,7 @@ def _act(runtime: Runtime, world: World, decision: Decision, committed: Committe
     """
     clear(runtime, world, decision, committed)
     for task in world.lapsed:
-        cancel.cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", "watch")
+        cancel.cancel(runtime, task, "its lease is over: whoever submitted it has fallen silent", WATCH)
     runtime.log_readers.prune(world.time, world.federation.logs)
     queues = {queue.name: queue for queue in world.federation.queues if queue.computing_element}
     pilots = {pilot.id: pilot for pilot in world.pilots}
@@ -50,11 +51,11 @@ def _idle(world: World) -> Iterator[str]:
 
 
 STEP = Step(
-    name="watch",
+    name=WATCH,
     place=9,
     summary="Move on what has waited too long, or whose pilot has gone silent.",
     reads=_reads,
-    phases=always(Phase(actor="watch", decide=timeouts.watch, act=_act)),
+    phases=always(Phase(actor=WATCH, decide=timeouts.watch, act=_act)),
     idle=_idle,
     wakes_on=frozenset({("pilot", PilotState.FINISHED), ("pilot", PilotState.FAILED)}),
 )
