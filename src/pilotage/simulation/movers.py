@@ -61,14 +61,14 @@ class VirtualMovers:
         links: FairLinks,
         clock: VirtualClock,
         journal: Journal,
-        dice: random.Random,
+        seed: int,
         on_news: Callable[[], None],
     ) -> None:
         self.abilities = Abilities(name="virtual", reads=frozenset(), writes=frozenset())
         self._behaviour = scenario.links
         self._clock = clock
         self._journal = journal
-        self._dice = dice
+        self._seed = seed
         self._on_news = on_news
         self._sites = {storage.url: storage.site for storage in federation.storages}
         self._links = links
@@ -159,7 +159,7 @@ class VirtualMovers:
         del self._moving[reference]
         if moving.fault:
             return DeliveryStatus(state="failed", error="the virtual storage is out", fault=moving.fault)
-        if self._dice.random() < self._behaviour.transfer_fails:
+        if self._breaks(reference):
             return DeliveryStatus(state="failed", error="the virtual link broke", fault="either")
         delivery = moving.delivery
         if delivery.scratch:
@@ -167,3 +167,8 @@ class VirtualMovers:
         else:
             self._journal.brought(name_of(delivery.file), delivery.destination.url, delivery.size)
         return DeliveryStatus(state="delivered")
+
+    def _breaks(self, reference: str) -> bool:
+        """Tell whether the link breaks under a delivery: that follows from it alone, whenever it is asked."""
+        part = self._behaviour.transfer_fails
+        return part > 0 and random.Random(f"{reference} of {self._seed}").random() < part

@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import random
 from collections.abc import Callable, Iterator
 from math import floor, inf
 
@@ -33,6 +32,7 @@ from .pilot_calls import PilotCalls
 from .policies import KNOWN, Policy, steps_of
 from .scenario import Scenario
 from .scene import Scene
+from .seeds import Seeds
 from .sites import VirtualElement, VirtualSite
 
 _ENDED = (
@@ -89,17 +89,17 @@ class Simulation:
         self._steps = steps_of(policy)
         self._sites: dict[str, VirtualSite] = {}
         self._waiting: set[str] = set()
-        dice = random.Random(f"links of {seed}")
+        self._seeds = Seeds(seed, self.clock)
         links = links_of(federation, scenario.links, self.clock)
         self.runtime = Runtime(
             self.store,
             self._steps,
             load=self._element,
             movers=lambda on_news: VirtualMovers(
-                federation, scenario, links, self.clock, self.journal, dice, on_news
+                federation, scenario, links, self.clock, self.journal, seed, on_news
             ),
             clock=self.clock,
-            seeds=_seeds(seed),
+            seeds=self._seeds,
             workers=Inline(),
         )
         adopt(self.runtime, policy)
@@ -167,12 +167,14 @@ class Simulation:
 
     def _take_calls_and_steps(self) -> None:
         """Take what pilots tell, then each step that has something to do, then what pilots ask."""
+        self._seeds.of("pilots")
         self._calls.report()
         for step in self._steps:
             if self.runtime.wakeups.is_woken(step.name):
                 self._waiting.add(step.name)
             if step.name in self._waiting:
                 self._take(step)
+        self._seeds.of("pilots")
         self._calls.match()
 
     def _count_empty_slots(self) -> None:
@@ -182,6 +184,7 @@ class Simulation:
 
     def _take(self, step: Step) -> None:
         """Take a step; one that has changed something is taken again, at the next tick unless at once."""
+        self._seeds.of(step.name)
         for number in range(self._passes(step)):
             if number and not step.goes_on(self.runtime):
                 return
@@ -230,8 +233,3 @@ def _collecting_seldom() -> Iterator[Callable[[], None]]:
         gc.unfreeze()
         if was_enabled:
             gc.enable()
-
-
-def _seeds(seed: int) -> Callable[[], int]:
-    dice = random.Random(f"worlds of {seed}")
-    return lambda: dice.getrandbits(32)

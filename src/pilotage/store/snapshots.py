@@ -124,6 +124,8 @@ class Snapshots:
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
             found = reader.tasks_from(_TO_SPLIT, limit=limit)
+            if not found:
+                return {}
             return {"tasks": found, "task_counts": reader.task_counts(task.id for task in found)}
 
         return self._world(time, seed, read)
@@ -135,26 +137,29 @@ class Snapshots:
         limit: int,
         state: JobState = JobState.DEFINED,
         parts: Parts | None = None,
+        if_any: bool = False,
     ) -> World:
         """Jobs to be brokered, by priority, then age; their inputs; what is where already.
 
         Every task that has any is there with its oldest jobs, about ``limit`` in all, so that one which
         has to wait does not keep the others out; or as many of each as ``parts`` says. ``state`` PENDING
-        gives those that wait for a queue (B37).
+        gives those that wait for a queue (B37). With ``if_any`` nothing else is read where none waits.
         """
 
         def read(reader: RecordReader, world: World) -> dict[str, Any]:
             found = waiting.oldest(reader, state, limit, parts or waiting.equally(limit))
-            return _to_broker(reader, world, found)
+            return _to_broker(reader, world, found) if found or not if_any else {}
 
         return self._world(time, seed, read)
 
     def for_rebinding(self, time: float, seed: int, limit: int) -> World:
-        """Activated jobs and what they would be brokered by, where any pilot is idle; else counts alone."""
+        """Activated jobs and what they would be brokered by, where a pilot is idle elsewhere; else counts."""
 
         def read(reader: RecordReader, world: World) -> dict[str, Any]:
             counts, reports = reader.job_counts(), reader.queue_reports()
-            if not idle_slots(world.federation, reports, counts):
+            idle = idle_slots(world.federation, reports, counts)
+            elsewhere = (row for row in counts if row.state is JobState.ACTIVATED and row.queue not in idle)
+            if not idle or not any(elsewhere):
                 return {"job_counts": counts, "queue_reports": reports}
             found = waiting.oldest(reader, JobState.ACTIVATED, limit, waiting.equally(limit))
             return _to_broker(reader, world, found)
@@ -248,6 +253,8 @@ class Snapshots:
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
             found = reader.tasks_from(_TO_COMPLETE, limit=limit)
+            if not found:
+                return {}
             scouting = [task.id for task in found if task.state == TaskState.SCOUTING]
             scouts = reader.jobs_where(_OF_TASKS, ids=scouting) if scouting else ()
             others = [task for task in found if task.state != TaskState.SCOUTING]

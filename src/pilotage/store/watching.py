@@ -1,6 +1,6 @@
 """The world of the watchdog: only what may be due, found by how long it has been as it is (rules T)."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from sqlalchemy import bindparam, func, not_, or_, select
@@ -113,10 +113,12 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
     reports = reader.queue_reports()
     counts = reader.job_counts()
     told = failures.of_places(reader, world.time)
+    # Most states have no job most of the time: what cannot be there is not looked for.
+    present = {count.state for count in counts}
     due = [
-        *_late(reader, world, reports, limit),
-        *_pending(reader, world, limit),
-        *_lost(reader, world, limit),
+        *_late(reader, world, reports, present, limit),
+        *(_pending(reader, world, limit) if _J.PENDING in present else ()),
+        *(_lost(reader, world, limit) if present.intersection(AT_A_PILOT) else ()),
         *_stranded(reader, world, told, limit),
         *_too_many(reader, world, counts, limit),
     ]
@@ -134,7 +136,13 @@ def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
     }
 
 
-def _late(reader: RecordReader, world: World, reports: Sequence[QueueReport], limit: int) -> list[Job]:
+def _late(
+    reader: RecordReader,
+    world: World,
+    reports: Sequence[QueueReport],
+    present: Set[JobState],
+    limit: int,
+) -> list[Job]:
     """Jobs that have been in their state for as long as they may, at queues that do not rest."""
     timeouts = world.federation.timeouts
     resting = resting_queues(world.federation)
@@ -145,6 +153,8 @@ def _late(reader: RecordReader, world: World, reports: Sequence[QueueReport], li
     }
     found: list[Job] = []
     for rule in _RULES:
+        if rule.state not in present:
+            continue
         values = {
             "before": world.time - rule.seconds(world.federation),
             "resting": sorted(resting),

@@ -41,4 +41,6 @@ STEP = Step(
     reads=_reads,
     phases=always(Phase(actor=ADVERTISE, decide=advertising.advertise, act=_ask)),
     idle=_idle,
+    # What has just advertised has its next turn after a period.
+    goes_on=lambda _runtime: False,
 )

@@ -106,7 +106,7 @@ def _waits_for_cycle(plugin: str, world: World, brokerages: Brokerages) -> bool:
 
 def _reads(runtime: Runtime, now: Pass) -> World:
     parts = partial(runtime.headway.parts, now=now)
-    world = runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch, parts=parts)
+    world = runtime.store.snapshots.for_broker(now.time, now.seed, now.batch, parts=parts, if_any=True)
     return runtime.elements.reported(world)
 
 

@@ -16,7 +16,9 @@ from .broker import lifted
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    world = runtime.store.snapshots.for_broker(now.time, now.seed, limit=now.batch, state=JobState.PENDING)
+    world = runtime.store.snapshots.for_broker(
+        now.time, now.seed, now.batch, state=JobState.PENDING, if_any=True
+    )
     return runtime.elements.reported(world)
 
 
