@@ -320,3 +320,9 @@ def test_m2_an_ad_tells_what_is_declared_and_what_is_counted() -> None:
 def test_the_matchmaking_has_no_options() -> None:
     with pytest.raises(OptionError, match="there is no such option"):
         Matchmaking({"off": ["M6"]})
+
+
+def test_e1_jobs_are_bound_to_the_site_that_is_drawn() -> None:
+    state = asked(house(queue("NEAR"), queue("FAR", site="AWAY")), many=2)
+    assert state.federation.binding.default == "elastic"
+    assert {move.binding for move in decided(state).moves} == {"early"}

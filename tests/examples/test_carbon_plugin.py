@@ -103,6 +103,7 @@ def test_greenest_fills_the_greenest_site_first_whatever_its_weight() -> None:
     lines = text_of(explain(choice))
     assert "X3 greenest first 20, weight" in lines[1]
     assert lines[-1] == "  runner-up GAS-Q, by X3 greenest first"
+    assert {move.binding for move in load("greenest", TABLE).decide(world(house, asked)).moves} == {"early"}
 
 
 @relaxed

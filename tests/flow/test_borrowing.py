@@ -17,7 +17,7 @@ from pilotage.model.federation import BindingConstants, ComputingElement, Link
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import InputFile
 from pilotage.model.world import MatchRequest
-from pilotage.store import Store
+from pilotage.store import Store, borrowing_queues
 from pilotage.store.borrowing_queues import candidates
 
 from .house import House, attempts, federation
@@ -141,13 +141,39 @@ def test_e2_a_line_that_stays_is_looked_at_less_and_less(
 
 
 def test_e1_what_is_bound_early_stays_and_a_task_may_say_otherwise(house: House) -> None:
-    declare(house, BindingConstants())
+    declare(house, BindingConstants(default="early"))
     waiting(house, 3, minutes=600)
     assert kept(house.store) == 0
     assert attempts(house.match(south(house))) == []
     task = waiting(house, 1, minutes=600, binding="elastic")
     ((job, _),) = attempts(house.match(south(house)))
     assert [one.id for one in house.store.queries.jobs(task, None, 2)] == [job]
+
+
+def test_e1_jobs_are_borrowed_where_nothing_is_said(house: House) -> None:
+    declare(house, BindingConstants())
+    waiting(house, 3, minutes=600)
+    assert attempts(house.match(south(house))) == [(3, 1), (2, 1), (1, 1)]
+
+
+def test_e4_no_pilot_is_asked_for_elsewhere_where_it_could_not_read_the_input(house: House) -> None:
+    declare(house, BindingConstants())
+    known = house.store.federation()
+    shut = tuple(replace(storage, remote_reads=False) for storage in known.storages)
+    house.store.save_federation(replace(known, storages=shut), "test")
+    file = InputFile(name="a.dat", size=100_000_000, replicas=("north-disk",))
+    task = waiting(house, 1, minutes=600, inputs=(file,))
+    assert kept(house.store) == 0
+    world = house.store.snapshots.whole(house.now, 1)
+    assert {one["queue"]: one["elsewhere"] for one in plan("provision", world).notes["task_queues"]} == {
+        "north-queue": 0
+    }
+    assert attempts(house.match(south(house))) == []
+    choices = house.store.queries.task_choices(task, 5)
+    found = house.store.queries.job(1)
+    assert found is not None
+    told = explained_job(house.runtime, found, choices, 400).lines
+    assert any(line.startswith("only north-queue's pilots may take it") for line in told)
 
 
 def test_e1_late_jobs_wait_for_no_gain_and_go_after_those_that_are_borrowed(house: House) -> None:
@@ -310,6 +336,23 @@ def test_candidates_go_when_nobody_waits_for_their_choice(house: House) -> None:
     assert attempts(house.match(house.pilot())) == [(1, 1)]
     waiting(house, 1)
     assert kept(house.store) == 2
+
+
+def test_candidates_are_kept_of_the_newest_choices_and_the_best_of_each(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(house)
+    monkeypatch.setattr(borrowing_queues, "MOST_CHOICES", 1)
+    for _ in range(2):
+        house.task(walltime=3600)
+    house.take("broker")
+    house.now += 60_000
+    assert kept(house.store) == 2
+    pilot = south(house)
+    assert attempts(house.match(pilot)) == [(2, 1)], "the other stays where it is"
+    monkeypatch.setattr(borrowing_queues, "MOST_QUEUES", 0)
+    waiting(house, 1, minutes=1000)
+    assert attempts(house.match(pilot)) == []
 
 
 @pytest.mark.parametrize("wanted", ["elastic", "late"])

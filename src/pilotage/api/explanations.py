@@ -27,7 +27,15 @@ from pilotage.model.job_files import FileOfJob
 from pilotage.model.logs import Point
 from pilotage.model.publications import author_of, is_own
 from pilotage.model.scopes import version_of
-from pilotage.model.states import AT_A_PILOT, ENDED, TRANSFERS_AHEAD, JobState, PilotState, TaskState
+from pilotage.model.states import (
+    AT_A_PILOT,
+    ENDED,
+    TRANSFERS_AHEAD,
+    UNSTARTED_JOBS,
+    JobState,
+    PilotState,
+    TaskState,
+)
 from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
 from pilotage.model.work import Pilot, TaskSpec, Transfer
 from pilotage.model.world import World
@@ -225,6 +233,8 @@ def explained_job(
     told = [*history.of_job(job), *borrowing.of_borrowings(borrowed), *_waits(runtime, job)]
     ways = _ways(runtime, job, borrowed)
     told += job_files.of_files(ways)
+    if job.state in UNSTARTED_JOBS and not queues_ and choices and len(choices[0].candidates.queues) > 1:
+        told.append(borrowing.of_none(job.queue))
     told += [*borrowing.of_comparisons(job.queue, compared), *usage.of_attempt(*used)]
     told += rendering.of_choices(choices)
     told += forwarded.explained(runtime, job)

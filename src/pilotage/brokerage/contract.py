@@ -113,6 +113,8 @@ def _choice(choice: Choice, moves: list[Move], world: World) -> Iterator[str]:
         if move.target is not JobState.PENDING:
             name = str(move.changes.get("queue"))
             sent[name] = sent.get(name, 0) + len(move.ids)
+        if strange := set(move.takers or ()) - set(choice.candidates.queues):
+            yield f"{min(strange)} may take jobs, and is no candidate"
     if dict(choice.placed) != sent or not sent.keys() <= set(choice.candidates.queues):
         yield f"placed says {dict(choice.placed)}, the moves {sent}"
 

@@ -31,6 +31,14 @@ def of_comparisons(preferred: str, found: Iterable[Comparison]) -> Iterator[str]
             yield f"a pilot at {one.queue} with a free slot takes it in its turn: {gain} (E2)"
 
 
+def of_none(preferred: str) -> str:
+    """Tell why a job that waits is for the pilots of its preferred queue alone, though others fit it."""
+    unread = "no other queue that fits could read its inputs"
+    return (
+        f"only {preferred}'s pilots may take it: it is bound early, {unread}, or it is of an old choice (E1)"
+    )
+
+
 def _clock(time: float, now: float) -> str:
     """The time of day, with the day where it is another one; UTC."""
     then, today = datetime.fromtimestamp(time, UTC), datetime.fromtimestamp(now, UTC)

@@ -97,6 +97,8 @@ class Comparison:
     """What keeps it from being taken, whatever it gains (E3); empty: nothing."""
 
 
-def binding_of(spec: TaskSpec, owner: Identity, constants: BindingConstants) -> Binding:
-    """The binding of a task: its own, else that of its owner's VO, else the federation's (E1)."""
-    return spec.binding or constants.by_vo.get(owner.vo, constants.default)
+def binding_of(
+    spec: TaskSpec, owner: Identity, constants: BindingConstants, plugin: Binding | None = None
+) -> Binding:
+    """The binding of a task: its own, else its owner's VO's, its plugin's, the federation's (E1)."""
+    return spec.binding or constants.by_vo.get(owner.vo) or plugin or constants.default

@@ -301,8 +301,8 @@ class BindingConstants:
 
     __pydantic_config__ = CLOSED
 
-    default: Binding = "early"
-    """The binding of tasks that name none, of VOs that are not named (E1)."""
+    default: Binding = "elastic"
+    """The binding of tasks, VOs and plugins that name none (E1)."""
     by_vo: Mapping[str, Binding] = field(default_factory=dict)
     """The same by VO (E1)."""
     least_gain: Seconds = 300

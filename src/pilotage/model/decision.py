@@ -91,6 +91,8 @@ class Move:
     """Index of the reason in ``Decision.choices``."""
     binding: Binding = "early"
     """Of placed jobs, whether pilots of the choice's other candidates may take them (E1)."""
+    takers: tuple[str, ...] | None = None
+    """Candidates that hold the input of these jobs or may read it from afar (E3); none: all of them."""
     at: str | None = None
     """The queue where a job must still be: else it is handed back; none: wherever it is (E2)."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf
 
 from .federation import Federation, Link, Storage
 from .storage_rests import StorageRest
@@ -93,6 +94,13 @@ class Sources:
         """The storage of :meth:`readable_from`, unless it rests (F4): for jobs that may go elsewhere."""
         found = self.readable_from(holders, destination)
         return None if found is None or self.is_resting(found.name, destination) else found
+
+    def rate(self, source: str, destination: str) -> float | None:
+        """MB/s of the link between two sites; infinity within one, None where nobody measured it."""
+        if source == destination:
+            return inf
+        link = self._links.get((source, destination))
+        return throughput_of(link) if link else None
 
     def storage(self, name: str) -> Storage:
         """The storage of a name. Raises KeyError."""

@@ -17,6 +17,9 @@ from .jobs import is_unstarted, jobs
 from .reader import RecordReader
 from .sets import among
 
+MOST_QUEUES = 64
+"""Candidates of a choice that are kept beside those where its jobs were placed: the best."""
+
 MOST_CHOICES = 1000
 """Choices whose candidates are kept at most."""
 

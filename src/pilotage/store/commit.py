@@ -229,7 +229,7 @@ class Commit:
                 self._deltas.matched(claim, len(taken))
         self._count(move, taken)
         values = {**move.changes, "state": str(move.target), "since": self._decision.time}
-        if move.binding != "early":
+        if move.choice is not None and move.binding != "early" and self._reasons.is_open(move.choice):
             values["choice"] = reason
         self._records.change(move.kind, taken, values)
         if move.next_attempt:

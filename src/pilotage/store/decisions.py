@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import (
@@ -21,7 +22,7 @@ from sqlalchemy import (
 )
 
 from pilotage.model.decision import DatedChoice, Decision
-from pilotage.model.reasons import PackedChoice, packed, unpacked
+from pilotage.model.reasons import Facts, PackedChoice, packed, unpacked
 
 from . import borrowing_queues
 from .columns import Id, id_column, metadata, partial, text_column
@@ -75,7 +76,7 @@ class Documents:
     """The rows of a decision's choices, but for what the commit adds, and the document of their facts.
 
     ``candidates`` are the queues of choices by index, and whether jobs were placed there, where pilots of all
-    of them may take the jobs (E1).
+    of them may take the jobs (E1): of the newest that are kept.
     """
 
     facts: bytes = b""
@@ -93,17 +94,19 @@ def documents(decision: Decision) -> Documents:
         {"task": choice.task, "step": decision.step, "time": decision.time, "document": document}
         for choice, document in zip(choices, own, strict=True)
     ]
-    open_to_all = {move.choice for move in decision.moves if move.binding != "early"}
-    passed = {
-        index: [(queue, queue in choice.placed) for queue in map(facts.queues.__getitem__, _passed(choice))]
-        for index, choice in enumerate(choices)
-        if index in open_to_all
-    }
+    takers = {move.choice: move.takers for move in decision.moves if move.binding != "early"}
+    newest = sorted(index for index in takers if index is not None)[-borrowing_queues.MOST_CHOICES :]
+    passed = {index: _candidates(facts, choices[index], takers[index]) for index in newest}
     return Documents(shared, rows, passed)
 
 
-def _passed(choice: PackedChoice) -> Sequence[int]:
-    return choice.candidates.queues
+def _candidates(facts: Facts, choice: PackedChoice, takers: Sequence[str] | None) -> list[tuple[str, bool]]:
+    """The best of the queues that passed and may take the jobs, and those where they were placed."""
+    allowed = None if takers is None else frozenset(takers)
+    names = map(facts.queues.__getitem__, choice.candidates.queues)
+    others = (name for name in names if name not in choice.placed and (allowed is None or name in allowed))
+    best = islice(others, borrowing_queues.MOST_QUEUES)
+    return [*((name, True) for name in choice.placed), *((name, False) for name in best)]
 
 
 class CommitChoices:
@@ -126,6 +129,10 @@ class CommitChoices:
         if effective and binding != "early":
             self._bindings[choice] = binding
         return self._first + choice
+
+    def is_open(self, choice: int) -> bool:
+        """Tell whether candidates are kept of a choice whose binding lets them take its jobs (E1)."""
+        return choice in self._documents.candidates
 
     def write(self, time: float, actor: str) -> None:
         """Store the choices, but those whose every move was handed back whole.
@@ -160,7 +167,7 @@ class CommitChoices:
             [
                 (self._first + choice, queue, binding, placed)
                 for choice, binding in self._bindings.items()
-                for queue, placed in self._documents.candidates[choice]
+                for queue, placed in self._documents.candidates.get(choice, ())
             ],
         )
 

@@ -36,11 +36,14 @@ class Carbon(Production):
 
 
 class Greenest(Production):
-    """The rules, and of the queues that pass them the one of the greenest site first (X3)."""
+    """The rules, and of the queues that pass them the one of the greenest site first (X3).
+
+    There its jobs stay: a pilot of another site would take them because it ends them sooner (E1).
+    """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         own, others = _divided(options, "intensity")
-        super().__init__(others, order=_greenest(Intensity.of(own.get("intensity", {}))))
+        super().__init__(others, order=_greenest(Intensity.of(own.get("intensity", {}))), binding="early")
 
 
 def _within(intensity: Intensity, limit: float) -> Check:

@@ -40,6 +40,7 @@ class DecisionDraft:
         cause: str,
         claims: tuple[Claim, ...],
         binding: Binding = "early",
+        takers: tuple[str, ...] | None = None,
     ) -> None:
         """Send jobs to a queue (by code), ASSIGNED with their downloads unless all input is ``local``.
 
@@ -64,6 +65,7 @@ class DecisionDraft:
                     claims=claims,
                     choice=len(self._choices),
                     binding=binding,
+                    takers=takers,
                 )
                 self._moves.append(move)
 

@@ -184,6 +184,12 @@ class QueueColumns:
         """The name of a queue's storage."""
         return self.reach.names[int(self.storage[queue])]
 
+    def reading(self, inputs: Iterable[tuple[int, ...]]) -> Mask:
+        """Find the queues, (Q,), whose pilots may read inputs that these storages hold (E3)."""
+        masks = [self.reach.readers(holders)[self.storage] for holders in inputs]
+        readable: Mask = np.logical_and.reduce(masks) if masks else np.ones(len(self), dtype=bool)
+        return readable
+
     @property
     def sources(self) -> Sources:
         """The sources of files, those that rest last (F4)."""

@@ -18,6 +18,7 @@ class Reach:
         self.names = tuple(storage.name for storage in storages)
         self._sites = [storage.site for storage in storages]
         self._masks: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+        self._readers: dict[tuple[int, ...], NDArray[np.bool_]] = {}
 
     def of(self, holders: tuple[int, ...]) -> NDArray[np.bool_]:
         """Storages that have a file which these hold, or to which it can be brought."""
@@ -30,6 +31,28 @@ class Reach:
             mask[list(holders)] = True
             self._masks[holders] = mask
         return self._masks[holders]
+
+    def readers(self, holders: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Find the storages whose pilots may read a file that these hold: where it lies, and from afar (E3).
+
+        Whether a storage rests is asked when a pilot takes a job.
+        """
+        if holders not in self._readers:
+            mask = np.zeros(len(self.names), dtype=bool)
+            for code in holders:
+                mask |= self._readers_of(code) if len(holders) == 1 else self.readers((code,))
+            self._readers[holders] = mask
+        return self._readers[holders]
+
+    def _readers_of(self, code: int) -> NDArray[np.bool_]:
+        source = self.sources.storage(self.names[code])
+        sites: frozenset[str] = frozenset()
+        if source.remote_reads and not source.tape:
+            reached = self.sources.sites_reached(source.name)
+            sites = frozenset(site for site in reached if self.sources.rate(source.site, site) is not None)
+        mask = np.array([site in sites for site in self._sites], dtype=bool)
+        mask[code] = True
+        return mask
 
     def held_up(self, holders: tuple[int, ...], rests: Sequence[StorageRest]) -> NDArray[np.intp]:
         """Find what keeps a file from each storage: the number of a rest, from 1; 0 where none does (F4)."""

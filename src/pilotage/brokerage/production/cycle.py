@@ -16,13 +16,14 @@ from pilotage.model.borrowing import binding_of
 from pilotage.model.counters import JOBS_BY_QUEUE
 from pilotage.model.decision import Claim, Decision
 from pilotage.model.site_limits import match_claim
+from pilotage.model.spec import Binding
 from pilotage.model.states import QUEUED_JOBS, JobState
 from pilotage.model.world import World
 
 from .candidates import Pairs, pairs_of
 from .checks import CHECKS, Check
 from .extensions import CandidateOrder, Extensions, Factor
-from .placement import Contest, Ledgers, Limit, Placed, Ties, place
+from .placement import Contest, Ledgers, Placed, Ties, place
 from .reasoned import GroupReasons, ReasonedGroup
 from .waivers import waive
 
@@ -46,7 +47,7 @@ class Production:
 
     Its options are ``off``, the rules that are switched off, and ``by_vo``, which has for a VO the rules off
     beside these, and ``constants`` in place of the federation's. Organisations add ``checks`` and ``factors``
-    to the rules, and may give the candidates another ``order``.
+    to the rules, and may give the candidates another ``order``, and their jobs a ``binding`` (E1).
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class Production:
         checks: Sequence[Check] = (),
         factors: Sequence[Factor] = (),
         order: CandidateOrder | None = None,
+        binding: Binding | None = None,
     ) -> None:
-        self._extensions = Extensions(tuple(checks), tuple(factors), order)
+        self._extensions = Extensions(tuple(checks), tuple(factors), order, binding)
         rules = OPTIONAL_RULES | {check.rule for check in checks}
         self._options = Options.of(options or {}, rules)
         self._columns = DeclaredColumns()
@@ -125,19 +127,48 @@ class _ProductionCycle:
             if self._extensions.order is not None:
                 standing.set_keys(group, self._queues, self._extensions.order)
             placed = place(group, standing, ledger, self._ties)
-            moved = self._place(group, placed, limit)
+            moved = self._place(group, placed, standing)
         self._draft.explain(ReasonedGroup(reasons, row, standing, crowd, limit, moved, placed))
 
-    def _place(self, group: Group, placed: Sequence[Placed], limit: Limit) -> tuple[int, ...]:
+    def _place(self, group: Group, placed: Sequence[Placed], standing: Contest) -> tuple[int, ...]:
         """Send the oldest jobs to the best queue, and so on; returns those that went anywhere."""
-        moved = 0
-        binding = binding_of(group.task.spec, group.task.owner, self._constants)
+        moved, limit = 0, self._ledgers.of(group.share).limit(group)
+        binding, takers = self._binding(group, placed, standing)
         for queue, local, jobs in placed:
             ids = group.jobs[moved : moved + jobs]
             claims = self._claim(group.share, queue, local, int(limit.jobs[queue]))
-            self._draft.place(ids, queue, local=local, cause="brokered (B38)", claims=claims, binding=binding)
+            self._draft.place(
+                ids,
+                queue,
+                local=local,
+                cause="brokered (B38)",
+                claims=claims,
+                binding=binding,
+                takers=takers,
+            )
             moved += jobs
         return group.jobs[:moved]
+
+    def _binding(
+        self, group: Group, placed: Sequence[Placed], standing: Contest
+    ) -> tuple[Binding, tuple[str, ...] | None]:
+        """The binding of a group's jobs, and the candidates whose pilots may take them, None for all (E1).
+
+        Those that nobody else could take are bound early: no pilot is asked for elsewhere for their sake.
+        """
+        spec, owner = group.task.spec, group.task.owner
+        binding = binding_of(spec, owner, self._constants, self._extensions.binding)
+        if binding == "early" or not placed:
+            return "early", None
+        candidates = takers = standing.queues[standing.uncrowded]
+        if group.inputs:
+            takers = takers[self._queues.reading(holders for holders, _, _ in group.inputs)[takers]]
+        alone = len(takers) == 1 and all(queue == takers[0] for queue, *_ in placed)
+        if binding == "elastic" and (alone or not len(takers)):
+            return "early", None
+        if len(takers) == len(candidates):
+            return binding, None
+        return binding, tuple(self._queues.names[takers].tolist())
 
     def _claim(self, share: str, queue: int, local: bool, limit: int) -> tuple[Claim, ...]:
         """Claims of jobs placed there: room in the share (B36), and at a forwarding site a match (M8)."""

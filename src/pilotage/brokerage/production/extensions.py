@@ -10,6 +10,7 @@ from pilotage.brokerage.engine.arrays import Codes, Column
 from pilotage.brokerage.engine.job_groups import Group
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
+from pilotage.model.spec import Binding
 
 from .checks import CHECKS, Check
 
@@ -69,7 +70,7 @@ def order(rule: str, name: str, *, unit: str = "") -> Callable[[Keys], Candidate
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """Checks after the rules' own, factors after theirs, and the order, if it is not by weight.
+    """Checks after the rules' own, factors after theirs, the order, if it is not by weight, and the binding.
 
     Raises ValueError for a rule that is not named by a capital and a number, is one of the house's, or is
     given twice.
@@ -78,6 +79,7 @@ class Extensions:
     checks: tuple[Check, ...] = ()
     factors: tuple[Factor, ...] = ()
     order: CandidateOrder | None = None
+    binding: Binding | None = None
 
     def __post_init__(self) -> None:
         rules = [part.rule for part in (*self.factors, *((self.order,) if self.order else ()))]

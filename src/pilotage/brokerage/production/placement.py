@@ -284,7 +284,7 @@ class Contest:
 
     def set_keys(self, group: Group, queues: QueueColumns, order: CandidateOrder) -> None:
         """Order the queues that are not crowded by something else than their weight."""
-        chosen = self._uncrowded()
+        chosen = self.uncrowded
         ranking = Ranking(
             group=group,
             queues=queues,
@@ -298,7 +298,7 @@ class Contest:
 
     def packed(self, ties: Ties, most: int, order: CandidateOrder | None) -> PackedCandidates:
         """All that were not crowded, in their order."""
-        best = self.order(self._uncrowded(), ties)
+        best = self.order(self.uncrowded, ties)
         if not len(best):
             return PackedCandidates(weights=array("d"), most=most)
         ordering = None
@@ -313,7 +313,9 @@ class Contest:
             most=most,
         )
 
-    def _uncrowded(self) -> Codes:
+    @property
+    def uncrowded(self) -> Codes:
+        """The pairs at whose queues no more wait than may."""
         chosen: Codes = (self.room >= 0).nonzero()[0]
         return chosen
 
