@@ -252,11 +252,37 @@ FIELDS: Mapping[str, str] = {
 }
 
 
+PARAMETERS: Mapping[str, str] = {
+    "after": "only what comes after this identifier; empty: from the first on",
+    "agent_seen": "bytes of the agent's log that are left out, from its beginning",
+    "attempt": "number of the attempt, from 1",
+    "empty": "only those that called home and ended without ever having had a job",
+    "job": "number of the job",
+    "pilot": "number of the pilot",
+    "queue": "name of the queue; of a list: only what is of this one",
+    "Range": "bytes=N- leaves out the first N bytes",
+    "scope": "the scope; empty: each that is the caller's",
+    "site": "name of the site",
+    "state": "only what is in this state",
+    "stderr_seen": "bytes of standard error that are left out, from its beginning",
+    "stdout_seen": "bytes of standard output that are left out, from its beginning",
+    "storage": "name of the storage",
+    "task": "number of the task",
+    "transfer": "number of the transfer",
+}
+"""Parameters of paths and queries, where they do not say it themselves."""
+
+
 def describe(document: dict[str, Any]) -> dict[str, Any]:
-    """Add the descriptions of :data:`FIELDS` to an OpenAPI document, where a field has none."""
+    """Add the descriptions of fields and parameters to an OpenAPI document, where one has none."""
     for name, schema in document.get("components", {}).get("schemas", {}).items():
         for field, described in schema.get("properties", {}).items():
             text = FIELDS.get(f"{name}.{field}", FIELDS.get(field))
             if text:
                 described.setdefault("description", text)
+    for operations in document.get("paths", {}).values():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", ()):
+                if text := PARAMETERS.get(parameter["name"]):
+                    parameter.setdefault("description", text)
     return document

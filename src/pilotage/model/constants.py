@@ -44,7 +44,7 @@ class BrokerageConstants:
     nqueue_limit_site: Positive = 20
     """Jobs of a global share that a queue may always have waiting, whatever runs there (B36)."""
     nqueue_limit_site_by_share: Mapping[str, Positive] = field(default_factory=dict)
-    """The same for single global shares, by name (B36)."""
+    """The same number of jobs for single global shares, by name (B36)."""
     max_candidates: Positive = 10
     """Queues that remain candidates, the best by weight (B37)."""
     pending_time: Seconds = 3600
@@ -308,7 +308,7 @@ class BindingConstants:
     least_gain: Seconds = 300
     """s that a borrowed job must end sooner, at the least (E2)."""
     run_part: Fraction = 0.1
-    """Part of its run that it must end sooner besides (E2)."""
+    """Fraction of its run by which it must end sooner besides (E2)."""
     pilots_elsewhere: Annotated[float, Field(ge=0, le=100)] = 1.0
     """Pilots that may wait at other candidates of waiting jobs, for each of these that may leave (E4)."""
 

@@ -19,12 +19,14 @@ SHORTEST, WIDEST = 1.0, 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedJob:
-    """A job that ended well: its queue, and the s that its payload took."""
+    """A job that ended well."""
 
     __pydantic_config__ = DESCRIBED
 
     queue: str
+    """Its queue."""
     wall_seconds: float
+    """s that its payload took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,9 +34,9 @@ class Spell:
     __pydantic_config__ = CLOSED
 
     begins: Seconds
-    """When it begins."""
+    """When it begins, in s since the simulation began."""
     ends: Seconds
-    """When it ends."""
+    """When it ends, in s since the simulation began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class SiteBehaviour:
     wait: Seconds = 600
     """Median of the s that a pilot waits in the batch system, beyond the wait for a slot."""
     wait_spread: Spread = 1
-    """Spread of these waits, which have a heavy tail."""
+    """Spread of these waits: the standard deviation of their logarithm, which gives them a heavy tail."""
     busy: tuple[Spell, ...] = ()
     """Spells in which others' work makes waits longer."""
     busy_factor: Annotated[float, Field(ge=1, le=1000)] = 10
@@ -123,15 +123,15 @@ class GeneratedWork:
     jobs: Annotated[int, Field(ge=1, le=100_000)] = 50
     """Median of the jobs of a task."""
     jobs_spread: Spread = 0.5
-    """Spread of the jobs of a task."""
+    """Spread of the jobs of a task: the standard deviation of the logarithm of their number."""
     arrivals: Seconds = 86_400
     """s in which the tasks arrive, evenly by chance."""
     work: Annotated[float, Field(gt=0, le=1e9)] = 36_000
     """Median of the HS23 seconds of a job: the default is an hour on a core of 10 HS23."""
     work_spread: Spread = 0.5
-    """Spread of the work between tasks."""
+    """Spread of the work between tasks, likewise."""
     job_spread: Spread = 0.2
-    """Spread of the work between jobs of one task."""
+    """Spread of the work between jobs of one task, likewise."""
     short: Fraction = 0
     """Part of the tasks that are short: a tenth of the jobs, of a tenth of the work."""
     cores: Positive = 1
@@ -191,7 +191,7 @@ class Arrival:
     work: Annotated[float, Field(gt=0, le=1e12)] = 36_000
     """HS23 seconds that each of its jobs takes on one core in truth, whatever the task estimates."""
     job_spread: Spread = 0
-    """Spread of the work between its jobs."""
+    """Spread of the work between its jobs: the standard deviation of its logarithm."""
     output_size: Megabytes = 1
     """MB that each job leaves."""
 
@@ -221,7 +221,8 @@ class Scenario:
     tasks: tuple[Arrival, ...] = ()
     """Work that is given task by task."""
     estimate_spread: Spread = 0
-    """Spread of what tasks estimate of their work around the truth; given tasks have their own estimates."""
+    """Spread of what tasks estimate of their work around the truth: the standard deviation of its logarithm.
+    Given tasks have their own estimates."""
     limit: Annotated[float, Field(gt=0, le=1e8)] = 7 * 86_400
     """s after which a simulation ends, whatever has not ended by then."""
     tick: Day = 30

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from pilotage.model.documents import from_json
 from pilotage.model.federation import BrokerageConstants
-
-_CLOSED = ConfigDict(extra="forbid")
+from pilotage.model.types import CLOSED
 
 
 class OptionError(ValueError):
@@ -26,20 +25,24 @@ class OptionError(ValueError):
 class VoOptions:
     """Rules switched off for a VO, beside those off for all; constants in place of the federation's."""
 
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     off: tuple[str, ...] = ()
+    """Numbers of rules that are switched off for its work."""
     constants: Mapping[str, Any] = field(default_factory=dict)
+    """Constants of the brokerage by name, in the units of the federation's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """The document of ``plugin_options: {production: ...}`` in a federation."""
 
-    __pydantic_config__ = _CLOSED
+    __pydantic_config__ = CLOSED
 
     off: tuple[str, ...] = ()
+    """Numbers of rules that are switched off for all work."""
     by_vo: Mapping[str, VoOptions] = field(default_factory=dict)
+    """What differs for the work of single VOs, by name."""
 
     @classmethod
     def of(cls, document: Mapping[str, Any], rules: frozenset[str]) -> "Options":
