@@ -29,7 +29,6 @@ MOST_TAILS = 50
 _SEPARATOR = "--pilotage-log--"
 
 
-@cache
 def instance() -> str:
     """This server's own name below a spool directory: others of the same account keep apart from it."""
     return hashlib.sha256(f"{socket.gethostname()} {Settings().home}".encode()).hexdigest()[:12]

@@ -1,0 +1,98 @@
+"""Two Pilotages live in one process: below the runtime no module keeps anything of one, or reads the time."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "pilotage"
+
+BELOW = (
+    *("model", "tasks", "brokerage", "explain", "staging", "pilots", "watchdog", "federation", "store"),
+    *("ports", "computing", "movers", "catalogues"),
+)
+"""The rooms below the flow."""
+
+REMEMBERED = {
+    ("model/documents.py", "_ADAPTERS"),
+    ("movers/backend.py", "_offered"),
+    ("store/direct_statements.py", "_known"),
+}
+"""What a class or a statement is by itself, whoever asks: the same for every Pilotage."""
+
+CHANGING = {
+    *("append", "add", "update", "setdefault", "extend", "insert"),
+    *("pop", "popitem", "clear", "remove", "discard"),
+}
+"""Methods that change what they are called of."""
+
+
+def modules(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
+    """The modules of some rooms by path, but for migrations."""
+    for room in rooms:
+        for path in (SOURCE / room).rglob("*.py"):
+            if "versions" not in path.parts:
+                yield str(path.relative_to(SOURCE)), ast.parse(path.read_text())
+
+
+def changed_names(tree: ast.Module) -> set[str]:
+    """Names of a module that its functions change, or bind anew."""
+    own = {
+        node.id
+        for part in tree.body
+        if isinstance(part, ast.Assign | ast.AnnAssign)
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            found.update(node.names)
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+            found |= {ast.unparse(node.value)}
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING
+        ):
+            found |= {ast.unparse(node.func.value)}
+    local = {
+        name.id
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in ast.walk(function)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+    return (found & own) - local
+
+
+def test_no_module_below_the_flow_keeps_state() -> None:
+    found = {(path, name) for path, tree in modules(*BELOW) for name in changed_names(tree)}
+    assert found == REMEMBERED
+
+
+def test_what_a_process_remembers_does_not_depend_on_its_settings() -> None:
+    """A function whose answer is kept for good reads no variable of the environment."""
+    for path, tree in modules(*BELOW):
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and re.search(
+                r"\bcache\b|lru_cache", " ".join(ast.unparse(one) for one in function.decorator_list)
+            ):
+                assert not re.search(r"Settings\(|os\.environ|getenv|Path\.home", ast.unparse(function)), path
+
+
+CLOCKS = r"^(time\.(time|time_ns|sleep)|datetime\.now|date\.today|threading\.Thread)$"
+
+
+def test_steps_calls_and_what_is_below_read_no_time_and_start_no_thread() -> None:
+    """Adapters do, behind their ports; time that passes (``monotonic``) bounds waits for a database."""
+    rooms = [room for room in BELOW if room not in ("computing", "movers", "catalogues", "ports")]
+    found = [
+        (path, ast.unparse(node))
+        for path, tree in modules(*rooms, "flow/steps", "flow/calls")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and re.search(
+            r"^(time\.(time|sleep|time_ns)|datetime\.now|date\.today|threading\.Thread)$",
+            ast.unparse(node.func),
+        )
+    ]
+    assert [one for one in found if one[0] != "store/engine.py"] == []
