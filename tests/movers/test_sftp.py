@@ -1,17 +1,24 @@
 """SFTP through asyncssh, on a real OpenSSH server."""
 
 import os
+import re
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pilotage.model.federation import Storage
+from pilotage.movers import ssh_reader
 from pilotage.movers.backend import LinkError, PathEntry, StorageOptionError
 from pilotage.movers.contract import violations
+from pilotage.movers.ranged import SPARE, spare
+from pilotage.movers.sftp_streams import SftpStream
 from pilotage.movers.streaming import Streaming
-from pilotage.ports.moving import StorageError
-from tests.movers.servers import directory_rig
+from pilotage.ports.moving import Readable, StorageError
+from tests.movers.servers import directory_rig, program
 from tests.movers.sftp import Sftp, sftp
 
 backends = pytest.importorskip("pilotage.movers.sftp_backend", exc_type=ImportError)
@@ -132,3 +139,102 @@ def test_a_storage_that_cannot_be_reached_is_an_error(tmp_path: Path) -> None:
     storage = Storage(name="s", site="s", url="sftp://127.0.0.1:1/data", options={"ssh_config": "/dev/null"})
     with pytest.raises(StorageError, match="Connect call failed"):
         Streaming(lambda: None).scan(storage, "*")
+
+
+BIG = bytes(range(256)) * 300_000
+
+
+def _waited(stream: Any) -> Any:
+    """The stream, once the program that reads it has opened the file or said that it cannot."""
+    until = time.monotonic() + 30
+    while stream._ssh._opening.is_alive():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return stream
+
+
+def _rest(stream: Readable) -> bytes:
+    return b"".join(iter(lambda: stream.read(1 << 20), b""))
+
+
+@pytest.fixture
+def near(server: Sftp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A backend with a large file, at a server that counts as near however busy this machine is."""
+    program("ssh", "apt-get install openssh-client")
+    monkeypatch.setattr(backends, "NEAR", 60)
+    (tmp_path / "file").write_bytes(BIG)
+    return backends.SftpBackend(f"{server.url}{tmp_path}", server.options)
+
+
+def test_a_large_file_is_read_by_ssh_from_where_the_connection_came_to(near: Any) -> None:
+    with near.read_ranges("file", 0, len(BIG)) as opened:
+        first = opened.read(1 << 20)
+        data = first + _waited(opened).read(1 << 20)
+        asked = opened._from
+        assert 0 < asked < len(BIG) / 2
+        assert data + _rest(opened) == BIG
+        assert opened._ssh is None
+    with near.read_ranges("file", 5_000_000, len(BIG)) as opened:
+        assert _rest(opened) == BIG[5_000_000:]
+    assert spare.take(SPARE) == SPARE
+    spare.give_back(SPARE)
+
+
+def test_a_large_file_goes_on_where_ssh_was_cut_or_the_file_grew(
+    server: Sftp, near: Any, tmp_path: Path
+) -> None:
+    with near.read_ranges("file", 0, len(BIG)) as opened:
+        read = [_waited(opened).read(1 << 20) for _ in range(60)]
+        assert opened._changed_over
+        server.cut()
+        assert b"".join(read) + _rest(opened) == BIG
+    near._without_ssh = 0
+    with near.read_ranges("file", 0, len(BIG)) as opened:
+        read = [_waited(opened).read(1 << 20) for _ in range(60)]
+        assert opened._changed_over
+        with (tmp_path / "file").open("ab") as file:
+            file.write(b"more")
+        assert b"".join(read) + _rest(opened) == BIG + b"more"
+
+
+def test_without_ssh_or_from_afar_a_large_file_comes_by_the_connection(
+    near: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(ssh_reader.Login, "command", lambda _: ["sh", "-c", "echo no way >&2; exit 255"])
+    with near.read_ranges("file", 0, len(BIG)) as opened:
+        assert _rest(_waited(opened)) == BIG
+    assert re.search("is read on without ssh: .*: no way", caplog.text)
+    # It is not tried again for a while, nor from afar, nor where it is not installed.
+    with near.read_ranges("file", 0, len(BIG)) as opened:
+        assert isinstance(opened, SftpStream)
+    near._without_ssh = 0
+    monkeypatch.setattr(backends, "NEAR", 0)
+    with near.read_ranges("file", 0, len(BIG)) as opened:
+        assert isinstance(opened, SftpStream)
+    monkeypatch.undo()
+    monkeypatch.setattr(backends, "NEAR", 60)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with near.read_ranges("file", 0, len(BIG)) as opened:
+        assert isinstance(opened, SftpStream)
+
+
+def test_ssh_reads_nothing_through_a_link_and_no_other_version(near: Any, tmp_path: Path) -> None:
+    (tmp_path / "to").symlink_to(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    login = ssh_reader.Login("127.0.0.1", near._port, near._user, near._options, backends.CIPHERS)
+    command = login.command()
+    assert command
+    found = (tmp_path / "file").stat()
+    right = (found.st_size, found.st_mtime)
+    for path, version, said in (
+        (tmp_path / "to/file", right, "a link leads there"),
+        (tmp_path / "link", right, "a link leads there"),
+        (tmp_path / "file", (right[0] + 1, right[1]), "it has changed"),
+        (tmp_path / "nowhere", right, "the server answered 101"),
+    ):
+        reader = ssh_reader.SshReader(command, str(path), version)
+        reader._opening.join()
+        with pytest.raises(ssh_reader.SshReaderError, match=said):
+            reader.opened()
+        reader.close()

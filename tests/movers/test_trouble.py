@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pilotage.model.observations import Fault
-from pilotage.movers import downloads, sftp_backend, xrootd_backend
+from pilotage.movers import downloads, sftp_streams, xrootd_backend
 from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Delivery, DeliveryFailed, Place
 from tests.movers.servers import nginx, rclone
@@ -57,7 +57,7 @@ class Remote:
 def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """One of the protocols, whose client does not wait for long between its tries."""
     monkeypatch.setattr(downloads, "PAUSE", 0.01)
-    monkeypatch.setattr(sftp_backend, "PAUSE", 0.01)
+    monkeypatch.setattr(sftp_streams, "PAUSE", 0.01)
     quick = {"ConnectionWindow": 2, "ConnectionRetry": 1, "RequestTimeout": 30, "StreamTimeout": 30}
     monkeypatch.setattr(xrootd_backend, "LIMITS", quick | {"StreamErrorWindow": 1})
     for variable, value in S3_ENVIRONMENT.items():

@@ -1,11 +1,12 @@
 """Directories behind SSH as storages, by SFTP."""
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,9 @@ from pilotage.ports.moving import Readable, StorageError, WrongFileError
 
 from .backend import LinkError, PathEntry, StorageOptionError
 from .folder_calls import beside, empty
+from .ranged import spare
+from .sftp_streams import CALL_LIMIT, LargeStream, OpenFile, SftpStream
+from .ssh_reader import Login, SshReader
 from .storage_failures import nothing_left
 
 if find_spec("asyncssh") is None:
@@ -25,31 +29,26 @@ if TYPE_CHECKING:
     from asyncssh import SFTPAttrs, SFTPClient, SFTPClientFile, SSHClientConnection
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 OPTIONS = {"key_file", "known_hosts", "ssh_config"}
-CONNECT_LIMIT, CALL_LIMIT = 30.0, 300.0
-"""Seconds to connect, and for one call, before a server is given up."""
+CONNECT_LIMIT = 30.0
+"""Seconds to connect before a server is given up."""
+
+NEAR = 0.01
+"""Seconds of an answer from which on ``ssh`` reads no files: its window of 2 MiB is too small then."""
+
+WITHOUT_SSH = 600.0
+"""Seconds for which ``ssh`` is left alone once it did not read a file."""
 
 KEEPALIVE = 15
 """Seconds between questions whether the other end is alive; three without an answer end the connection."""
-
-AHEAD, READS = 2 << 20, 3
-"""Bytes that are asked for in one go, and how many times so, while those before are worked on."""
 
 WRITES = 8
 """Chunks of a file that are on their way to a server at once: answers from afar take long."""
 
 WINDOW = 8 << 20
 """Bytes that a server may send before we say that they came; the library's own is 2 MiB."""
-
-BEYOND = 16 << 10
-"""Bytes that are asked for behind what should be the end, to see that it is."""
-
-MOST_RESUMES = 5
-"""Broken connections in a row, without a byte between them, before reading a file fails."""
-
-PAUSE = 0.1
-"""Seconds before a broken connection is taken up; twice as long each time."""
 
 CIPHERS = "^aes128-gcm@openssh.com"
 """Tried first: processors have instructions for it, and it is several times as fast as the usual one."""
@@ -83,6 +82,7 @@ class SftpBackend:
         self._connection: SSHClientConnection | None = None
         self._client: SFTPClient | None = None
         self._root = ""
+        self._answered, self._without_ssh = float("inf"), 0.0
 
     def entry(self, path: str) -> PathEntry:
         """See :class:`~pilotage.movers.backend.Backend`."""
@@ -101,11 +101,19 @@ class SftpBackend:
     @contextmanager
     def read_from(self, path: str, start: int) -> Iterator[Readable]:
         """See :class:`~pilotage.movers.ranged.SeekableBackend`."""
-        stream = _SftpStream(self, path, start)
-        try:
+        with closing(SftpStream(self, path, start)) as stream:
             yield stream
-        finally:
-            stream.close()
+
+    @contextmanager
+    def read_ranges(self, path: str, start: int, size: int) -> Iterator[Readable]:  # noqa: ARG002
+        """See :class:`~pilotage.movers.ranged.RangedBackend`. Near by, ``ssh`` reads it in a process."""
+        with ExitStack() as stack:
+            stream = stack.enter_context(closing(SftpStream(self, path, start)))
+            reader = self._reader(stream, stack)
+            if reader is None:
+                yield stream
+            else:
+                yield stack.enter_context(closing(LargeStream(stream, reader, start, self._leave_ssh)))
 
     def store(self, path: str, part: str, chunks: Iterable[bytes], size: int) -> None:  # noqa: ARG002
         """See :class:`~pilotage.movers.backend.Backend`."""
@@ -134,8 +142,8 @@ class SftpBackend:
             empty(self, path)
         self._call(self._delete_folder(path))
 
-    def opened(self, path: str) -> "tuple[SFTPClientFile, tuple[int, float]]":
-        """Open a file to read it, and tell its version: bytes and time of its last change."""
+    def opened(self, path: str) -> OpenFile:
+        """Open a file to read it."""
         return self._call(self._open(path))
 
     @property
@@ -156,6 +164,23 @@ class SftpBackend:
         """Close a file, if it can be: with its connection it is gone anyway."""
         with suppress(Exception):
             self._loop.call(file.close(), CALL_LIMIT)
+
+    def _reader(self, stream: SftpStream, stack: ExitStack) -> SshReader | None:
+        """A program that reads the file of a stream; None where it would gain nothing."""
+        login = Login(self._host, self._port, self._user, self._options, CIPHERS)
+        if self._answered > NEAR or time.monotonic() < self._without_ssh:
+            return None
+        if (command := login.command()) is None or not spare.take(1):
+            return None
+        stack.callback(spare.give_back, 1)
+        try:
+            return SshReader(command, stream.opened.at, stream.opened.version)
+        except OSError as error:
+            log.info("ssh cannot be started: %s", error)
+            return None
+
+    def _leave_ssh(self) -> None:
+        self._without_ssh = time.monotonic() + WITHOUT_SSH
 
     def _write(self, file: "SFTPClientFile", chunks: Iterable[bytes]) -> None:
         """Write chunks, of which some are on their way while the next is read."""
@@ -198,7 +223,7 @@ class SftpBackend:
             if found.filename not in (".", "..")
         ]
 
-    async def _open(self, path: str) -> "tuple[SFTPClientFile, tuple[int, float]]":
+    async def _open(self, path: str) -> OpenFile:
         sftp = await self._opened()
         at = await self._at(sftp, path)
         attributes = await sftp.lstat(at)
@@ -206,7 +231,7 @@ class SftpBackend:
             raise WrongFileError(f"{path} is not a plain file but a {kind}")
         # Without blocks of the library's own, which it copies into one twice.
         file = await sftp.open(at, "rb", encoding=None, block_size=0)
-        return file, (attributes.size or 0, attributes.mtime or 0)
+        return OpenFile(file, at, (attributes.size or 0, attributes.mtime or 0))
 
     async def _blocks(self, file: "SFTPClientFile", offset: int, length: int) -> list[bytes]:
         """Read the blocks of a part of a file; behind one that is short there are none."""
@@ -245,7 +270,10 @@ class SftpBackend:
     async def _folder(self, sftp: "SFTPClient", folder: str) -> str:
         """The path of a folder. Raises LinkError where it leads through a link."""
         path = f"{self._root}/{folder}".rstrip("/")
-        if await sftp.realpath(path) != path:
+        asked = time.monotonic()
+        found = await sftp.realpath(path)
+        self._answered = min(self._answered, time.monotonic() - asked)
+        if found != path:
             raise LinkError(f"{folder} leads through a symbolic link, which is never followed")
         return path
 
@@ -302,83 +330,6 @@ class SftpBackend:
             ) from error
         except asyncssh.PermissionDenied as error:
             raise StorageError(f"{self._host} accepts none of the keys") from error
-
-
-class _SftpStream:
-    """A file that is read from the byte ``start`` on, with the next bytes on their way."""
-
-    def __init__(self, backend: SftpBackend, path: str, start: int) -> None:
-        self._backend, self._path = backend, path
-        self._file, self._version = backend.opened(path)
-        self._client = backend.client
-        self._offset, self._broken = start, 0
-        self._blocks: deque[bytes] = deque()
-        self._asked: deque[tuple[int, Future[list[bytes]]]] = deque()
-        self._ask()
-
-    def read(self, size: int, /) -> bytes:
-        """Up to ``size`` bytes; empty at the end."""
-        if not self._blocks:
-            self._blocks.extend(self._next())
-        block = self._blocks.popleft() if self._blocks else b""
-        if len(block) > size:
-            self._blocks.appendleft(block[size:])
-        return block[:size]
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._forget()
-        self._backend.close_file(self._file)
-
-    def _next(self) -> list[bytes]:
-        import asyncssh
-
-        lost = (OSError, asyncssh.ConnectionLost, asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection)
-        while True:
-            try:
-                if self._broken:
-                    self._go_on()
-                self._ask()
-                length, asked = self._asked.popleft()
-                blocks = asked.result(CALL_LIMIT)
-            except FileNotFoundError:
-                raise
-            except lost:
-                self._broken += 1
-                self._backend.forget(self._client)
-                if self._broken > MOST_RESUMES:
-                    raise
-                time.sleep(PAUSE * 2**self._broken)
-                continue
-            self._broken = 0
-            found = sum(map(len, blocks))
-            self._offset += found
-            if found < length:
-                self._forget()  # what was asked for lies behind the end, or a gap
-            if found:
-                self._ask()
-            return blocks
-
-    def _ask(self) -> None:
-        """Have as much on its way as may be."""
-        begin, size = self._offset + sum(length for length, _ in self._asked), self._version[0]
-        while len(self._asked) < READS and (begin < size or not self._asked):
-            length = min(AHEAD, size - begin) if begin < size else BEYOND
-            self._asked.append((length, self._backend.begin_read(self._file, begin, length)))
-            begin += length
-
-    def _forget(self) -> None:
-        """Give up what is on its way."""
-        while self._asked:
-            self._asked.pop()[1].cancel()
-
-    def _go_on(self) -> None:
-        """Ask for the rest over another connection. Raises WrongFileError where the file has changed."""
-        self._forget()
-        self._file, version = self._backend.opened(self._path)
-        self._client = self._backend.client
-        if version != self._version:
-            raise WrongFileError(f"{self._path} changed while it was read")
 
 
 def _entry(attributes: "SFTPAttrs") -> PathEntry:
