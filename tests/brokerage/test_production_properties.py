@@ -290,7 +290,7 @@ def test_each_check_alone_says_the_same_for_each_task_alone(state: World) -> Non
         told = {item.label: item for item in together.refusals(row)}
         labels = {(item.label.rule, item.label.name): item for item in together.rulings}
         for check in CHECKS:
-            mask = np.broadcast_to(check.refuses(alone, columns), (1, len(names)))[0]
+            mask = np.broadcast_to(check.judge(alone, columns).refused, (1, len(names)))[0]
             ruling = labels.get((check.rule, check.name))
             bits = ruling.bits[ruling.rows[row]] if ruling else np.zeros(len(names), dtype=np.uint8)
             assert (mask_of(bits, len(names)) == mask).all()
@@ -299,6 +299,6 @@ def test_each_check_alone_says_the_same_for_each_task_alone(state: World) -> Non
 
 
 def _any(alone: TaskColumns, columns: QueueColumns) -> Mask:
-    masks = [np.broadcast_to(check.refuses(alone, columns), (1, len(columns)))[0] for check in CHECKS]
+    masks = [np.broadcast_to(check.judge(alone, columns).refused, (1, len(columns)))[0] for check in CHECKS]
     refused: Mask = np.logical_or.reduce(masks)
     return refused

@@ -5,8 +5,7 @@ from dataclasses import replace
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.calls.report import report_all
 from pilotage.model.states import JobState, PilotState
-from pilotage.model.world import MatchRequest, Report
-from pilotage.pilots.reports import Heartbeat
+from pilotage.model.world import Heartbeat, MatchRequest, Report
 
 from .house import House
 
@@ -79,18 +78,18 @@ def test_each_pilot_reports_on_its_own_attempts_alone(house: House) -> None:
     running = Report(job=mine, attempt=1, state="running")
     stops = report_all(
         house.runtime,
-        {
-            one: Heartbeat([(mine, 1)], [running, replace(running, job=foreign)]),
-            other: Heartbeat([(foreign, 1)], []),
-            999: Heartbeat([], [running]),
-        },
+        [
+            Heartbeat(pilot=one, holding=((mine, 1),), reports=(running, replace(running, job=foreign))),
+            Heartbeat(pilot=other, holding=((foreign, 1),)),
+            Heartbeat(pilot=999, reports=(running,)),
+        ],
     )
     assert stops == {one: [(foreign, 1)], other: []}
     assert house.states(task) == {J.RUNNING: 1, J.SENT: 1, J.ACTIVATED: 1}
-    done = {
-        one: Heartbeat([], [replace(running, state="done")]),
-        other: Heartbeat([(foreign, 1), (mine, 1)], []),
-    }
+    done = [
+        Heartbeat(pilot=one, reports=(replace(running, state="done"),)),
+        Heartbeat(pilot=other, holding=((foreign, 1), (mine, 1))),
+    ]
     assert report_all(house.runtime, done) == {one: [], other: [(mine, 1)]}
     assert house.states(task) == {J.FINISHED: 1, J.SENT: 1, J.ACTIVATED: 1}
 
@@ -115,10 +114,10 @@ def test_pilots_that_report_together_are_told_of_others_attempts_and_lose_what_t
     foreign = match_all(house, [other], most=2)[other]
     house.now += 120
     done = Report(job=ended, attempt=1, state="done")
-    told = {
-        one: Heartbeat([(kept, 1), (foreign[0], 1), (999, 1)], [done]),
-        other: Heartbeat([(job, 1) for job in foreign], []),
-    }
+    told = [
+        Heartbeat(pilot=one, holding=((kept, 1), (foreign[0], 1), (999, 1)), reports=(done,)),
+        Heartbeat(pilot=other, holding=tuple((job, 1) for job in foreign)),
+    ]
     assert report_all(house.runtime, told) == {one: [(foreign[0], 1), (999, 1)], other: []}
     # What was lost waits to be brokered again.
     assert house.states(task) == {J.FINISHED: 1, J.SENT: 3, J.DEFINED: 1}

@@ -13,7 +13,7 @@ from pilotage.model.failures import Failure
 from pilotage.model.scopes import personal_scope
 from pilotage.model.states import AT_A_PILOT, JobState, PilotState
 from pilotage.model.work import File, Job, MergeSpec, Replica, Task
-from pilotage.model.world import Output, Report, World
+from pilotage.model.world import Heartbeat, Output, Report, World
 from pilotage.pilots import reports
 from pilotage.testing import NOW, job, pilot, task, world
 from pilotage.testing.moves import follow
@@ -28,15 +28,17 @@ def held(id_: int, state: JobState, **changes: Any) -> Job:
 
 
 def told(*said: Report, jobs: tuple[Job, ...], tasks: tuple[Task, ...] = (task(),)) -> World:
-    return world(jobs=jobs, tasks=tasks, pilots=(pilot(),), reports=said)
+    return world(jobs=jobs, tasks=tasks, pilots=(pilot(),), heartbeats=(Heartbeat(pilot=1, reports=said),))
 
 
-def holding_these(where: World, *holding: tuple[int, int]) -> dict[int, reports.Heartbeat]:
-    return {1: reports.Heartbeat(holding, where.reports)}
+def having(where: World, *attempts: tuple[int, int]) -> World:
+    """The same world, in which the pilot says that it has these attempts."""
+    (heartbeat,) = where.heartbeats
+    return replace(where, heartbeats=(replace(heartbeat, holding=attempts),))
 
 
 def receive(where: World) -> Decision:
-    return reports.receive(where, holding_these(where, *((entry.id, entry.attempt) for entry in where.jobs)))
+    return reports.receive(having(where, *((entry.id, entry.attempt) for entry in where.jobs)))
 
 
 def after(
@@ -56,7 +58,7 @@ def test_a_call_is_a_heartbeat() -> None:
 
 @pytest.mark.parametrize("state", [PilotState.CREATED, PilotState.SUBMITTED])
 def test_a_first_call_makes_the_pilot_run(state: PilotState) -> None:
-    (move,) = receive(world(pilots=(pilot(1, state),))).moves
+    (move,) = receive(world(pilots=(pilot(1, state),), heartbeats=(Heartbeat(pilot=1),))).moves
     assert (move.kind, move.source, move.target) == ("pilot", state, PilotState.RUNNING)
     assert move.changes == {"heartbeat": NOW}
 
@@ -220,15 +222,15 @@ def test_f2_failures_that_are_their_places_fault_are_no_attempts_at_most_as_many
 )
 def test_reports_of_what_is_not_this_pilots_move_nothing_and_it_is_told_to_stop(entry: Job) -> None:
     where = told(Report(job=1, attempt=1, state="failed"), jobs=(entry,))
-    assert reports.receive(where, holding_these(where, (1, 1))).moves == []
-    assert reports.stops(where, holding_these(where, (1, 1))) == {1: [(1, 1)]}
+    assert reports.receive(having(where, (1, 1))).moves == []
+    assert reports.stops(having(where, (1, 1))) == {1: [(1, 1)]}
 
 
 @pytest.mark.parametrize("state", [S.HOLDING, S.TRANSFERRING, S.MERGING, S.FINISHED])
 def test_to_hear_done_again_changes_nothing_and_does_not_cost_the_outputs(state: JobState) -> None:
     where = told(Report(job=1, attempt=1, state="done"), jobs=(held(1, state),))
-    assert reports.receive(where, holding_these(where)).moves == []
-    assert reports.stops(where, holding_these(where)) == {1: []}
+    assert reports.receive(having(where)).moves == []
+    assert reports.stops(having(where)) == {1: []}
 
 
 def test_stops_names_what_the_pilot_holds_and_reports_but_does_not_own_any_more() -> None:
@@ -236,8 +238,7 @@ def test_stops_names_what_the_pilot_holds_and_reports_but_does_not_own_any_more(
         Report(job=3, attempt=1, state="running"),
         jobs=(held(1, S.RUNNING), held(2, S.RUNNING, attempt=2), job(3, S.DEFINED)),
     )
-    held_there = holding_these(where, (1, 1), (2, 1), (9, 1))
-    assert reports.stops(where, held_there) == {1: [(2, 1), (3, 1), (9, 1)]}
+    assert reports.stops(having(where, (1, 1), (2, 1), (9, 1))) == {1: [(2, 1), (3, 1), (9, 1)]}
 
 
 def test_what_a_pilot_started_and_names_no_more_was_lost_there() -> None:
@@ -252,7 +253,7 @@ def test_what_a_pilot_started_and_names_no_more_was_lost_there() -> None:
         held(8, S.SENT, attempt=3),
     )
     where = told(Report(job=5, attempt=1, state="running"), jobs=jobs)
-    decision = reports.receive(where, holding_these(where, (4, 1)))
+    decision = reports.receive(having(where, (4, 1)))
     assert follow(jobs, decision) == {
         1: (S.DEFINED, 2),
         2: (S.FAILED, 3),
@@ -303,14 +304,14 @@ def test_whatever_a_pilot_says_every_move_is_legal_and_only_its_own_attempts_mov
 ) -> None:
     asked = task(outputs=("a.txt",) if with_output else (), merge=MERGE if merge else None)
     where = told(*said, jobs=tuple(jobs), tasks=(asked,))
-    decision = reports.receive(where, holding_these(where, *holding))
+    decision = reports.receive(having(where, *holding))
     moved = follow(jobs, decision)
     for entry in jobs:
         if entry.pilot != 1 or entry.state not in AT_A_PILOT:
             assert moved[entry.id] == (entry.state, entry.attempt)
     mirrored = replace(where, jobs=tuple(jobs[::-1]))
-    assert to_json(reports.receive(mirrored, holding_these(mirrored, *sorted(holding)))) == to_json(decision)
-    stopped = reports.stops(where, holding_these(where, *holding))[1]
+    assert to_json(reports.receive(having(mirrored, *sorted(holding)))) == to_json(decision)
+    stopped = reports.stops(having(where, *holding))[1]
     assert set(stopped) <= holding | {(report.job, report.attempt) for report in said}
     assert not {(j.id, j.attempt) for j in jobs if j.pilot == 1 and j.state in AT_A_PILOT} & set(stopped)
 

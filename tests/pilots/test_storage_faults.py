@@ -8,7 +8,7 @@ import pytest
 from pilotage.model.decision import Decision, Forget
 from pilotage.model.states import JobState
 from pilotage.model.storage_rests import FailedDelivery
-from pilotage.model.world import Report, StorageFault, World
+from pilotage.model.world import Heartbeat, Report, StorageFault, World
 from pilotage.pilots import reports
 from pilotage.testing import NOW, federation, job, pilot, queue, task, world
 
@@ -22,10 +22,10 @@ def receive(report: Report, *failed: FailedDelivery) -> Decision:
         jobs=(JOB,),
         tasks=(task(),),
         pilots=(replace(pilot(), queue="Q", node="n1"),),
-        reports=(report,),
+        heartbeats=(Heartbeat(pilot=1, holding=((1, 1),), reports=(report,)),),
         failed_deliveries=failed,
     )
-    return reports.receive(where, {1: reports.Heartbeat([(1, 1)], where.reports)})
+    return reports.receive(where)
 
 
 def reported(fault: StorageFault, *failed: FailedDelivery) -> list[Any]:

@@ -246,6 +246,25 @@ class JobUsage:
     """Most that the payload added to its directory, outputs included, in MB."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """A pilot's call: what it has, and what became of some of it."""
+
+    __pydantic_config__ = CLOSED
+
+    pilot: int
+    """The pilot."""
+    holding: tuple[tuple[int, int], ...] = ()
+    """Every attempt that it has: job and attempt."""
+    reports: tuple[Report, ...] = ()
+    """Its reports, in order."""
+
+    @property
+    def named(self) -> set[tuple[int, int]]:
+        """All attempts that it speaks of."""
+        return {*self.holding, *((report.job, report.attempt) for report in self.reports)}
+
+
 HeldAttempt = tuple[int, int, int]
 """An attempt at a pilot: pilot, job and attempt."""
 
@@ -300,7 +319,7 @@ class World:
     """What jobs used."""
     requests: tuple[MatchRequest, ...] = ()
     """Pilots that ask for jobs."""
-    reports: tuple[Report, ...] = ()
+    heartbeats: tuple[Heartbeat, ...] = ()
     """What pilots say of their jobs."""
     held: tuple[HeldAttempt, ...] = ()
     """Attempts that pilots have and name, and say nothing of: their jobs need not be here."""

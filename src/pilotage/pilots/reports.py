@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from pilotage.model.decision import Change, Creation, Decision, Forget, Move, Touch, Value
 from pilotage.model.failures import Failure, allowed_attempts, ending_of, outweighed
@@ -15,27 +14,14 @@ from pilotage.model.scopes import identifier, name_of, personal_scope
 from pilotage.model.states import AT_A_PILOT, DONE_JOBS, WAITING_PILOTS, JobState, PilotState
 from pilotage.model.step_names import MATCH
 from pilotage.model.work import File, Job, Pilot, Replica, Task
-from pilotage.model.world import Output, Report, World
+from pilotage.model.world import Heartbeat, Output, Report, World
 
 from .storage_faults import StorageFaults
 
 Attempt = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """The attempts that a pilot has, as (job, attempt), and its reports."""
-
-    holding: Sequence[Attempt]
-    reports: Sequence[Report]
-
-    @property
-    def named(self) -> set[Attempt]:
-        """All attempts that it speaks of."""
-        return {*self.holding, *((report.job, report.attempt) for report in self.reports)}
-
-
-def receive(world: World, told: Mapping[int, Heartbeat]) -> Decision:
+def receive(world: World) -> Decision:
     """Apply what pilots report, one after the other; the call itself is their heartbeat.
 
     Reports of attempts that are not a pilot's own move nothing: :func:`stops` names them. An attempt that the
@@ -47,6 +33,7 @@ def receive(world: World, told: Mapping[int, Heartbeat]) -> Decision:
     for job in world.jobs:
         if job.state in AT_A_PILOT and job.pilot is not None:
             held[job.pilot].append(job)
+    told = {one.pilot: one for one in world.heartbeats}
     hearing = _Hearing(world)
     for pilot in world.pilots:
         hearing.hear(pilot, held[pilot.id], told[pilot.id])
@@ -58,7 +45,7 @@ def receive(world: World, told: Mapping[int, Heartbeat]) -> Decision:
     return Decision(step="report", time=world.time, seed=world.seed, changes=changed)
 
 
-def stops(world: World, told: Mapping[int, Heartbeat]) -> dict[int, list[Attempt]]:
+def stops(world: World) -> dict[int, list[Attempt]]:
     """The attempts that each pilot holds or reports and that are not its own (any more): it must stop them.
 
     What it finished itself is not among them, for its outputs may still lie in the attempt's scratch area.
@@ -69,6 +56,7 @@ def stops(world: World, told: Mapping[int, Heartbeat]) -> dict[int, list[Attempt
     for job in world.jobs:
         if job.pilot is not None and (job.state in AT_A_PILOT or job.state in DONE_JOBS):
             own[job.pilot].add((job.id, job.attempt))
+    told = {one.pilot: one for one in world.heartbeats}
     return {one.id: sorted(told[one.id].named - own[one.id]) for one in world.pilots}
 
 

@@ -8,8 +8,8 @@ from pilotage.flow.calls.report import report_all
 from pilotage.flow.matching import Matched
 from pilotage.flow.runtime import Runtime
 from pilotage.model.work import Pilot
-from pilotage.model.world import MatchRequest
-from pilotage.pilots.reports import Attempt, Heartbeat
+from pilotage.model.world import Heartbeat, MatchRequest
+from pilotage.pilots.reports import Attempt
 from pilotage.ports.computing import PilotOrder
 
 
@@ -63,11 +63,11 @@ class PilotCalls:
     def report(self) -> None:
         """Take the reports."""
         telling, self._telling = self._telling, {}
-        told = {id_: pilot.told() for id_, pilot in telling.items() if not pilot.ended}
+        told = [pilot.told() for pilot in telling.values() if not pilot.ended]
         if told:
             stops = report_all(self._runtime, told)
-            for id_, one in told.items():
-                telling[id_].reported(one, stops.get(id_))
+            for one in told:
+                telling[one.pilot].reported(one, stops.get(one.pilot))
 
     def match(self) -> None:
         """Hand out jobs, and take the reports on those that start."""

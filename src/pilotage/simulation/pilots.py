@@ -14,8 +14,8 @@ from pilotage.model.scopes import name_of
 from pilotage.model.sources import Sources
 from pilotage.model.step_names import REBIND
 from pilotage.model.work import Job, Pilot, Task
-from pilotage.model.world import MatchRequest, Output, Report
-from pilotage.pilots.reports import Attempt, Heartbeat
+from pilotage.model.world import Heartbeat, MatchRequest, Output, Report
+from pilotage.pilots.reports import Attempt
 from pilotage.ports.computing import PilotOrder
 
 from .scenario import SiteBehaviour
@@ -209,7 +209,7 @@ class VirtualPilot:
             holding.append(attempt)
             if not running.told:
                 reports.append(Report(job=attempt[0], attempt=attempt[1], state="running"))
-        return Heartbeat(holding, reports)
+        return Heartbeat(pilot=self.order.pilot, holding=tuple(holding), reports=tuple(reports))
 
     def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
         """Forget what the server knows now, and stop what is not this pilot's any more."""

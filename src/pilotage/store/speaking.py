@@ -44,7 +44,6 @@ def read(
         "pilots": speaking,
         "jobs": found,
         "tasks": reader.tasks_of(found),
-        "reports": tuple(reports),
         "held": held,
         "failures": tuple(dict.fromkeys((*told, *elsewhere))),
         "queue_reports": reader.queue_reports() if "failed" in ends else (),

@@ -62,10 +62,6 @@ class Check(Label):
     asks: Asking | None = None
     optional: bool = True
 
-    def refuses(self, tasks: TaskColumns, queues: QueueColumns) -> Mask:
-        """The mask alone: broadcastable to (T, Q)."""
-        return self.judge(tasks, queues).refused
-
 
 def check(
     rule: str,

@@ -81,10 +81,9 @@ class LiveColumns:
 class QueueColumns:
     """All queues of a federation by attribute; ``live`` is the cycle's part (see :meth:`during`).
 
-    ``site`` and ``storage`` are codes into ``sites`` and ``storages``, ``connectivity_code`` into
-    ``connectivity_kinds``, ``vo_code`` into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``,
-    of which ``no_share`` says which refuse some work (B10);
-    ``read_storages`` has the codes of storages that any queue reads. ``blacklists`` has a mask for each
+    ``storage`` are codes into ``storages``, ``connectivity_code`` into ``connectivity_kinds``, ``vo_code``
+    into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``, of which ``no_share`` says which refuse
+    some work (B10); ``read_storages`` has the codes of storages that any queue reads. ``blacklists`` has a mask for each
     operation, by queue, of its own storage. ``storage_site`` is the site of the queue's
     storage, wherever the queue itself stands; ``slot_cores`` are the cores that share its work directory.
     Limits are as declared: 0 is none; ``max_disk_io`` and ``transferring_limit`` are NaN where a constant
@@ -103,7 +102,6 @@ class QueueColumns:
     reach: Reach
     links: Mapping[int, IncomingLinks]
     children: Mapping[str, tuple[int, ...]]
-    site: Codes
     site_names: Column
     storage: Codes
     storage_site: Codes
@@ -169,7 +167,6 @@ class QueueColumns:
             reach=Reach(Sources(federation), ordered),
             links=incoming_links(federation.links, sites),
             children=_children(queues),
-            site=np.array([sites[queue.site] for queue in queues], dtype=np.intp),
             storage=storage,
             storage_site=storage_sites[storage],
             storage_free=np.array([item.free for item in ordered], dtype=float)[storage],

@@ -256,10 +256,6 @@ class TaskColumns:
         """Input files of one job that are not at the queue's storage: (T, Q)."""
         return self.input_table.missing_files[self.inputs[:, 0]].take(queues.storage, axis=1)
 
-    def missing_size(self, queues: QueueColumns) -> Column:
-        """Bytes of these files: (T, Q)."""
-        return self.input_table.missing_size[self.inputs[:, 0]].take(queues.storage, axis=1)
-
 
 def _dense(codes: Codes, most: int) -> tuple[Codes, int]:
     """The same codes, which are below ``most``, numbered without gaps, and how many there are."""

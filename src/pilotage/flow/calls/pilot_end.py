@@ -8,7 +8,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Decision, Move
 from pilotage.model.logs import KeptLog
 from pilotage.model.states import LIVE_PILOTS, PilotState
-from pilotage.model.world import World
+from pilotage.model.world import Heartbeat, World
 from pilotage.pilots import reports as policy
 
 
@@ -32,13 +32,13 @@ def end_all(runtime: Runtime, pilots: Sequence[int], reason: str) -> None:
 def _world(runtime: Runtime, pilots: Sequence[int]) -> World:
     """The world of pilots that live and say that they have nothing."""
     world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), pilots, (), ())
-    return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))
+    live = tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS)
+    return replace(world, pilots=live, heartbeats=tuple(Heartbeat(pilot=pilot.id) for pilot in live))
 
 
 def _end(runtime: Runtime, world: World, reason: str, actor: str) -> None:
     # Before the end: it fails what the pilots still held, and makes one RUNNING that never called before.
-    nothing = policy.Heartbeat((), ())
-    runtime.store.commit(policy.receive(world, {pilot.id: nothing for pilot in world.pilots}), actor)
+    runtime.store.commit(policy.receive(world), actor)
     ended = Move(
         kind="pilot",
         ids=tuple(pilot.id for pilot in world.pilots),

@@ -1,6 +1,6 @@
 """Take a pilot's reports on its jobs; the same call is its heartbeat."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pilotage.flow import rest_notices
@@ -8,7 +8,7 @@ from pilotage.flow.errors import PilotGone
 from pilotage.flow.runtime import Runtime
 from pilotage.model.logs import KeptLog
 from pilotage.model.states import LIVE_PILOTS
-from pilotage.model.world import Report, World
+from pilotage.model.world import Heartbeat, Report, World
 from pilotage.pilots import reports as policy
 
 Attempt = tuple[int, int]
@@ -31,7 +31,7 @@ def report(
     if silent and runtime.store.heartbeats.beat(pilot, runtime.clock()) == set(holding):
         # Both sides know the same: the policy would move and stop nothing. Most calls are like that.
         return []
-    told = {pilot: policy.Heartbeat(holding, reports)}
+    told = (Heartbeat(pilot=pilot, holding=tuple(holding), reports=tuple(reports)),)
     world = _world(runtime, told)
     if not world.pilots:
         raise PilotGone(pilot)
@@ -43,38 +43,39 @@ def report(
     return stops[pilot]
 
 
-def report_all(runtime: Runtime, told: Mapping[int, policy.Heartbeat]) -> dict[int, list[Attempt]]:
+def report_all(runtime: Runtime, told: Sequence[Heartbeat]) -> dict[int, list[Attempt]]:
     """Take the reports of several pilots in one commit; pilots that are gone are not in the answer."""
-    silent = [pilot for pilot, one in told.items() if not one.reports]
-    held = runtime.store.heartbeats.beat_all(silent, runtime.clock())
-    alike = {pilot for pilot in silent if held.get(pilot) == set(told[pilot].holding)}
-    others = {pilot: one for pilot, one in told.items() if pilot not in alike}
+    silent = {one.pilot: set(one.holding) for one in told if not one.reports}
+    held = runtime.store.heartbeats.beat_all(list(silent), runtime.clock())
+    alike = {pilot for pilot, holding in silent.items() if held.get(pilot) == holding}
+    others = [one for one in told if one.pilot not in alike]
     stops = _received(runtime, _world(runtime, others, True), others, "pilots") if others else {}
     return {pilot: [] for pilot in alike} | stops
 
 
 def _received(
-    runtime: Runtime, world: World, told: Mapping[int, policy.Heartbeat], actor: str
+    runtime: Runtime, world: World, told: Sequence[Heartbeat], actor: str
 ) -> dict[int, list[Attempt]]:
-    decision = policy.receive(world, told)
+    decision = policy.receive(world)
     committed = runtime.store.commit(decision, actor)
     rest_notices.tell(world, decision, committed)
     # Something moved on between snapshot and commit: what is to be stopped is told as of now.
     if committed.handed_back:
         world = _world(runtime, told)
-    return policy.stops(world, told)
+    return policy.stops(world)
 
 
-def _world(runtime: Runtime, told: Mapping[int, policy.Heartbeat], quiet: bool = False) -> World:
+def _world(runtime: Runtime, told: Sequence[Heartbeat], quiet: bool = False) -> World:
     """The world of what pilots that live tell, where ``quiet`` without the jobs that they merely hold.
 
     That is another question to the store, which pays for many pilots together.
     """
-    reports = tuple(report for one in told.values() for report in one.reports)
+    reports = tuple(report for one in told for report in one.reports)
     now, seed = runtime.clock(), runtime.seeds()
-    held = [(pilot, *attempt) for pilot, one in told.items() for attempt in one.holding]
+    held = [(one.pilot, *attempt) for one in told for attempt in one.holding]
     spoken = () if quiet else tuple((job, attempt) for _, job, attempt in held)
     world = runtime.store.snapshots.for_reports(
-        now, seed, tuple(told), reports, spoken, held if quiet else ()
+        now, seed, [one.pilot for one in told], reports, spoken, held if quiet else ()
     )
-    return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))
+    live = tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS)
+    return replace(world, pilots=live, heartbeats=tuple(told))
