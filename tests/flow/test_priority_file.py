@@ -12,7 +12,7 @@ from pilotage.inbox import LARGEST, FileInbox
 from pilotage.model.constants import StagingConstants
 from pilotage.model.slot_parts import SMALL_FILE
 from pilotage.model.states import TransferState
-from pilotage.model.work import File
+from pilotage.model.work import File, Replica
 from pilotage.testing.stores import create, new_transfer
 
 from .house import House, federation
@@ -28,13 +28,14 @@ def file(house: House, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def transfers(house: House) -> list[int]:
-    """Two queued transfers for which there is one slot: small files would share it."""
-    constants = StagingConstants(preparing_slots=1, max_emergency=0)
+    """Two queued transfers of which one may be prepared: small files would share its slot."""
+    constants = StagingConstants(preparing_slots=1, max_prepared=1, highest_pass=0, max_emergency=0)
     house.store.save_federation(replace(federation(house.place), staging=constants), "test")
     records = [
         new_transfer(f"file{number}", source="north-disk", destination="south-disk") for number in (1, 2)
     ]
     create(house.store, *(File(name=record.file, size=SMALL_FILE + 1, checksum="") for record in records))
+    create(house.store, *(Replica(file=record.file, storage="north-disk") for record in records))
     return create(house.store, *records, time=house.now)
 
 

@@ -58,6 +58,7 @@ class Deliveries:
         self._moving: dict[TransferAttempt, _Moving] = {}
         self._news: dict[TransferAttempt, DeliverySighting] = {}
         self._polling: set[int] = set()
+        self._collecting = 0
 
     def start(self, orders: Sequence[Delivery]) -> None:
         """Begin deliveries, those of one mover together."""
@@ -82,8 +83,13 @@ class Deliveries:
 
     def news(self) -> tuple[DeliverySighting, ...]:
         """News of deliveries by transfer: ends, and bytes that moved; asks the movers for more."""
-        for mover in {id(moving.mover): moving.mover for moving in self._copied().values()}.values():
-            self._poll(mover)
+        # What is answered at once is among what is returned, and needs no other pass.
+        self._collecting += 1
+        try:
+            for mover in {id(moving.mover): moving.mover for moving in self._copied().values()}.values():
+                self._poll(mover)
+        finally:
+            self._collecting -= 1
         with self._lock:
             return tuple(self._news[key] for key in sorted(self._news))
 
@@ -162,7 +168,8 @@ class Deliveries:
                 self._news[key] = one
                 if one.state != "moving":
                     self._moving.pop(key, None)
-        if any(one.state != "moving" for one in news):
+        # Who collects reads after this was written: asked here, not before.
+        if not self._collecting and any(one.state != "moving" for one in news):
             self._on_news()
 
     def _start(self, mover: Mover, orders: Sequence[Delivery]) -> None:
@@ -180,7 +187,8 @@ class Deliveries:
                     elif moving is not None:
                         moving.reference = answer.reference
             self._tell(failed)
-            self._on_news()
+            # One that ended before its reference was known is told of now.
+            self._poll(mover)
 
         self._workers.call(_place(mover), lambda: mover.start(orders)).add_done_callback(done)
 

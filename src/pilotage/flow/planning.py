@@ -1,6 +1,9 @@
 """Make any step's decision from a saved world, touching nothing."""
 
+from dataclasses import replace
+
 from pilotage.model.decision import Decision
+from pilotage.model.foreseen import foreseen
 from pilotage.model.joining import joined
 from pilotage.model.world import World
 
@@ -10,8 +13,15 @@ from .steps import step
 
 def plan(name: str, world: World) -> Decision:
     """Decide as a step does from this world: all its phases as one decision. Raises KeyError."""
-    phases = step(name).phases(world, Brokerages())
-    return joined(name, world, [phase.decide(world) for phase in phases])
+    planned = step(name)
+    decisions: list[Decision] = []
+    after = world
+    for phase in planned.phases(world, Brokerages()):
+        decisions.append(phase.decide(after))
+        after = foreseen(after, decisions[-1]) if planned.foresees else world
+    # An account that is given twice is that of the world as it was.
+    notes = {name: note for decision in reversed(decisions) for name, note in decision.notes.items()}
+    return replace(joined(name, world, decisions), notes=notes)
 
 
 def idle_reasons(name: str, world: World) -> list[str]:

@@ -3,10 +3,13 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pilotage.model.decision import Committed, Decision
 from pilotage.model.decision_parts import parts
+from pilotage.model.foreseen import foreseen
+from pilotage.model.joining import joined, parted
 from pilotage.model.states import Kind, State
 from pilotage.model.world import World
 
@@ -41,7 +44,8 @@ class Step:
     ``place`` orders the steps in lists. ``prepare`` takes in what was left for the step from outside, before
     a pass reads its world; a plan does not call it. ``reads`` takes the snapshot; a step without it is asked
     for by pilots and has no loop. ``phases`` are its policies for a world, in order; with ``rereads`` each of
-    them sees what the one before it has changed. ``wakes_on`` are the states of records that give it
+    them sees what the one before it has changed, and with ``foresees`` without reading again: then those of
+    one actor are committed together. ``wakes_on`` are the states of records that give it
     something to do, and ``idle`` says why it changes nothing in a world. A pass that changed something is
     followed by another at once, where ``goes_on`` does not say that it would find nothing.
     """
@@ -54,6 +58,7 @@ class Step:
     prepare: Callable[["Runtime"], None] | None = None
     reads: Callable[["Runtime", Pass], World] | None = None
     rereads: bool = False
+    foresees: bool = False
     wakes_on: frozenset[tuple[Kind, State]] = frozenset()
     goes_on: Callable[["Runtime"], bool] = lambda _runtime: True
 
@@ -78,20 +83,52 @@ def take(step: Step, runtime: "Runtime", now: Pass) -> int:
     if step.prepare is not None:
         step.prepare(runtime)
     world = step.reads(runtime, now)
+    phases = step.phases(world, runtime.brokerages)
+    if step.foresees:
+        return _taken_together(step, runtime, world, phases)
     changed = 0
-    for number, phase in enumerate(step.phases(world, runtime.brokerages)):
+    for number, phase in enumerate(phases):
         if number and step.rereads:
             world = step.reads(runtime, now)
-        try:
-            decision = phase.decide(world)
-        except Exception:
-            log.exception("step %s: the policy of %s failed; what it decides waits", step.name, phase.actor)
+        if (decision := _decided(step, phase, world)) is None:
             continue
         for part in parts(decision) if phase.in_parts else (decision,):
             committed = runtime.store.commit(part, phase.actor)
             changed += records_changed(committed)
             if phase.act is not None:
                 phase.act(runtime, world, part, committed)
+    return changed
+
+
+def _decided(step: Step, phase: Phase, world: World) -> Decision | None:
+    """The decision of a phase; None where its policy fails, which is logged."""
+    try:
+        return phase.decide(world)
+    except Exception:
+        log.exception("step %s: the policy of %s failed; what it decides waits", step.name, phase.actor)
+        return None
+
+
+def _taken_together(step: Step, runtime: "Runtime", world: World, phases: Sequence[Phase]) -> int:
+    """Decide phase after phase, each from the world as those before it leave it; one commit for each actor.
+
+    What does not hold any more is handed back, and with it what rests on it.
+    """
+    changed = 0
+    for actor, own in groupby(phases, key=lambda phase: phase.actor):
+        taken: list[tuple[Phase, Decision]] = []
+        after = world
+        for phase in own:
+            if (decision := _decided(step, phase, after)) is not None:
+                taken.append((phase, decision))
+                after = foreseen(after, decision) if decision.changes else after
+        decisions = [decision for _, decision in taken]
+        committed = runtime.store.commit(joined(step.name, world, decisions), actor)
+        changed += records_changed(committed)
+        for (phase, decision), told in zip(taken, parted(committed, decisions), strict=True):
+            if phase.act is not None:
+                phase.act(runtime, world, decision, told)
+            world = foreseen(world, decision, told) if decision.changes else world
     return changed
 
 

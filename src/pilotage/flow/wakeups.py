@@ -56,6 +56,10 @@ class Wakeups:
         self._events[name].clear()
         return woken
 
+    def waits(self, name: str) -> bool:
+        """Tell whether a step was woken and has not been asked about since."""
+        return self._events[name].is_set()
+
     def committed(self, decision: Decision, committed: Committed) -> None:
         """Wake the steps for which a commit made work."""
         self.arrived(arrivals(decision, committed))

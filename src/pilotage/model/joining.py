@@ -1,9 +1,9 @@
 """Several decisions from one world as one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from .decision import Change, Choice, Decision, Move
+from .decision import Change, Choice, Committed, Decision, Move
 from .world import World
 
 
@@ -24,6 +24,15 @@ def joined(name: str, world: World, decisions: list[Decision]) -> Decision:
         choices=tuple(choices),
         notes=notes,
     )
+
+
+def parted(committed: Committed, decisions: Iterable[Decision]) -> Iterator[Committed]:
+    """What a commit of several decisions, joined, says of each; what was handed back is told of none."""
+    begin = 0
+    for decision in decisions:
+        end = begin + len(decision.changes)
+        yield Committed(accepted=committed.accepted[begin:end], created=committed.created[begin:end])
+        begin = end
 
 
 def _shifted(changes: tuple[Change, ...], by: int) -> Iterator[Change]:

@@ -185,11 +185,10 @@ class Simulation:
     def _take(self, step: Step) -> None:
         """Take a step; one that has changed something is taken again, at the next tick unless at once."""
         self._seeds.of(step.name)
-        for number in range(self._passes(step)):
-            if number and not step.goes_on(self.runtime):
-                return
+        for _ in range(self._passes(step)):
             self.runtime.wakeups.is_woken(step.name)
-            if not take(step, self.runtime, self.runtime.begin(self.federation.loops.batch)):
+            changed = take(step, self.runtime, self.runtime.begin(self.federation.loops.batch))
+            if not (changed and step.goes_on(self.runtime)):
                 self._waiting.discard(step.name)
                 return
 

@@ -11,7 +11,7 @@ from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.scratch import clear
 from pilotage.flow.step import Phase, Step, always
-from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.decision import Committed, Decision, Move, Touch
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.step_names import STAGE
 from pilotage.model.world import World
@@ -38,6 +38,17 @@ def _observed(runtime: Runtime, world: World, decision: Decision, committed: Com
     )
 
 
+def _turned(runtime: Runtime, _: World, decision: Decision, __: Committed) -> None:
+    """Go on where emergency slots turned regular: in such a pass none begins (D5)."""
+    if any(isinstance(change, Touch) for change in decision.changes):
+        runtime.wakeups.wake(STAGE)
+
+
+def _settled(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
+    clear(runtime, world, decision, committed)
+    _turned(runtime, world, decision, committed)
+
+
 def _start(runtime: Runtime, world: World, decision: Decision, committed: Committed) -> None:
     """Hand the transfers that were given a slot to their movers."""
     transfers = {transfer.id: transfer for transfer in world.transfers}
@@ -55,12 +66,20 @@ def _start(runtime: Runtime, world: World, decision: Decision, committed: Commit
     for change, ids in zip(decision.changes, committed.accepted, strict=True):
         if isinstance(change, Move) and change.target is TransferState.DELIVERING:
             for transfer in (transfers[id_] for id_ in ids):
+                if transfer.state is not TransferState.PREPARED:
+                    # Its source is that server's choice, and not known here.
+                    runtime.deliveries.refuse(transfer, "another server prepared it meanwhile")
+                    continue
                 try:
                     path = paths.get((transfer.file, transfer.source), "")
                     orders.append(ordered(transfer, files[transfer.file], path=path))
                 except DeliveryFailed as error:
                     runtime.deliveries.refuse(transfer, str(error))
     runtime.deliveries.start(orders)
+    _turned(runtime, world, decision, committed)
+    if orders and any(one.state is TransferState.QUEUED for one in world.transfers):
+        # Those that began left their places among what is prepared.
+        runtime.wakeups.wake(STAGE)
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -87,12 +106,17 @@ STEP = Step(
     phases=always(
         Phase(actor="mover", decide=deliveries.observed, act=_observed),
         Phase(actor=STAGE, decide=retries.abandoned),
-        Phase(actor=STAGE, decide=settle.settle, act=clear),
+        Phase(actor=STAGE, decide=settle.settle, act=_settled),
         Phase(actor=STAGE, decide=unawaited.cancel),
-        Phase(actor=STAGE, decide=preparing.prepare),
+        Phase(actor=STAGE, decide=preparing.prepare, act=_turned),
+        # What has got a slot of preparing needs no more than its source, which is known here.
+        Phase(actor=STAGE, decide=preparing.prepare, act=_turned),
         Phase(actor=STAGE, decide=slots.start, act=_start),
     ),
+    foresees=True,
     idle=_idle,
+    # What moved on woke it, and so did what began while others wait for its place.
+    goes_on=lambda runtime: runtime.wakeups.waits(STAGE),
     wakes_on=frozenset(
         {
             ("job", JobState.HOLDING),

@@ -1,0 +1,65 @@
+"""Steps whose phases see what those before them changed, without reading again."""
+
+from dataclasses import replace
+
+from pilotage.flow.step import take
+from pilotage.flow.steps import step
+from pilotage.model.decision import Committed, Decision, Move
+from pilotage.model.foreseen import foreseen
+from pilotage.model.states import JobState, TransferState
+from pilotage.model.work import File, Replica
+from pilotage.testing.stores import create, new_transfer
+
+from .house import House
+
+
+def _queued(house: House) -> int:
+    record = new_transfer("file", source="north-disk", destination="south-disk")
+    held = Replica(file=record.file, storage="north-disk")
+    create(house.store, File(name=record.file, size=1, checksum=""), held)
+    (id_,) = create(house.store, record, time=house.now)
+    return id_
+
+
+def test_d8_a_transfer_with_room_is_delivered_by_the_first_pass(house: House) -> None:
+    id_ = _queued(house)
+    take(step("stage"), house.runtime, house.runtime.begin(100))
+    world = house.store.snapshots.for_staging(house.now, 1, limit=100)
+    assert [(one.id, one.state) for one in world.transfers] == [(id_, TransferState.DELIVERING)]
+
+
+def test_what_the_commit_handed_back_is_not_foreseen(house: House) -> None:
+    id_ = _queued(house)
+    world = house.store.snapshots.for_staging(house.now, 1, limit=100)
+    move = Move(
+        kind="transfer",
+        ids=(id_,),
+        attempts=(1,),
+        source=TransferState.QUEUED,
+        target=TransferState.PREPARING,
+        cause="test",
+        changes={"emergency": True},
+        next_attempt=True,
+    )
+    decision = Decision(step="stage", time=world.time + 1, seed=1, changes=(move,))
+    (before,), (after,) = world.transfers, foreseen(world, decision).transfers
+    moved = replace(before, state=TransferState.PREPARING, since=world.time, emergency=True, attempt=2)
+    assert after == moved
+    assert foreseen(world, decision, Committed(accepted=((),), created=((),))) == world
+
+
+def test_replicas_that_rest_on_moves_are_foreseen(house: House) -> None:
+    id_ = _queued(house)
+    world = house.store.snapshots.for_staging(house.now, 1, limit=100)
+    made = Replica(file=world.transfers[0].file, storage="south-disk")
+    move = Move(
+        kind="transfer",
+        ids=(id_,),
+        source=TransferState.QUEUED,
+        target=TransferState.DONE,
+        cause="test",
+        creates={id_: (made,)},
+    )
+    other = Move(kind="job", ids=(7,), source=JobState.HOLDING, target=JobState.FINISHED, cause="test")
+    decision = Decision(step="stage", time=world.time, seed=1, changes=(move, other))
+    assert made in foreseen(world, decision).replicas
