@@ -83,12 +83,12 @@ class QueueColumns:
 
     ``storage`` are codes into ``storages``, ``connectivity_code`` into ``connectivity_kinds``, ``vo_code``
     into ``vo_kinds``, ``fairshare_code`` into ``fairshare_kinds``, of which ``no_share`` says which refuse
-    some work (B10); ``read_storages`` has the codes of storages that any queue reads. ``blacklists`` has a mask for each
-    operation, by queue, of its own storage. ``storage_site`` is the site of the queue's
+    some work (B10); ``read_storages`` has the codes of storages that any queue reads. ``blacklists`` has a
+    mask for each operation, by queue, of its own storage. ``storage_site`` is the site of the queue's
     storage, wherever the queue itself stands; ``slot_cores`` are the cores that share its work directory.
     Limits are as declared: 0 is none; ``max_disk_io`` and ``transferring_limit`` are NaN where a constant
-    stands in their place, ``core_power`` where it is unknown. ``num_slots`` is -1 where none are
-    declared; ``declared_slots`` are then those of this system's own pilots.
+    stands in their place, ``core_power`` where it is unknown. ``num_slots`` is -1 where none are declared;
+    ``declared_slots`` are then those of this system's own pilots.
     """
 
     federation: Federation
