@@ -160,10 +160,16 @@ def test_cancel_kills_the_whole_tree(server: FakeServer, element: Process, tmp_p
     server.works = [[work]]
     reference = submitted(element, order(server))
     wait_for(lambda: mark.exists() and mark.read_text(), "the payload runs")
-    tree = [process(reference), *process(reference).children(recursive=True)]
+    agent = process(reference)
+
+    def descendants() -> list[psutil.Process]:
+        found = agent.children(recursive=True)
+        return found if len(found) >= 2 else []
+
+    # A look at all processes of a busy machine may miss some.
+    tree = [agent, *wait_for(descendants, "what keeps the payload, and the payload")]
     element.cancel([reference])
     assert all(map(has_ended, tree))
-    assert len(tree) >= 3
     assert states(element, reference) == ["ended"]
     assert server.ended == ["pilot stopped by signal 15 (SIGTERM)"]
     element.cancel([reference])
