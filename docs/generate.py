@@ -3,7 +3,6 @@
 import dataclasses
 import enum
 import inspect
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -11,7 +10,7 @@ from typing import Any, get_type_hints
 import typer
 from typer.cli import get_docs_for_click
 
-from pilotage.api import create_app
+from pilotage.api.app import document
 from pilotage.brokerage.production.checks import CHECKS
 from pilotage.cli.app import app
 from pilotage.flow.steps import STEPS
@@ -22,10 +21,8 @@ from pilotage.model.federation import Federation
 from pilotage.model.states import STATES, TRANSITIONS, Kind
 from pilotage.model.work import TaskSpec
 from pilotage.model.world import World
-from pilotage.server import runtime_of
 from pilotage.simulation import policies, scenario
 from pilotage.simulation.scenario import Scenario
-from pilotage.store import Store
 from rules import RULES, Carrier, Rule, numbers_in, tests, values
 
 NOTE = "<!-- Written by `make docs` from the code; do not edit. -->\n\n"
@@ -242,7 +239,7 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 def api() -> str:
     """The routes; the whole description is served as OpenAPI."""
-    paths = _openapi()["paths"]
+    paths = document()["paths"]
     rows = [
         (method.upper(), f"`{path}`", operation.get("summary", ""), operation.get("description", ""))
         for path, operations in paths.items()
@@ -252,15 +249,6 @@ def api() -> str:
         "# API\n\nThe server describes itself at `/api/v1/openapi.json`. Give the token as "
         "`Authorization: Bearer TOKEN`.\n\n" + table(("method", "path", "name", "what it does"), rows)
     )
-
-
-def _openapi() -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as place:
-        store = Store.open(f"sqlite:///{place}/store.sqlite")
-        try:
-            return dict(create_app(runtime_of(store)).openapi())
-        finally:
-            store.close()
 
 
 def command_line() -> str:

@@ -17,8 +17,6 @@ from typing import IO, Any, Protocol
 
 from .web import BLOCK, GONE, Web, body, not_found
 
-SCHEMES = frozenset({"file", "local", "http", "https"})
-"""Storages that pilots open by their URL, where no credentials are needed."""
 _RESOLVE_NO_SYMLINKS, _RESOLVE_BENEATH = 0x04, 0x08
 _OPENAT2 = 437
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -15,6 +15,8 @@ Pair = tuple[int, int]
 Point = tuple[float, float, float, float, float, float, float]
 """A moment of a payload: s since its start, s of CPU time so far, MB of memory then; kB so far: read from
 disks, written to them, received from the network and sent to it."""
+OPEN_SCHEMES = frozenset({"file", "local", "http", "https"})
+"""Storages that pilots open by their URL, where no credentials are needed."""
 LONGEST_LOG, LOG_HEAD = 65_536, 16_384
 """Bytes that are kept of a stream, and how many of them from its beginning where it was longer."""
 

@@ -1,7 +1,6 @@
 """The application: every route under ``/api/v1``, and how what the steps refuse is answered."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -36,6 +35,7 @@ from .dependencies import PREFIX
 from .descriptions import describe
 from .fast_path import FastPath, FaultHandler
 from .guard import Guard
+from .openapi import OpenApi
 
 ROUTERS = (
     *(tasks, jobs, plan, queues, sites, pilots, transfers, storages, files, datasets),
@@ -52,15 +52,8 @@ class Health(BaseModel):
 
 def create_app(runtime: Runtime) -> FastAPI:
     """The API of one Pilotage."""
-    app = FastAPI(
-        title="Pilotage",
-        summary="A workload broker for federated computing that can say why.",
-        version=version("pilotage"),
-        openapi_url=f"{PREFIX}/openapi.json",
-        docs_url=None,
-        redoc_url=None,
-        separate_input_output_schemas=False,
-    )
+    app = _routed()
+    app.add_route(f"{PREFIX}/openapi.json", OpenApi().answer, include_in_schema=False)
     app.state.runtime = runtime
     app.state.tokens = KnownTokens(runtime.store, runtime.clock)
     calls = {f"{PREFIX}{path}": call for path, call in pilot_agent.FAST_CALLS.items()}
@@ -68,19 +61,34 @@ def create_app(runtime: Runtime) -> FastAPI:
     app.add_middleware(Guard, prefix=PREFIX, tokens=lambda: app.state.tokens)
     for fault, handler in _HANDLERS.items():
         app.add_exception_handler(fault, handler)
+    return app
+
+
+def document() -> dict[str, Any]:
+    """The OpenAPI document of all routes."""
+    app = _routed()
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            describe_answers(route)
+    return describe(app.openapi())
+
+
+def _routed() -> FastAPI:
+    """The routes, without anything to answer by."""
+    app = FastAPI(
+        title="Pilotage",
+        summary="A workload broker for federated computing that can say why.",
+        version=version("pilotage"),
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
     app.add_api_route(f"{PREFIX}/health", _health, response_model=Health, tags=["health"])
     for room in ROUTERS:
         # To include a router would make another validator for each of its models: 3 MiB.
         app.router.routes.extend(room.router.routes)
-    app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
     return app
-
-
-def _openapi(app: FastAPI, generate: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    for route in app.routes:
-        if isinstance(route, APIRoute):
-            describe_answers(route)
-    return describe(generate())
 
 
 async def _health() -> Health:

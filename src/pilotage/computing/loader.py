@@ -1,14 +1,16 @@
 """Discovery of computing element adapters: entry points of the group ``pilotage.computing``, by kind."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pilotage.model.federation import ComputingElement
 from pilotage.ports import adapters
 from pilotage.ports.computing import ComputingElementPort
 
-from .batch import BatchElement
-from .batch.hosts import Hosts
+if TYPE_CHECKING:
+    from .batch.hosts import Hosts
 
 GROUP = "pilotage.computing"
 METHODS = ("submit", "poll", "cancel", "capacity")
@@ -30,6 +32,14 @@ def load(element: ComputingElement) -> ComputingElementPort:
     return made
 
 
+@runtime_checkable
+class SharesHosts(Protocol):
+    """An adapter that reaches a host by a connection which others may use too."""
+
+    def share(self, hosts: "Hosts") -> None:
+        """Use these hosts from now on."""
+
+
 class SharedLoader:
     """Makes adapters for one server: those that lead to the same host share its connection.
 
@@ -37,11 +47,18 @@ class SharedLoader:
     """
 
     def __init__(self, server_url: str = "") -> None:
-        self._hosts = Hosts(server_url)
+        self._server_url = server_url
+
+    @cached_property
+    def _hosts(self) -> "Hosts":
+        # Made for the first that shares one: a server without batch systems has not loaded what they need.
+        from .batch.hosts import Hosts
+
+        return Hosts(self._server_url)
 
     def __call__(self, element: ComputingElement) -> ComputingElementPort:
         """Make the adapter as :func:`load` does."""
         made = load(element)
-        if isinstance(made, BatchElement):
+        if isinstance(made, SharesHosts):
             made.share(self._hosts)
         return made

@@ -1,9 +1,10 @@
-"""Listings of web servers' folders: WebDAV's multistatus documents, and the index pages of others."""
+"""Listings of web servers' folders: WebDAV's multistatus documents, and the index pages of others.
+
+The parsers are imported where something is read: a server without web storages does without their MiB.
+"""
 
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from urllib.parse import unquote, urljoin, urlsplit
-from xml.etree import ElementTree
 
 from pilotage.ports.moving import StorageError
 
@@ -21,6 +22,8 @@ def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, PathEn
 
     Raises StorageError where the document is none.
     """
+    from xml.etree import ElementTree
+
     if b"<!DOCTYPE" in document or b"<!ENTITY" in document:
         raise StorageError("a WebDAV answer declares a document type, which is never read")
     try:
@@ -40,9 +43,9 @@ def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, PathEn
 
 def from_index(page: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
     """Names and entries of an index page; the sizes of files are not known from it."""
-    links = _Links()
-    links.feed(page.decode(errors="replace"))
-    for link in sorted(links.found):
+    from .index_pages import links
+
+    for link in sorted(links(page.decode(errors="replace"))):
         name = None if "?" in link else _below(urljoin(folder, link), folder)
         if name:
             yield name, PathEntry("folder") if link.endswith("/") else PathEntry("file")
@@ -55,14 +58,3 @@ def _below(link: str, folder: str) -> str | None:
         return ""
     name = path.removeprefix(f"{at}/")
     return name if name != path and "/" not in name else None
-
-
-class _Links(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note where a link leads."""
-        if tag == "a":
-            self.found.update(value for name, value in attrs if name == "href" and value)

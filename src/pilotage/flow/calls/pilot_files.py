@@ -3,8 +3,7 @@
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
-from pilotage.agent.storage import SCHEMES as PILOTS_OPEN
-from pilotage.agent.wire import Access, FileRequest, Source
+from pilotage.agent.wire import OPEN_SCHEMES, Access, FileRequest, Source
 from pilotage.flow.runtime import Runtime
 from pilotage.model.catalogues import moving_scope
 from pilotage.model.federation import Federation, Storage
@@ -43,7 +42,7 @@ def asks(storage: Storage) -> bool:
     """Tell whether pilots ask for each file of a storage: its URL alone does not open it (decision 34)."""
     scheme = storage.url.partition("://")[0]
     given = set(storage.options).union(*storage.options.get(PER_VO, {}).values())
-    return scheme not in PILOTS_OPEN or bool(SERVER_ONLY & given)
+    return scheme not in OPEN_SCHEMES or bool(SERVER_ONLY & given)
 
 
 def through_server(storage: Storage) -> bool:
