@@ -9,6 +9,7 @@ import pytest
 
 from pilotage import server
 from pilotage.store import Store
+from tests.store.test_migrations import older
 
 
 def test_a_store_that_is_a_file_is_readable_by_its_user_alone(tmp_path: Path) -> None:
@@ -71,8 +72,9 @@ print(*sys.modules)
 
 
 @pytest.mark.slow
-def test_what_the_first_start_needs_for_the_tables_is_not_kept(tmp_path: Path) -> None:
+def test_what_migrations_need_is_not_kept(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/store.db"
+    older(url, "0033").dispose()
     code = f"""
 import sys
 from pilotage import server

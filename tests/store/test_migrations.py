@@ -10,7 +10,8 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, Engine, create_engine, select, text
+from sqlalchemy import Connection, Engine, create_engine, inspect, select, text
+from sqlalchemy.exc import DatabaseError
 
 from pilotage import store
 from pilotage.model.states import Kind
@@ -37,6 +38,8 @@ CATALOGUE = {
           FROM information_schema.columns WHERE table_schema = 'public'
         UNION ALL SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint
           WHERE connamespace = 'public'::regnamespace
+        UNION ALL SELECT proname, pg_get_functiondef(oid) FROM pg_proc
+          WHERE pronamespace = 'public'::regnamespace
     """,
 }
 
@@ -51,13 +54,22 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[str]:
 
 
 def catalogue(connection: Connection) -> dict[str, str]:
-    """What the database itself says of its tables, columns, constraints and indexes."""
+    """What the database itself says of its tables, columns, constraints, indexes and functions."""
     rows = connection.execute(text(CATALOGUE[connection.dialect.name]))
-    return {name: " ".join(str(sql).split()) for name, sql in rows if "alembic" not in name}
+    return {name: " ".join(str(sql).split()) for name, sql in rows}
+
+
+def rows(connection: Connection) -> dict[str, list[Any]]:
+    """What lies in the tables, of those that are not empty."""
+    tables = inspect(connection).get_table_names()
+    found = {
+        name: [tuple(row) for row in connection.execute(text(f"SELECT * FROM {name}"))] for name in tables
+    }
+    return {name: lines for name, lines in found.items() if lines}
 
 
 def test_migrating_from_nothing_gives_the_tables(empty_url: str) -> None:
-    Store.open(empty_url).close()
+    older(empty_url, "head").dispose()
     database = Database(empty_url)
 
     def differences(connection: Connection) -> Any:
@@ -66,10 +78,33 @@ def test_migrating_from_nothing_gives_the_tables(empty_url: str) -> None:
     left = [one for one in database.read(differences) if not _is_elsewhere(database, one)]
     assert left == []
     migrated = database.read(catalogue)
-    database.write(metadata.drop_all)
-    database.write(metadata.create_all)
-    assert migrated == database.read(catalogue)
     assert len(migrated) > 30
+    assert database.read(rows).keys() == {"alembic_version"}
+    versions = database.read(rows)
+    database.write(empty)
+    assert database.read(catalogue) == {}
+    Store.open(empty_url).close()
+    assert database.read(catalogue) == migrated
+    assert database.read(rows) == versions
+    database.close()
+
+
+def empty(connection: Connection) -> None:
+    """Drop all that there is."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+        return
+    for name in inspect(connection).get_table_names():
+        connection.execute(text(f"DROP TABLE {name}"))
+
+
+def test_a_store_that_lost_its_version_is_no_new_one(store_url: str) -> None:
+    """Its tables are there: making them anew would take them for empty."""
+    database = Database(store_url)
+    database.write(lambda connection: connection.execute(text("DROP TABLE alembic_version")))
+    with pytest.raises(DatabaseError, match="already exists"):
+        Store.open(store_url)
     database.close()
 
 

@@ -4,7 +4,7 @@ Their bodies are first looked at when they are called: so a migration may make t
 is there, and each of them has the text of today.
 """
 
-from alembic import op
+from sqlalchemy import Connection, text
 
 _ROWS = """\
   OUT alive boolean, OUT good boolean, OUT id bigint, OUT task bigint, OUT kind varchar, OUT share varchar,
@@ -142,10 +142,10 @@ BEGIN
 """Gives jobs that wait at other queues, each only from where it was seen (E2); a claim bounds them all."""
 
 
-def make() -> None:
+def make(connection: Connection) -> None:
     """Make all of them on PostgreSQL, in place of those that are there."""
-    if op.get_bind().dialect.name == "postgresql":
-        for name, text in (("give_jobs", GIVE_JOBS), ("borrow_jobs", BORROW_JOBS)):
+    if connection.dialect.name == "postgresql":
+        for name, definition in (("give_jobs", GIVE_JOBS), ("borrow_jobs", BORROW_JOBS)):
             # A function that returns other columns cannot replace one.
-            op.execute(f"DROP FUNCTION IF EXISTS {name}")
-            op.execute(text)
+            connection.execute(text(f"DROP FUNCTION IF EXISTS {name}"))
+            connection.execute(text(definition))
