@@ -14,13 +14,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoints
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_timeout
 import typer.testing
 from hypothesis import settings
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
@@ -30,6 +31,7 @@ from pilotage.brokerage import plugin as brokerage_plugin
 from pilotage.store import Store
 from pilotage.store import engine as store_engine
 from tests import postgresql
+from tests.overtime import Overtime
 
 _numbers = count(1)
 
@@ -110,6 +112,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("postgresql")
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: (not item.get_closest_marker("acceptance"), -slow[item.path]))
+
+
+_overtime = Overtime()
+
+
+def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool | None:
+    """Watch the time of a test without a thread of its own."""
+    if settings.method != "thread":
+        return None
+    late = partial(pytest_timeout.timeout_timer, item, settings)
+    item.cancel_timeout = _overtime.watch(settings.timeout, late)  # type: ignore[attr-defined]
+    return True
 
 
 @pytest.fixture

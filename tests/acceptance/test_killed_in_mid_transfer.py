@@ -81,7 +81,7 @@ def source() -> Iterator[int]:
     Slow.asked.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
         server.handle_error = lambda *_: None  # type: ignore[method-assign]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield server.server_port
         Slow.go_on.set()
         server.shutdown()

@@ -32,7 +32,7 @@ class BreaksOff(BaseHTTPRequestHandler):
 def url() -> Iterator[str]:
     BreaksOff.asked = 0
     server = ThreadingHTTPServer(("127.0.0.1", 0), BreaksOff)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

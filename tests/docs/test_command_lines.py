@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,12 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 IN_LINES = re.compile(r"^ {4}pilotage ([a-z][^\n]*)", re.MULTILINE)
 IN_TEXT = re.compile(r"`pilotage ([a-z][^`\n]*)`")
-COMMANDS: Any = typer.main.get_command(app)
+
+
+@cache
+def _commands() -> Any:
+    """The tree of commands, which takes 50 ms to build: not where tests are only collected."""
+    return typer.main.get_command(app)
 
 
 def _lines(page: Path) -> set[str]:
@@ -26,10 +32,10 @@ def _lines(page: Path) -> set[str]:
 def _fault(line: str) -> str:
     """What is wrong with a command line, as far as its command and the names of its options go."""
     words = shlex.split(line.replace("[", "").replace("]", ""), comments=True)
-    command, at = COMMANDS, 0
+    command, at = _commands(), 0
     while hasattr(command, "commands") and at < len(words) and words[at] in command.commands:
         command, at = command.commands[words[at]], at + 1
-    if command is COMMANDS:
+    if command is _commands():
         return f"there is no command {words[0]}"
     known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)} | {"--help"}
     for word in words[at:]:

@@ -47,7 +47,6 @@ FEDERATION = Federation(
 )
 INPUT = InputFile(name="a", size=1, replicas=("lund-disk",))
 TASK = TaskSpec(name="count", command=("wc",), outputs=("a",))
-MANY = tuple(InputFile(name=f"f{n}", size=1, replicas=("lund-disk",)) for n in range(100_001))
 
 
 def check_federation(federation: Federation) -> list[tuple[Path, str]]:
@@ -201,17 +200,26 @@ def test_a_fairshare_policy_that_does_not_parse_is_a_fault_of_its_queue(policy: 
         (replace(TASK, environment={"A": "é" * 50_000}), ("environment",)),
         (replace(TASK, command=("a", "é" * 50_001)), ("command", 1)),
         (replace(TASK, command=("a" * 100_000,) * 11), ("command",)),
-        (replace(TASK, inputs=MANY), ("inputs",)),
     ],
 )  # fmt: skip
 def test_a_task_that_cannot_run_is_refused_at_its_field(spec: TaskSpec, path: Path) -> None:
     assert places(check_task(spec, FEDERATION)) == [path]
 
 
-def test_what_is_at_a_bound_is_taken() -> None:
+@pytest.fixture(scope="module")
+def many() -> tuple[InputFile, ...]:
+    """One input more than a job may have."""
+    return tuple(InputFile(name=f"f{n}", size=1, replicas=("lund-disk",)) for n in range(100_001))
+
+
+def test_a_job_of_too_many_inputs_is_refused(many: tuple[InputFile, ...]) -> None:
+    assert places(check_task(replace(TASK, inputs=many), FEDERATION)) == [("inputs",)]
+
+
+def test_what_is_at_a_bound_is_taken(many: tuple[InputFile, ...]) -> None:
     spec = replace(
         TASK,
-        inputs=MANY,
+        inputs=many,
         files_per_job=2,
         outputs=("stdout", "stderr"),
         command=("a" * 100_000,),

@@ -237,7 +237,7 @@ def fts_server(tls: tuple[Path, Path] | None = None) -> Iterator[FtsServer]:
             context.verify_mode = ssl.CERT_REQUIRED
             http.socket = context.wrap_socket(http.socket, server_side=True)
         server.url = f"http{'s' if tls else ''}://localhost:{http.server_port}"
-        threading.Thread(target=http.serve_forever, daemon=True).start()
+        threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True).start()
         try:
             yield server
         finally:

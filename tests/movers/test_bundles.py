@@ -59,7 +59,7 @@ class House:
         self.held, self.go_on = threading.Semaphore(0), threading.Event()
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Server)
         self.server.house = self  # type: ignore[attr-defined]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def order(self, number: int, kind: str = "right", share: str = "a", attempt: int = 1) -> Delivery:
         return Delivery(

@@ -47,7 +47,7 @@ def guarded(tmp_path: Path) -> Iterator[Storage]:
         "vos": {"atlas": {"token_file": str(tmp_path / "atlas.token")}},
     }
     with ThreadingHTTPServer(("127.0.0.1", 0), Guarded) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         yield Storage(name="guarded", site="s", url=url, options=options)
         server.shutdown()

@@ -61,7 +61,7 @@ class House:
         self.mover = WorkerProcesses("streaming", Streaming(self.changed.set), self.changed.set)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Trouble)
         self.server.house = self  # type: ignore[attr-defined]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
         self.go_on.set()
