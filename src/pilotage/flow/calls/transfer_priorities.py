@@ -49,12 +49,12 @@ def take_file(runtime: Runtime) -> None:
 def read_priorities(text: str) -> tuple[list[tuple[int, int]], list[str]]:
     """Read lines of ``ID PRIORITY``: what they set, in order, and one error for each bad line (D9).
 
-    Empty lines mean nothing. An error names its line by number, counted from 1, and what would be right.
+    What follows a ``#`` is a comment, and empty lines mean nothing. An error names its line by number, counted from 1, and what would be right.
     """
     priorities: list[tuple[int, int]] = []
     errors: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        words = line.split()
+        words = line.partition("#")[0].split()
         if not words:
             continue
         if len(words) != 2 or not all(word.isascii() and word.isdigit() for word in words):
