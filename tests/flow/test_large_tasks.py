@@ -2,7 +2,9 @@
 
 import pytest
 
+from pilotage.flow.calls import submit
 from pilotage.flow.calls.cancel import cancel
+from pilotage.flow.calls.catalogue import forget
 from pilotage.flow.calls.submit import FILES_AT_ONCE
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
@@ -114,6 +116,29 @@ def test_of_a_large_task_whose_files_contradict_what_is_known_nothing_is_recorde
     ((_, ((field, message),)),) = house.submit({"inputs": files}).refused
     assert (field, f"f{last} is known with 2 bytes" in message) == ("inputs", True)
     assert house.submit({"inputs": (file("f0", size=3),)}).refused == [], "f0 is not known yet"
+
+
+@pytest.mark.parametrize("storage", ["", "north-disk"])
+def test_a_file_that_is_forgotten_between_two_parts_fails_its_job_and_no_other(
+    house: House, monkeypatch: pytest.MonkeyPatch, storage: str
+) -> None:
+    monkeypatch.setattr(submit, "FILES_AT_ONCE", 2)
+
+    def forgets(decision: Decision, _: object) -> None:
+        known = house.store.catalogue.entry("ligo:f0")
+        if decision.step == "submit" and known and known.replicas:
+            forget(house.runtime, known, storage, "operator")
+
+    house.store.listeners.append(forgets)
+    ((_, task),) = house.submit({"inputs": tuple(file(f"f{number}") for number in range(4))}).tasks
+    for step_ in ("split", "broker", "stage", "finish"):
+        house.take(step_)
+    found = house.store.queries.task(task)
+    assert found is not None
+    assert found.jobs == {JobState.ACTIVATED: 3, JobState.FAILED: 1}
+    job = house.store.queries.job(1)
+    assert job is not None
+    assert job.error.startswith("input ligo:f0 is gone: no storage has it any more")
 
 
 def file(name: str, size: int = 1) -> InputFile:

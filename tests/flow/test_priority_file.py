@@ -83,7 +83,7 @@ def test_d9_a_link_is_not_followed(house: House, file: Path, transfers: list[int
 
 
 def test_d9_lines_of_id_and_priority_are_read_and_bad_ones_reported_by_number() -> None:
-    text = "12 90\n\n  7\t95  \nabc 5\n3 0\n4 101\n5\n6 1 2\n-1 5\n# for the review\n  #\n8 60 # alice's\n9 # 70\n"
+    text = "12 90\n\n  7\t95  \nabc 5\n3 0\n4 101\n5\n6 1 2\n-1 5\n# for a review\n  #\n8 60 # ada\n9 # 70\n"
     priorities, errors = read_priorities(text)
     assert priorities == [(12, 90), (7, 95), (8, 60)]
     assert [error.split(":")[0] for error in errors] == [f"line {n}" for n in (4, 5, 6, 7, 8, 9, 13)]
