@@ -158,10 +158,9 @@ def _rest(stream: Readable) -> bytes:
 
 
 @pytest.fixture
-def near(server: Sftp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A backend with a large file, at a server that counts as near however busy this machine is."""
+def near(server: Sftp, tmp_path: Path) -> Any:
+    """A backend with a large file, at a server that is near however busy this machine is."""
     program("ssh", "apt-get install openssh-client")
-    monkeypatch.setattr(backends, "NEAR", 60)
     (tmp_path / "file").write_bytes(BIG)
     return backends.SftpBackend(f"{server.url}{tmp_path}", server.options)
 
@@ -209,11 +208,10 @@ def test_without_ssh_or_from_afar_a_large_file_comes_by_the_connection(
     with near.read_ranges("file", 0, len(BIG)) as opened:
         assert isinstance(opened, SftpStream)
     near._without_ssh = 0
-    monkeypatch.setattr(backends, "NEAR", 0)
+    monkeypatch.setattr(backends, "NEAR", -1)
     with near.read_ranges("file", 0, len(BIG)) as opened:
         assert isinstance(opened, SftpStream)
     monkeypatch.undo()
-    monkeypatch.setattr(backends, "NEAR", 60)
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with near.read_ranges("file", 0, len(BIG)) as opened:
         assert isinstance(opened, SftpStream)

@@ -49,7 +49,8 @@ def take_file(runtime: Runtime) -> None:
 def read_priorities(text: str) -> tuple[list[tuple[int, int]], list[str]]:
     """Read lines of ``ID PRIORITY``: what they set, in order, and one error for each bad line (D9).
 
-    What follows a ``#`` is a comment, and empty lines mean nothing. An error names its line by number, counted from 1, and what would be right.
+    What follows a ``#`` is a comment, and empty lines mean nothing. An error names its line by number,
+    counted from 1, and what would be right.
     """
     priorities: list[tuple[int, int]] = []
     errors: list[str] = []
