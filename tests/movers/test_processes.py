@@ -222,3 +222,16 @@ def test_a_process_of_other_code_than_its_server_is_said_to_be_one(
     monkeypatch.setattr(worker_process, "FINGERPRINT", "0.0.9-00000000")
     status = house.ended(house.start("good")[0])
     assert (status.state, "other code than this server" in status.error) == ("failed", True), status
+
+
+def test_large_files_are_spread_over_processes_and_others_share_one(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "MOST_PROCESSES", 3)
+    house.start("slow-1", "slow-2")
+    assert len(house.mover.pids) == 1
+    monkeypatch.setattr(processes, "LARGE", len(CONTENT))
+    house.start("slow-3")
+    assert len(house.mover.pids) == 2
+    house.start("slow-4", "slow-5", "slow-6")
+    assert len(house.mover.pids) == 3

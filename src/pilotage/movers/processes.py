@@ -28,6 +28,7 @@ from pilotage.ports.moving import (
 )
 
 from .call_processes import CallProcesses
+from .ranged import LARGE
 from .threads import GRACE, MOST_ENDED
 from .worker import Statuses
 from .worker_process import WorkerProcess
@@ -38,7 +39,7 @@ MOST_PROCESSES = min(8, max(2, os.cpu_count() or 2))
 """Worker processes of a mover: most protocols are worked off by Python, which uses one core in each."""
 
 ENOUGH = 8
-"""Deliveries of a process, from which on another one is started, if there may be one."""
+"""Deliveries of a process, from which on another is started, if there may be one: a large file is as many."""
 
 MOST_DELIVERIES = 2000
 """Deliveries under way, those that hang included; further ones are refused."""
@@ -155,7 +156,9 @@ class WorkerProcesses:
     def _hand_out(self, orders: Sequence[tuple[str, Delivery]]) -> None:
         shares: dict[int, tuple[WorkerProcess, list[tuple[str, Delivery]]]] = {}
         for bundle in _bundles(orders):
-            process = self._with_room({id(one): len(given) for one, given in shares.values()})
+            process = self._with_room(
+                {id(one): _load(order for _, order in given) for one, given in shares.values()}
+            )
             shares.setdefault(id(process), (process, []))[1].extend(bundle)
         for process, given in shares.values():
             process.start(given)
@@ -163,9 +166,9 @@ class WorkerProcesses:
     def _with_room(self, more: Mapping[int, int]) -> WorkerProcess:
         """The process with fewest deliveries, ``more`` included, or a new one where each has enough."""
         able = [process for process in self._processes if not (process.alone or process.retired)]
-        counts = [len(process.deliveries) + more.get(id(process), 0) for process in able]
-        if able and (min(counts) < ENOUGH or len(able) >= MOST_PROCESSES):
-            return able[counts.index(min(counts))]
+        loads = [_load(process.deliveries.values()) + more.get(id(process), 0) for process in able]
+        if able and (min(loads) < ENOUGH or len(able) >= MOST_PROCESSES):
+            return able[loads.index(min(loads))]
         return self._new(alone=False)
 
     def _new(self, *, alone: bool) -> WorkerProcess:
@@ -236,6 +239,11 @@ class WorkerProcesses:
                         process.kill(reason)
                     elif not process.deliveries and now - process.busy > IDLE:
                         process.let_go()
+
+
+def _load(orders: Iterable[Delivery]) -> int:
+    """Deliveries, of which a large one keeps a processor busy."""
+    return sum(ENOUGH if order.size >= LARGE else 1 for order in orders)
 
 
 def _bundles(orders: Iterable[tuple[str, Delivery]]) -> Iterator[Sequence[tuple[str, Delivery]]]:
