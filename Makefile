@@ -52,7 +52,7 @@ check: $(READY) ## format, lint, types, import rules
 bench: $(READY) ## figures, each three times, as a table and in build/bench.json; ONLY=matching,memory for parts; LARGE=8 for a large file of 8 GiB
 	LARGE="$(LARGE)" $(BIN)/python -m benchmarks --only "$(ONLY)"
 
-format: $(READY) ## rewrite to the house's style
+format: $(READY) ## rewrite to the project's style
 	$(BIN)/ruff format src tests benchmarks docs examples
 	$(BIN)/ruff check --fix src tests benchmarks docs examples
 

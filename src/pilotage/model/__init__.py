@@ -1,6 +1,6 @@
 """Records that every other package uses: work, states, worlds, decisions, and facts shared by several.
 
-Imports nothing else of the house. Units, everywhere: memory and work directory in MB, storage in GB,
+Imports no other room. Units, everywhere: memory and work directory in MB, storage in GB,
 files in bytes, times in seconds (points in time: seconds since 1970, UTC), throughput in MB/s, core power
 in HS23 per core.
 """

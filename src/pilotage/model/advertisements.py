@@ -27,7 +27,7 @@ COUNTS = ("CurrentJobs", "CurrentSubmittingJobs", "MaxJobs", "MaxSubmittingJobs"
 KEPT = frozenset(
     ["name", "mytype", "curmatches", "jobsmatchedsincelastadvertisement", "worldtime", "worldchance"]
 )
-"""Attributes that are the house's own, in lower case: no site sets them."""
+"""Attributes that are Pilotage's own, in lower case: no site sets them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class _Ad:
             raise self._unexpected("the name of an attribute")
         self._at += 1
         self._needs("=")
-        # Attributes have no case: counts are kept under the name by which the house looks for them.
+        # Attributes have no case: counts are kept under the name by which Pilotage looks for them.
         name = {known.lower(): known for known in COUNTS}.get(token.text.lower(), token.text)
         if name.lower() in {known.lower() for known in self.places} or name.lower() in KEPT:
             raise ClassAdError(token.start + 1, f"{name} is given twice, or is not the site's to give")

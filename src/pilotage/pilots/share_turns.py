@@ -13,7 +13,7 @@ AT_PILOTS = frozenset({JobState.SENT, JobState.STARTING, JobState.RUNNING})
 
 
 class ShareTurns:
-    """Whose turn it is among shares of which jobs wait, and the use of each as jobs are given.
+    """The turns of the shares of which jobs wait, and the use of each as jobs are given.
 
     Shares are compared as tasks are in a cycle (:func:`.global_shares.order`), by jobs that pilots have. One
     that is not declared, or not any more, is one without parent, of target 1.

@@ -42,12 +42,12 @@ class Policy:
 
     @property
     def is_of_the_brokerage(self) -> bool:
-        """Whether a saved world can be brokered under it: what places by chance needs a run."""
+        """Tell whether a saved world can be brokered under it: what places by chance needs a run."""
         return self.placement == "brokered"
 
     @property
     def shows_afterwards(self) -> bool:
-        """Whether the brokerage decides as without it, and only what follows a decision is different."""
+        """Tell whether the brokerage decides as without it, and only what follows a decision is different."""
         changes = self.without or self.constants
         return bool(changes) and not self.queues and set(self.constants) <= AFTERWARDS
 

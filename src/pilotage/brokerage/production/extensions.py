@@ -72,7 +72,7 @@ def order(rule: str, name: str, *, unit: str = "") -> Callable[[Keys], Candidate
 class Extensions:
     """Checks after the rules' own, factors after theirs, the order, if it is not by weight, and the binding.
 
-    Raises ValueError for a rule that is not named by a capital and a number, is one of the house's, or is
+    Raises ValueError for a rule that is not named by a capital and a number, is one of Pilotage's, or is
     given twice.
     """
 

@@ -298,7 +298,7 @@ def _element(fields: Fields, walltime: float) -> dict[str, Any]:
 
 
 def _options(fields: Fields) -> dict[str, Any]:
-    """Options for an adapter that is not the house's, as the entry has them."""
+    """Options for an adapter that is not Pilotage's, as the entry has them."""
     options: dict[str, Any] = {
         option: fields.text(path) for option, path in _OPTIONS.items() if fields.text(path)
     }

@@ -23,7 +23,7 @@ CHECKS: tuple[Check, ...] = tuple(
         key=lambda check: (check.rule[0], int(check.rule[1:])),
     )
 )
-"""In the order of the rules, the house's own (F) and the sites' (M) last; a check's place is its bit in the
+"""In the order of the rules, Pilotage's own (F) and the sites' (M) last; a check's place is its bit in the
 refusal matrix."""
 
 __all__ = ["CHECKS", "Check", "Verdict"]
