@@ -21,7 +21,10 @@ def case(folder: Path, text: str, vos: str = "[]") -> Case:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("[!f]*.yaml")), ids=lambda path: path.stem)
 def test_the_examples_are_sound(path: Path) -> None:
-    assert submissions(read(path), 1)
+    found = read(path)
+    assert submissions(found, 1)
+    # What simulated.md tells of the policies pilotage and reference holds of federations that bind early.
+    assert found.federation.binding.default == "early"
 
 
 @pytest.mark.parametrize(
