@@ -424,6 +424,20 @@ def test_d4_what_waits_for_a_full_storage_takes_no_slot_from_other_shares() -> N
     assert decision.notes["delivering"]["shares"]["a"]["blocked"] == 6
 
 
+@pytest.mark.parametrize("rivals", ["b", "bcd"])
+def test_d4_shares_that_meet_at_a_storage_have_its_last_slot_once(rivals: str) -> None:
+    fed = three_sites(delivery_slots=9, sub_shares=False, base_priorities=dict.fromkeys(rivals, 10))
+    storages = tuple(replace(one, transfer_slots=1) if one.name == "north-a" else one for one in fed.storages)
+    shares = ["_default", *rivals]
+    meeting = [transfer(number, X.PREPARED, share=share) for number, share in enumerate(shares)]
+    elsewhere = [transfer(9, X.PREPARED, share="_default", source="west")]
+    seen = world(replace(fed, storages=storages), transfers=[*meeting, *elsewhere])
+    for seed in range(10):
+        given = started(start(replace(seen, seed=seed)))
+        assert 9 in given
+        assert len(given) == 2
+
+
 def test_d2_what_nobody_waits_for_is_cancelled_and_takes_no_slot() -> None:
     transfers = [transfer(1, X.PREPARED), transfer(2, X.PREPARED), transfer(3, X.DELIVERING)]
     seen = replace(world(three_sites(), transfers=transfers), unawaited=(1, 3))

@@ -124,6 +124,9 @@ class Slots:
         heapify(heap)
         while most > 0 and heap:
             line = heap[0][1]
+            if not self._may_take(line):
+                heappop(heap)  # another took the last room that there was for it
+                continue
             if line.needs(self.room) > free:
                 return
             while True:
