@@ -124,6 +124,7 @@ class BorrowableJobs:
         return WantedElsewhere(
             pilot=pilot.id,
             queue=queue.name,
+            site=queue.site,
             basis=basis,
             jobs=told,
             most=len(taken),

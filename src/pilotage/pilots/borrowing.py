@@ -2,8 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from pilotage.model import global_shares
 from pilotage.model.advertisements import Advertisement, current
@@ -24,8 +24,8 @@ SPARES = 6
 """Jobs that may stand in for those that were chosen: servers that choose alike are some matches apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BorrowableJob:
+# A tuple, as predictions are.
+class BorrowableJob(NamedTuple):
     """A job that waits elsewhere, as a queue's pilots see it.
 
     It is borrowed for a gain above what is ``needed``, in s, unless an ``obstacle`` keeps it where it is.
@@ -38,8 +38,8 @@ class BorrowableJob:
     turn: int
     prediction: Prediction
     needed: float
-    reads: Mapping[str, float] = field(default_factory=dict)
-    obstacle: str = ""
+    reads: Mapping[str, float]
+    obstacle: str
 
     @property
     def is_open(self) -> bool:

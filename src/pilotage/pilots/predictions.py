@@ -3,18 +3,20 @@
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
+from typing import NamedTuple
 
 from pilotage.model.federation import UNKNOWN_CORE_POWER, Queue
 from pilotage.model.sources import Sources, throughput_of
 from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS
-from pilotage.model.work import Job, Task
+from pilotage.model.work import Job, JobKind, Task
 from pilotage.model.world import QueueReport, World
 
 MEGABYTE = 1e6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+# A tuple, as hundreds are made at a time: a frozen dataclass takes three times as long to make.
+class Prediction(NamedTuple):
     """The rest of a job's life where it waits, and at the queue that might take it; times in s.
 
     ``ahead`` jobs of its share stand before it, ``staging`` MB of its inputs are still to come, which takes
@@ -60,6 +62,7 @@ class Predictions:
     _waiting: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
     _running: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
     _held: defaultdict[str, float] = field(init=False)
+    _runs: dict[tuple[int, JobKind, int, str], tuple[float, float]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         world = self.world
@@ -89,16 +92,16 @@ class Predictions:
         """
         line = job.queue, job.share
         ahead = max(0, self._waiting[line] - 1 - behind)
-        run_there = self._run(job, self._queues.get(job.queue))
-        staging, arrival = self._arrival(job)
+        run_there, run_here = self._both_runs(job)
+        staging, arrival = self._arrival(job) if job.inputs else (0.0, 0.0)
         return Prediction(
             ahead=ahead,
             wait=self._wait(job, ahead, run_there),
             staging=staging,
             arrival=arrival,
             run_there=run_there,
-            run_here=self._run(job, self.taker),
-            read=float("inf") if reads is None else sum(map(self._over, reads, reads.values())),
+            run_here=run_here,
+            read=inf if reads is None else sum(map(self._over, reads, reads.values())),
         )
 
     def needed(self, prediction: Prediction) -> float:
@@ -108,6 +111,8 @@ class Predictions:
 
     def reads(self, job: Job) -> dict[str, float] | None:
         """The MB that a job would read from afar by site; None where an input can be had from nowhere."""
+        if not job.inputs:
+            return {}
         found: defaultdict[str, float] = defaultdict(float)
         for name in dict.fromkeys(job.inputs):
             if self.taker.storage not in self._holders[name]:
@@ -129,7 +134,7 @@ class Predictions:
             rate = self._rate(site)
             if rate is not None and self._held[site] >= rate > 0:
                 return f"the readers of the link from {site} hold its {rate:g} MB/s already"
-        unknown = prediction.read == float("inf")
+        unknown = prediction.read == inf
         told = f"reading takes {prediction.read:.0f} s, and the job {prediction.run_here:.0f} s"
         slow = told if prediction.read > prediction.run_here else ""
         return f"no rate is known of the link from {' or '.join(sorted(reads))}" if unknown else slow
@@ -146,6 +151,15 @@ class Predictions:
             return ahead / slots * mean
         started = report.last_start if report else None
         return self.world.time - min(job.since, self.world.time if started is None else started)
+
+    def _both_runs(self, job: Job) -> tuple[float, float]:
+        """Seconds that a job is expected to run where it waits, and here; the same for all that are alike."""
+        key = job.task, job.kind, job.events, job.queue
+        found = self._runs.get(key)
+        if found is None:
+            found = self._run(job, self._queues.get(job.queue)), self._run(job, self.taker)
+            self._runs[key] = found
+        return found
 
     def _run(self, job: Job, queue: Queue | None) -> float:
         """Seconds that a job is expected to run at a queue; what payloads take there where nobody said."""
@@ -183,7 +197,7 @@ class Predictions:
         """Seconds for so much over what readers leave of the link from a site."""
         rate = self._rate(site)
         left = 0.0 if rate is None else rate - self._held[site]
-        return megabytes / left if left > 0 else float("inf")
+        return megabytes / left if left > 0 else inf
 
     def _rate(self, site: str) -> float | None:
         """MB/s of the link from a site; infinity within one, None where nobody measured it."""

@@ -21,7 +21,7 @@ class Admission:
 
     def takes(self, vo: str, owner: str) -> bool:
         """Tell whether the pilot may be given jobs of an owner."""
-        return not self.closed & {(vo, owner), EVERYBODY}
+        return not self.closed or not self.closed & {(vo, owner), EVERYBODY}
 
     @property
     def jobs(self) -> int | None:

@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -27,7 +27,7 @@ from .jobs import JOB_COLUMNS
 StateAndBinding = tuple[JobState, Binding]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Taken:
     """A job as it was seen where it waits, its binding there, and what is kept of its being taken.
 
@@ -38,26 +38,33 @@ class Taken:
     binding: Binding
     # Made when it is written: SQLite writes nothing of the spares, which are most.
     borrowing: Callable[[], Borrowing]
+    _words: tuple[str, ...] | None = None
 
-    @cached_property
-    def kept(self) -> tuple[str, bool, str]:
-        """The site, whether the job reads from afar, and the document of its row.
+    def kept(self) -> tuple[bool, str]:
+        """Whether the job reads from afar, and the document of its row."""
+        *_, reads, document = row(self.borrowing())
+        return reads, document
 
-        Written once, as its words are: PostgreSQL is told of each spare with every request until it is taken.
-        """
-        _, _, site, _, reads, document = row(self.borrowing())
-        return site, reads, document
-
-    @cached_property
     def words(self) -> tuple[str, ...]:
-        """The job's part of the arrays that PostgreSQL's function is given, but for the entry."""
-        job, (_, reads, document) = self.job, self.kept
-        return tuple(map(bulk.word, (job.id, job.attempt, job.queue, str(job.state), reads, document)))
+        """The job's part of the arrays that PostgreSQL's function is given, but for the entry.
+
+        Made once: PostgreSQL is told of each spare with every request until it is taken.
+        """
+        if self._words is None:
+            job, (reads, document) = self.job, self.kept()
+            seen = str(job.id), str(job.attempt), _name(job.queue), _name(job.state)
+            self._words = *seen, bulk.word(reads), bulk.word(document)
+        return self._words
 
     @property
     def state(self) -> StateAndBinding:
         """The state and binding that its entry in the history names."""
         return self.job.state, self.binding
+
+
+@cache
+def _name(name: str) -> str:
+    return bulk.word(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ class Basis:
 
 @dataclass(frozen=True, slots=True)
 class WantedElsewhere:
-    """Jobs of other queues for a pilot, which is at ``queue``; a claim bounds the matches of that site.
+    """Jobs of other queues for a pilot, which is at ``queue`` of ``site``; a claim bounds the matches there.
 
     It is given ``most`` of them, the first that are still there: the others are spares.
     What the pilot tells of its ``containment`` and ``node`` is noted with them.
@@ -83,6 +90,7 @@ class WantedElsewhere:
 
     pilot: int
     queue: str
+    site: str
     basis: Basis
     jobs: tuple[Taken, ...]
     most: int
@@ -108,14 +116,13 @@ FROM borrow_jobs(
 
 def values(wanted: WantedElsewhere, entries: Mapping[StateAndBinding, str]) -> dict[str, Any]:
     """The parameters of PostgreSQL's function, given the entry in the history by state and binding."""
-    columns = zip(*(taken.words for taken in wanted.jobs), strict=True)
+    columns = zip(*(taken.words() for taken in wanted.jobs), strict=True)
     ids, attempts, queues, states, reads, documents = map(bulk.array_of, columns)
-    at_site, *_ = wanted.jobs[0].kept
     site, number = wanted.claim.key if wanted.claim else ("", 0)
     return {
         "pilot": wanted.pilot,
         "queue": wanted.queue,
-        "site_of_queue": at_site,
+        "site_of_queue": wanted.site,
         "activation": wanted.basis.number,
         "version": wanted.basis.version,
         "used": wanted.basis.used,
@@ -186,8 +193,8 @@ def take(
     for taken, _ in found:
         entry = entries[taken.state](taken.job.attempt)
         run(_SEND, (wanted.time, wanted.pilot, wanted.queue, entry, taken.job.id))
-        site, reads, document = taken.kept
-        run(_KEEP, (taken.job.id, taken.job.attempt, site, wanted.time, reads, document))
+        reads, document = taken.kept()
+        run(_KEEP, (taken.job.id, taken.job.attempt, wanted.site, wanted.time, reads, document))
     sent = [(taken, held, _sent(held, wanted)) for taken, held in found]
     moved = Counter((_KEYS(before), _KEYS(after), taken.job.state) for taken, before, after in sent)
     for (before, after, state), count in moved.items():

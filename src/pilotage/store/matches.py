@@ -23,7 +23,7 @@ from . import borrowed_matches, bulk
 from . import tasks as task_rows
 from .borrowed_matches import WantedElsewhere
 from .engine import Database
-from .history import Entries, Meaning, Meanings, entry
+from .history import Meaning, Meanings, entry
 from .jobs import JOB_COLUMNS, job
 from .last_seen import REPORTED_AFTER
 from .local_matches import INPUT_COUNT, STANDING, TASK, VERSION, give
@@ -72,6 +72,7 @@ class Matches:
         self._left_beside = left_beside
         self._reported: dict[str, float] = {}
         self._tasks: dict[tuple[Any, ...], Task] = {}
+        self._meant: dict[tuple[JobState, str], int] = {}
 
     def standing(self, queue: str) -> Standing:
         """Read the task queues of a queue."""
@@ -141,18 +142,18 @@ class Matches:
         """Live jobs by queue, share and state."""
         return self._database.read(lambda connection: RecordReader(connection, self._specs).job_counts())
 
-    def _meaning(self) -> int:
-        """The number of what it means that a job is given to a pilot, whichever it is."""
-        meaning = Meaning.of("job", JobState.ACTIVATED, JobState.SENT, CAUSE, "pilot:1")
-        return self._meanings.numbers([meaning])[meaning]
+    def _meaning(self, state: JobState = JobState.ACTIVATED, cause: str = CAUSE) -> int:
+        """The number of what it means that a job is given to a pilot, whichever it is; it never changes."""
+        number = self._meant.get((state, cause))
+        if number is None:
+            meaning = Meaning.of("job", state, JobState.SENT, cause, "pilot:1")
+            number = self._meant[state, cause] = self._meanings.numbers([meaning])[meaning]
+        return number
 
     def take(self, wanted: WantedElsewhere) -> Given:
         """Give a pilot what is still there of jobs of other queues; the call is its heartbeat."""
-        actor = f"pilot:{wanted.pilot}"
-        causes = {taken.state: CAUSES[taken.binding] for taken in wanted.jobs}
-        meanings = [Meaning.of("job", key[0], JobState.SENT, causes[key], actor) for key in causes]
-        entries = Entries(self._meanings.numbers(meanings), wanted.time, actor)
-        told = {key: entries.entry("job", key[0], JobState.SENT, causes[key]) for key in causes}
+        states = {taken.state for taken in wanted.jobs}
+        told = {key: _told(self._meaning(key[0], CAUSES[key[1]]), wanted) for key in states}
         if not self._database.is_postgresql:
             return self._given(
                 *self._database.write_directly(
@@ -211,7 +212,7 @@ class Matches:
         return tuple(known[record] for record in sorted(texts, key=itemgetter(0)))
 
 
-def _told(meaning: int, wanted: Wanted) -> Callable[[int], str]:
+def _told(meaning: int, wanted: Wanted | WantedElsewhere) -> Callable[[int], str]:
     """The entry in the history of a job that a pilot is given, by the job's attempt."""
     actor = f"pilot:{wanted.pilot}"
     return lambda attempt: entry(meaning, wanted.time, actor, attempt=attempt)
