@@ -19,6 +19,7 @@ from pilotage.model.spec import Binding
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewJob, NewPilot, NewTask, Requirements, TaskSpec
 from pilotage.movers.loader import InstalledMovers
+from pilotage.server import collect_rarely
 from pilotage.store import Store
 
 from . import house
@@ -147,6 +148,7 @@ def _run(url: str, pilots: list[int]) -> tuple[float, float]:
 
 def _ask(url: str, pilots: list[int], barrier: Barrier, answers: "SimpleQueue[list[float]]") -> None:
     """One process asks for one job after the other, for each of its pilots in turn."""
+    collect_rarely()  # as a server does, for which it stands
     store = Store.open(url)
     runtime = Runtime(store, (), load=load, movers=InstalledMovers)
     for pilot in pilots:
