@@ -248,3 +248,17 @@ def test_the_command_says_what_went_where(tmp_path: Path, monkeypatch: pytest.Mo
     assert "nothing ended more than 30 days ago" in again.output
     young = CliRunner().invoke(app, ["history", "archive", "--older-than", "1", "--to", str(tmp_path)])
     assert young.exit_code == 2
+
+
+def test_the_command_makes_no_store_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mistyped.sqlite"
+    monkeypatch.setenv("PILOTAGE_STORE", f"sqlite:///{path}")
+    monkeypatch.setenv("PILOTAGE_HOME", str(tmp_path))
+    refused = CliRunner().invoke(
+        app, ["history", "archive", "--older-than", "30", "--to", str(tmp_path / "a")]
+    )
+    assert refused.exit_code == 2
+    assert f"there is no store at sqlite:///{path}" in "".join(refused.output.split("\n"))
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import BadInput, CommandFailure
@@ -44,6 +45,18 @@ def store_name(url: str) -> str:
             return address.render_as_string(hide_password=True)
     remedy = "give sqlite:///PATH or postgresql+psycopg://USER:PASSWORD@HOST/NAME"
     raise BadInput(f"PILOTAGE_STORE is not the address of a store; {remedy}")
+
+
+def has_store(url: str) -> bool:
+    """Tell whether a store is within reach: a server's, or a file that is there.
+
+    Raises :class:`BadInput` where it is no address.
+    """
+    from sqlalchemy import make_url
+
+    store_name(url)
+    address = make_url(url)
+    return address.get_backend_name() != "sqlite" or Path(address.database or ":memory:").is_file()
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import typer
 
 from pilotage.model.archive_age import LEAST_ARCHIVE_DAYS
 
-from .configuration import settings, using_store
-from .errors import CommandFailure
+from .configuration import has_store, settings, store_name, using_store
+from .errors import BadInput, CommandFailure
 from .output import Json, echo, show_json
 
 app = typer.Typer(help="Archive what ended long ago.", no_args_is_help=True)
@@ -33,6 +33,9 @@ def archive(
     from pilotage.store import Store
 
     known = settings()
+    if not has_store(known.store):
+        # To open one would make it: an empty one, of which nothing is archived.
+        raise BadInput(f"there is no store at {store_name(known.store)}; PILOTAGE_STORE names it")
     now = time.time()
     moved: Counter[str] = Counter()
     with using_store(known.store), closing(Store.open(known.store)) as store:

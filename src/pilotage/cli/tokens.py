@@ -4,12 +4,11 @@ import re
 import time
 from contextlib import closing
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .configuration import settings, using_store
+from .configuration import has_store, settings, using_store
 from .errors import BadInput
 from .output import Column, Json, ago, echo, show, show_json
 
@@ -57,7 +56,7 @@ def create(
     seconds = expires * 86400 or None
     identity = {"name": name, "vo": vo, "group": group, "vo_role": vo_role}
     known = settings()
-    if _has_store(known):
+    if has_store(known.store):
         token = _made_in_store(known, role, identity, seconds)
     else:
         from .client import Client
@@ -111,12 +110,6 @@ def revoke(
         return
     for one in revoked:
         echo(f"token {one['id']} of {one['name']} is revoked")
-
-
-def _has_store(settings: "Settings") -> bool:
-    """Tell whether the store is within reach: a server's, or a file that is there."""
-    kind, _, path = settings.store.partition(":///")
-    return kind != "sqlite" or Path(path).exists()
 
 
 def _made_in_store(settings: "Settings", role: Role, identity: dict[str, str], seconds: float | None) -> str:
