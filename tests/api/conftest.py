@@ -27,7 +27,7 @@ from pilotage.model.decision import Create, Decision, Move
 from pilotage.model.federation import ComputingElement, Federation, Queue, Server, Site, Storage
 from pilotage.model.identity import Credential, Identity, Role
 from pilotage.model.states import JobState, PilotState
-from pilotage.model.work import NewPilot
+from pilotage.model.work import NewPilot, PilotKind
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import JobDetails, Store
 
@@ -140,12 +140,13 @@ class House:
         owner: Identity = ALICE,
         walltime: float = 86_400,
         requirements: str = "",
+        kind: PilotKind = "generic",
     ) -> tuple[int, TestClient]:
         """A pilot in a queue, and a client with its token."""
         new = NewPilot(
             queue=queue,
             requirements=requirements,
-            kind="generic",
+            kind=kind,
             owner=owner,
             cores=1,
             memory=4000,

@@ -120,3 +120,24 @@ def test_a_job_that_waits_is_told_which_pilots_could_take_it_and_since_when_they
     )
     house.commit(gone)
     assert "0 in the batch queue" in lines(alice, f"/jobs/{job}/explain")
+
+
+def test_p4_a_job_that_waits_behind_anothers_private_pilot_is_told_that_none_can_be_asked_for(
+    house: House, alice: TestClient, submit: Submit
+) -> None:
+    (job,) = house.activate(submit(command=["true"], ram=3000))
+    assert "can be asked for" not in lines(alice, f"/jobs/{job}/explain")
+    federation = house.store.federation()
+    (north,) = (queue for queue in federation.queues if queue.name == "north-queue")
+    assert north.computing_element is not None
+    full = replace(north, computing_element=replace(north.computing_element, max_pilots=1))
+    others = tuple(queue for queue in federation.queues if queue is not north)
+    house.store.save_federation(replace(federation, queues=(*others, full)), "test")
+    house.pilot(owner=replace(ALICE, name="bob"), kind="private")
+    told = lines(alice, f"/jobs/{job}/explain")
+    assert (
+        "no pilot can be asked for: north-queue has 1 pilot, 1 of them for their owners' jobs alone" in told
+    )
+    assert "may have 1 (max_pilots)" in told
+    house.now += federation.director.max_pilot_waiting_hours * 3600 + 1
+    assert "can be asked for" not in lines(alice, f"/jobs/{job}/explain")

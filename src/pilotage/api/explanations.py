@@ -40,6 +40,7 @@ from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue,
 from pilotage.model.work import Pilot, TaskSpec, Transfer
 from pilotage.model.world import World
 from pilotage.pilots import batch_waits
+from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
 
@@ -260,14 +261,18 @@ def _ways(runtime: Runtime, job: JobDetails, borrowed: Sequence[Borrowing]) -> t
 
 
 def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
-    """The pilots that could take a job that waits for one."""
-    declared = {queue.name: queue for queue in runtime.store.federation().queues}
-    queries = runtime.store.queries
+    """The pilots that could take a job that waits for one; where there is none, why, if that is known."""
+    federation, queries, time = runtime.store.federation(), runtime.store.queries, runtime.clock()
+    declared = {queue.name: queue for queue in federation.queues}
     if job.state is not JobState.ACTIVATED or job.queue not in declared:
         return []
     asked = queries.requirements(job.id)
-    found = takers.takers(declared[job.queue], asked, queries.live_pilots(job.queue)) if asked else []
-    return list(pilots.of_takers(job.queue, found, runtime.clock()))
+    queue, live = declared[job.queue], queries.live_pilots(job.queue)
+    found = takers.takers(queue, asked, live) if asked else []
+    told = list(pilots.of_takers(job.queue, found, time))
+    if not found:
+        told += pilots.of_full(queue, [one for one in live if holds_room(one, federation.director, time)])
+    return told
 
 
 def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanation | None:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from pilotage.model.federation import Queue
 from pilotage.model.states import PilotState, State
 from pilotage.model.work import Pilot, Requirements
 
@@ -65,6 +66,18 @@ def of_takers(queue: str, pilots: Sequence[Pilot], time: float) -> Iterator[str]
         yield f"  and {len(waiting) - SHOWN} more"
     if not pilots:
         yield "  `pilotage plan provision` tells what the director makes of it"
+
+
+def of_full(queue: Queue, pilots: Sequence[Pilot]) -> Iterator[str]:
+    """Tell that a queue may have no more pilots than these, none of which could take a waiting job (P4)."""
+    element = queue.computing_element
+    if element is not None and len(pilots) >= element.max_pilots:
+        private = sum(pilot.kind == "private" for pilot in pilots)
+        whose = f", {private} of them for their owners' jobs alone" if private else ""
+        yield (
+            f"  no pilot can be asked for: {queue.name} has {plural(len(pilots), 'pilot')}{whose}, and may "
+            f"have {element.max_pilots} (max_pilots); one is asked for when one of these has ended"
+        )
 
 
 def _way(pilot: Pilot) -> str:

@@ -14,7 +14,7 @@ from pilotage.model.world import TaskQueue, World
 
 from .apportionment import Floats, Ints
 from .draws import owner_shares
-from .task_queues import element_of, seconds_at, starts_pilots
+from .task_queues import element_of, holds_room, seconds_at, starts_pilots
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,5 +119,4 @@ def believed_waiting(world: World) -> Counter[tuple[str, str]]:
 
 def is_believed(world: World, pilot: Pilot) -> bool:
     """Tell whether a pilot counts: one that has waited too long at its site does not (P4)."""
-    longest = world.federation.director.max_pilot_waiting_hours * 3600
-    return pilot.state not in WAITING_PILOTS or world.time - pilot.created <= longest
+    return holds_room(pilot, world.federation.director, world.time)

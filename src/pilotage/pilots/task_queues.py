@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
+from pilotage.model.constants import DirectorConstants
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Queue
 from pilotage.model.identity import Identity
+from pilotage.model.states import WAITING_PILOTS
 from pilotage.model.work import Job, Pilot, PilotKind, Requirements
 from pilotage.model.world import MatchRequest
 
@@ -86,6 +88,12 @@ def left_of(request: MatchRequest, jobs: Sequence[Job]) -> MatchRequest:
 def starts_pilots(queue: Queue) -> bool:
     """Tell whether pilots are started at a queue from here."""
     return queue.computing_element is not None and is_open(queue)
+
+
+def holds_room(pilot: Pilot, director: DirectorConstants, time: float) -> bool:
+    """Tell whether a live pilot counts at a time, in s since 1970: not where it waited too long (P4)."""
+    longest = director.max_pilot_waiting_hours * 3600
+    return pilot.state not in WAITING_PILOTS or time - pilot.created <= longest
 
 
 def element_of(queue: Queue) -> ComputingElement:
