@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from .catalogues import ExternalCatalogue
+from .closeness import Closeness
 from .constants import (
     BindingConstants,
     BrokerageConstants,
@@ -302,7 +303,7 @@ class Link:
     """The site from which files come."""
     destination: Name
     """The site to which they go."""
-    closeness: Annotated[float, Field(ge=-1, le=11)] | None = None
+    closeness: Closeness | None = None
     """0 (best) to 11; -1 is blocked (B5)."""
     throughput_1h: NonNegative | None = None
     """MB/s over the last hour."""

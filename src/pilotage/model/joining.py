@@ -27,7 +27,7 @@ def joined(name: str, world: World, decisions: list[Decision]) -> Decision:
 
 
 def parted(committed: Committed, decisions: Iterable[Decision]) -> Iterator[Committed]:
-    """What a commit of several decisions, joined, says of each; what was handed back is told of none."""
+    """Tell what the commit of several joined decisions did of each; what was handed back is told of none."""
     begin = 0
     for decision in decisions:
         end = begin + len(decision.changes)

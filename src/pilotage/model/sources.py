@@ -4,14 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
 
+from .closeness import BLOCKED, UNKNOWN_CLOSENESS
 from .federation import Federation, Link, Storage
 from .storage_rests import StorageRest
-
-BLOCKED = -1
-"""Closeness of a link over which nothing is moved (B5)."""
-
-NEAREST, FARTHEST, UNKNOWN_CLOSENESS = 0.0, 11.0, 7.7
-"""Bounds of the closeness of a link, and what stands for one that nobody declared (B35)."""
 
 
 def throughput_of(link: Link) -> float | None:

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 
 def links(page: str) -> set[str]:
-    """What the links of a page lead to, as they are written there."""
+    """Find the addresses that a page links to, as they are written there."""
     found = _Links()
     found.feed(page)
     return found.found

@@ -45,7 +45,7 @@ class SshReaderError(Exception):
 
 @dataclass(frozen=True)
 class Login:
-    """Where an account is, and the options of its storage."""
+    """The host of an account, and the options of its storage."""
 
     host: str
     port: int | None
@@ -221,7 +221,7 @@ class SshReader:
         return bytes(self._buffer[:size])
 
     def _said(self) -> str:
-        """What the program told of its end."""
+        """Read what the program told of its end."""
         assert self._process.stderr
         os.set_blocking(self._process.stderr.fileno(), False)
         said = (self._process.stderr.read(500) or b"").decode(errors="replace").strip()

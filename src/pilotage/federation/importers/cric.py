@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pilotage.model.closeness import BLOCKED, FARTHEST
 from pilotage.model.federation import Link, Site
 
 from .assembly import Draft, record
@@ -17,7 +18,7 @@ from .import_result import Entry, Imported, ImportSource, RefusedEntry
 from .values import truth
 
 _NUCLEUS = ("Nucleus", "TaskNucleus", "nucleus")
-_FARTHEST = 11
+_SCALE = f"give 0 (best) to {FARTHEST}, or {BLOCKED} for blocked"
 _WHY = {"tier_level": "what makes a nucleus is its data policy"}
 
 
@@ -99,9 +100,12 @@ def _link(source: Any, destination: Any, closeness: Any, entry: Entry, draft: Dr
             raise RefusedEntry(field, value, "names no site", "give src, dst and closeness")
     if isinstance(closeness, dict):
         closeness = closeness.get("latest")
-    if isinstance(closeness, bool) or not isinstance(closeness, int | float) or not closeness >= -1:
+    if isinstance(closeness, bool) or not isinstance(closeness, int | float) or not closeness >= BLOCKED:
         raise RefusedEntry(
-            "closeness", closeness, "is no closeness", "give 0 (best) to 11, or -1 for blocked"
+            "closeness",
+            closeness,
+            "is no closeness",
+            _SCALE,
         )
     ends = [draft.site_names.take(name, entry, "site", "site") for name in (source, destination)]
     if ends[0] == ends[1]:
@@ -113,13 +117,16 @@ def _link(source: Any, destination: Any, closeness: Any, entry: Entry, draft: Dr
         return None
     if f"{ends[0]} {ends[1]}" in draft.links:
         raise RefusedEntry("", "", "is given already", "keep one of them")
-    if closeness > _FARTHEST:
-        entry.note("clipped", "closeness", closeness, f"{_FARTHEST}, the farthest there is")
-    if -1 < closeness < 0:
+    if closeness > FARTHEST:
+        entry.note("clipped", "closeness", closeness, f"{FARTHEST}, the farthest there is")
+    if BLOCKED < closeness < 0:
         raise RefusedEntry(
-            "closeness", closeness, "is no closeness", "give 0 (best) to 11, or -1 for blocked"
+            "closeness",
+            closeness,
+            "is no closeness",
+            _SCALE,
         )
-    return Link(source=ends[0], destination=ends[1], closeness=float(min(closeness, _FARTHEST)))
+    return Link(source=ends[0], destination=ends[1], closeness=float(min(closeness, FARTHEST)))
 
 
 def _container_sources(found: Sequence[Document]) -> dict[str, tuple[str, ...]]:
