@@ -59,7 +59,7 @@ class Load:
         return False
 
     def _note(self, decision: Decision, _: Committed) -> None:
-        if decision.step == "staging.start":
+        if "delivering" in decision.notes:
             for share, account in decision.notes["delivering"]["shares"].items():
                 self._started[share] += account["started"] + account["emergency"]
                 self.emergencies += account["emergency"]
