@@ -3,7 +3,7 @@
 import subprocess
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -164,10 +164,28 @@ def test_what_the_server_brought_is_checked_before_it_has_its_name(house: House)
     assert house.there() == {}
 
 
+def _asked(fts: FtsServer) -> Callable[[], bool]:
+    """Whether anybody has asked about a job since."""
+    before = len(fts.requests)
+    return lambda: any(one.startswith("GET /jobs/") for one in fts.requests[before:])
+
+
+def _release(fts: FtsServer, condition: Callable[[], bool], what: str) -> None:
+    """Let the server go on with what it holds once something has happened."""
+
+    def release() -> None:
+        try:
+            wait_for(condition, what)
+        finally:
+            fts.hold.set()
+
+    threading.Thread(target=release, daemon=True).start()
+
+
 def test_a_job_that_was_taken_without_an_answer_is_recognised(house: House) -> None:
     house.fts.lose_answers = 1
     house.fts.hold.clear()
-    threading.Timer(3, house.fts.hold.set).start()
+    _release(house.fts, _asked(house.fts), "the delivery asks about the job")
     assert house.deliver(house.delivery()).checksum == CHECKSUM
     assert len(house.fts.jobs) == 1
     assert house.there() == {"file": CONTENT}
@@ -180,7 +198,7 @@ def test_what_a_killed_server_left_is_waited_for_and_not_done_twice(house: House
     threading.Thread(target=lambda: _quietly(house, first), daemon=True).start()
     settle(house.fts, {"SUBMITTED"})
     anew = House(house.fts, house.place, house.address)  # another process, which knows nothing of it
-    threading.Timer(2.5, house.fts.hold.set).start()
+    _release(house.fts, _asked(house.fts), "the second server asks about the job of the first")
     assert anew.deliver(house.delivery(attempt=2)).checksum == CHECKSUM
     assert len(house.fts.jobs) == 1
     assert house.there() == {"file": CONTENT}
@@ -191,7 +209,9 @@ def test_what_comes_from_another_source_now_is_cancelled(house: House) -> None:
     threading.Thread(target=lambda: _quietly(house, house.delivery()), daemon=True).start()
     settle(house.fts, {"SUBMITTED"})
     house.put("elsewhere")
-    threading.Timer(3, house.fts.hold.set).start()
+    _release(
+        house.fts, lambda: house.fts.files[0]["file_state"] == "CANCELED", "what is on its way is cancelled"
+    )
     other = replace(
         house.delivery(attempt=2), source=Place(url=f"http://{house.address}/north", path="elsewhere")
     )

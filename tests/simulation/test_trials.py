@@ -155,6 +155,8 @@ def test_pictures_show_every_run_and_each_ratio(tmp_path: Path) -> None:
         "random",
         "--seeds",
         "2",
+        "--workers",
+        "1",
     ]
     result = CliRunner().invoke(app, [*words, "--pictures", str(tmp_path / "new" / "pictures")])
     assert result.exit_code == 0, result.output
