@@ -48,7 +48,7 @@ PILOT_COLUMNS = (
     *(_p.reference, _p.heartbeat, _p.matched, _p.error, _p.containment, _p.node),
     *(_p.site, _p.element, _p.broker, _p.submit_pool, _p.reason, _p.lacks),
 )
-_STATES = {str(state): state for state in PilotState}
+PILOT_STATES = {str(state): state for state in PilotState}
 
 
 # Loops read all live pilots again and again, of which few have changed: a row is made a record once.
@@ -64,7 +64,7 @@ def pilot(row: tuple[Any, ...]) -> Pilot:
         cores=row[8],
         memory=row[9],
         walltime=row[10],
-        state=_STATES[row[11]],
+        state=PILOT_STATES[row[11]],
         created=row[12],
         since=row[13],
         reference=row[14],

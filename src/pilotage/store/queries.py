@@ -44,6 +44,7 @@ from .federations import Federations
 from .files import OutputView, ReplicaView
 from .history import EventView, decisions_of, events
 from .jobs import JOB_VIEW, JobDetails, JobView, jobs
+from .live_pilots import LivePilots
 from .live_work import live_work
 from .pilots import PILOT_COLUMNS, pilots
 from .queues import QueueView, ShareView
@@ -83,10 +84,13 @@ _SUBMITTED = select(_t.submission, _t.id, _t.name).where(among(_t.submission, "n
 class Queries:
     """Reads for the API and the command line. Nothing here changes anything."""
 
-    def __init__(self, database: Database, federations: Federations, specs: SpecCache) -> None:
+    def __init__(
+        self, database: Database, federations: Federations, specs: SpecCache, live: LivePilots
+    ) -> None:
         self._database = database
         self._federations = federations
         self._specs = specs
+        self._live = live
 
     def tasks(
         self, owner: Identity | None, state: TaskState | None, limit: int, before: int | None = None
@@ -268,7 +272,9 @@ class Queries:
 
     def live_pilots(self, queue: str | None = None) -> list[Pilot]:
         """The pilots that have not ended, of a queue or all."""
-        return self._pilots(_LIVE_PILOTS if queue is None else _LIVE_PILOTS.where(pilots.c.queue == queue))
+        if queue is None:
+            return list(self._database.read(self._live.read))
+        return self._pilots(_LIVE_PILOTS.where(pilots.c.queue == queue))
 
     def requirements(self, job: int) -> str:
         """The task queue that a job waits in, as ``Requirements.text``; empty where there is no such job."""

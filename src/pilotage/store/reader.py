@@ -137,6 +137,11 @@ class RecordReader:
         self._specs = specs
 
     @property
+    def connection(self) -> Connection:
+        """The transaction in which it reads."""
+        return self._connection
+
+    @property
     def dialect(self) -> str:
         """The name of the database's kind."""
         return self._connection.dialect.name

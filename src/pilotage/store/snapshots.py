@@ -47,6 +47,7 @@ from .engine import Database
 from .federations import Federations
 from .jobs import JOB_COLUMNS, is_live, jobs
 from .link_rates import LinkRates
+from .live_pilots import LivePilots
 from .pilots import pilots
 from .reader import RecordReader
 from .sets import among
@@ -103,10 +104,13 @@ _FAILED = (
 class Snapshots:
     """Reads worlds. Each raises :class:`NoFederation` while there is none."""
 
-    def __init__(self, database: Database, federations: Federations, specs: SpecCache) -> None:
+    def __init__(
+        self, database: Database, federations: Federations, specs: SpecCache, live: LivePilots
+    ) -> None:
         self._database = database
         self._federations = federations
         self._specs = specs
+        self._live = live
         self._link_rates = LinkRates()
 
     def _world(self, time: float, seed: int, read: Callable[[RecordReader, World], dict[str, Any]]) -> World:
@@ -213,7 +217,7 @@ class Snapshots:
             lately = reader.pilots(*(_ENDED if every else _ENDED_OTHERWISE), after=time - ENDED_LATELY)
             return {
                 "task_queues": reader.task_queues(),
-                "pilots": _by_id(reader.live_pilots(), lately),
+                "pilots": _by_id(self._live.read(reader.connection), lately),
                 "job_counts": reader.job_counts(),
                 "advertisements": reader.advertisements(),
                 "iterated": reader.iterated(PROVISION),

@@ -131,16 +131,17 @@ def _first_queued(dialect: str, limited: bool) -> TextClause:
 
 @cache
 def _aged_first(dialect: str, limited: bool) -> TextClause:
+    # Numbers alone are sorted: whole rows of all that wait take longest.
     return text(f"""
-  SELECT {_COLUMNS} FROM (
-    SELECT x.*, row_number() OVER (
+  SELECT {_COLUMNS} FROM transfers AS x WHERE x.id IN (SELECT id FROM (
+    SELECT x.id, row_number() OVER (
       PARTITION BY x.share, x.direction ORDER BY {_GAIN[dialect]} DESC, x.created, x.id
     ) AS turn
     FROM {_PLACES[dialect]}
     CROSS JOIN transfers AS x
     WHERE x.share = place.share AND x.direction = place.direction AND x.since <= :before
       AND {_condition(dialect, limited)}
-  ) AS x WHERE turn <= :each""")
+  ) AS aged WHERE turn <= :each)""")
 
 
 _READERS = (

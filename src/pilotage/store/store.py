@@ -18,6 +18,7 @@ from .engine import Database
 from .federations import Federations
 from .heartbeats import Heartbeats
 from .history import Entries, Meanings
+from .live_pilots import LivePilots
 from .logs import Logs
 from .matches import Matches
 from .notices import Notices
@@ -48,8 +49,9 @@ class Store:
         self.listeners: list[Listener] = []
         self._federations = Federations(database)
         specs = SpecCache()
-        self.snapshots = Snapshots(database, self._federations, specs)
-        self.queries = Queries(database, self._federations, specs)
+        live = LivePilots()
+        self.snapshots = Snapshots(database, self._federations, specs, live)
+        self.queries = Queries(database, self._federations, specs, live)
         self._meanings = Meanings(database)
         self.matches = Matches(database, specs, self._meanings, self._left_beside)
         self.heartbeats = Heartbeats(database)
