@@ -7,6 +7,7 @@ import pytest
 from pilotage.brokerage import PluginError, PluginOptionsError, UnknownPluginError, load, plugin
 from pilotage.brokerage.production import Production
 from pilotage.model.decision import Decision
+from pilotage.model.entry_point_groups import BROKERAGES
 from pilotage.model.world import World
 
 
@@ -33,8 +34,8 @@ class NoPlugin:
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     """The entry points that are installed."""
     found = [
-        EntryPoint(name="lazy", value=f"{__name__}:Lazy", group=plugin.GROUP),
-        EntryPoint(name="none", value=f"{__name__}:NoPlugin", group=plugin.GROUP),
+        EntryPoint(name="lazy", value=f"{__name__}:Lazy", group=BROKERAGES),
+        EntryPoint(name="none", value=f"{__name__}:NoPlugin", group=BROKERAGES),
     ]
     monkeypatch.setattr(plugin, "entry_points", lambda group: EntryPoints(found).select(group=group))
     return found
@@ -56,7 +57,7 @@ def test_an_unknown_plugin_names_those_that_there_are(entries: list[EntryPoint])
 
 
 def test_a_plugin_offered_twice_is_not_chosen_by_chance(entries: list[EntryPoint]) -> None:
-    entries.append(EntryPoint(name="lazy", value=f"{__name__}:NoPlugin", group=plugin.GROUP))
+    entries.append(EntryPoint(name="lazy", value=f"{__name__}:NoPlugin", group=BROKERAGES))
     with pytest.raises(UnknownPluginError, match="offered more than once"):
         load("lazy", {})
 

@@ -6,12 +6,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from pilotage.brokerage.engine.plugin_options import OptionError
 from pilotage.model.decision import Decision
+from pilotage.model.entry_point_groups import BROKERAGES
 from pilotage.model.world import World
 
 __all__ = ["Brokerage", "OptionError", "PluginError", "PluginOptionsError", "UnknownPluginError", "load"]
-
-GROUP = "pilotage.brokerage"
-"""The entry point group under which a package offers a brokerage."""
 
 
 @runtime_checkable
@@ -62,7 +60,7 @@ def load(name: str, options: Mapping[str, Any]) -> Brokerage:
 
 
 def _entry(name: str) -> EntryPoint:
-    found = entry_points(group=GROUP)
+    found = entry_points(group=BROKERAGES)
     matching = [entry for entry in found if entry.name == name]
     # The same entry may be listed twice, when a package is installed twice on the path.
     if len({entry.value for entry in matching}) > 1:

@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from pilotage.model import fairshare
+from pilotage.model.entry_point_groups import BROKERAGES
 from pilotage.model.federation import ComputingElement, Federation, GlobalShare, Queue
 from pilotage.model.folders import others_files
 from pilotage.model.identity import Identity
@@ -22,8 +23,6 @@ from .bindings import binding_faults
 from .faults import MOST_FAULTS, Fault, Path, repeated
 from .output_datasets import output_dataset_faults
 from .task_checks import task_faults
-
-_PLUGINS = "pilotage.brokerage"
 
 
 def check_task(
@@ -231,7 +230,7 @@ def _plugins(federation: Federation) -> Iterator[Fault]:
 
 def _options(name: str, options: Mapping[str, Any]) -> Iterator[Fault]:
     """Make a plugin with its options and yield its faults; an error may have the ``path`` to the option."""
-    for point in entry_points(group=_PLUGINS, name=name):
+    for point in entry_points(group=BROKERAGES, name=name):
         try:
             point.load()(dict(options))
         except (TypeError, ValueError) as error:
@@ -242,7 +241,7 @@ def _options(name: str, options: Mapping[str, Any]) -> Iterator[Fault]:
 @cache
 def brokerages() -> frozenset[str]:
     """The names of the brokerage plugins that are installed."""
-    return frozenset(point.name for point in entry_points(group=_PLUGINS))
+    return frozenset(point.name for point in entry_points(group=BROKERAGES))
 
 
 def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:

@@ -8,11 +8,13 @@ T = TypeVar("T")
 
 
 def quickly_made(cls: type[T]) -> type[T]:
-    """Give a frozen dataclass with slots and named fields an ``__init__`` that takes a third of the time.
+    """Give a frozen dataclass with slots and named fields an ``__init__`` that takes half the time.
 
     The one that ``dataclasses`` writes sets each field by a call of ``object.__setattr__``. This one makes
     the new record, which nobody else has seen, an object of an open class with the same slots, whose fields
-    are set by plain assignments, and then what it was. Fields keep their defaults.
+    are set by plain assignments, and then what it was. Fields keep their defaults. Frozen classes of attrs
+    take three quarters of the time; a dataclass that is not frozen is a fifth quicker than this, but records
+    are kept by several at once, and plugins are given them.
     """
     values: dict[str, Any] = {"MISSING": MISSING}
     signature, body = ["self", "*"], ["become(self, '__class__', Open)"]
