@@ -228,7 +228,10 @@ def _told(delivery: Delivery) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        failed = DeliveryFailed(f"{delivery.source} to {delivery.destination}: {reason(error)}")
+        said, source = reason(error), str(delivery.source)
+        if said.startswith(f"{source} "):
+            said = f"the source{said.removeprefix(source)}"
+        failed = DeliveryFailed(f"{source} to {delivery.destination}: {said}")
         failed.fault = blamed(error)
         raise failed from error
 
