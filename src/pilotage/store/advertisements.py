@@ -1,7 +1,7 @@
 """The last advertisement of each site, with what was there at the moment of its commit (M2, M5)."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, func, select
@@ -41,11 +41,13 @@ _UPSERTS = {
     )
 }
 _ALL = select(advertisements).order_by(_a.site)
+_OF_SITE = _ALL.where(_a.site == bindparam("site"))
 _COUNTS = (
     select(_c.first, func.sum(_c.count))
     .where(_c.counter == bindparam("counter"), among(_c.state, "states"))
     .group_by(_c.first)
 )
+_COUNTS_OF_SITE = _COUNTS.where(_c.first == bindparam("site"))
 _CREATED = frozenset([PilotState.CREATED])
 _WAITING = frozenset(WAITING_PILOTS)
 
@@ -101,14 +103,16 @@ def _row(record: NewAdvertisement, time: float, deltas: Deltas) -> dict[str, Any
     }
 
 
-def read(connection: Connection) -> tuple[Advertisement, ...]:
-    """The advertisements of all sites, with what was handed to each since."""
+def read(connection: Connection, site: str | None = None) -> tuple[Advertisement, ...]:
+    """The advertisements of a site or of all, with what was handed to each since."""
     names = [column.name for column in advertisements.c]
-    rows = [dict(zip(names, row, strict=True)) for row in raw_rows(connection, _ALL)]
+    of = {} if site is None else {"site": site}
+    found = raw_rows(connection, _ALL if site is None else _OF_SITE, **of)
+    rows = [dict(zip(names, row, strict=True)) for row in found]
     if not rows:
         return ()
-    matched = _counted(connection, MATCHES_BY_SITE, ["matched"])
-    live = _counted(connection, PILOTS_BY_SITE, [str(state) for state in LIVE_PILOTS])
+    matched = _counted(connection, MATCHES_BY_SITE, ["matched"], of)
+    live = _counted(connection, PILOTS_BY_SITE, [str(state) for state in LIVE_PILOTS], of)
     return tuple(
         Advertisement(
             **{**row, "attributes": json.loads(row["attributes"])},
@@ -120,6 +124,8 @@ def read(connection: Connection) -> tuple[Advertisement, ...]:
     )
 
 
-def _counted(connection: Connection, counter: str, states: list[str]) -> dict[str, int]:
-    rows = raw_rows(connection, _COUNTS, counter=counter, states=states)
+def _counted(
+    connection: Connection, counter: str, states: list[str], of: Mapping[str, str]
+) -> dict[str, int]:
+    rows = raw_rows(connection, _COUNTS_OF_SITE if of else _COUNTS, counter=counter, states=states, **of)
     return {site: int(count) for site, count in rows}

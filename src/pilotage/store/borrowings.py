@@ -208,7 +208,7 @@ def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:
         "replicas": reader.replicas_of(inputs),
         "job_counts": reader.job_counts(),
         "queue_reports": reader.queue_reports(),
-        "advertisements": reader.advertisements(),
+        "advertisements": reader.advertisements(site),
         "borrowings": readers(reader, site),
         "failed_deliveries": reader.failed_deliveries(),
     }

@@ -269,9 +269,9 @@ class RecordReader:
         """Advertisements of sites, and jobs by queue, as parts of a world."""
         return {"advertisements": self.advertisements(), "job_counts": self.job_counts()}
 
-    def advertisements(self) -> tuple[Advertisement, ...]:
-        """Advertisements of sites, with what was handed to them since."""
-        return advertisements.read(self._connection)
+    def advertisements(self, site: str | None = None) -> tuple[Advertisement, ...]:
+        """Advertisements of all sites, or of one, with what was handed to them since."""
+        return advertisements.read(self._connection, site)
 
     def live_pilots(self) -> tuple[Pilot, ...]:
         """Pilots that have not ended."""
