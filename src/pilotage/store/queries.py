@@ -361,15 +361,10 @@ class Queries:
         return self._database.read(read)
 
     def _pilots(self, query: Any) -> list[Pilot]:
-        return self._database.read(
-            lambda connection: [pilot_rows.pilot(row) for row in raw_rows(connection, query)]
-        )
+        return self._database.read(lambda one: [pilot_rows.pilot(row) for row in raw_rows(one, query)])
 
     def _choices(self, query: Any) -> list[DatedChoice]:
-        def read(connection: Connection) -> list[DatedChoice]:
-            return dated(connection, connection.execute(query).all())
-
-        return self._database.read(read)
+        return self._database.read(lambda connection: dated(connection, connection.execute(query).all()))
 
     def _sites(self, connection: Connection) -> dict[str, str]:
         try:
