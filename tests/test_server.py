@@ -36,6 +36,7 @@ queues: [{ name: q, site: north, storage: disk, computing_element: { options: { 
 
 ONLY_FOR_WORK = {
     *("numpy", "httpx", "requests", "asyncssh", "boto3", "alembic", "sqlalchemy.orm"),
+    *("sqlalchemy.dialects.postgresql", "psycopg"),
     *("argparse", "html.parser", "tarfile", "urllib.request", "xml.etree.ElementTree"),
     *("pilotage.agent.storage", "pilotage.brokerage.production.cycle", "pilotage.computing.batch"),
 }
@@ -59,6 +60,7 @@ from pilotage.flow.calls import acceptance
 from pilotage.flow.step import take
 from pilotage.model.federation import Federation
 from pilotage.store import Store
+assert "sqlite3" not in sys.modules, "of a store of another kind"
 store = Store.open({url!r})
 store.save_federation(read(Federation, {str(declared)!r}, acceptance.faults), "up")
 runtime = server.runtime_of(store, server.STEPS, "http://127.0.0.1:1", Path({str(tmp_path)!r}))

@@ -19,7 +19,7 @@ from pilotage.store import NewerStore, Store
 from pilotage.store.engine import Database
 from pilotage.store.history import decisions_of
 from pilotage.store.jobs import jobs
-from pilotage.store.records import metadata
+from pilotage.store.records import with_all_indexes
 from pilotage.testing.records import NOW
 from pilotage.testing.stores import FEDERATION, new_jobs
 
@@ -70,7 +70,7 @@ def rows(connection: Connection) -> dict[str, list[Any]]:
 
 def test_migrating_from_nothing_gives_the_tables(empty_url: str) -> None:
     older(empty_url, "head").dispose()
-    database = Database(empty_url)
+    database, metadata = Database(empty_url), with_all_indexes()
 
     def differences(connection: Connection) -> Any:
         return compare_metadata(MigrationContext.configure(connection), metadata)

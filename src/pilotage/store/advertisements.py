@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Connection, Double, Integer, String, Table, bindparam, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.advertisements import Advertisement, NewAdvertisement
 from pilotage.model.counters import MATCHES_BY_SITE, PILOTS_BY_SITE
@@ -15,6 +14,7 @@ from pilotage.model.states import LIVE_PILOTS, WAITING_PILOTS, PilotState
 from .columns import metadata, text_column
 from .counters import Deltas, counters
 from .sets import among, raw_rows
+from .upserts import replaced, upsert
 
 advertisements = Table(
     "advertisements",
@@ -30,16 +30,10 @@ advertisements = Table(
 )
 
 _a, _c = advertisements.c, counters.c
-_UPSERTS = {
-    name: upsert.on_conflict_do_update(
-        index_elements=[_a.site],
-        set_={column.name: upsert.excluded[column.name] for column in _a if column.name != "site"},
-    )
-    for name, upsert in (
-        ("sqlite", sqlite.insert(advertisements)),
-        ("postgresql", postgresql.insert(advertisements)),
-    )
-}
+_COLUMNS = _a.keys()
+_SAVE = upsert(
+    advertisements, ["site"], _COLUMNS, replaced(column for column in _COLUMNS if column != "site")
+)
 _ALL = select(advertisements).order_by(_a.site)
 _OF_SITE = _ALL.where(_a.site == bindparam("site"))
 _COUNTS = (
@@ -80,7 +74,7 @@ def write(
         if written[-1]:
             rows.append(_row(record, time, deltas))
     if rows:
-        connection.execute(_UPSERTS[connection.dialect.name], rows)
+        connection.execute(_SAVE, rows)
     return written
 
 

@@ -4,13 +4,12 @@ A job that is not there any more, or not in that attempt, is not waited for: who
 next choice. A claim on the taking site is checked in the same transaction; what it has no room for stays.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotage.model.borrowing import Borrowing
 from pilotage.model.counters import MATCHES_BY_SITE
@@ -23,6 +22,9 @@ from . import bulk
 from .borrowings import COLUMNS, borrowings, row
 from .counters import KEY_COLUMNS, MATCHED, Differences
 from .jobs import JOB_COLUMNS
+
+if TYPE_CHECKING:
+    import sqlite3
 
 StateAndBinding = tuple[JobState, Binding]
 
@@ -166,7 +168,7 @@ _TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = 
 
 
 def take(
-    driver: sqlite3.Connection,
+    driver: "sqlite3.Connection",
     wanted: WantedElsewhere,
     entries: Mapping[StateAndBinding, Callable[[int], str]],
     task: str,
@@ -204,7 +206,7 @@ def take(
     return True, True, [after for _, _, after in sent]
 
 
-def _claimed(driver: sqlite3.Connection, claim: Claim, jobs: int) -> bool:
+def _claimed(driver: "sqlite3.Connection", claim: Claim, jobs: int) -> bool:
     site, number = claim.key
     return bool(driver.execute(_CLAIMED, (jobs, site, str(number), jobs, claim.limit)).rowcount)
 

@@ -12,7 +12,7 @@ from sqlalchemy import Boolean, Column, Connection, Index, String, Table, bindpa
 from pilotage.model.borrowing import Candidacy
 
 from . import bulk
-from .columns import Id, metadata, partial
+from .columns import Id, metadata, partial_index
 from .jobs import is_unstarted, jobs
 from .reader import RecordReader
 from .sets import among
@@ -38,7 +38,7 @@ _c, _j = candidates.c, jobs.c
 is_placed = _c.placed.is_(true())
 
 Index("candidates_by_queue", _c.queue, _c.choice)
-Index("candidates_placed", _c.choice, _c.queue, **partial(is_placed))
+partial_index("candidates_placed", _c.choice, _c.queue, where=is_placed)
 
 _COLUMNS = ("choice", "queue", "binding", "placed")
 _WAITS = select(_j.id).where(_j.choice == _c.choice, is_unstarted).correlate(candidates)

@@ -11,7 +11,6 @@ from sqlalchemy import (
     Column,
     Connection,
     Double,
-    Index,
     Integer,
     String,
     Table,
@@ -29,7 +28,7 @@ from pilotage.model.world import World
 
 from . import bulk
 from .borrowing_queues import candidates, of_choices
-from .columns import Id, has_state, metadata, partial
+from .columns import Id, has_state, metadata, partial_index
 from .jobs import JOB_COLUMNS, jobs
 from .reader import RecordReader
 
@@ -61,7 +60,7 @@ _b, _j = borrowings.c, jobs.c
 
 is_reading = _b.reads.is_(true())
 
-Index("borrowings_by_site", _b.site, _b.time, **partial(is_reading))
+partial_index("borrowings_by_site", _b.site, _b.time, where=is_reading)
 
 _LINES = text("""
 SELECT own.choice, own.binding, other.queue FROM candidates AS own

@@ -1,19 +1,20 @@
 """Many rows written by one statement: arrays that PostgreSQL unnests, ``executemany`` on SQLite."""
 
 import json
-import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql
 
 from . import direct_statements
 
+if TYPE_CHECKING:
+    import sqlite3
+
 Row = Sequence[Any]
-AnyConnection = Connection | sqlite3.Connection
+AnyConnection: TypeAlias = "Connection | sqlite3.Connection"
 """A transaction of SQLAlchemy, or one of SQLite's driver."""
 
 
@@ -79,11 +80,11 @@ def add(
 
 
 def _dialect(connection: AnyConnection) -> str:
-    return "sqlite" if isinstance(connection, sqlite3.Connection) else connection.dialect.name
+    return connection.dialect.name if isinstance(connection, Connection) else "sqlite"
 
 
 def _execute(connection: AnyConnection, statement: str, values: tuple[Any, ...]) -> None:
-    if isinstance(connection, sqlite3.Connection):
+    if not isinstance(connection, Connection):
         connection.execute(statement, values)
     elif connection.dialect.name == "sqlite":
         direct_statements.driver(connection).execute(statement, values)
@@ -101,7 +102,7 @@ def _numbers(ids: Sequence[int], dialect: str) -> str:
 
 
 def _run(connection: AnyConnection, statement: str, rows: Sequence[Row]) -> None:
-    if isinstance(connection, sqlite3.Connection):
+    if not isinstance(connection, Connection):
         connection.executemany(statement, rows)
     elif connection.dialect.name == "sqlite":
         direct_statements.driver(connection).executemany(statement, rows)
@@ -172,6 +173,9 @@ def _shortened(table: Table, column: str, dialect: str) -> str:
 
 def _typed(table: Table, column: str) -> str:
     """PostgreSQL's parameter for a value of a column."""
+    # Only where it is the store's: it takes a server 2 MiB.
+    from sqlalchemy.dialects import postgresql
+
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     return f"%s::{table.c[column].type.dialect_impl(dialect).compile(dialect)}"
 

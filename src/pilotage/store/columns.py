@@ -4,6 +4,7 @@ Each table stands with the rows and views of its noun. Times are seconds since 1
 MB, as in the model. The commit gives tasks, jobs, transfers, pilots and decisions their identifiers.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import (
@@ -12,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     Double,
     FromClause,
+    Index,
     Integer,
     MetaData,
     String,
@@ -27,7 +29,10 @@ from sqlalchemy.types import NullType, TypeEngine
 
 from pilotage.model.states import State
 
-metadata = MetaData()
+LATER = "later"
+"""Where the metadata has what makes further indexes."""
+
+metadata = MetaData(info={LATER: []})
 
 Id = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite makes a column the row's own number only if its type reads INTEGER."""
@@ -113,6 +118,17 @@ def begins(dialect: str, name: Column[str], prefix: str, after: str) -> ColumnEl
     return and_(lower, ordered <= f"{prefix}\U0010ffff")
 
 
-def partial(condition: ColumnElement[bool]) -> dict[str, Any]:
-    """Arguments of an index over the rows that meet a condition, for both databases."""
-    return {"sqlite_where": condition, "postgresql_where": condition}
+def index_later(make: Callable[[], object]) -> None:
+    """Declare an index of which the databases have forms of their own.
+
+    To make it loads the dialects of both databases, of which a server needs one. It is in its store already:
+    only :func:`~pilotage.store.records.with_all_indexes` makes it.
+    """
+    metadata.info[LATER].append(make)
+
+
+def partial_index(
+    name: str, *columns: ColumnElement[Any], where: ColumnElement[bool], unique: bool = False
+) -> None:
+    """Declare an index over the rows that meet a condition."""
+    index_later(lambda: Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where))

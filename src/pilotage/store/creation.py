@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.advertisements import NewAdvertisement
 from pilotage.model.borrowing import Borrowing
@@ -30,6 +29,7 @@ from .records import RECORDS
 from .sets import among, raw_rows
 from .tasks import tasks
 from .transfer_requests import TransferRequests
+from .upserts import replaced, upsert
 
 WITHOUT_NUMBER = 0
 """Stands for the id of a record that is known otherwise, such as a file."""
@@ -48,16 +48,7 @@ _ORDER: tuple[type, ...] = (
 
 _FILE_COLUMNS = ("name", "size", "checksum", "task", "job")
 
-_UPSERTS = {
-    name: upsert(files) for name, upsert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
-}
-_SAVE_FILES = {
-    name: upsert.on_conflict_do_update(
-        index_elements=[files.c.name],
-        set_={column: upsert.excluded[column] for column in ("size", "checksum", "task", "job")},
-    )
-    for name, upsert in _UPSERTS.items()
-}
+_SAVE_FILES = upsert(files, ["name"], _FILE_COLUMNS, replaced(_FILE_COLUMNS[1:]))
 _KNOWN_FILES = select(files).where(among(files.c.name, "names"))
 _SMALL = select(files.c.name).where(among(files.c.name, "names"), files.c.size <= bindparam("most"))
 _KNOWN_SUBMISSIONS = select(tasks.c.submission).where(among(tasks.c.submission, "names"))
@@ -191,8 +182,9 @@ class Creator:
         )
         # New names are inserted in bulk; the few that are known by other bytes are replaced.
         if changed.keys() & before:
-            save = _SAVE_FILES[self._connection.dialect.name]
-            self._connection.execute(save, [_file_row(changed[name]) for name in changed.keys() & before])
+            self._connection.execute(
+                _SAVE_FILES, [_file_row(changed[name]) for name in changed.keys() & before]
+            )
             # What lies under these names now are other bytes, until they are delivered anew.
             self._connection.execute(_FORGET_REPLICAS, {"names": sorted(changed.keys() & before)})
         return created

@@ -25,7 +25,7 @@ from pilotage.model.decision import DatedChoice, Decision
 from pilotage.model.reasons import Facts, PackedChoice, packed, unpacked
 
 from . import borrowing_queues
-from .columns import Id, id_column, metadata, partial, text_column
+from .columns import Id, id_column, metadata, partial_index, text_column
 from .reasons import StoredFacts, choice_of, documents_of, facts_of
 from .sets import among
 
@@ -54,7 +54,7 @@ decision_facts = Table(
 
 _d, _f = decisions.c, decision_facts.c
 
-Index("decisions_unmoved", _d.task, **partial(_d.moved.is_(False)))
+partial_index("decisions_unmoved", _d.task, where=_d.moved.is_(False))
 
 REPEATED_AFTER = 30.0
 """Seconds before a waiting task's stored reason is refreshed."""

@@ -4,13 +4,15 @@ A query is handed over by SQLAlchemy the first time, and its text kept for the n
 each time are never asked for twice, and are forgotten with whoever built them.
 """
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Dialect, Executable
+
+if TYPE_CHECKING:
+    import sqlite3
 
 Row = tuple[Any, ...]
 
@@ -57,7 +59,7 @@ def rows(connection: Connection, query: Executable, values: Mapping[str, Any]) -
     return driver(connection).execute(statement.text, statement.parameters(values)).fetchall()
 
 
-def driver(connection: Connection) -> sqlite3.Connection:
+def driver(connection: Connection) -> "sqlite3.Connection":
     """The driver's connection, in the transaction that was begun."""
     own: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]
     return own

@@ -12,13 +12,12 @@ import contextlib
 import fcntl
 import logging
 import os
-import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tenacity
 from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
@@ -28,6 +27,9 @@ from sqlalchemy.pool import PoolProxiedConnection, StaticPool
 
 from .direct_statements import driver
 from .kept_connections import BEGIN, KeptConnections
+
+if TYPE_CHECKING:
+    import sqlite3
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -45,6 +47,7 @@ _NUMBER = text("SELECT CAST(pg_current_xact_id() AS text)")
 _FATE = text("SELECT pg_xact_status(CAST(:transaction AS xid8))")
 _PASSING = ("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "08")
 """SQLSTATEs of what passes by itself: serialization, deadlock, lock, shutdown, connection."""
+_PASSING_SQLITE = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
 class Database:
@@ -135,7 +138,7 @@ class Database:
         alone = alone or not self.is_postgresql
         return _retried(once)
 
-    def write_directly(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def write_directly(self, work: Callable[["sqlite3.Connection"], T]) -> T:
         """Do ``work`` in one transaction of SQLite, alone, by the driver's own connection.
 
         A few small statements take half the time of the same through SQLAlchemy.
@@ -264,9 +267,9 @@ def passes(error: BaseException) -> bool:
     """Tell whether the same transaction may succeed if it is tried again."""
     # Work done by the driver's own connection raises its errors, without SQLAlchemy's around them.
     cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, sqlite3.OperationalError):
-        # Extended codes have the plain one in their lowest byte.
-        return cause.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    if _is_of_driver(cause, "OperationalError", "sqlite3"):
+        # Names of extended codes begin with that of the plain one.
+        return str(getattr(cause, "sqlite_errorname", "")).startswith(_PASSING_SQLITE)
     if not isinstance(error, DBAPIError) and not _is_of_driver(error, "Error"):
         return False
     state = getattr(cause, "sqlstate", None)
@@ -282,9 +285,9 @@ def _is_unreachable(error: BaseException | None) -> bool:
     return _is_of_driver(error, "OperationalError") and not refused
 
 
-def _is_of_driver(error: BaseException | None, name: str) -> bool:
-    """Tell whether PostgreSQL's driver raised it, which SQLAlchemy imports only for such a store."""
-    driver = sys.modules.get("psycopg")
+def _is_of_driver(error: BaseException | None, name: str, module: str = "psycopg") -> bool:
+    """Tell whether a database's driver raised it, which SQLAlchemy imports only for such a store."""
+    driver = sys.modules.get(module)
     return driver is not None and isinstance(error, getattr(driver, name))
 
 
@@ -340,7 +343,7 @@ def _in_memory(url: URL) -> bool:
     return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
 
 
-def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+def _prepare_sqlite(connection: "sqlite3.Connection", _record: Any) -> None:
     """Keep the driver from beginning transactions of its own: it begins too late, and never IMMEDIATE."""
     connection.isolation_level = None
     for setting in (

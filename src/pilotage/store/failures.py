@@ -17,7 +17,6 @@ from sqlalchemy import (
     func,
     select,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.failures import Failure
@@ -30,6 +29,7 @@ from .jobs import jobs
 from .reader import RecordReader
 from .sets import among
 from .tasks import TASK_COLUMNS, tasks
+from .upserts import replaced, upsert
 
 failures = Table(
     "failures",
@@ -62,13 +62,8 @@ _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 
 _COLUMNS = [column.name for column in _f]
 _Row: Any = namedtuple("_Row", _COLUMNS)  # type: ignore[misc]
-_SAVE = {
-    # An attempt fails once; only what it speaks against is judged again later.
-    name: upsert.on_conflict_do_update(
-        index_elements=[_f.job, _f.attempt], set_={"against": upsert.excluded.against}
-    )
-    for name, upsert in (("sqlite", sqlite.insert(failures)), ("postgresql", postgresql.insert(failures)))
-}
+# An attempt fails once; only what it speaks against is judged again later.
+_SAVE = upsert(failures, ["job", "attempt"], _COLUMNS, replaced(["against"]))
 _OLD = delete(failures).where(_f.time < bindparam("before"))
 _other = failures.alias()
 # Null where a place has fewer: no time is below null, and nothing is deleted.
@@ -117,7 +112,7 @@ _OF_TASKS = select(failures).where(among(_f.task, "tasks")).order_by(_f.time, _f
 def write(connection: Connection, found: Sequence[Failure]) -> None:
     """Write failures, or what they speak against from now on; drop those that are too old or too many."""
     rows = [{name: getattr(failure, name) for name in _COLUMNS} for failure in found]
-    connection.execute(_SAVE[connection.dialect.name], rows)
+    connection.execute(_SAVE, rows)
     connection.execute(_OLD, {"before": max(failure.time for failure in found) - KEPT})
     places = {(failure.queue, failure.vo, failure.owner, failure.node) for failure in found}
     for queue, vo, owner, node in sorted(places):

@@ -18,7 +18,7 @@ from sqlalchemy import (
 from pilotage.model.paths import COPIES
 from pilotage.model.work import JobKind
 
-from .columns import Id, metadata, partial, text_column
+from .columns import Id, index_later, metadata, partial_index, text_column
 
 files = Table(
     "files",
@@ -43,8 +43,12 @@ _f = files.c
 
 # PostgreSQL's own order may be that of a language, in which a prefix is no range. Written as an operator
 # class: an expression could not be compared with what the database says of the index.
-Index("files_by_character", _f.name, postgresql_ops={"name": 'COLLATE "C"'}).ddl_if(dialect="postgresql")
-Index("files_by_task", _f.task, _f.name, **partial(_f.task.is_not(None)))
+index_later(
+    lambda: Index("files_by_character", _f.name, postgresql_ops={"name": 'COLLATE "C"'}).ddl_if(
+        dialect="postgresql"
+    )
+)
+partial_index("files_by_task", _f.task, _f.name, where=_f.task.is_not(None))
 _r = replicas.c
 
 # Written out, so that the query's condition is that of the index, word for word.
@@ -54,8 +58,8 @@ _FOLDER: ColumnElement[str] = literal_column(f"'{COPIES}/'")
 IS_COPY = func.substr(_r.path, _START, _LENGTH) == _FOLDER
 """The condition of copies that Pilotage made: originals of other catalogues may have paths of their own."""
 
-Index("replicas_copies", _r.since, _r.file, **partial(IS_COPY))
-Index("files_by_job", _f.job, **partial(_f.job.is_not(None)))
+partial_index("replicas_copies", _r.since, _r.file, where=IS_COPY)
+partial_index("files_by_job", _f.job, where=_f.job.is_not(None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,16 @@
 """The heartbeat of a pilot that has nothing to tell: one statement, beside all others."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotage.model.states import AT_A_PILOT, PilotState
 
 from .engine import Database
 from .last_seen import REPORTED_AFTER
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _AT_A_PILOT = ", ".join(f"'{state}'" for state in AT_A_PILOT)
 _IS_AT_A_PILOT = " OR ".join(f"state = '{state}'" for state in AT_A_PILOT)
@@ -63,7 +65,9 @@ class Heartbeats:
         return self._database.write_directly(lambda driver: _beat(driver, pilots, time))
 
 
-def _beat(driver: sqlite3.Connection, pilots: Sequence[int], time: float) -> dict[int, set[tuple[int, int]]]:
+def _beat(
+    driver: "sqlite3.Connection", pilots: Sequence[int], time: float
+) -> dict[int, set[tuple[int, int]]]:
     alive = driver.execute(_ALIVE, (time, json.dumps(pilots))).fetchall()
     for queue in dict.fromkeys(queue for _, queue in alive):
         driver.execute(_REPORTED, (time, queue, time))

@@ -22,7 +22,7 @@ from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, UNSTARTED_JOBS, JobState, State
 from pilotage.model.work import Job, JobKind
 
-from .columns import Id, id_column, is_state, life_columns, metadata, partial, text_column
+from .columns import Id, id_column, is_state, life_columns, metadata, partial_index, text_column
 from .history import EventView
 
 jobs = Table(
@@ -76,23 +76,23 @@ def is_in(state: State) -> ColumnElement[bool]:
 
 # SQLite takes a partial index in its order only if it begins with what is asked for: hence state, again.
 Index("jobs_by_task", _j.task, _j.state, _j.id)
-Index("jobs_by_state", _j.state, _j.since, _j.id, **partial(is_live))
-Index("jobs_urgent", _j.state, _j.since, _j.id, **partial(is_urgent))
-Index("jobs_to_broker", _j.state, _j.task, _j.id, **partial(is_state(jobs, JobState.DEFINED)))
-Index("jobs_to_wake", _j.state, _j.wake_at, _j.id, **partial(is_state(jobs, JobState.PENDING)))
-Index("jobs_to_lift", _j.state, _j.task, _j.id, **partial(is_state(jobs, JobState.PENDING)))
-Index(
+partial_index("jobs_by_state", _j.state, _j.since, _j.id, where=is_live)
+partial_index("jobs_urgent", _j.state, _j.since, _j.id, where=is_urgent)
+partial_index("jobs_to_broker", _j.state, _j.task, _j.id, where=is_state(jobs, JobState.DEFINED))
+partial_index("jobs_to_wake", _j.state, _j.wake_at, _j.id, where=is_state(jobs, JobState.PENDING))
+partial_index("jobs_to_lift", _j.state, _j.task, _j.id, where=is_state(jobs, JobState.PENDING))
+partial_index(
     "jobs_to_match",
     *(_j.queue, _j.requirements, _j.priority.desc(), _j.id),
-    **partial(is_state(jobs, JobState.ACTIVATED)),
+    where=is_state(jobs, JobState.ACTIVATED),
 )
-Index("jobs_at_pilots", _j.pilot, _j.id, **partial(is_state(jobs, *AT_A_PILOT)))
+partial_index("jobs_at_pilots", _j.pilot, _j.id, where=is_state(jobs, *AT_A_PILOT))
 
 is_unstarted = is_state(jobs, *UNSTARTED_JOBS)
-Index(
+partial_index(
     "jobs_to_borrow",
     *(_j.choice, _j.queue, _j.priority, _j.id.desc()),
-    **partial(and_(_j.choice.is_not(None), is_unstarted)),
+    where=and_(_j.choice.is_not(None), is_unstarted),
 )
 
 JOB_COLUMNS = (

@@ -5,12 +5,15 @@ what is done in one. So the driver begins and ends them, in what SQLAlchemy take
 """
 
 import contextlib
-import sqlite3
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine
 
 from .direct_statements import driver
+
+if TYPE_CHECKING:
+    import sqlite3
 
 BEGIN = "begin"
 """The execution option that says how SQLAlchemy begins a transaction of SQLite; empty where it does not."""
@@ -42,7 +45,7 @@ class KeptConnections:
         while self._idle:
             self._idle.pop()[0].close()
 
-    def _spare(self) -> tuple[Connection, sqlite3.Connection]:
+    def _spare(self) -> "tuple[Connection, sqlite3.Connection]":
         try:
             # Not looked for before it is taken: another thread may take the last one in between.
             return self._idle.pop()

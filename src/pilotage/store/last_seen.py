@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, Connection, Double, String, Table, bindparam, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Column, Connection, Double, String, Table, bindparam, select
 
 from pilotage.model.decision import Touch
 from pilotage.model.states import JobState, Kind, PilotState, State
 
 from .columns import metadata
 from .sets import among, raw_rows
+from .upserts import replaced, upsert
 
 queue_reports = Table(
     "queue_reports",
@@ -27,22 +27,19 @@ _COLUMNS = ("last_pilot", "last_start")
 REPORTED_AFTER = 10.0
 """Seconds before a queue's last call or start is written down again: B9 and B26 look at hours."""
 
-_UPSERTS = {
-    name: insert(queue_reports)
-    for name, insert in (("sqlite", sqlite.insert), ("postgresql", postgresql.insert))
-}
 _q = queue_reports.c
 _LATELY = {
     column: select(_q.queue).where(among(_q.queue, "queues"), _q[column] > bindparam("time"))
     for column in _COLUMNS
 }
 _SEEN = {
-    (name, column): upsert.on_conflict_do_update(
-        index_elements=[_q.queue],
-        set_={column: upsert.excluded[column]},
-        where=func.coalesce(_q[column], 0) < upsert.excluded[column],
+    column: upsert(
+        queue_reports,
+        ["queue"],
+        ["queue", column],
+        replaced([column]),
+        where=f"coalesce(queue_reports.{column}, 0) < excluded.{column}",
     )
-    for name, upsert in _UPSERTS.items()
     for column in _COLUMNS
 }
 
@@ -52,18 +49,15 @@ NEWEST = 0.05
 _MEANS = ("disk_io", "mean_run")
 
 
-def _moved_mean(upsert: Any, column: str) -> Any:
-    old, new = _q[column], upsert.excluded[column]
+def _moved_mean(column: str) -> str:
+    old, new = f"queue_reports.{column}", f"excluded.{column}"
     # What was not measured leaves the mean as it is.
-    return func.coalesce(func.coalesce(old, new) * (1 - NEWEST) + new * NEWEST, old)
+    return f"coalesce(coalesce({old}, {new}) * {1 - NEWEST} + {new} * {NEWEST}, {old})"
 
 
-_MEASURED = {
-    name: upsert.on_conflict_do_update(
-        index_elements=[_q.queue], set_={column: _moved_mean(upsert, column) for column in _MEANS}
-    )
-    for name, upsert in _UPSERTS.items()
-}
+_MEASURED = upsert(
+    queue_reports, ["queue"], ["queue", *_MEANS], {column: _moved_mean(column) for column in _MEANS}
+)
 
 
 class LastSeen:
@@ -101,13 +95,13 @@ class LastSeen:
     def write(self) -> None:
         """Replace earlier times by this commit's, and let its measurements into the means."""
         if self._measured:
-            self._connection.execute(_MEASURED[self._connection.dialect.name], self._measured)
+            self._connection.execute(_MEASURED, self._measured)
         for column, queues in self._queues.items():
             # Whoever finds that nothing is to be written must not lock the row that all commits meet at.
             lately = self._lately(column, queues) if queues else set()
             rows = [{"queue": queue, column: self._time} for queue in sorted(queues - lately)]
             if rows:
-                self._connection.execute(_SEEN[self._connection.dialect.name, column], rows)
+                self._connection.execute(_SEEN[column], rows)
 
     def _lately(self, column: str, queues: set[str]) -> set[str]:
         values = {"queues": sorted(queues), "time": self._time - REPORTED_AFTER}

@@ -1,12 +1,11 @@
 """The commit of matches on SQLite: with one writer at a time a few statements do what a function does."""
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pilotage.model.states import JobState, PilotState
 
@@ -16,6 +15,9 @@ from .jobs import JOB_COLUMNS, jobs
 from .last_seen import REPORTED_AFTER
 from .match_requests import Wanted
 from .tasks import TASK_COLUMNS
+
+if TYPE_CHECKING:
+    import sqlite3
 
 VERSION = "SELECT coalesce((SELECT max(version) FROM federations), 0) AS version"
 STANDING = f"""
@@ -55,7 +57,7 @@ Row = tuple[Any, ...]
 
 
 def give(
-    driver: sqlite3.Connection, asked: Sequence[tuple[Wanted, Callable[[int], str]]]
+    driver: "sqlite3.Connection", asked: Sequence[tuple[Wanted, Callable[[int], str]]]
 ) -> list[tuple[bool, bool, list[Row]]]:
     """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
     queues = dict.fromkeys(wanted.queue for wanted, _ in asked)
@@ -88,7 +90,7 @@ def give(
     return [(alive, holds, next(answers) if holds else []) for alive, holds in held]
 
 
-def _standing_now(driver: sqlite3.Connection, queue: str) -> Row | None:
+def _standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:
     row: Row | None = driver.execute(_STANDING_HERE, (queue,)).fetchone()
     return row
 
@@ -100,7 +102,7 @@ def _is_held(matched: int | None, wanted: Wanted, standing: Row | None) -> tuple
     return True, (matched > 0) == wanted.used
 
 
-def _deal(driver: sqlite3.Connection, asked: Sequence[Wanted]) -> list[list[Row]]:
+def _deal(driver: "sqlite3.Connection", asked: Sequence[Wanted]) -> list[list[Row]]:
     """The first jobs of the task queues that were drawn, to each pilot in turn."""
     many: Counter[tuple[str, str, int]] = Counter()
     for wanted in asked:

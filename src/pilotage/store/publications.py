@@ -9,7 +9,7 @@ from pilotage.model.publications import Publication
 from pilotage.model.states import LIVE_PUBLICATIONS, PublicationState
 from pilotage.model.world import World
 
-from .columns import Id, id_column, is_state, life_columns, metadata, partial, text_column
+from .columns import Id, id_column, is_state, life_columns, metadata, partial_index, text_column
 from .reader import RecordReader
 
 MOST_DUE = 5000
@@ -36,8 +36,8 @@ publications = Table(
 _p = publications.c
 _WAITS = is_state(publications, PublicationState.WAITING)
 
-Index("publications_due", _p.catalogue, _p.wake_at, _p.id, **partial(_WAITS))
-Index("publications_under_way", _p.id, **partial(is_state(publications, PublicationState.PUBLISHING)))
+partial_index("publications_due", _p.catalogue, _p.wake_at, _p.id, where=_WAITS)
+partial_index("publications_under_way", _p.id, where=is_state(publications, PublicationState.PUBLISHING))
 
 PUBLICATION_COLUMNS = (
     *(_p.id, _p.task, _p.dataset, _p.file, _p.state, _p.attempt, _p.created, _p.since, _p.asked, _p.wake_at),

@@ -1,11 +1,13 @@
 """The tables of the records that have states, by kind; importing this module makes every table known."""
 
-from sqlalchemy import Table
+import threading
+
+from sqlalchemy import MetaData, Table
 
 from pilotage.model.states import Kind
 
 from . import counters, decisions, federations, files, history, last_seen, logs, numbers, tokens
-from .columns import metadata
+from .columns import LATER, metadata
 from .jobs import jobs
 from .pilots import pilots
 from .publications import publications
@@ -21,9 +23,9 @@ __all__ = [
     "history",
     "last_seen",
     "logs",
-    "metadata",
     "numbers",
     "tokens",
+    "with_all_indexes",
 ]
 
 RECORDS: dict[Kind, Table] = {
@@ -33,3 +35,14 @@ RECORDS: dict[Kind, Table] = {
     "pilot": pilots,
     "publication": publications,
 }
+
+
+_MAKING = threading.Lock()
+
+
+def with_all_indexes() -> MetaData:
+    """The tables of a store with all their indexes, for whoever makes them or compares them."""
+    with _MAKING:
+        while left := metadata.info[LATER]:
+            left.pop(0)()
+    return metadata

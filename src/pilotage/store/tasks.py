@@ -13,7 +13,7 @@ from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.work import Measured, Task, TaskSpec
 
-from .columns import id_column, life_columns, metadata, owner_columns, partial, text_column
+from .columns import id_column, life_columns, metadata, owner_columns, partial_index, text_column
 from .sets import among
 
 tasks = Table(
@@ -41,9 +41,9 @@ tasks = Table(
 
 _t = tasks.c
 
-Index("tasks_by_lease", _t.lease_end, **partial(_t.lease_end.is_not(None)))
+partial_index("tasks_by_lease", _t.lease_end, where=_t.lease_end.is_not(None))
 
-Index("tasks_by_output_dataset", _t.output_dataset, **partial(_t.output_dataset.is_not(None)))
+partial_index("tasks_by_output_dataset", _t.output_dataset, where=_t.output_dataset.is_not(None))
 
 TASK_COLUMNS = (
     *(_t.id, _t.owner, _t.vo, _t.group, _t.vo_role),

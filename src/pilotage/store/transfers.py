@@ -8,7 +8,7 @@ from sqlalchemy import Boolean, Column, Double, Index, Integer, String, Table
 from pilotage.model.states import UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.work import Transfer
 
-from .columns import id_column, is_state, life_columns, metadata, partial, text_column
+from .columns import id_column, is_state, life_columns, metadata, partial_index, text_column
 
 transfers = Table(
     "transfers",
@@ -38,24 +38,24 @@ transfers = Table(
 
 _x = transfers.c
 
-Index(
+partial_index(
     "transfers_to_start",
     *(_x.share, _x.direction, _x.priority.desc(), _x.id),
-    **partial(is_state(transfers, TransferState.QUEUED)),
+    where=is_state(transfers, TransferState.QUEUED),
 )
-Index(
+partial_index(
     "transfers_oldest",
     _x.share,
     _x.direction,
     _x.since,
     _x.id,
-    **partial(is_state(transfers, TransferState.QUEUED)),
+    where=is_state(transfers, TransferState.QUEUED),
 )
-Index(
+partial_index(
     "transfers_once",
     *(_x.file, _x.destination),
     unique=True,
-    **partial(is_state(transfers, *UNFINISHED_TRANSFERS)),
+    where=is_state(transfers, *UNFINISHED_TRANSFERS),
 )
 
 TRANSFER_COLUMNS = (

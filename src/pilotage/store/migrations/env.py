@@ -2,11 +2,11 @@
 
 from alembic import context
 
-from pilotage.store.records import metadata
+from pilotage.store.records import with_all_indexes
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=metadata,
+    target_metadata=with_all_indexes(),
     render_as_batch=True,
     transactional_ddl=False,
 )

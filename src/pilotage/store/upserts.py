@@ -1,0 +1,33 @@
+"""Rows that are written, or changed where they are there, in SQL that both databases take alike.
+
+SQLAlchemy's own form of it loads the dialects of both, of which a server needs one.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import Table, TextClause, text
+
+
+def upsert(
+    table: Table, key: Iterable[str], columns: Iterable[str], changes: Mapping[str, str], where: str = ""
+) -> TextClause:
+    """The statement for rows with these columns. Those whose key is there get the ``changes``.
+
+    These are expressions by column, in which ``excluded`` is the new row.
+    """
+    names = [*columns]
+    changed = ", ".join(f'"{column}" = {value}' for column, value in changes.items())
+    condition = f" WHERE {where}" if where else ""
+    return text(
+        f"INSERT INTO {table.name} ({_listed(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
+        f" ON CONFLICT ({_listed(key)}) DO UPDATE SET {changed}{condition}"
+    )
+
+
+def replaced(columns: Iterable[str]) -> dict[str, str]:
+    """Changes that give columns their new values."""
+    return {column: f'excluded."{column}"' for column in columns}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
