@@ -4,6 +4,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from pilotage.flow.steps import STEPS
 from pilotage.model import step_names
 from pilotage.model.states import JOBS_AT_WORK, STATES
@@ -40,6 +42,7 @@ def modules_importing(pattern: str) -> set[str]:
     return {module for module, lines in imports().items() if re.search(pattern, lines)}
 
 
+@pytest.mark.slow
 def test_a_check_is_one_file() -> None:
     """No other module imports a check: the package finds them."""
     checks = [

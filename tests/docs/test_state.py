@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 SOURCE = Path(__file__).parents[2] / "src" / "pilotage"
 
 BELOW = (
@@ -64,6 +66,7 @@ def changed_names(tree: ast.Module) -> set[str]:
     return (found & own) - local
 
 
+@pytest.mark.slow
 def test_no_module_below_the_flow_keeps_state() -> None:
     found = {(path, name) for path, tree in modules(*BELOW) for name in changed_names(tree)}
     assert found == REMEMBERED

@@ -67,6 +67,7 @@ def test_a_site_above_the_limit_at_this_hour_gets_nothing() -> None:
 
 
 @pytest.mark.usefixtures("plugins")
+@pytest.mark.slow
 def test_greener_sites_weigh_more_and_unknown_ones_as_the_worst_that_pass() -> None:
     choice = choice_of(load("carbon", OPTIONS), world(HOUSE, task()))
     assert choice.candidates.queues == ("HYDRO-Q", "GAS-Q", "UNKNOWN-Q")

@@ -50,6 +50,7 @@ def bare_fields(declared: ast.ClassDef) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_every_field_of_every_document_has_a_description() -> None:
     """Also of documents without a published schema: options of plugins and computing elements, recordings."""
     documents = [

@@ -138,6 +138,7 @@ def test_one_of_a_bundle_is_cancelled_and_the_others_arrive(house: House) -> Non
     assert house.files().keys() == {order.file for n, order in enumerate(orders) if n not in (0, 5)}
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_a_bundle_loses_nothing_and_leaves_nothing_half_written(house: House) -> None:
     mover = WorkerProcesses("streaming", Streaming(house.changed.set), house.changed.set)
     orders = [house.order(n, "held" if n == 3 else "right") for n in range(BUNDLE)]

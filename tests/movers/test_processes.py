@@ -140,6 +140,7 @@ def test_what_a_killed_process_had_is_delivered_all_the_same(house: House) -> No
     assert house.names() == {"slow-1", "slow-2", "slow-3"}
 
 
+@pytest.mark.slow
 def test_a_delivery_that_kills_its_process_fails_and_takes_no_other_with_it(house: House) -> None:
     references = house.start("slow-1", "poison", "slow-2")
     house.go_on.set()

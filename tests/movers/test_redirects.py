@@ -193,6 +193,7 @@ def test_a_pilot_follows_to_no_host_inside() -> None:
     assert asked == []
 
 
+@pytest.mark.slow
 def test_a_bucket_sends_nobody_on(monkeypatch: pytest.MonkeyPatch) -> None:
     s3 = pytest.importorskip("pilotage.movers.s3_backend", exc_type=ImportError)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key-of-a-test")

@@ -165,6 +165,7 @@ def near(server: Sftp, tmp_path: Path) -> Any:
     return backends.SftpBackend(f"{server.url}{tmp_path}", server.options)
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_by_ssh_from_where_the_connection_came_to(near: Any) -> None:
     with near.read_ranges("file", 0, len(BIG)) as opened:
         first = opened.read(1 << 20)
@@ -179,6 +180,7 @@ def test_a_large_file_is_read_by_ssh_from_where_the_connection_came_to(near: Any
     spare.give_back(SPARE)
 
 
+@pytest.mark.slow
 def test_a_large_file_goes_on_where_ssh_was_cut_or_the_file_grew(
     server: Sftp, near: Any, tmp_path: Path
 ) -> None:
