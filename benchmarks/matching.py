@@ -4,10 +4,13 @@ import multiprocessing
 import shutil
 import tempfile
 import time
-from itertools import chain, count
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain, cycle
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from statistics import median
 
 from pilotage.computing.loader import load
 from pilotage.flow.calls.match import match
@@ -27,37 +30,73 @@ from . import house
 JOBS = 50_000
 CLIENTS = 4
 SECONDS = 5.0
+TURN, TURNS = 1000, 16
+"""Matches before the other side has its turn, and how many turns each side has."""
+
 QUEUE, OTHER = "q", "r"
 OWNER = Identity(name="bench", vo="bench")
 
 
+Side = tuple[str, list[int]]
+"""A store that matches are measured on: its address, and the pilots that ask there."""
+
+Asked = list[list[float]]
+"""Seconds of each match, in lists: one, or one for each turn, of the two sides alternately."""
+
+
 def figures() -> dict[str, float]:
-    """``matches_per_s`` and its kin; the latency is that of one client among four."""
+    """``matches_per_s`` and its kin; the latency is that of one client among four.
+
+    ``elastic_match_cost`` is how many times as long a match takes that borrows its job from another queue.
+    """
     found: dict[str, float] = {}
     cases: tuple[tuple[str, house.Database, int], ...] = (
         ("", "postgresql", 200),
         ("_2000tq", "postgresql", 2000),
         ("_sqlite", "sqlite", 200),
-        ("_elastic", "postgresql", 200),
-        ("_elastic_sqlite", "sqlite", 200),
     )
     for suffix, database, queues in cases:
-        rate, p99 = measure(database, queues, borrowing="elastic" in suffix)
-        found[f"matches_per_s{suffix}"] = rate
-        found[f"matches_p99_ms{suffix}"] = p99 * 1000
+        with _side(database, queues) as side:
+            seconds = list(chain.from_iterable(chain.from_iterable(_run(_ask, side))))
+        found |= _speed(suffix, seconds)
+    pairs: tuple[tuple[str, house.Database], ...] = (("", "postgresql"), ("_sqlite", "sqlite"))
+    for suffix, database in pairs:
+        cost, seconds = borrowing_cost(database)
+        found |= _speed(f"_elastic{suffix}", seconds)
+        found[f"elastic_match_cost{suffix}"] = cost
     return found
 
 
-def measure(database: house.Database, queues: int, borrowing: bool = False) -> tuple[float, float]:
-    """Matches a second, and the 99th percentile of the seconds that one takes.
+def _speed(suffix: str, seconds: list[float]) -> dict[str, float]:
+    """Matches a second of all clients, and the 99th percentile of the milliseconds that one takes."""
+    return {
+        f"matches_per_s{suffix}": CLIENTS * len(seconds) / sum(seconds),
+        f"matches_p99_ms{suffix}": sorted(seconds)[int(len(seconds) * 0.99)] * 1000,
+    }
 
-    ``borrowing``: pilots are at another queue than the one where all jobs wait, and borrow them.
+
+def borrowing_cost(database: house.Database) -> tuple[float, list[float]]:
+    """Times that a borrowed match takes as long as one without, and the seconds of those that borrow.
+
+    The two take turns, and each pair of turns has its own ratio, of which the median counts: a machine that
+    is slower for some seconds is so for both.
     """
+    with _side(database, 200) as plain, _side(database, 200, at=OTHER) as borrowing:
+        answers = _run(_ask_in_turns, plain, borrowing)
+    turns = [list(chain.from_iterable(parts)) for parts in zip(*answers, strict=True)]
+    without, borrowed = turns[::2], turns[1::2]
+    cost = median(sum(ours) / sum(theirs) for theirs, ours in zip(without, borrowed, strict=True))
+    return cost, list(chain.from_iterable(borrowed))
+
+
+@contextmanager
+def _side(database: house.Database, queues: int, at: str = QUEUE) -> Iterator[Side]:
+    """A store of its own whose pilots are at this queue; where the jobs wait at another they borrow them."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-bench-"))
     place.chmod(0o755)
     try:
         with house.store(database, place) as url:
-            return _run(url, prepare(url, queues, at=OTHER if borrowing else QUEUE))
+            yield url, prepare(url, queues, at=at)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -133,37 +172,68 @@ def _moved(store: Store, move: Move) -> None:
     store.commit(Decision(step="b", time=time.time(), seed=1, changes=(move,)), "bench")
 
 
-def _run(url: str, pilots: list[int]) -> tuple[float, float]:
+def _run(ask: Callable[..., None], *sides: Side) -> list[Asked]:
+    """What each of the client processes measured, which have a part of every side's pilots."""
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(CLIENTS), context.SimpleQueue()
-    parts = [pilots[number::CLIENTS] for number in range(CLIENTS)]
-    running = [context.Process(target=_ask, args=(url, part, barrier, answers)) for part in parts]
+    running = []
+    for number in range(CLIENTS):
+        parts = [(url, pilots[number::CLIENTS]) for url, pilots in sides]
+        running.append(context.Process(target=ask, args=(barrier, answers, *parts)))
     for process in running:
         process.start()
-    seconds = sorted(chain.from_iterable(answers.get() for _ in running))
+    found: list[Asked] = [answers.get() for _ in running]
     for process in running:
         process.join()
-    return len(seconds) / SECONDS, seconds[int(len(seconds) * 0.99)]
+    return found
 
 
-def _ask(url: str, pilots: list[int], barrier: Barrier, answers: "SimpleQueue[list[float]]") -> None:
-    """One process asks for one job after the other, for each of its pilots in turn."""
+def _ask(barrier: Barrier, answers: "SimpleQueue[Asked]", side: Side) -> None:
+    """One process asks for one job after the other, for some seconds."""
     collect_rarely()  # as a server does, for which it stands
+    with _client(side) as match_once:
+        barrier.wait()
+        times: list[float] = []
+        end = time.perf_counter() + SECONDS
+        while time.perf_counter() < end:
+            times.append(match_once())
+        answers.put([times])
+
+
+def _ask_in_turns(barrier: Barrier, answers: "SimpleQueue[Asked]", first: Side, second: Side) -> None:
+    """One process asks on two sides by turns; which of a pair begins changes with every pair."""
+    collect_rarely()
+    with _client(first) as one, _client(second) as other:
+        turns: Asked = []
+        for pair in range(TURNS):
+            order = (one, other) if pair % 2 == 0 else (other, one)
+            taken: Asked = []
+            for match_once in order:
+                barrier.wait()
+                taken.append([match_once() for _ in range(TURN // CLIENTS)])
+            turns += taken if pair % 2 == 0 else taken[::-1]
+        answers.put(turns)
+
+
+@contextmanager
+def _client(side: Side) -> Iterator[Callable[[], float]]:
+    """What asks for one job, for each of a side's pilots in turn, and says the seconds that it took."""
+    url, pilots = side
     store = Store.open(url)
     runtime = Runtime(store, (), load=load, movers=InstalledMovers)
-    for pilot in pilots:
-        match(runtime, pilot, 1, 0, 1e6, 1)
-    barrier.wait()
-    times: list[float] = []
-    end = time.perf_counter() + SECONDS
-    for number in count():
+    asking = cycle(pilots)
+
+    def match_once() -> float:
+        pilot = next(asking)
         begun = time.perf_counter()
-        if begun >= end:
-            break
-        answer = match(runtime, pilots[number % len(pilots)], 1, 0, 1e6, 1)
-        times.append(time.perf_counter() - begun)
+        answer = match(runtime, pilot, 1, 0, 1e6, 1)
+        took = time.perf_counter() - begun
         if not answer.works:
             raise RuntimeError("an empty answer while jobs wait")
-    answers.put(times)
+        return took
+
+    for _ in pilots:
+        match_once()
+    yield match_once
     runtime.close()
     store.close()
