@@ -150,7 +150,8 @@ _READERS = (
     .where(
         job_inputs.c.file == _x.file,
         has_state(jobs, _J.ASSIGNED),
-        among(_j.queue, "queues"),
+        # Names of storages hold no spaces.
+        among(_x.destination + " " + _j.queue, "places"),
         _j.since <= _x.since + bindparam("grace"),
     )
 )
@@ -188,11 +189,6 @@ _CANCELLED = (
     )
     .order_by(_x.since, _x.id)
     .limit(_LIMIT)
-)
-_ENDED_AT = (
-    select(_x.destination)
-    .where(is_state(transfers, _X.FAILED, _X.CANCELLED), _x.since > bindparam("since"))
-    .distinct()
 )
 _HOLDING = select(*JOB_COLUMNS).where(is_in(_J.HOLDING)).order_by(_j.since, _j.id).limit(_LIMIT)
 _WAITING = (
@@ -320,19 +316,13 @@ def _aged(
 
 def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:
     """Read transfers that failed, or were cancelled, and that a job still waits for."""
-    found: list[Transfer] = []
-    ended = {place for (place,) in reader.raw_rows(_ENDED_AT, since=world.time - FAILED_LATELY)}
-    for storage in world.federation.storages:
-        if storage.name not in ended:
-            continue
-        queues = [queue.name for queue in world.federation.queues if queue.storage == storage.name]
-        query = _FAILED.where(_x.destination == storage.name)
-        values = {"since": world.time - FAILED_LATELY, "queues": queues, "limit": limit, "grace": 0.0}
-        found += map(transfer_rows.transfer, reader.raw_rows(query, **values))
-        query = _CANCELLED.where(_x.destination == storage.name)
-        values |= {"since": world.time - 5 * CANCEL_GRACE, "grace": CANCEL_GRACE}
-        found += map(transfer_rows.transfer, reader.raw_rows(query, **values))
-    return found
+    places = [f"{queue.storage} {queue.name}" for queue in world.federation.queues]
+    windows = ((_FAILED, FAILED_LATELY, 0.0), (_CANCELLED, 5 * CANCEL_GRACE, CANCEL_GRACE))
+    return [
+        transfer_rows.transfer(row)
+        for query, lately, grace in windows
+        for row in reader.raw_rows(query, since=world.time - lately, places=places, limit=limit, grace=grace)
+    ]
 
 
 def _jobs(reader: RecordReader, world: World, ended: list[Transfer], limit: int) -> tuple[Job, ...]:
