@@ -487,7 +487,7 @@ RULES: tuple[Rule, ...] = (
         ("pilots.servers", "pilots.rests", "model.ranking"),
         ("director.failing_pause",),
         "A server where pilots fail before they call: twice as long each time, an hour at most; then one is "
-        "tried. `rank` orders the servers of a computing element.",
+        "tried, at once where its queue is declared otherwise. `rank` orders the servers of an element.",
     ),
     Rule(
         "P7",

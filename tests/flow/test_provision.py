@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.explain.queues import of_queue
 from pilotage.flow.inquiries import KEPT_FOR
 from pilotage.flow.step import take
 from pilotage.flow.steps import step
@@ -92,6 +93,33 @@ def test_a_pilot_that_ended_without_a_word_makes_room_for_another(house: House, 
     ended = [pilot for pilot in pilots(house) if pilot.state == PilotState.FAILED]
     assert {pilot.error for pilot in ended} == {"ended without a word"}
     assert len(element.orders) == len(ended) + 1
+
+
+def test_p6_a_changed_declaration_of_a_queue_ends_its_rest_and_any_other_does_not(
+    house: House, element: FakeElement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(house.store, "clock", lambda: house.now)
+    element.fault = OSError("no such partition")
+    house.take("provision")
+    house.now += 10
+    element.fault = None
+    for _ in range(2):
+        house.runtime.save_federation(house.store.federation(), "unchanged")
+        house.take("provision")
+        assert not element.orders, "the queue rests"
+        house.now += 10
+    (condition,) = [seen for seen in house.store.queries.conditions(house.now) if seen.errors]
+    assert condition.tried_at
+    assert condition.tried_at > house.now
+    house.federate(computing_element=ComputingElement(options={"partition": "right"}))
+    house.now += 1
+    (condition,) = [seen for seen in house.store.queries.conditions(house.now) if seen.errors]
+    assert condition.tried_at == condition.changed == house.now - 1
+    told = of_queue(condition)
+    assert "  it was declared otherwise 1 s ago: one pilot tries next, if jobs wait (P6)" in told
+    house.now += 60
+    house.take("provision")
+    assert len(element.orders) == 1
 
 
 def test_a_batch_system_that_knows_nothing_ends_no_pilot(house: House, element: FakeElement) -> None:

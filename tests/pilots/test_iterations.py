@@ -295,6 +295,27 @@ def test_p6_a_failing_server_is_left_alone_and_the_others_take_its_pilots() -> N
     assert taken(failed(1, "a", 59), called)["a"] > 20
 
 
+def test_p6_a_queue_that_is_declared_otherwise_is_tried_at_once() -> None:
+    fed = federation([queue(computing_element=ComputingElement())])
+    old, older = failed(1, "", 20), failed(2, "", 900)
+
+    def count(*known: Pilot, changed: float) -> int:
+        here = world(federation=fed, task_queues=(line(30),), pilots=known)
+        return len(made(director.provision(replace(here, queues_changed={"Q": NOW - changed}))))
+
+    assert count(old, older, changed=30) == 0, "it failed since"
+    assert count(old, older, changed=10) == 1, "one tries"
+    late = replace(old, since=NOW - 5)
+    assert count(late, changed=10) == 1, "it was made by the declaration before, and failed later"
+    waiting = replace(pilot(3, PilotState.SUBMITTED), created=NOW - 15, heartbeat=None)
+    assert count(old, waiting, changed=10) == 1, "another waits that was made by the declaration before"
+    assert count(old, replace(waiting, created=NOW - 5), changed=10) == 0, "one tries already"
+    again = failed(4, "", 5)
+    assert count(old, older, again, changed=10) == 0
+    again = failed(4, "", 60)
+    assert count(failed(1, "", 70), older, again, changed=65) == 1, "a minute only, as after a first failure"
+
+
 def test_p6_a_rank_orders_the_servers_and_the_same_rank_is_drawn() -> None:
     def taken(*free: int) -> set[str]:
         fed = federation(

@@ -127,6 +127,9 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
         )
     if seen.tried_at is not None and seen.time < seen.tried_at:
         yield f"  one pilot tries again in {ago(seen.tried_at - seen.time)}, if jobs wait by then (P6)"
+    elif seen.tried_at is not None and seen.tried_at == seen.changed:
+        since = ago(seen.time - seen.changed)
+        yield f"  it was declared otherwise {since} ago: one pilot tries next, if jobs wait (P6)"
     yield f"  limits: {', '.join(_limits(seen))}"
     free = f"{number(storage.free)} GB free" if storage.free else "free space not declared"
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""

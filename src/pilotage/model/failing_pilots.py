@@ -19,16 +19,27 @@ class LeftAlone(NamedTuple):
 FINE = LeftAlone()
 
 
-def after_failures(pilots: Iterable[Pilot], director: DirectorConstants) -> LeftAlone:
-    """The rest of a server whose pilots failed before they called home, since one did call (P6)."""
+def after_failures(
+    pilots: Iterable[Pilot], director: DirectorConstants, changed: float | None = None
+) -> LeftAlone:
+    """The rest of a server whose pilots failed before they called home, since one did call (P6).
+
+    It is over where its queue was declared anew at ``changed`` and no pilot that was made since has failed.
+    """
     pilots = list(pilots)
     well = max((pilot.created for pilot in pilots if pilot.heartbeat is not None), default=-inf)
     # Times and not pilots: those that failed in one pass of the loop are one failure of the place.
-    failures = {
-        pilot.since
+    failed = [
+        pilot
         for pilot in pilots
         if pilot.state is PilotState.FAILED and pilot.heartbeat is None and pilot.created > well
-    }
-    if not failures:
-        return FINE
-    return LeftAlone(len(failures), max(failures) + director.rest(len(failures)))
+    ]
+    failures = {pilot.since for pilot in made_since(failed, changed)}
+    if failures:
+        return LeftAlone(len(failures), max(failures) + director.rest(len(failures)))
+    return LeftAlone(1, changed) if failed and changed is not None else FINE
+
+
+def made_since(pilots: Iterable[Pilot], changed: float | None) -> list[Pilot]:
+    """The pilots that were made by what their queue is declared to be now."""
+    return [pilot for pilot in pilots if changed is None or pilot.created > changed]

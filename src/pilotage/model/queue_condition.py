@@ -15,8 +15,9 @@ class QueueCondition:
 
     ``last_pilot`` is when a pilot last called, ``last_start`` when a job last started. ``errors`` are of the
     newest pilots that failed before they called, newest first, and ``tried_at`` is when one pilot tries again
-    (P6); ``waiting_since`` is when the oldest one that waits at the site was made. ``problem`` says why no
-    pilot can be submitted from here at all. ``storage_rests`` are those of its storage (F4).
+    (P6), ``changed`` when the queue was declared otherwise within a day; ``waiting_since`` is when the oldest
+    one that waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
+    ``storage_rests`` are those of its storage (F4).
     """
 
     time: float
@@ -28,6 +29,7 @@ class QueueCondition:
     last_start: float | None = None
     errors: tuple[str, ...] = ()
     tried_at: float | None = None
+    changed: float | None = None
     waiting_since: float | None = None
     problem: str = ""
     rests: tuple[Rest, ...] = ()

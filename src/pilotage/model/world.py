@@ -1,6 +1,7 @@
 """A world: all that a decision reads, the time and the random seed included, as one frozen document."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -281,6 +282,8 @@ class World:
     """What random choices are drawn with."""
     federation: Federation
     """The federation in force."""
+    queues_changed: Mapping[str, float] = field(default_factory=dict)
+    """When queues were last declared otherwise than before, of the last day, in s since 1970 (P6)."""
     tasks: tuple[Task, ...] = ()
     """Every task that a job here belongs to."""
     jobs: tuple[Job, ...] = ()

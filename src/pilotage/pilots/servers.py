@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from pilotage.model.failing_pilots import after_failures
+from pilotage.model.failing_pilots import after_failures, made_since
 from pilotage.model.federation import Queue
 from pilotage.model.ranking import rank
 from pilotage.model.work import Pilot
@@ -43,9 +43,11 @@ def open_servers(
     order of the queue's rank, and by chance where that is the same.
     """
     found = []
+    changed = world.queues_changed.get(queue.name)
     for name in names(queue):
         own = [pilot for pilot in pilots if pilot.broker == name]
-        most = room(after_failures(own, world.federation.director), own, world.time)
+        rest = after_failures(own, world.federation.director, changed)
+        most = room(rest, made_since(own, changed), world.time)
         if most:
             found.append(OpenServer(name, most))
     if len(found) > 1:

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 from sqlalchemy import and_, bindparam, func, or_, select
 
-from pilotage.model.constants import DirectorConstants
 from pilotage.model.failing_pilots import after_failures
 from pilotage.model.states import PILOTS_AT_A_SITE, JobState, PilotState
 from pilotage.model.work import Job, Pilot
-from pilotage.model.world import QueueReport
+from pilotage.model.world import QueueReport, World
 
 from .columns import is_state
 from .jobs import is_in, jobs
@@ -54,13 +53,13 @@ _UNDER_WAY = select(_p.queue).where(among(_p.queue, "queues"), is_state(pilots, 
 _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 
 
-def reports(reader: RecordReader, time: float, director: DirectorConstants) -> tuple[QueueReport, ...]:
+def reports(reader: RecordReader, world: World) -> tuple[QueueReport, ...]:
     """The reports of queues, with how long activated jobs wait there, and whether pilots can be started."""
     known = {report.queue: report for report in reader.queue_reports()}
     waiting: dict[str, float] = dict(
-        tuple(row) for row in reader.raw_rows(_WAITING, before=time - WAITED_LONG)
+        tuple(row) for row in reader.raw_rows(_WAITING, before=world.time - WAITED_LONG)
     )
-    problems = _problems(reader, time, director)
+    problems = _problems(reader, world)
     return tuple(
         replace(
             known.get(queue) or QueueReport(queue=queue),
@@ -72,11 +71,12 @@ def reports(reader: RecordReader, time: float, director: DirectorConstants) -> t
     )
 
 
-def _problems(reader: RecordReader, time: float, director: DirectorConstants) -> dict[str, str]:
+def _problems(reader: RecordReader, world: World) -> dict[str, str]:
     """Queues that rest because their latest pilots all failed before they called home, and why (P6).
 
     When its rest is over a queue has no problem: without jobs that wait there no pilot would try it again.
     """
+    time, director, changed = world.time, world.federation.director, world.queues_changed
     failed: dict[str, int] = dict(tuple(row) for row in reader.raw_rows(_FAILED, after=time - LATELY))
     if not failed:
         return {}
@@ -92,7 +92,7 @@ def _problems(reader: RecordReader, time: float, director: DirectorConstants) ->
     return {
         queue: f"its last pilots failed before they called: {_reason(told[queue])}"
         for queue in last
-        if time < after_failures(told[queue], director).until
+        if time < after_failures(told[queue], director, changed.get(queue)).until
     }
 
 

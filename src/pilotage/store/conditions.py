@@ -9,7 +9,6 @@ from pilotage.model.black_holes import rests
 from pilotage.model.constants import DirectorConstants
 from pilotage.model.counters import JOBS_BY_QUEUE, PILOTS_BY_QUEUE
 from pilotage.model.failing_pilots import after_failures
-from pilotage.model.federation import Federation
 from pilotage.model.queue_condition import QueueCondition
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.storage_rests import storage_rests
@@ -19,6 +18,7 @@ from . import failures
 from .broker_facts import LATELY
 from .columns import has_state, is_state
 from .counters import counts
+from .federations import InForce
 from .jobs import jobs
 from .last_seen import queue_reports
 from .pilots import pilots
@@ -61,9 +61,10 @@ _WAITING_JOBS = (
 
 
 def of_queues(
-    reader: RecordReader, federation: Federation, time: float, names: Iterable[str]
+    reader: RecordReader, in_force: InForce, time: float, names: Iterable[str]
 ) -> tuple[QueueCondition, ...]:
     """The condition of queues by name, of those that the federation declares."""
+    federation, changed = in_force.federation, in_force.changed
     wanted = set(names)
     declared = [queue for queue in federation.queues if queue.name in wanted]
     found = sorted(queue.name for queue in declared)
@@ -85,7 +86,10 @@ def of_queues(
             last_pilot=seen.get(queue.name, (None, None))[0],
             last_start=seen.get(queue.name, (None, None))[1],
             errors=(errors := _errors(reader, queue.name)),
-            tried_at=_tried_at(reader, queue.name, federation.director, time) if errors else None,
+            tried_at=_tried_at(reader, queue.name, federation.director, time, changed.get(queue.name))
+            if errors
+            else None,
+            changed=changed.get(queue.name),
             waiting_since=waiting.get(queue.name),
             rests=tuple(rest for rest in resting if rest.queue == queue.name),
             storage_rests=tuple(rest for rest in storage_resting if queue.storage in rest.end),
@@ -110,9 +114,12 @@ def _errors(reader: RecordReader, queue: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _tried_at(reader: RecordReader, queue: str, director: DirectorConstants, time: float) -> float | None:
+def _tried_at(
+    reader: RecordReader, queue: str, director: DirectorConstants, time: float, changed: float | None
+) -> float | None:
     """When the first server of a queue is tried by one pilot again (P6); none where one does not rest."""
     by_server: dict[str, list[Pilot]] = defaultdict(list)
     for pilot in reader.pilots(_LATELY, queue=queue, after=time - LATELY):
         by_server[pilot.broker].append(pilot)
-    return min((after_failures(own, director).until for own in by_server.values()), default=0.0) or None
+    rests = (after_failures(own, director, changed).until for own in by_server.values())
+    return min(rests, default=0.0) or None

@@ -2,8 +2,10 @@
 
 import json
 import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Connection, Double, Integer, Table, Text, func, insert, select
+from sqlalchemy import Column, Connection, Double, Integer, Table, Text, bindparam, func, insert, select
 
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.federation import Federation
@@ -12,6 +14,9 @@ from .columns import metadata, text_column
 from .engine import Database
 from .errors import FederationRenamed, NoFederation
 from .sets import raw_rows
+
+REMEMBERED = 86_400.0
+"""Seconds of versions that are compared: what was made by an older one has ended."""
 
 federations = Table(
     "federations",
@@ -24,6 +29,27 @@ federations = Table(
 
 _VERSION = select(func.max(federations.c.version))
 _NEWEST = select(federations.c.document).order_by(federations.c.version.desc()).limit(1)
+_FIRST = (
+    select(func.max(federations.c.version))
+    .where(federations.c.time < select(func.max(federations.c.time)).scalar_subquery() - REMEMBERED)
+    .scalar_subquery()
+)
+_LATELY = (
+    select(federations.c.version, federations.c.time, federations.c.document)
+    .where(federations.c.version >= func.coalesce(_FIRST, 0), federations.c.version <= bindparam("version"))
+    .order_by(federations.c.version)
+)
+
+
+class InForce(NamedTuple):
+    """A version of the federation, and when its queues were last declared otherwise than before.
+
+    These times, in s since 1970 UTC, are of the day before the version.
+    """
+
+    version: int
+    federation: Federation
+    changed: Mapping[str, float]
 
 
 class Federations:
@@ -32,7 +58,7 @@ class Federations:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._known: tuple[int, Federation] | None = None
+        self._known: InForce | None = None
 
     def save(self, federation: Federation, actor: str, time: float) -> int:
         """Make this the federation as of ``time``, in s since 1970 UTC; returns its version.
@@ -54,18 +80,22 @@ class Federations:
 
     def current(self, connection: Connection) -> Federation:
         """The federation as of this connection's moment. Raises :class:`NoFederation`."""
+        return self.in_force(connection).federation
+
+    def in_force(self, connection: Connection) -> InForce:
+        """What is in force as of this connection's moment. Raises :class:`NoFederation`."""
         ((version,),) = raw_rows(connection, _VERSION)
         if version is None:
             raise NoFederation
         with self._lock:
             known = self._known
         # Two threads may parse the same version at once; waiting for each other would take as long.
-        if known is None or known[0] != version:
-            query = select(federations.c.document).where(federations.c.version == version)
-            known = (version, from_json(Federation, connection.execute(query).scalar_one()))
+        if known is None or known.version != version:
+            lately = raw_rows(connection, _LATELY, version=version)
+            known = InForce(version, from_json(Federation, lately[-1][2]), _changed(lately))
             with self._lock:
                 self._known = known
-        return known[1]
+        return known
 
     def read(self) -> Federation:
         """The federation as of now. Raises :class:`NoFederation`."""
@@ -74,4 +104,17 @@ class Federations:
     def last(self) -> Federation:
         """The federation as this process read it last. Raises :class:`NoFederation`."""
         known = self._known
-        return self.read() if known is None else known[1]
+        return self.read() if known is None else known.federation
+
+
+def _changed(versions: Sequence[tuple[Any, ...]]) -> dict[str, float]:
+    """When each queue was last declared otherwise than in the version before, or anew."""
+    found: dict[str, float] = {}
+    before: dict[str, Any] | None = None
+    for _, time, document in versions:
+        # Not parsed: what another release declared may not be a federation to this one.
+        queues = {queue["name"]: queue for queue in json.loads(document)["queues"]}
+        if before is not None:
+            found |= {name: time for name, queue in queues.items() if before.get(name) != queue}
+        before = queues
+    return found

@@ -170,9 +170,9 @@ class Queries:
         """The condition of queues, of all or by name. Raises :class:`NoFederation`."""
 
         def read(connection: Connection) -> tuple[QueueCondition, ...]:
-            federation = self._federations.current(connection)
-            wanted = (queue.name for queue in federation.queues) if names is None else names
-            return conditions.of_queues(RecordReader(connection, self._specs), federation, time, wanted)
+            declared = self._federations.in_force(connection)
+            wanted = (queue.name for queue in declared.federation.queues) if names is None else names
+            return conditions.of_queues(RecordReader(connection, self._specs), declared, time, wanted)
 
         return self._database.read(read)
 

@@ -115,11 +115,13 @@ class Snapshots:
 
     def _world(self, time: float, seed: int, read: Callable[[RecordReader, World], dict[str, Any]]) -> World:
         def work(connection: Any) -> World:
-            declared = self._federations.current(connection)
-            federation = self._link_rates.applied(connection, declared, time)
-            empty = World(time=time, seed=seed, federation=federation)
+            declared = self._federations.in_force(connection)
+            federation = self._link_rates.applied(connection, declared.federation, time)
+            empty = World(time=time, seed=seed, federation=federation, queues_changed=declared.changed)
             parts = read(RecordReader(connection, self._specs), empty)
-            return World(time=time, seed=seed, federation=empty.federation, **parts)
+            return World(
+                time=time, seed=seed, federation=federation, queues_changed=declared.changed, **parts
+            )
 
         return self._database.read(work)
 
@@ -366,7 +368,7 @@ def _to_broker(reader: RecordReader, world: World, found: Sequence[Job]) -> dict
         "replicas": reader.replicas_of(inputs),
         "job_counts": reader.job_counts(),
         "link_counts": reader.link_counts(),
-        "queue_reports": broker_facts.reports(reader, world.time, world.federation.director),
+        "queue_reports": broker_facts.reports(reader, world),
         "failures": failures.of_places(reader, world.time),
         "failed_deliveries": reader.failed_deliveries(),
     }

@@ -52,7 +52,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
         "job_counts": reader.job_counts(),
         "task_counts": reader.task_counts(live_tasks),
         "link_counts": reader.link_counts(),
-        "queue_reports": broker_facts.reports(reader, world.time, world.federation.director),
+        "queue_reports": broker_facts.reports(reader, world),
         "failures": failures.everything(reader, world.time),
         "failed_deliveries": reader.failed_deliveries(),
         "advertisements": reader.advertisements(),
