@@ -185,7 +185,8 @@ def borrowable_lines(reader: RecordReader) -> dict[str, Any]:
 def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:
     """The jobs that a queue's pilots might take from others, and all that they are compared by.
 
-    Nothing where no job may be taken. However many wait: the tails of so many lines are looked at.
+    Nothing where no job waits that may be taken: candidates stand for a while after their last job has left.
+    However many wait: the tails of so many lines are looked at.
     """
     lines = reader.raw_rows(_LINES, queue=queue, most=MOST_LINES)
     if not lines:
@@ -193,6 +194,8 @@ def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:
     each = max(2, MOST_JOBS // len(lines))
     named = json.dumps([[choice, preferred] for choice, _, preferred in lines])
     waiting = reader.with_inputs(reader.raw_rows(tails(reader.dialect), lines=named, each=each))
+    if not waiting:
+        return {}
     bindings = {choice: binding for choice, binding, _ in lines}
     inputs = reader.inputs_of(waiting)
     site = next((one.site for one in world.federation.queues if one.name == queue), "")
