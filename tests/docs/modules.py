@@ -20,10 +20,11 @@ class Function:
 
 @dataclass(frozen=True)
 class Module:
-    """A module's text, functions, and what it imports by ``from`` where it is loaded, or for its types."""
+    """A module's text, tree, functions, and what it imports by ``from`` where it is loaded, or for types."""
 
     path: Path
     text: str
+    tree: ast.Module
     functions: tuple[Function, ...]
     imports: tuple[ast.ImportFrom, ...]
 
@@ -36,15 +37,16 @@ def modules() -> dict[str, Module]:
 
 def _module(path: Path) -> Module:
     text = path.read_text()
+    tree = ast.parse(text)
     functions: list[Function] = []
     imports: list[ast.ImportFrom] = []
-    for node, inside in _statements(ast.parse(text).body, inside=False):
+    for node, inside in _statements(tree.body, inside=False):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or 0) - node.lineno + 1
             functions.append(Function(node.name, node.lineno, lines))
         elif isinstance(node, ast.ImportFrom) and not inside:
             imports.append(node)
-    return Module(path, text, tuple(functions), tuple(imports))
+    return Module(path, text, tree, tuple(functions), tuple(imports))
 
 
 def _statements(body: list[ast.stmt], *, inside: bool) -> Iterator[tuple[ast.stmt, bool]]:
