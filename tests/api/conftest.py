@@ -5,7 +5,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ with warnings.catch_warnings():  # it asks for a client that is not the one this
 
 from pilotage.api import PREFIX, create_app
 from pilotage.api.access import KnownTokens
+from pilotage.api.app import document
 from pilotage.computing.loader import load
 from pilotage.flow.runtime import Runtime
 from pilotage.flow.step import take
@@ -35,6 +36,9 @@ NOW = 1_800_000_000.0
 ALICE = Identity(name="alice", vo="atlas", group="higgs")
 BOB = Identity(name="bob", vo="atlas", group="higgs")
 OTHER_ALICE = Identity(name="alice", vo="belle")
+
+described = cache(document)
+"""The OpenAPI document, made once for all tests that read it."""
 
 
 def federation(directory: Path) -> Federation:

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from pilotage.api.app import document
 from pilotage.api.descriptions import FIELDS, PARAMETERS
 
-from .conftest import House
+from .conftest import House, described
 
 
 def test_every_field_has_a_description() -> None:
-    schemas = document()["components"]["schemas"]
+    schemas = described()["components"]["schemas"]
     bare = [
         f"{name}.{field}"
         for name, schema in schemas.items()
@@ -22,7 +21,7 @@ def test_every_field_has_a_description() -> None:
 
 
 def test_no_description_is_left_of_fields_that_are_gone() -> None:
-    schemas = document()["components"]["schemas"]
+    schemas = described()["components"]["schemas"]
     fields = {field for schema in schemas.values() for field in schema.get("properties", {})}
     whole = {f"{name}.{field}" for name, schema in schemas.items() for field in schema.get("properties", {})}
     assert set(FIELDS) <= fields | whole
@@ -32,7 +31,7 @@ def parameters() -> list[tuple[str, dict[str, Any]]]:
     """The parameters of each call, with its path."""
     return [
         (path, parameter)
-        for path, operations in document()["paths"].items()
+        for path, operations in described()["paths"].items()
         for operation in operations.values()
         for parameter in operation.get("parameters", ())
     ]
@@ -49,4 +48,4 @@ def test_no_description_is_left_of_parameters_that_are_gone() -> None:
 @pytest.mark.slow
 def test_the_document_that_is_served_is_made_once_and_by_another_process(house: House) -> None:
     client = house.client()
-    assert [client.get("/openapi.json").json() for _ in range(2)] == [document()] * 2
+    assert [client.get("/openapi.json").json() for _ in range(2)] == [described()] * 2
