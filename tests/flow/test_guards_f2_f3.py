@@ -8,7 +8,7 @@ from pilotage.flow.resting import Resting
 from pilotage.model.federation import ComputingElement, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
-from pilotage.model.world import Report
+from pilotage.model.world import Heartbeat, Report
 
 from .house import ALICE, House, attempts
 
@@ -83,7 +83,8 @@ def test_f2_what_failed_at_one_queue_is_known_where_the_job_runs_next(house: Hou
     held = fetch(house, south, most=100)
     again = {job for job, attempt in held if attempt == 2}
     assert len(again) == 5
-    told = house.store.snapshots.for_reports(house.now, 1, [south], [], held).failures
+    calls = [Heartbeat(pilot=south, holding=tuple(held))]
+    told = house.store.snapshots.for_reports(house.now, 1, calls).failures
     assert {(one.job, one.attempt, one.queue, one.proven) for one in told} == {
         (job, 1, "north-queue", True) for job in again
     }

@@ -14,7 +14,7 @@ from pilotage.model.publications import NewPublication
 from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TransferState
 from pilotage.model.work import File
-from pilotage.model.world import Report
+from pilotage.model.world import Heartbeat, Report
 from pilotage.store import Store, direct_statements
 from pilotage.store.held_jobs import held_by
 from pilotage.store.jobs import jobs
@@ -50,9 +50,11 @@ PASSES: dict[str, Callable[[Store], Any]] = {
     "borrowed": lambda store: store.queries.borrowings(1),
     "prefer": lambda store: elastic(store, 1, 1, inputs=("a",)),
     "reports": lambda store: store.snapshots.for_reports(
-        NOW, 1, (1,), (Report(job=1, attempt=1, state="running"),), ()
+        NOW, 1, [Heartbeat(pilot=1, reports=(Report(job=1, attempt=1, state="running"),))]
     ),
-    "reports of many": lambda store: store.snapshots.for_reports(NOW, 1, (1,), (), (), ((1, 1, 1),)),
+    "reports of many": lambda store: store.snapshots.for_reports(
+        NOW, 1, [Heartbeat(pilot=1, holding=((1, 1),))], True
+    ),
     "completion": lambda store: store.snapshots.for_completion(NOW, 1, 10),
     "watch": lambda store: store.snapshots.for_watch(NOW, 1, 10),
     "move": lambda store: store.commit(

@@ -12,6 +12,7 @@ from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TaskState, TransferState
 from pilotage.model.work import File, Measured, MergeSpec, Replica
 from pilotage.model.world import (
+    Heartbeat,
     JobCount,
     JobUsage,
     LinkCount,
@@ -354,11 +355,13 @@ def test_reports_see_the_pilot_its_jobs_and_those_it_speaks_of(house: Store) -> 
     bring(house, [foreign], J.RUNNING, pilot=other)
     bring(house, [done], J.HOLDING, pilot=pilot)
     reports = (Report(job=named, attempt=1, state="running"), Report(job=mine, attempt=1, state="done"))
-    world = house.snapshots.for_reports(NOW, 1, (pilot,), reports, ((held, 2),))
+    world = house.snapshots.for_reports(
+        NOW, 1, [Heartbeat(pilot=pilot, holding=((held, 2),), reports=reports)]
+    )
     assert ids(world.jobs) == [mine, named, held]
     assert ids(world.pilots) == [pilot]
     assert ids(world.tasks) == [task]
-    assert house.snapshots.for_reports(NOW, 1, (99,), (), ()).pilots == ()
+    assert house.snapshots.for_reports(NOW, 1, [Heartbeat(pilot=99)]).pilots == ()
 
 
 def test_reports_of_many_pilots_leave_out_jobs_that_these_merely_hold(house: Store) -> None:
@@ -369,9 +372,10 @@ def test_reports_of_many_pilots_leave_out_jobs_that_these_merely_hold(house: Sto
     bring(house, [foreign], J.RUNNING, pilot=other)
     bring(house, [done], J.HOLDING, pilot=pilot)
     reports = (Report(job=mine, attempt=1, state="done"),)
-    quiet = ((pilot, held, 1), (pilot, earlier, 7), (pilot, foreign, 1), (pilot, done, 1), (pilot, 99, 1))
-    world = house.snapshots.for_reports(NOW, 1, (pilot,), reports, (), quiet)
-    assert world.held == ((pilot, held, 1),)
+    differing = ((earlier, 7), (foreign, 1), (done, 1), (99, 1))
+    told = Heartbeat(pilot=pilot, holding=((held, 1), (mine, 1), *differing), reports=reports)
+    world = house.snapshots.for_reports(NOW, 1, [told], quiet=True)
+    assert world.heartbeats == (replace(told, holding=((mine, 1), *differing)),)
     assert ids(world.jobs) == [mine, missed, earlier, foreign, done]
     assert ids(world.tasks) == [task]
 

@@ -266,10 +266,6 @@ class Heartbeat:
         return {*self.holding, *((report.job, report.attempt) for report in self.reports)}
 
 
-HeldAttempt = tuple[int, int, int]
-"""An attempt at a pilot: pilot, job and attempt."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """A step's snapshot, which holds what that step reads; a saved world holds all of it."""
@@ -324,8 +320,6 @@ class World:
     """Pilots that ask for jobs."""
     heartbeats: tuple[Heartbeat, ...] = ()
     """What pilots say of their jobs."""
-    held: tuple[HeldAttempt, ...] = ()
-    """Attempts that pilots have and name, and say nothing of: their jobs need not be here."""
     submissions: tuple[PilotSubmission, ...] = ()
     """What became of pilots that were submitted."""
     sightings: tuple[PilotSighting, ...] = ()

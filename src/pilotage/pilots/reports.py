@@ -51,8 +51,6 @@ def stops(world: World) -> dict[int, list[Attempt]]:
     What it finished itself is not among them, for its outputs may still lie in the attempt's scratch area.
     """
     own: dict[int, set[Attempt]] = defaultdict(set)
-    for pilot, id_, attempt in world.held:
-        own[pilot].add((id_, attempt))
     for job in world.jobs:
         if job.pilot is not None and (job.state in AT_A_PILOT or job.state in DONE_JOBS):
             own[job.pilot].add((job.id, job.attempt))

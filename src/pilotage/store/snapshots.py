@@ -26,7 +26,7 @@ from pilotage.model.states import (
 )
 from pilotage.model.step_names import PROVISION
 from pilotage.model.work import Job, Task
-from pilotage.model.world import HeldAttempt, JobCount, Report, TaskCount, World
+from pilotage.model.world import Heartbeat, JobCount, TaskCount, World
 
 from . import (
     borrowing_queues,
@@ -232,24 +232,13 @@ class Snapshots:
         """Read what sites tell of themselves and how full they are, and jobs by queue."""
         return self._world(time, seed, lambda reader, _: reader.of_sites())
 
-    def for_reports(
-        self,
-        time: float,
-        seed: int,
-        asking: Sequence[int],
-        reports: Sequence[Report],
-        holding: Sequence[tuple[int, int]],
-        quiet: Sequence[HeldAttempt] = (),
-    ) -> World:
-        """Pilots that ask, the jobs they have, and those they speak of; ``holding`` lists (job, attempt).
+    def for_reports(self, time: float, seed: int, told: Sequence[Heartbeat], quiet: bool = False) -> World:
+        """Pilots that call, what they tell, the jobs they have, and those they name.
 
-        ``quiet`` are attempts that they name, and no more: jobs of those that they have are left out.
+        Where ``quiet``, jobs are left out that a pilot has and merely holds, here and of what it tells: that
+        is another question, which pays for many pilots together.
         """
-        return self._world(
-            time,
-            seed,
-            lambda reader, world: speaking.read(reader, world, asking, reports, holding, quiet),
-        )
+        return self._world(time, seed, lambda reader, world: speaking.read(reader, world, told, quiet))
 
     def for_completion(self, time: float, seed: int, limit: int) -> World:
         """Tasks of which no job is at work any more, with what their completion rests on.

@@ -1,13 +1,14 @@
 """The world of what pilots tell: they, the jobs they have, and those they speak of."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import select
 
 from pilotage.model.work import Job
-from pilotage.model.world import HeldAttempt, Report, World
+from pilotage.model.world import Heartbeat, World
 
 from . import failures
 from .held_jobs import held_by
@@ -23,44 +24,45 @@ _THESE = among(_j.id, "ids")
 _ASKING = among(pilots.c.id, "pilots")
 
 
-def read(
-    reader: RecordReader,
-    world: World,
-    asking: Sequence[int],
-    reports: Sequence[Report],
-    holding: Sequence[tuple[int, int]],
-    quiet: Sequence[HeldAttempt],
-) -> dict[str, Any]:
+def read(reader: RecordReader, world: World, told: Sequence[Heartbeat], quiet: bool) -> dict[str, Any]:
     """Return the parts of a world, as ``Snapshots.for_reports`` describes it."""
-    named = {report.job for report in reports} | {job for job, _ in holding}
-    held, found = _spoken_of(reader, list(asking), named, quiet)
-    speaking = reader.pilots(_ASKING, pilots=list(asking))
+    asking = [one.pilot for one in told]
+    heard, found = _differing(reader, told, asking) if quiet else (told, _spoken_of(reader, told, asking))
+    reports = [report for one in told for report in one.reports]
+    speaking = reader.pilots(_ASKING, pilots=asking)
     ends = {report.state for report in reports} & {"done", "failed"}
     queues = sorted({pilot.queue for pilot in speaking}) if ends else []
-    told = failures.of_queues(reader, world.time, queues) if queues else ()
+    of_queues = failures.of_queues(reader, world.time, queues) if queues else ()
     elsewhere = failures.of_retried(reader, world.time, found)
     storages = any(report.storage_fault or report.read_from for report in reports)
     return {
         "pilots": speaking,
+        "heartbeats": tuple(heard),
         "jobs": found,
         "tasks": reader.tasks_of(found),
-        "held": held,
-        "failures": tuple(dict.fromkeys((*told, *elsewhere))),
+        "failures": tuple(dict.fromkeys((*of_queues, *elsewhere))),
         "queue_reports": reader.queue_reports() if "failed" in ends else (),
         "failed_deliveries": reader.failed_deliveries() if storages else (),
     }
 
 
-def _spoken_of(
-    reader: RecordReader, asking: Sequence[int], named: AbstractSet[int], quiet: Sequence[HeldAttempt]
-) -> tuple[tuple[HeldAttempt, ...], tuple[Job, ...]]:
-    """The quiet attempts that the pilots have, and all other jobs that they have or name."""
-    if not quiet:
-        mine = reader.jobs_where(_HELD, pilots=asking)
-        others = named - {job.id for job in mine}
-        found = (*mine, *(reader.jobs_where(_THESE, ids=sorted(others)) if others else ()))
-        return (), tuple(sorted(found, key=lambda job: job.id))
-    at_pilots = set(reader.raw_rows(_HELD_ATTEMPTS, pilots=asking))
-    known = at_pilots.intersection(quiet)
-    ids = named | {job for _, job, _ in at_pilots.symmetric_difference(quiet)}
-    return tuple(sorted(known)), reader.jobs_where(_THESE, ids=sorted(ids)) if ids else ()
+def _spoken_of(reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]) -> tuple[Job, ...]:
+    """All jobs that the pilots have or name."""
+    mine = reader.jobs_where(_HELD, pilots=asking)
+    others = {job for one in told for job, _ in one.named} - {job.id for job in mine}
+    found = (*mine, *(reader.jobs_where(_THESE, ids=sorted(others)) if others else ()))
+    return tuple(sorted(found, key=lambda job: job.id))
+
+
+def _differing(
+    reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]
+) -> tuple[list[Heartbeat], tuple[Job, ...]]:
+    """The jobs that are reported on, or that only one side knows to be there; the calls as to these."""
+    held: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
+    for pilot, job, attempt in reader.raw_rows(_HELD_ATTEMPTS, pilots=asking):
+        held[pilot].add((job, attempt))
+    ids = {report.job for one in told for report in one.reports}
+    for one in told:
+        ids.update([job for job, _ in held[one.pilot].symmetric_difference(one.holding)])
+    heard = [replace(one, holding=tuple([pair for pair in one.holding if pair[0] in ids])) for one in told]
+    return heard, reader.jobs_where(_THESE, ids=sorted(ids)) if ids else ()

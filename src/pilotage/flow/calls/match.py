@@ -15,7 +15,7 @@ from pilotage.model.stations import station_of
 from pilotage.model.storage_rests import StorageRest
 from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import JobKind, Pilot, Task, TaskSpec
-from pilotage.model.world import MatchRequest
+from pilotage.model.world import Heartbeat, MatchRequest
 from pilotage.pilots import lacking
 from pilotage.store.logs import node_log
 
@@ -83,7 +83,7 @@ def lease(federation: Federation) -> float:
 
 def specification(runtime: Runtime, job: int, pilot: int) -> Specification | None:
     """All that the task of a job asks for, if the pilot holds the job."""
-    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), (pilot,), (), ())
+    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), [Heartbeat(pilot=pilot)])
     held = next((one for one in world.jobs if one.id == job), None)
     if held is None:
         return None

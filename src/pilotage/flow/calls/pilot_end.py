@@ -31,9 +31,9 @@ def end_all(runtime: Runtime, pilots: Sequence[int], reason: str) -> None:
 
 def _world(runtime: Runtime, pilots: Sequence[int]) -> World:
     """The world of pilots that live and say that they have nothing."""
-    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), pilots, (), ())
-    live = tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS)
-    return replace(world, pilots=live, heartbeats=tuple(Heartbeat(pilot=pilot.id) for pilot in live))
+    told = [Heartbeat(pilot=pilot) for pilot in pilots]
+    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), told)
+    return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))
 
 
 def _end(runtime: Runtime, world: World, reason: str, actor: str) -> None:

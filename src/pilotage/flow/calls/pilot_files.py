@@ -10,6 +10,7 @@ from pilotage.model.federation import Federation, Storage
 from pilotage.model.paths import scratch_path
 from pilotage.model.scopes import name_of, split_identifier
 from pilotage.model.work import Job
+from pilotage.model.world import Heartbeat
 from pilotage.ports.moving import PER_VO, Delivered, Readable, options_for
 
 SERVER_ONLY = frozenset({"token_file", "ca_file", "cert_file"})
@@ -83,7 +84,7 @@ def store(runtime: Runtime, pilot: int, wanted: FileRequest, stream: Readable) -
 
 def find(runtime: Runtime, pilot: int, wanted: FileRequest) -> JobFile:
     """Find an input, or with a size an output, of an attempt that the pilot holds. Raises NotTheirs."""
-    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), (pilot,), (), ())
+    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), [Heartbeat(pilot=pilot)])
     pair = (wanted.job, wanted.attempt)
     job = next((one for one in world.jobs if (one.id, one.attempt) == pair), None)
     if job is None:

@@ -66,16 +66,6 @@ def _received(
 
 
 def _world(runtime: Runtime, told: Sequence[Heartbeat], quiet: bool = False) -> World:
-    """The world of what pilots that live tell, where ``quiet`` without the jobs that they merely hold.
-
-    That is another question to the store, which pays for many pilots together.
-    """
-    reports = tuple(report for one in told for report in one.reports)
-    now, seed = runtime.clock(), runtime.seeds()
-    held = [(one.pilot, *attempt) for one in told for attempt in one.holding]
-    spoken = () if quiet else tuple((job, attempt) for _, job, attempt in held)
-    world = runtime.store.snapshots.for_reports(
-        now, seed, [one.pilot for one in told], reports, spoken, held if quiet else ()
-    )
-    live = tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS)
-    return replace(world, pilots=live, heartbeats=tuple(told))
+    """The world of what pilots that live tell, where ``quiet`` without the jobs that they merely hold."""
+    world = runtime.store.snapshots.for_reports(runtime.clock(), runtime.seeds(), told, quiet)
+    return replace(world, pilots=tuple(pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS))
