@@ -367,16 +367,16 @@ def test_reports_see_the_pilot_its_jobs_and_those_it_speaks_of(house: Store) -> 
 def test_reports_of_many_pilots_leave_out_jobs_that_these_merely_hold(house: Store) -> None:
     task = new_task(house)
     pilot, other = new_pilot(house), new_pilot(house)
-    mine, held, missed, earlier, foreign, done = (new_jobs(house, task)[0] for _ in range(6))
-    bring(house, [mine, held, missed, earlier], J.RUNNING, pilot=pilot)
+    mine, held, missed, earlier, twice, foreign, done = (new_jobs(house, task)[0] for _ in range(7))
+    bring(house, [mine, held, missed, earlier, twice], J.RUNNING, pilot=pilot)
     bring(house, [foreign], J.RUNNING, pilot=other)
     bring(house, [done], J.HOLDING, pilot=pilot)
     reports = (Report(job=mine, attempt=1, state="done"),)
-    differing = ((earlier, 7), (foreign, 1), (done, 1), (99, 1))
+    differing = ((earlier, 7), (twice, 1), (twice, 2), (foreign, 1), (done, 1), (99, 1))
     told = Heartbeat(pilot=pilot, holding=((held, 1), (mine, 1), *differing), reports=reports)
     world = house.snapshots.for_reports(NOW, 1, [told], quiet=True)
     assert world.heartbeats == (replace(told, holding=((mine, 1), *differing)),)
-    assert ids(world.jobs) == [mine, missed, earlier, foreign, done]
+    assert ids(world.jobs) == [mine, missed, earlier, twice, foreign, done]
     assert ids(world.tasks) == [task]
 
 

@@ -34,15 +34,11 @@ from .upserts import replaced, upsert
 WITHOUT_NUMBER = 0
 """Stands for the id of a record that is known otherwise, such as a file."""
 
-_WRITE: dict[type, Any] = {
-    Failure: failures.write,
-    FailedDelivery: failed_deliveries.write,
-    Borrowing: borrowings.write,
-}
-_TOLD = (*_WRITE, NewAdvertisement, NewDatasetVersion)
+_WRITE: dict[type, Any] = {FailedDelivery: failed_deliveries.write, Borrowing: borrowings.write}
+_TOLD = (Failure, *_WRITE, NewAdvertisement, NewDatasetVersion)
 _ORDER: tuple[type, ...] = (
     *(NewTask, File, Replica, NewDatasetVersion),
-    *(NewJob, NewTransfer, NewPilot, NewPublication, *_WRITE, NewAdvertisement),
+    *(NewJob, NewTransfer, NewPilot, NewPublication, Failure, *_WRITE, NewAdvertisement),
 )
 """What others refer to comes first."""
 
@@ -77,6 +73,7 @@ class Creator:
         self._rows: dict[Kind, list[tuple[Any, ...]]] = defaultdict(list)
         self._columns: dict[Kind, tuple[str, ...]] = {}
         self._inputs: list[tuple[int, int, str]] = []
+        self._failures: list[Failure] = []
         self._requests = TransferRequests(connection)
 
     def write(self) -> None:
@@ -86,6 +83,8 @@ class Creator:
                 bulk.insert(self._connection, RECORDS[kind], self._columns[kind], self._rows[kind])
         bulk.insert(self._connection, job_inputs, ("job", "position", "file"), self._inputs)
         self._requests.write()
+        if self._failures:
+            failures.write(self._connection, self._failures)
 
     def create(self, records: Sequence[Creation], cause: str) -> list[int | None]:
         """Create records; returns their ids in their order, None where one was there already."""
@@ -122,6 +121,10 @@ class Creator:
 
     def _told(self, type_: type, records: Sequence[Any]) -> list[int | None]:
         """Write failures, borrowings, advertisements or versions of datasets, which have no states."""
+        if type_ is Failure:
+            # Every job that ends well may change some: what is too old or too many is looked for once.
+            self._failures += records
+            return [WITHOUT_NUMBER] * len(records)
         if write := _WRITE.get(type_):
             write(self._connection, records)
             return [WITHOUT_NUMBER] * len(records)
