@@ -86,3 +86,42 @@ def test_f4_a_read_that_succeeds_ends_the_row(far: House) -> None:
     found = far.store.queries.job(job)
     assert found
     assert found.state is JobState.RUNNING
+
+
+def refused(house: House, task: int) -> None:
+    """Have the task's job fail at a pilot of its queue, whose storage does not answer."""
+    pilot = house.pilot()
+    ((job, attempt),) = attempts(match(house.runtime, pilot, 1, 0, 86400, 1))
+    fault = StorageFault(file="f")
+    house.tell(pilot, Report(job=job, attempt=attempt, state="failed", error="refused", storage_fault=fault))
+    assert house.states(task) in ({JobState.PENDING: 1}, {JobState.FAILED: 1})
+
+
+def test_f4_attempts_that_a_storage_fails_are_bounded_and_not_used_up_at_once(house: House) -> None:
+    (house.place / "north" / "f").write_bytes(b"hello")
+    task = house.task(inputs=(InputFile(name="f", size=5, replicas=("north-disk",)),))
+    waits = []
+    for _ in range(5):
+        house.take("broker")
+        refused(house, task)
+        began = house.now
+        while house.states(task) == {JobState.PENDING: 1}:
+            house.now += 10
+            house.take("lift")
+        waits.append(house.now - began)
+    assert waits == [60, 120, 240, 480, 1800], "five fast failures in a row: the queue rests, too (F2)"
+    house.take("broker")
+    refused(house, task)
+    assert house.states(task) == {JobState.FAILED: 1}, "the sixth is the last"
+
+
+def test_f4_a_job_waits_no_longer_once_its_storage_is_well_again(house: House) -> None:
+    (house.place / "north" / "f").write_bytes(b"hello")
+    task = house.task(inputs=(InputFile(name="f", size=5, replicas=("north-disk",)),))
+    house.take("broker")
+    refused(house, task)
+    house.take("lift")
+    assert house.states(task) == {JobState.PENDING: 1}
+    storages.lift(house.runtime, "north-disk", "bob")
+    house.take("lift")
+    assert house.states(task) == {JobState.DEFINED: 1}

@@ -88,3 +88,19 @@ def test_f4_what_was_read_from_afar_ends_the_failures_between_the_two() -> None:
     forgotten = [one for one in receive(running, *told).changes if isinstance(one, Forget)]
     assert forgotten == [Forget(failed_at=(("AWAY-DISK", "HOME-DISK"),))]
     assert not [one for one in receive(running).changes if isinstance(one, Forget)]
+
+
+def test_f4_a_job_that_a_storage_failed_waits_twice_as_long_each_time() -> None:
+    fault = StorageFault(file="raw")
+    report = Report(job=1, attempt=1, state="failed", error="input raw: refused", storage_fault=fault)
+    before = failed_delivery(1, attempt=0, source="HOME-DISK", destination="")
+    for known, wait in (((), 60.0), ((before,), 120.0), ((replace(before, job=2),), 60.0)):
+        *_, again = receive(report, *known).moves
+        assert (again.source, again.target, again.next_attempt) == (JobState.FAILED, JobState.PENDING, True)
+        assert again.changes["wake_at"] == NOW + wait
+        assert again.cause == (
+            "to be tried again, attempt 2 of 3: "
+            f"raw could not be read from HOME-DISK, so it waits {wait:.0f} s (F4)"
+        )
+    *_, at_once = receive(replace(report, storage_fault=None)).moves
+    assert (at_once.target, at_once.next_attempt) == (JobState.DEFINED, True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from .counters import JOBS_BY_TASK
 from .decision import Claim, Creation, Move, Value
@@ -38,6 +39,13 @@ def task_failed(task: Task, cause: str, error: str, claims: tuple[Claim, ...] = 
         changes={"error": error},
         claims=claims,
     )
+
+
+class Wait(NamedTuple):
+    """What keeps a job from its next attempt, in words, and until when, in s since 1970."""
+
+    until: float
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +110,17 @@ class JobMoves:
         cause: str,
         changes: Mapping[str, Value],
         creates: tuple[Creation, ...] = (),
+        wait: Wait | None = None,
     ) -> None:
-        """The attempt failed; while attempts remain the job is brokered again, as the next one."""
+        """The attempt failed; while attempts remain the job is brokered again, as the next one, or waits."""
         self.add(job, source, JobState.FAILED, cause=cause, changes=changes, creates=creates)
         if job.attempt < max_attempts:
             again = f"tried again, attempt {job.attempt + 1} of {max_attempts}"
-            self.add(job, JobState.FAILED, JobState.DEFINED, cause=again, changes=FRESH, next_attempt=True)
+            target, later = JobState.DEFINED, FRESH
+            if wait is not None:
+                again = f"to be {again}: {wait.reason}"
+                target, later = JobState.PENDING, {**FRESH, "wake_at": wait.until}
+            self.add(job, JobState.FAILED, target, cause=again, changes=later, next_attempt=True)
 
     def retake(
         self,

@@ -116,6 +116,18 @@ def storage_rests(
     return tuple(rest for rest in found if rest is not None and time < rest.forgotten)
 
 
+def tried_again(failed: Iterable[FailedDelivery], constants: StagingConstants) -> dict[int, float]:
+    """Return when each job may be tried again that storages failed at its pilots, in s since 1970.
+
+    Pilots are believed as to their own job: after each such attempt it waits, twice as long each time.
+    """
+    times: dict[int, list[float]] = defaultdict(list)
+    for one in failed:
+        if one.job:
+            times[one.job].append(one.time)
+    return {job: max(own) + constants.storage_rest_after(len(own) - 1) for job, own in times.items()}
+
+
 def resting_at(rests: Sequence[StorageRest], time: float) -> tuple[StorageRest, ...]:
     """Return the rests that are not over."""
     return tuple(rest for rest in rests if time < rest.until)

@@ -7,7 +7,7 @@ from pilotage.model.decision import Change, Creation, Decision, Forget, Move, To
 from pilotage.model.failures import Failure, allowed_attempts, ending_of, outweighed
 from pilotage.model.identity import Identity
 from pilotage.model.logs import KeptLog, LogKey
-from pilotage.model.moves import JobMoves
+from pilotage.model.moves import JobMoves, Wait
 from pilotage.model.outputs import missing, taken
 from pilotage.model.paths import output_name
 from pilotage.model.scopes import identifier, name_of, personal_scope
@@ -153,7 +153,8 @@ class _Hearing:
                 self._lost |= {(file, self._storages[job.queue]) for file in lost}
             faults = self._storage_faults.failure(self._pilot, job, report)
             news: tuple[Creation, ...] = (*self._failure(job, report), *faults)
-            self._fail(job, report.error or "failed without saying why", _metrics(report), news)
+            error = report.error or "failed without saying why"
+            self._fail(job, error, _metrics(report), news, self._storage_faults.wait(job, faults))
         elif report.state == "starting":
             if self._states[job.id] == JobState.SENT:
                 self._step(job, JobState.STARTING, "its pilot prepares it")
@@ -218,10 +219,16 @@ class _Hearing:
         self._states[job.id] = target
 
     def _fail(
-        self, job: Job, error: str, metrics: Mapping[str, Value], creates: tuple[Creation, ...] = ()
+        self,
+        job: Job,
+        error: str,
+        metrics: Mapping[str, Value],
+        creates: tuple[Creation, ...] = (),
+        wait: Wait | None = None,
     ) -> None:
         changes = {"ended": self._world.time, "error": error, **metrics}
-        self.moves.fail(job, self._states[job.id], self._most(job), "failed at its pilot", changes, creates)
+        state, most = self._states[job.id], self._most(job)
+        self.moves.fail(job, state, most, "failed at its pilot", changes, creates, wait)
         self._states[job.id] = JobState.FAILED
 
     def _most(self, job: Job) -> int:

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from pilotage.model.decision import Forget
+from pilotage.model.moves import Wait
 from pilotage.model.scopes import name_of
-from pilotage.model.storage_rests import End, FailedDelivery, one_line, resting_at
+from pilotage.model.storage_rests import End, FailedDelivery, one_line, resting_at, tried_again
 from pilotage.model.work import Job, Pilot
 from pilotage.model.world import Report, World
 
@@ -59,6 +60,17 @@ class StorageFaults:
                 error=one_line(report.error),
             ),
         )
+
+    def wait(self, job: Job, found: Sequence[FailedDelivery]) -> Wait | None:
+        """Return how long a job waits for a storage that failed it; None where none did, or it rests."""
+        if not found:
+            return None
+        (fault,), now = found, self._world.time
+        failed = (*self._world.failed_deliveries, fault)
+        until = tried_again(failed, self._world.federation.staging)[job.id]
+        what = f"read from {fault.source}" if fault.source else f"written to {fault.destination}"
+        name = name_of(fault.file.removeprefix(f"{job.id}/"))
+        return Wait(until, f"{name} could not be {what}, so it waits {until - now:.0f} s (F4)")
 
     def read(self, job: Job, report: Report) -> None:
         """Note the storages from which the inputs of a job were read."""

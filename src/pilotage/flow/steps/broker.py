@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from math import inf
 
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
@@ -14,6 +15,7 @@ from pilotage.flow.step import Phase, Step
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.states import UNSTARTED_JOBS, JobState
 from pilotage.model.step_names import BROKER, LIFT, STAGE
+from pilotage.model.storage_rests import tried_again
 from pilotage.model.work import Task
 from pilotage.model.world import World
 from pilotage.staging import lost
@@ -71,9 +73,15 @@ def _unless_pending(move: Move, pending: Set[int]) -> Move:
 
 
 def lifted(world: World, brokerages: Brokerages) -> Decision:
-    """End the hour of the pending jobs that a brokerage, asked as if they were defined, would place (B37)."""
+    """End the hour of the pending jobs that a brokerage, asked as if they were defined, would place (B37).
+
+    Those that wait because a storage failed them are left until their time comes, or it is well again (F4).
+    """
+    again = tried_again(world.failed_deliveries, world.federation.staging)
     pending = tuple(
-        replace(job, state=JobState.DEFINED) for job in world.jobs if job.state is JobState.PENDING
+        replace(job, state=JobState.DEFINED)
+        for job in world.jobs
+        if job.state is JobState.PENDING and again.get(job.id, -inf) <= world.time
     )
     placed: set[int] = set()
     if pending:
