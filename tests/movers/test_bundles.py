@@ -105,7 +105,7 @@ def test_a_file_that_fails_in_a_bundle_fails_alone_with_its_reason(house: House)
     for kind, status in zip(kinds, statuses, strict=True):
         assert status.state == ("delivered" if kind == "right" else "failed")
         assert {"right": "", "missing": "404", "wrong": "checksum"}[kind] in status.error
-        assert status.fault == ("" if kind == "right" else "file")
+        assert status.fault == {"right": "", "missing": "file", "wrong": "altered"}[kind]
     assert house.files() == {f"right-{n}": CONTENT for n, kind in enumerate(kinds) if kind == "right"}
     again = house.started(mover, [house.order(1, "right", attempt=2)])
     assert house.ended(mover, again)[0].state == "delivered"

@@ -1,8 +1,9 @@
 """What movers told of deliveries, and what becomes of their transfers."""
 
+from dataclasses import replace
 from typing import Literal
 
-from pilotage.model.decision import Touch
+from pilotage.model.decision import Decision, Forget, Move, Touch
 from pilotage.model.observations import DeliverySighting
 from pilotage.model.states import TransferState as X
 from pilotage.staging.deliveries import observed
@@ -44,6 +45,56 @@ def test_what_failed_and_lies_nowhere_else_fails() -> None:
     )
     (move,) = observed(seen).moves
     assert (move.target, move.changes["error"]) == (X.FAILED, "gone; no other storage holds file1")
+
+
+WRONG = "north-a/f has checksum adler32:00000002, must have adler32:00000001"
+
+
+def altered(*holders: str, before: str = WRONG, source_path: str = "") -> Decision:
+    """What follows a second attempt whose bytes were wrong, after a first that ended with an error."""
+    second = transfer(1, X.DELIVERING, attempt=2, error=before, source_path=source_path)
+    sighting = replace(told(1, "failed", 2, WRONG), fault="altered")
+    held = [replica("file1", name) for name in holders]
+    return observed(world(three_sites(), transfers=[second], replicas=held, deliveries=[sighting]))
+
+
+def test_a_file_that_is_altered_at_its_only_source_is_read_twice_and_its_replica_forgotten() -> None:
+    first = replace(told(1, "failed", error=WRONG), fault="altered")
+    seen = world(
+        three_sites(),
+        transfers=[transfer(1, X.DELIVERING)],
+        replicas=[replica("file1", "north-a")],
+        deliveries=[first],
+    )
+    (again,) = observed(seen).changes
+    assert isinstance(again, Move)
+    assert (again.target, again.changes["wake_at"]) == (X.QUEUED, NOW + 10)
+    failed, forgotten = altered("north-a").changes
+    assert isinstance(failed, Move)
+    assert failed.target is X.FAILED
+    assert failed.changes["error"] == (
+        f"file1 is altered at north-a, where it was read twice: {WRONG}; no other storage holds file1"
+    )
+    assert forgotten == Forget(replicas=(replica("file1", "north-a"),))
+
+
+def test_a_file_that_is_altered_at_one_source_comes_from_another() -> None:
+    queued, forgotten = altered("north-a", "west").changes
+    assert isinstance(queued, Move)
+    assert (queued.target, queued.changes["source"]) == (X.QUEUED, "west")
+    assert forgotten == Forget(replicas=(replica("file1", "north-a"),))
+
+
+def test_bytes_that_are_wrong_in_another_way_each_time_speak_against_no_replica() -> None:
+    (queued,) = altered("north-a", before="north-a/f has checksum adler32:3, must have adler32:1").changes
+    assert isinstance(queued, Move)
+    assert queued.target is X.QUEUED
+
+
+def test_an_output_that_is_altered_in_its_scratch_area_fails_and_no_replica_is_forgotten() -> None:
+    (failed,) = altered(source_path=".scratch/three/1.1/out").changes
+    assert isinstance(failed, Move)
+    assert failed.target is X.FAILED
 
 
 def test_what_moves_is_kept_alive_at_a_fifth_of_the_time_out() -> None:

@@ -13,7 +13,7 @@ J = JobState
 def test_jobs_that_wait_for_a_queue_fail_where_no_storage_has_an_input() -> None:
     jobs = (
         job(1, J.DEFINED, inputs=("here", "gone")),
-        job(2, J.PENDING, inputs=("gone",)),
+        job(2, J.PENDING, inputs=("gone",), error="gone is altered at d"),
         job(3, J.DEFINED, inputs=("here",)),
         job(4, J.DEFINED),
         job(5, J.RUNNING, inputs=("gone",)),
@@ -26,6 +26,7 @@ def test_jobs_that_wait_for_a_queue_fail_where_no_storage_has_an_input() -> None
     for move in decision.moves:
         assert is_allowed("job", move.source, move.target)
         assert str(move.changes["error"]).startswith("input gone is gone: no storage has it any more")
+    assert str(decision.moves[0].changes["error"]).endswith("; its last attempt: gone is altered at d")
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Literal
 
 from .types import DESCRIBED
 
-Fault = Literal["", "source", "destination", "either", "file"]
+Fault = Literal["", "source", "destination", "either", "file", "altered"]
 """Who is to blame for a delivery that failed: the storage at one end, or one of both, or the file.
 
-Empty: not known.
+``altered``: what was read of it at its source is not what must be there. Empty: not known.
 """
 
 
@@ -123,6 +123,7 @@ class DeliverySighting:
     error: str = ""
     """Why it failed."""
     fault: Fault = ""
-    """Who is to blame: the source, the destination, either of them, or the file alone; empty: not known."""
+    """Who is to blame: the source, the destination, either of them, or the file alone, also as ``altered`` at
+    its source; empty: not known."""
     way: str = ""
     """How a file that was delivered came: streamed or by the storages themselves, why, by which mover."""

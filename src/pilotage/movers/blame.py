@@ -58,8 +58,10 @@ def blamed(error: BaseException) -> Fault:
             return one.fault
     of_source = any(isinstance(one, SourceBrokeError) for one in causes)
     for one in causes:
+        if isinstance(one, WrongFileError):
+            return one.fault
         named = isinstance(one, OSError) and one.errno in _OF_NAMES
-        if named or isinstance(one, WrongFileError) or (of_source and isinstance(one, _OF_FILES)):
+        if named or (of_source and isinstance(one, _OF_FILES)):
             return "file"
     return "source" if of_source else "destination"
 

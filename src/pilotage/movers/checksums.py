@@ -6,7 +6,7 @@ from time import monotonic
 
 from zlib_ng import zlib_ng  # its adler32 uses the processor's vectors: 12 GB/s, zlib's 0.6
 
-from pilotage.ports.moving import Delivered, Progress, Readable, WrongFileError
+from pilotage.ports.moving import AlteredFileError, Delivered, Progress, Readable, WrongFileError
 
 CHUNK = 1 << 20
 SMALLEST_CHUNK = 1 << 14
@@ -72,6 +72,8 @@ class CheckedChunks:
     in ``begun`` is the file's beginning: it is read first, and not given again.
     """
 
+    wrong: type[WrongFileError] = WrongFileError
+
     def __init__(
         self,
         stream: Readable,
@@ -98,7 +100,7 @@ class CheckedChunks:
             self._progress(size)
             yield chunk
         found = Delivered(size=size, checksum=str(checksum))
-        check(self._where, found, self._expected)
+        check(self._where, found, self._expected, self.wrong)
         self._progress(size)
         self.found = found
 
@@ -109,10 +111,18 @@ class CheckedChunks:
         return self.found
 
 
-def check(where: str, found: Delivered, expected: Delivered) -> None:
+class SourceChunks(CheckedChunks):
+    """Those of the file that a delivery brings, which end with AlteredFileError."""
+
+    wrong = AlteredFileError
+
+
+def check(
+    where: str, found: Delivered, expected: Delivered, wrong: type[WrongFileError] = WrongFileError
+) -> None:
     """Raise WrongFileError unless a file is as it must be; an empty checksum is not known."""
     if found.size != expected.size:
         more = "at least " if found.size > expected.size else ""
-        raise WrongFileError(f"{where} has {more}{found.size} bytes, must have {expected.size}")
+        raise wrong(f"{where} has {more}{found.size} bytes, must have {expected.size}")
     if expected.checksum not in ("", found.checksum):
-        raise WrongFileError(f"{where} has checksum {found.checksum}, must have {expected.checksum}")
+        raise wrong(f"{where} has checksum {found.checksum}, must have {expected.checksum}")

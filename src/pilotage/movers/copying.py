@@ -9,7 +9,7 @@ from pilotage.ports.moving import Delivered, Delivery, DeliveryFailed, Progress,
 
 from .backend import Backend, PathEntry, offers
 from .blame import SourceStream, source_errors
-from .checksums import CheckedChunks
+from .checksums import CheckedChunks, SourceChunks
 from .drafts import DraftingBackend, LocalDraft
 from .ranged import whole
 from .resuming import resumed
@@ -74,7 +74,7 @@ def _streamed(
     with ExitStack() as open_files:
         with source_errors():
             stream = open_files.enter_context(whole(source, delivery.source.path, expected.size))
-        checked = CheckedChunks(SourceStream(stream), str(delivery.source), expected, progress)
+        checked = SourceChunks(SourceStream(stream), str(delivery.source), expected, progress)
         if keep and offers(target, DraftingBackend):
             keep(target.draft(path, delivery.part, checked))
         else:
@@ -116,7 +116,7 @@ def _is_there(target: Backend, path: str, expected: Delivered, progress: Progres
 
 def _renamed(storage: Backend, delivery: Delivery, expected: Delivered, progress: Progress) -> Delivered:
     with source_errors(), storage.read(delivery.source.path) as stream:
-        found = CheckedChunks(stream, str(delivery.source), expected, progress).all()
+        found = SourceChunks(stream, str(delivery.source), expected, progress).all()
     path = delivery.destination.path
     storage.rename(delivery.source.path, path)
     # What was checked was read before it was renamed: a payload that still lives may have exchanged it.

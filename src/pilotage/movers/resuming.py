@@ -9,7 +9,7 @@ from pilotage.ports.moving import Delivered, Delivery, Progress, Readable
 
 from .backend import Backend, offers
 from .blame import SourceBrokeError, SourceStream, source_errors
-from .checksums import CheckedChunks
+from .checksums import SourceChunks
 from .folder_calls import beside
 from .ranged import SeekableBackend, rest
 
@@ -81,7 +81,7 @@ def _written(
             with source_errors():
                 stream = open_files.enter_context(rest(source, at.path, begun, expected.size))
         begins = part if begun else None
-        checked = CheckedChunks(SourceStream(stream), str(at), expected, progress, begun=begins)
+        checked = SourceChunks(SourceStream(stream), str(at), expected, progress, begun=begins)
         for chunk in checked:
             part.write(chunk)
     part.publish(delivery.destination.path)

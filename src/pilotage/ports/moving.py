@@ -39,6 +39,12 @@ class WrongFileError(DeliveryFailed):
     fault: Fault = "file"
 
 
+class AlteredFileError(WrongFileError):
+    """What was read of a file at its source has another size or checksum than it must have."""
+
+    fault: Fault = "altered"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """A path below the URL of a storage; ``options`` are the storage's own, for its kind of filesystem."""

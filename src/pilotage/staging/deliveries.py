@@ -36,17 +36,18 @@ def observed(world: World) -> Decision:
 def _failures(world: World, failed: Sequence[tuple[Transfer, DeliverySighting]]) -> list[Change]:
     if not failed:
         return []
-    now = SourcesNow(world)
-    return [
-        rested.noted(
-            retries.after_failure(
-                transfer, sighting.error, world.time, world.federation.staging, now.ranked(transfer)
-            ),
-            rested.failure(transfer, sighting.fault, sighting.error, world.time),
-            now.rests,
+    now, constants = SourcesNow(world), world.federation.staging
+    changes: list[Change] = []
+    for transfer, sighting in failed:
+        sources, error = now.ranked(transfer), sighting.error
+        if retries.is_altered(transfer, sighting):
+            changes += retries.after_altered(transfer, error, world.time, constants, sources)
+            continue
+        moved = retries.after_failure(transfer, error, world.time, constants, sources)
+        changes.append(
+            rested.noted(moved, rested.failure(transfer, sighting.fault, error, world.time), now.rests)
         )
-        for transfer, sighting in failed
-    ]
+    return changes
 
 
 def _heartbeats(world: World, moving: Iterable[Transfer]) -> list[Change]:

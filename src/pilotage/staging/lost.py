@@ -11,11 +11,13 @@ def fail(world: World) -> Decision:
     """Fail the jobs that wait for a queue and read a file of which no replica is recorded, with its name.
 
     They fail for good, whatever attempts they have left: replicas are only forgotten where a pilot found
-    the file missing or altered, and nothing brings it back.
+    the file missing or altered, or a mover altered, and nothing brings it back.
     """
     moves = JobMoves()
     for job, name in _without_input(world):
         error = f"input {name} is gone: no storage has it any more; restore it and submit the task again"
+        if job.error:
+            error = f"{error}; its last attempt: {job.error}"
         changes: dict[str, Value] = {"error": error, "ended": world.time}
         moves.add(job, job.state, JobState.FAILED, cause="an input is gone", changes=changes)
     return Decision(step="lost", time=world.time, seed=world.seed, changes=moves.gathered())

@@ -12,7 +12,7 @@ from pilotage.model.world import World
 
 def failure(transfer: Transfer, fault: Fault, error: str, now: float) -> FailedDelivery | None:
     """Return what a failed delivery says of its storages; None where its file is to blame, or none known."""
-    if fault in ("", "file"):
+    if fault in ("", "file", "altered"):
         return None
     return _failed(
         transfer,

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pilotage.model.decision import Change, Decision, Move, Value
+from pilotage.model.decision import Change, Decision, Forget, Move, Value
 from pilotage.model.federation import StagingConstants
 from pilotage.model.observations import DeliverySighting
 from pilotage.model.states import TransferState
-from pilotage.model.work import Transfer
+from pilotage.model.work import Replica, Transfer
 from pilotage.model.world import World
 
 from .groups import move
@@ -63,6 +63,24 @@ def after_failure(
         },
         next_attempt=True,
     )[0]
+
+
+def is_altered(transfer: Transfer, sighting: DeliverySighting) -> bool:
+    """Tell whether a file is altered at its source: the same wrong ones twice were not damaged on the way."""
+    return sighting.fault == "altered" and sighting.error == transfer.error
+
+
+def after_altered(
+    transfer: Transfer, error: str, now: float, constants: StagingConstants, sources: tuple[str, ...]
+) -> tuple[Change, ...]:
+    """Forget the replica at the source of a transfer, which tries another one, or has FAILED without any."""
+    told = f"{transfer.file} is altered at {transfer.source}, where it was read twice: {error}"
+    if transfer.source_path:
+        over: dict[str, Value] = {"error": told, "ended": now, "heartbeat": None}
+        return move([transfer], TransferState.FAILED, "altered at its source", changes=over)
+    others = tuple(source for source in sources if source != transfer.source)
+    gone = Replica(file=transfer.file, storage=transfer.source)
+    return after_failure(transfer, told, now, constants, others), Forget(replicas=(gone,))
 
 
 def abandoned(world: World) -> Decision:
