@@ -41,8 +41,8 @@ class Sources:
     _ranked: dict[tuple[frozenset[str], str], tuple[str, ...]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._storages.update((storage.name, storage) for storage in self.federation.storages)
-        self._links.update(((link.source, link.destination), link) for link in self.federation.links)
+        self._storages.update({storage.name: storage for storage in self.federation.storages})
+        self._links.update({(link.source, link.destination): link for link in self.federation.links})
 
     def sites_reached(self, storage: str) -> frozenset[str]:
         """Sites to whose storages files of this storage can be brought; none for an unknown storage.

@@ -14,6 +14,8 @@ from pilotage.model.world import QueueReport, World
 
 MEGABYTE = 1e6
 
+_NOWHERE: frozenset[str] = frozenset()
+
 
 # A tuple, as hundreds are made at a time: a frozen dataclass takes three times as long to make.
 class Prediction(NamedTuple):
@@ -58,11 +60,15 @@ class Predictions:
     _tasks: Mapping[int, Task] = field(init=False)
     _megabytes: Mapping[str, float] = field(init=False)
     _sources: Sources = field(init=False)
-    _holders: defaultdict[str, set[str]] = field(init=False)
+    _holders: Mapping[str, frozenset[str]] = field(init=False)
     _waiting: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
     _running: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
     _held: defaultdict[str, float] = field(init=False)
+    # The same for all jobs that are alike, or files that lie alike: each is found out once.
     _runs: dict[tuple[int, JobKind, int, str], tuple[float, float]] = field(init=False, default_factory=dict)
+    _read_at: dict[frozenset[str], str | None] = field(init=False, default_factory=dict)
+    _rates: dict[tuple[frozenset[str], str], float | None] = field(init=False, default_factory=dict)
+    _rates_here: dict[str, float | None] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         world = self.world
@@ -71,9 +77,10 @@ class Predictions:
         self._tasks = {task.id: task for task in world.tasks}
         self._megabytes = {file.name: file.size / MEGABYTE for file in world.files}
         self._sources = Sources(world.federation, world.storage_rests)
-        self._holders = defaultdict(set)
+        holders: defaultdict[str, set[str]] = defaultdict(set)
         for replica in world.replicas:
-            self._holders[replica.file].add(replica.storage)
+            holders[replica.file].add(replica.storage)
+        self._holders = {name: frozenset(storages) for name, storages in holders.items()}
         for count in world.job_counts:
             if count.state in UNSTARTED_JOBS:
                 self._waiting[count.queue, count.share] += count.jobs
@@ -115,12 +122,19 @@ class Predictions:
             return {}
         found: defaultdict[str, float] = defaultdict(float)
         for name in dict.fromkeys(job.inputs):
-            if self.taker.storage not in self._holders[name]:
-                source = self._sources.promises(self._holders[name], self.taker.storage)
-                if source is None:
+            holders = self._holders.get(name, _NOWHERE)
+            if self.taker.storage not in holders:
+                if (site := self._site_of(holders)) is None:
                     return None
-                found[source.site] += self._megabytes[name]
+                found[site] += self._megabytes[name]
         return dict(found)
+
+    def _site_of(self, holders: frozenset[str]) -> str | None:
+        """The site from which a file that is not here would be read; None for none."""
+        if holders not in self._read_at:
+            source = self._sources.promises(holders, self.taker.storage)
+            self._read_at[holders] = source.site if source else None
+        return self._read_at[holders]
 
     def obstacle(self, job: Job, prediction: Prediction, reads: Mapping[str, float] | None) -> str:
         """The reason, in words, not to read a job's inputs from afar here; empty for none (E3)."""
@@ -180,18 +194,22 @@ class Predictions:
             return 0.0, 0.0
         megabytes, seconds = 0.0, 0.0
         for name in dict.fromkeys(job.inputs):
-            if queue.storage not in self._holders[name]:
+            holders = self._holders.get(name, _NOWHERE)
+            if queue.storage not in holders:
+                rate = self._staging_rate(holders, queue)
                 megabytes += self._megabytes[name]
-                seconds += self._staged(name, queue)
+                seconds += self._megabytes[name] / rate if rate else 0.0
         return megabytes, seconds
 
-    def _staged(self, name: str, queue: Queue) -> float:
-        """Seconds for a file over the link from its best source; 0 where nobody measured that."""
-        ranked = self._sources.ranked(self._holders[name], queue.storage)
-        source = self._sources.storage(ranked[0]) if ranked else None
-        link = self._sources.link(source.site, queue.site) if source else None
-        rate = throughput_of(link) if link else None
-        return self._megabytes[name] / rate if rate else 0.0
+    def _staging_rate(self, holders: frozenset[str], queue: Queue) -> float | None:
+        """MB/s of the link from the best source of a file to a queue; None where nobody measured it."""
+        key = holders, queue.name
+        if key not in self._rates:
+            ranked = self._sources.ranked(holders, queue.storage)
+            source = self._sources.storage(ranked[0]) if ranked else None
+            link = self._sources.link(source.site, queue.site) if source else None
+            self._rates[key] = throughput_of(link) if link else None
+        return self._rates[key]
 
     def _over(self, site: str, megabytes: float) -> float:
         """Seconds for so much over what readers leave of the link from a site."""
@@ -201,4 +219,6 @@ class Predictions:
 
     def _rate(self, site: str) -> float | None:
         """MB/s of the link from a site; infinity within one, None where nobody measured it."""
-        return self._sources.rate(site, self.taker.site)
+        if site not in self._rates_here:
+            self._rates_here[site] = self._sources.rate(site, self.taker.site)
+        return self._rates_here[site]
