@@ -145,10 +145,12 @@ class House:
         walltime: float = 86_400,
         requirements: str = "",
         kind: PilotKind = "generic",
+        site: str = "",
     ) -> tuple[int, TestClient]:
         """A pilot in a queue, and a client with its token."""
         new = NewPilot(
             queue=queue,
+            site=site,
             requirements=requirements,
             kind=kind,
             owner=owner,

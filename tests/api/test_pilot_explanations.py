@@ -1,7 +1,7 @@
 """Why a pilot exists, what it ran and why it ended; which pilots a waiting job could have (P10, P12)."""
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from fastapi.testclient import TestClient
 
@@ -141,3 +141,26 @@ def test_p4_a_job_that_waits_behind_anothers_private_pilot_is_told_that_none_can
     assert "may have 1 (max_pilots)" in told
     house.now += federation.director.max_pilot_waiting_hours * 3600 + 1
     assert "can be asked for" not in lines(alice, f"/jobs/{job}/explain")
+
+
+def test_m8_a_job_that_waits_where_a_site_is_throttled_is_told_that_none_can_be_asked_for(
+    house: House, alice: TestClient, submit: Submit
+) -> None:
+    (job,) = house.activate(submit(command=["true"], ram=3000))
+    federation = house.store.federation()
+
+    def throttled(**limits: Any) -> str:
+        sites = (replace(site, **limits) if site.name == "north" else site for site in federation.sites)
+        house.store.save_federation(replace(federation, sites=tuple(sites)), "test")
+        return lines(alice, f"/jobs/{job}/explain")
+
+    house.pilot(owner=replace(ALICE, name="bob"), kind="private", site="north")
+    assert "can be asked for" not in throttled(max_jobs=2, max_submitting_jobs=2)
+    assert (
+        "no pilot can be asked for: site north has 1 pilot of ours there and its throttle leaves room for 1 "
+        "(max_jobs, M8); one is asked for when one of these has ended" in throttled(max_jobs=1)
+    )
+    told = throttled(max_submitting_jobs=1)
+    assert "site north has 1 pilot of ours in its batch queues" in told
+    assert "(max_submitting_jobs, M8); one is asked for when one of these has started" in told
+    assert "leaves room for 0 (max_jobs, M8)" in throttled(max_jobs=0)

@@ -39,7 +39,7 @@ from pilotage.model.states import (
 from pilotage.model.transfer_queues import DELIVERING, PREPARING, TransferQueue, queue_of
 from pilotage.model.work import Pilot, TaskSpec, Transfer
 from pilotage.model.world import World
-from pilotage.pilots import batch_waits
+from pilotage.pilots import batch_waits, throttles
 from pilotage.pilots.task_queues import holds_room
 from pilotage.staging import forecast, preparing, settle, slots, sources_now
 from pilotage.store import JobDetails, TaskDetails
@@ -272,7 +272,16 @@ def _waits(runtime: Runtime, job: JobDetails) -> list[str]:
     told = list(pilots.of_takers(job.queue, found, time))
     if not found:
         told += pilots.of_full(queue, [one for one in live if holds_room(one, federation.director, time)])
+        told += _throttle(runtime, queue.site, time)
     return told
+
+
+def _throttle(runtime: Runtime, name: str, time: float) -> Iterator[str]:
+    """The limits of a site that let no pilot be asked for, as the director sees them."""
+    world = runtime.store.snapshots.for_sites(time, runtime.seeds())
+    there = (pilot for pilot in runtime.store.queries.live_pilots() if pilot.site == name)
+    held = [pilot for pilot in there if holds_room(pilot, world.federation.director, time)]
+    return pilots.of_throttled(throttles.throttled(world)[name], held)
 
 
 def explained_pilot(runtime: Runtime, number: int, width: int) -> PilotExplanation | None:

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from pilotage.model.federation import Queue
-from pilotage.model.states import PilotState, State
+from pilotage.model.federation import Queue, Site
+from pilotage.model.states import WAITING_PILOTS, PilotState, State
 from pilotage.model.work import Pilot, Requirements
 
 from .history import Event
@@ -78,6 +78,22 @@ def of_full(queue: Queue, pilots: Sequence[Pilot]) -> Iterator[str]:
             f"  no pilot can be asked for: {queue.name} has {plural(len(pilots), 'pilot')}{whose}, and may "
             f"have {element.max_pilots} (max_pilots); one is asked for when one of these has ended"
         )
+
+
+def of_throttled(site: Site, pilots: Sequence[Pilot]) -> Iterator[str]:
+    """Tell which limits of a site, as it leaves them to our pilots, these have reached there (M5, M8)."""
+    waiting = sum(pilot.state in WAITING_PILOTS for pilot in pilots)
+    for limit, most, there, until in (
+        ("max_jobs", site.max_jobs, len(pilots), "ended"),
+        ("max_submitting_jobs", site.max_submitting_jobs, waiting, "started"),
+    ):
+        if most is not None and there >= most:
+            where = "in its batch queues" if until == "started" else "there"
+            again = f"one of these has {until}" if there else "it leaves more"
+            yield (
+                f"  no pilot can be asked for: site {site.name} has {plural(there, 'pilot')} of ours {where} "
+                f"and its throttle leaves room for {most} ({limit}, M8); one is asked for when {again}"
+            )
 
 
 def _way(pilot: Pilot) -> str:
