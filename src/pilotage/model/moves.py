@@ -97,7 +97,9 @@ class JobMoves:
         """One step of one job."""
         changes = changes or {}
         key = (source, target, cause, next_attempt, *changes, *changes.values())
-        group = self._groups.setdefault(key, _Group(source, target, cause, next_attempt, changes))
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = _Group(source, target, cause, next_attempt, changes)
         group.attempts[job.id] = job.attempt
         if creates:
             group.creates[job.id] = creates

@@ -242,7 +242,8 @@ class Commit:
     def _count(self, move: Move, rows: Sequence[Record]) -> None:
         columns = KEY_COLUMNS[move.kind]
         is_recounted = not move.changes.keys().isdisjoint(columns)
-        for before, count in Counter([tuple(row[KEYS:]) for row in rows]).items():
+        alike = {tuple(rows[0][KEYS:]): 1} if len(rows) == 1 else Counter([tuple(row[KEYS:]) for row in rows])
+        for before, count in alike.items():
             after = before
             if is_recounted:
                 after = tuple(map(move.changes.get, columns, before))

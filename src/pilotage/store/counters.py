@@ -146,6 +146,7 @@ class Differences:
         self._lines: Counter[tuple[Any, ...]] = Counter()
         self._activated: set[str] = set()
         self._keys: dict[tuple[Kind, tuple[Any, ...]], list[tuple[str, CounterKey]]] = {}
+        self._moves: Counter[tuple[Kind, tuple[Any, ...], tuple[Any, ...], State, State]] = Counter()
 
     def add(self, kind: Kind, values: Sequence[Any], state: str, count: int) -> None:
         """Count records of a kind whose :data:`KEY_COLUMNS` have these values."""
@@ -174,11 +175,19 @@ class Differences:
         count: int,
     ) -> None:
         """Count records that moved; their key columns had the values ``before``, and have those ``after``."""
-        self.add(kind, before, str(source), -count)
-        self.add(kind, after, str(target), count)
+        # Thousands move alike, one by one: they are counted together once someone asks.
+        self._moves[kind, tuple(before), tuple(after), source, target] += count
+
+    def _spread(self) -> None:
+        """Count what has moved since the last time."""
+        moves, self._moves = self._moves, Counter()
+        for (kind, before, after, source, target), count in moves.items():
+            self.add(kind, before, str(source), -count)
+            self.add(kind, after, str(target), count)
 
     def write(self, connection: bulk.AnyConnection) -> None:
         """Add the differences to the tables; a row that comes to nothing is taken out."""
+        self._spread()
         changed = [
             (name, first, second, state, count)
             for (name, first), deltas in self._deltas.items()
@@ -262,6 +271,7 @@ class Deltas(Differences):
         return following
 
     def _counted(self, claim: Claim) -> int:
+        self._spread()
         if claim.others or len(claim.key) > len(("first", "second")):
             return self._counted_together(claim)
         first, second = (None if part is None else str(part) for part in (*claim.key, None)[:2])
