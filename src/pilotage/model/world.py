@@ -263,7 +263,7 @@ class Heartbeat:
     @property
     def named(self) -> set[tuple[int, int]]:
         """All attempts that it speaks of."""
-        return {*self.holding, *((report.job, report.attempt) for report in self.reports)}
+        return {*self.holding, *[(report.job, report.attempt) for report in self.reports]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

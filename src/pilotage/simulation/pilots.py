@@ -202,7 +202,8 @@ class VirtualPilot:
     def told(self) -> Heartbeat:
         """Tell what runs and what has ended; it is told again where the answer is lost."""
         holding, reports = [], []
-        for attempt, running in sorted(self._running.items()):
+        for attempt in sorted(self._running):
+            running = self._running[attempt]
             if running.report is not None:
                 reports.append(running.report)
                 continue

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from pilotage.model.states import AT_A_PILOT, PilotState
 
 from .engine import Database
+from .held_jobs import ATTEMPTS, by_pilot
 from .last_seen import REPORTED_AFTER
 
 if TYPE_CHECKING:
     import sqlite3
 
 _AT_A_PILOT = ", ".join(f"'{state}'" for state in AT_A_PILOT)
-_IS_AT_A_PILOT = " OR ".join(f"state = '{state}'" for state in AT_A_PILOT)
-"""As SQLite's index has it."""
 
 _BEAT = f"""
 WITH alive AS (
@@ -27,15 +26,13 @@ WITH alive AS (
 SELECT jobs.id, jobs.attempt
 FROM alive LEFT JOIN jobs ON jobs.pilot = %(pilot)s AND jobs.state IN ({_AT_A_PILOT})"""
 
-# By the numbers and not by the state, which most others have too: hence the sign, and the join's order.
+# By the numbers and not by the state, which most others have too: hence the sign.
 _ALIVE = f"""
 UPDATE pilots SET heartbeat = ?
 WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}' RETURNING id, queue"""
 _REPORTED = f"""
 UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
-_HELD = f"""
-SELECT jobs.pilot, jobs.id, jobs.attempt
-FROM json_each(?) CROSS JOIN jobs ON jobs.pilot = json_each.value AND ({_IS_AT_A_PILOT})"""
+_HELD = ATTEMPTS["sqlite"].format(pilots="?")
 
 
 class Heartbeats:
@@ -72,9 +69,7 @@ def _beat(
     for queue in dict.fromkeys(queue for _, queue in alive):
         driver.execute(_REPORTED, (time, queue, time))
     held: dict[int, set[tuple[int, int]]] = {pilot: set() for pilot, _ in alive}
-    for pilot, job, attempt in driver.execute(_HELD, (json.dumps(list(held)),)):
-        held[pilot].add((job, attempt))
-    return held
+    return held | by_pilot(driver.execute(_HELD, (json.dumps(list(held)),)))
 
 
 def _attempts(rows: Sequence[Any]) -> set[tuple[int, int]]:

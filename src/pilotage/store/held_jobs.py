@@ -1,8 +1,12 @@
-"""The condition that pilots have a job, such that either database finds it by the pilots."""
+"""What pilots have: a condition on jobs, and the attempts, such that either database goes by the pilots."""
 
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import bindparam
+from sqlalchemy import TextClause, bindparam, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -15,6 +19,30 @@ from .jobs import jobs
 from .sets import Values
 
 _held = jobs.alias("held")
+
+# A cross join is made in the order in which it is written: what is asked for lies together, pilot by pilot.
+ATTEMPTS: Mapping[str, str] = {
+    "sqlite": f"""
+SELECT jobs.pilot, jobs.id, jobs.attempt FROM json_each({{pilots}}) CROSS JOIN jobs
+ON jobs.pilot = json_each.value AND ({" OR ".join(f"state = '{state}'" for state in AT_A_PILOT)})""",
+    "postgresql": f"""
+SELECT pilot, id, attempt FROM jobs WHERE pilot = ANY (CAST({{pilots}} AS BIGINT[]))
+AND state IN ({", ".join(f"'{state}'" for state in AT_A_PILOT)}) ORDER BY pilot""",
+}
+"""Statements for the attempts that pilots have, one pilot after the other, from the index alone."""
+
+_PILOT, _ATTEMPT = itemgetter(0), itemgetter(1, 2)
+
+
+@cache
+def held_attempts(dialect: str) -> TextClause:
+    """The query for these attempts, by the parameter ``pilots``."""
+    return text(ATTEMPTS[dialect].format(pilots=":pilots")).bindparams(bindparam("pilots", type_=Values()))
+
+
+def by_pilot(rows: Iterable[Any]) -> dict[int, set[tuple[int, int]]]:
+    """The attempts (job, attempt) of each pilot that has any, from rows of :data:`ATTEMPTS`."""
+    return {pilot: set(map(_ATTEMPT, own)) for pilot, own in groupby(rows, _PILOT)}
 
 
 class held_by(FunctionElement[Any]):  # noqa: N801 -- reads as a function in a query

@@ -86,7 +86,8 @@ partial_index(
     *(_j.queue, _j.requirements, _j.priority.desc(), _j.id),
     where=is_state(jobs, JobState.ACTIVATED),
 )
-partial_index("jobs_at_pilots", _j.pilot, _j.id, where=is_state(jobs, *AT_A_PILOT))
+# The attempt is there to be read: a heartbeat compares what its pilot has, and reads no row of it.
+partial_index("jobs_at_pilots", _j.pilot, _j.id, _j.attempt, where=is_state(jobs, *AT_A_PILOT))
 
 is_unstarted = is_state(jobs, *UNSTARTED_JOBS)
 partial_index(
