@@ -1,6 +1,7 @@
 """The matcher: which jobs a pilot takes (P7, P13)."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from pilotage.model.federation import Federation, GlobalShare
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import Job, Pilot, Requirements
-from pilotage.model.world import JobCount, MatchRequest
+from pilotage.model.world import JobCount, MatchRequest, World
 from pilotage.pilots import lines, matcher
 from pilotage.pilots.share_turns import ShareTurns
 from pilotage.testing import ALICE, BOB, NOW, federation, job, pilot, queue, request, requirements, world
@@ -27,26 +28,33 @@ def given_to(decision: Decision) -> dict[int, list[int]]:
     return {int(str(m.changes["pilot"])): list(m.ids) for m in decision.moves if m.target == JobState.SENT}
 
 
-def taken(
+def asked(
     *jobs: Job,
     asking: MatchRequest | None = None,
     by: Pilot | None = None,
-    seed: int = 7,
     where: Federation | None = None,
     counts: tuple[JobCount, ...] = (),
-) -> list[int]:
-    """Ids of the jobs that one pilot takes."""
+) -> World:
+    """A world in which one pilot asks."""
     requests, pilots = (asking or request(),), (by or pilot(),)
-    seen = world(
-        where or federation(), seed=seed, jobs=jobs, requests=requests, pilots=pilots, job_counts=counts
-    )
-    return given_to(matcher.match(seen)).get(1, [])
+    return world(where or federation(), jobs=jobs, requests=requests, pilots=pilots, job_counts=counts)
+
+
+def drawn(seen: World, seeds: Iterable[int]) -> Iterator[list[int]]:
+    """Ids of the jobs that the pilot of a world takes, by each seed in turn."""
+    for seed in seeds:
+        yield given_to(matcher.match(replace(seen, seed=seed))).get(1, [])
+
+
+def taken(*jobs: Job, seed: int = 7, **of_world: Any) -> list[int]:
+    """Ids of the jobs that one pilot takes."""
+    return next(drawn(asked(*jobs, **of_world), [seed]))
 
 
 def test_p13_task_queues_are_drawn_exactly_in_proportion_to_priority() -> None:
     urgent = job(1, priority=750)
     calm = job(2, priority=250, requirements=requirements(BOB))
-    first = Counter(taken(urgent, calm, seed=seed)[0] for seed in range(4000))
+    first = Counter(ids[0] for ids in drawn(asked(urgent, calm), range(4000)))
     assert first[1] / first[2] == pytest.approx(3, rel=0.12)
 
 
@@ -54,8 +62,8 @@ def test_p13_the_proportion_holds_for_every_job_of_a_long_request() -> None:
     urgent = [job(id_, priority=600) for id_ in range(1, 301)]
     calm = [job(id_, priority=200, requirements=requirements(BOB)) for id_ in range(301, 601)]
     counts: Counter[bool] = Counter()
-    for seed in range(40):
-        ids = taken(*urgent, *calm, asking=request(cores=100, max_jobs=100), seed=seed)
+    seen = asked(*urgent, *calm, asking=request(cores=100, max_jobs=100))
+    for ids in drawn(seen, range(40)):
         assert len(ids) == 100
         counts.update(id_ <= 300 for id_ in ids)
     assert counts[True] / counts[False] == pytest.approx(3, rel=0.1)
@@ -66,8 +74,8 @@ def test_p13_three_task_queues_one_of_which_runs_dry_leave_the_others_in_proport
     urgent = [job(id_, priority=900) for id_ in range(11, 100)]
     calm = [job(id_, priority=300, requirements=requirements(BOB)) for id_ in range(101, 200)]
     second: Counter[bool] = Counter()
-    for seed in range(3000):
-        first, other = taken(*dry, *urgent, *calm, asking=request(cores=2, max_jobs=2), seed=seed)
+    seen = asked(*dry, *urgent, *calm, asking=request(cores=2, max_jobs=2))
+    for first, other in drawn(seen, range(3000)):
         if first == 1:
             second[other < 100] += 1
     assert second[True] / second[False] == pytest.approx(3, rel=0.15)
@@ -77,8 +85,7 @@ def test_p13_a_share_belongs_to_its_owner_however_many_task_queues_the_owner_mak
     many = [job(id_, priority=500, requirements=requirements(memory=id_)) for id_ in range(1, 11)]
     few = [job(id_, priority=500, requirements=requirements(BOB)) for id_ in range(11, 15)]
     first: Counter[bool] = Counter()
-    for seed in range(2000):
-        ids = taken(*many, *few, asking=request(cores=4, max_jobs=4), seed=seed)
+    for ids in drawn(asked(*many, *few, asking=request(cores=4, max_jobs=4)), range(2000)):
         first.update(id_ <= 10 for id_ in ids)
     assert first[True] / first[False] == pytest.approx(1, rel=0.08)
 

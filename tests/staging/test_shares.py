@@ -308,9 +308,7 @@ class Simulation:
         shares: list[str] = []
         for number in [number for number, end in self.ends.items() if end <= self.time]:
             del self.live[number], self.ends[number]
-        seen = replace(
-            world(self.federation, time=self.time, transfers=self.live.values()), seed=int(self.time)
-        )
+        seen = world(self.federation, time=self.time, seed=int(self.time), transfers=self.live.values())
         for move in start(seen).moves:
             for number in move.ids:
                 waiting = self.live[number]

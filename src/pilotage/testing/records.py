@@ -42,22 +42,25 @@ def requirements(owner: Identity = ALICE, **changes: Any) -> str:
     return replace(asked, **changes).text
 
 
+_USUAL = requirements()
+
+
 def job(number: int = 1, state: JobState = JobState.ACTIVATED, of: int = 1, **changes: Any) -> Job:
     """Return a job of task ``of``: at queue ``Q``, or at none while it is DEFINED or PENDING."""
-    made = Job(
-        id=number,
-        task=of,
-        kind="normal",
-        share="default",
-        priority=500,
-        requirements=requirements(),
-        state=state,
-        attempt=1,
-        since=NOW - HOUR,
-        created=NOW - 2 * HOUR,
-        queue="" if state in (JobState.DEFINED, JobState.PENDING) else "Q",
-    )
-    return replace(made, **changes)
+    usual: dict[str, Any] = {
+        "id": number,
+        "task": of,
+        "kind": "normal",
+        "share": "default",
+        "priority": 500,
+        "requirements": _USUAL,
+        "state": state,
+        "attempt": 1,
+        "since": NOW - HOUR,
+        "created": NOW - 2 * HOUR,
+        "queue": "" if state in (JobState.DEFINED, JobState.PENDING) else "Q",
+    }
+    return Job(**usual | changes)
 
 
 def jobs(
@@ -79,55 +82,55 @@ def jobs(
 
 def pilot(number: int = 1, state: PilotState = PilotState.RUNNING, **changes: Any) -> Pilot:
     """Return a generic pilot of one core in queue ``Q`` whose last heartbeat was a minute ago."""
-    made = Pilot(
-        id=number,
-        queue="Q",
-        requirements=requirements(),
-        kind="generic",
-        owner=_GENERIC,
-        cores=1,
-        memory=1000,
-        walltime=172_800,
-        state=state,
-        created=NOW - 600,
-        since=NOW - 300,
-        reference="batch-1",
-        heartbeat=NOW - 60,
-    )
-    return replace(made, **changes)
+    usual: dict[str, Any] = {
+        "id": number,
+        "queue": "Q",
+        "requirements": _USUAL,
+        "kind": "generic",
+        "owner": _GENERIC,
+        "cores": 1,
+        "memory": 1000,
+        "walltime": 172_800,
+        "state": state,
+        "created": NOW - 600,
+        "since": NOW - 300,
+        "reference": "batch-1",
+        "heartbeat": NOW - 60,
+    }
+    return Pilot(**usual | changes)
 
 
 def request(pilot: int = 1, **changes: Any) -> MatchRequest:
     """Return a generic pilot's request for one job, with one core and no limit of memory."""
-    made = MatchRequest(
-        pilot=pilot,
-        queue="Q",
-        kind="generic",
-        owner=_GENERIC,
-        cores=1,
-        memory=0,
-        walltime=172_000,
-        max_jobs=1,
-    )
-    return replace(made, **changes)
+    usual: dict[str, Any] = {
+        "pilot": pilot,
+        "queue": "Q",
+        "kind": "generic",
+        "owner": _GENERIC,
+        "cores": 1,
+        "memory": 0,
+        "walltime": 172_000,
+        "max_jobs": 1,
+    }
+    return MatchRequest(**usual | changes)
 
 
 def transfer(number: int, state: TransferState, **changes: Any) -> Transfer:
     """Return a download from storage ``north-a`` to ``east`` (see :func:`~pilotage.testing.three_sites`)."""
-    made = Transfer(
-        id=number,
-        file=f"file{number}",
-        source="north-a",
-        destination="east",
-        direction="download",
-        share="_default-download",
-        priority=25,
-        state=state,
-        attempt=1,
-        created=NOW - 10,
-        since=NOW - 10,
-    )
-    return replace(made, **changes)
+    usual: dict[str, Any] = {
+        "id": number,
+        "file": f"file{number}",
+        "source": "north-a",
+        "destination": "east",
+        "direction": "download",
+        "share": "_default-download",
+        "priority": 25,
+        "state": state,
+        "attempt": 1,
+        "created": NOW - 10,
+        "since": NOW - 10,
+    }
+    return Transfer(**usual | changes)
 
 
 def file(name: str, job: int | None = None) -> File:
