@@ -37,7 +37,7 @@ ALICE = Identity(name="alice", vo="atlas", group="higgs")
 BOB = Identity(name="bob", vo="atlas", group="higgs")
 OTHER_ALICE = Identity(name="alice", vo="belle")
 
-described = cache(document)
+openapi = cache(document)
 """The OpenAPI document, made once for all tests that read it."""
 
 

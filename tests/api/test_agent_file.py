@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import uvicorn
 
 from pilotage import server
@@ -53,6 +54,7 @@ def test_a_pilot_started_from_the_file_does_a_job(house: House, submit: Submit, 
     assert [one.state for one in house.store.queries.pilots(None, None, 10)] == ["finished"]
 
 
+@pytest.mark.slow
 def test_a_second_agent_with_the_same_token_gives_up_and_the_first_goes_on(
     house: House, submit: Submit, tmp_path: Path
 ) -> None:

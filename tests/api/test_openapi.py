@@ -4,13 +4,24 @@ from typing import Any
 
 import pytest
 
+from pilotage.api import PREFIX
 from pilotage.api.descriptions import FIELDS, PARAMETERS
 
-from .conftest import House, described
+from .conftest import House, openapi
+from .test_access import CLOSED, OPEN
+
+
+def test_openapi_shows_every_route_and_which_need_a_token() -> None:
+    told = {
+        (method.upper(), path.removeprefix(PREFIX)): "security" in operation
+        for path, operations in openapi()["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert told == dict.fromkeys(CLOSED, True) | dict.fromkeys(OPEN, False)
 
 
 def test_every_field_has_a_description() -> None:
-    schemas = described()["components"]["schemas"]
+    schemas = openapi()["components"]["schemas"]
     bare = [
         f"{name}.{field}"
         for name, schema in schemas.items()
@@ -21,7 +32,7 @@ def test_every_field_has_a_description() -> None:
 
 
 def test_no_description_is_left_of_fields_that_are_gone() -> None:
-    schemas = described()["components"]["schemas"]
+    schemas = openapi()["components"]["schemas"]
     fields = {field for schema in schemas.values() for field in schema.get("properties", {})}
     whole = {f"{name}.{field}" for name, schema in schemas.items() for field in schema.get("properties", {})}
     assert set(FIELDS) <= fields | whole
@@ -31,7 +42,7 @@ def parameters() -> list[tuple[str, dict[str, Any]]]:
     """The parameters of each call, with its path."""
     return [
         (path, parameter)
-        for path, operations in described()["paths"].items()
+        for path, operations in openapi()["paths"].items()
         for operation in operations.values()
         for parameter in operation.get("parameters", ())
     ]
@@ -48,4 +59,4 @@ def test_no_description_is_left_of_parameters_that_are_gone() -> None:
 @pytest.mark.slow
 def test_the_document_that_is_served_is_made_once_and_by_another_process(house: House) -> None:
     client = house.client()
-    assert [client.get("/openapi.json").json() for _ in range(2)] == [described()] * 2
+    assert [client.get("/openapi.json").json() for _ in range(2)] == [openapi()] * 2

@@ -21,6 +21,9 @@ from pilotage.model.world import World
 from pilotage.testing import NOW, federation, jobs, queue, task, world
 from tests.brokerage.test_production_properties import relaxed, worlds
 
+pytestmark = pytest.mark.slow
+"""To install the plugin takes a second of processor time, whichever test is the first."""
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "carbon-plugin"
 HOUR = int(NOW // 3600) % 24
 COAL_BY_DAY = [100.0] * 24
@@ -53,7 +56,6 @@ def choice_of(plugin: Brokerage, state: World) -> Choice:
     return choice
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("plugins")
 def test_a_site_above_the_limit_at_this_hour_gets_nothing() -> None:
     plugin = load("carbon", OPTIONS)
@@ -67,7 +69,6 @@ def test_a_site_above_the_limit_at_this_hour_gets_nothing() -> None:
 
 
 @pytest.mark.usefixtures("plugins")
-@pytest.mark.slow
 def test_greener_sites_weigh_more_and_unknown_ones_as_the_worst_that_pass() -> None:
     choice = choice_of(load("carbon", OPTIONS), world(HOUSE, task()))
     assert choice.candidates.queues == ("HYDRO-Q", "GAS-Q", "UNKNOWN-Q")
@@ -116,7 +117,6 @@ def _keeps_the_contract(state: World) -> None:
     assert violations(load("greenest", {"intensity": table}), state) == []
 
 
-@pytest.mark.slow
 @pytest.mark.hypothesis
 @pytest.mark.usefixtures("plugins")
 def test_both_keep_the_contract_in_every_world() -> None:
@@ -149,7 +149,6 @@ def test_options_that_are_wrong_are_refused_with_their_place(options: dict[str, 
     assert problem in str(refused.value)
 
 
-@pytest.mark.slow
 def test_the_command_line_finds_it_in_the_federation_and_decides_the_same_every_time(
     installed: Path, tmp_path: Path
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_process_that_stops_in_the_middle_of_a_file_is_given_up(
     wait_for(lambda: not mover._calls.pids, "the end of idle processes")
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_tells_how_and_the_next_call_has_another(
     mover: WorkerProcesses, good: Storage
 ) -> None:

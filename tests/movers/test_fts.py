@@ -413,6 +413,7 @@ def _make_certificates(openssl: str, place: Path) -> None:
     (place / "me.pem").write_text((place / "me.crt").read_text() + (place / "me.key").read_text())
 
 
+@pytest.mark.slow
 def test_a_certificate_is_delegated_once_as_a_proxy_that_openssl_accepts(
     house: House, authority: Path
 ) -> None:

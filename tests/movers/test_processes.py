@@ -114,6 +114,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made.close()
 
 
+@pytest.mark.slow
 def test_worker_processes_keep_the_contract_and_end_when_they_have_nothing_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +129,7 @@ def test_worker_processes_keep_the_contract_and_end_when_they_have_nothing_to_do
     house.close()
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_had_is_delivered_all_the_same(house: House) -> None:
     references = house.start("slow-1", "slow-2", "slow-3")
     for _ in references:
@@ -159,6 +161,7 @@ def test_a_process_that_hangs_as_a_whole_is_ended(house: House, monkeypatch: pyt
     assert house.names() == set()
 
 
+@pytest.mark.slow
 def test_a_cancelled_delivery_that_does_not_give_up_loses_its_process_when_others_are_done(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,6 +198,7 @@ def test_a_large_file_goes_on_where_ssh_was_cut_or_the_file_grew(
         assert b"".join(read) + _rest(opened) == BIG + b"more"
 
 
+@pytest.mark.slow
 def test_without_ssh_or_from_afar_a_large_file_comes_by_the_connection(
     near: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -111,6 +111,7 @@ def test_what_an_xrootd_storage_does_not_take_is_refused() -> None:
         backends.XRootDBackend("root:///data", {})
 
 
+@pytest.mark.slow
 def test_a_redirector_leads_to_its_data_servers(
     roots: dict[str, Path], north: XRootD, tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ def test_each_part_is_the_exact_one_rounded_up_or_down(parts: list[float], total
     assert (np.abs(counts - exact) < 1 + 1e-6).all()
 
 
+@pytest.mark.slow
 def test_over_many_draws_each_part_comes_up_as_often_as_it_should_also_the_smallest() -> None:
     random = np.random.default_rng(7)
     weights, most = np.array([1000.0, 30.0, 1.0, 400.0]), np.array([1000, 1000, 1000, 2])

@@ -225,6 +225,7 @@ def test_slots_that_stand_empty_while_jobs_wait_are_told_by_their_reason(tmp_pat
     assert ideal.idle_inputs == 0
 
 
+@pytest.mark.slow
 def test_longer_ticks_are_coarser_and_do_the_same_work(tmp_path: Path, plain: Trial) -> None:
     coarse = trial(small(tmp_path, "tick: 300\n"))
     assert (coarse.metrics.jobs, coarse.metrics.lost) == (plain.metrics.jobs, 0)
