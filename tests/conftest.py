@@ -1,5 +1,6 @@
 """How tests are run: what is marked, in which order, how long they may take, and which ports they have."""
 
+import atexit
 import fcntl
 import gc
 import os
@@ -27,8 +28,12 @@ _POSTGRESQL = {"postgresql_url", "empty_postgresql_url", "postgresql_server"}
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make stores known where tests run: whoever deals them out to workers needs none of what they import."""
-    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+    worker = hasattr(config, "workerinput")
+    if worker or not config.getoption("numprocesses", None):
         config.pluginmanager.import_plugin("tests.stores")
+    if worker:
+        # Last of all: to take apart all that was imported took as long as a quarter of its import.
+        atexit.register(os._exit, 0)
 
 
 def pytest_xdist_auto_num_workers() -> int:
