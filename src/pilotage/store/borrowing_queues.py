@@ -42,7 +42,7 @@ partial_index("candidates_placed", _c.choice, _c.queue, where=is_placed)
 
 _COLUMNS = ("choice", "queue", "binding", "placed")
 _WAITS = select(_j.id).where(_j.choice == _c.choice, is_unstarted).correlate(candidates)
-_ANY = select(_c.choice).limit(1)
+_ANY = select(_c.choice).where(is_placed, _WAITS.exists()).order_by(_c.choice.desc()).limit(1)
 _GONE = select(_c.choice).where(is_placed, ~_WAITS.exists()).distinct()
 _NEWEST = (
     select(_c.choice).where(is_placed).distinct().order_by(_c.choice.desc()).limit(1).offset(MOST_CHOICES)
@@ -68,7 +68,7 @@ def write(connection: Connection, rows: Sequence[tuple[int, str, str, bool]]) ->
 
 
 def are_any(reader: RecordReader) -> bool:
-    """Tell whether any choice has candidates that are kept: without, no job may be taken from its queue."""
+    """Tell whether a job waits whose choice has candidates that are kept: no other may be taken."""
     return bool(reader.raw_rows(_ANY))
 
 
