@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from pilotage.api.explanations import explained_job
+from pilotage.flow import borrowing
 from pilotage.flow.matching import Matching
 from pilotage.flow.planning import plan
 from pilotage.model.advertisements import NewAdvertisement
@@ -138,6 +139,33 @@ def test_e2_a_line_that_stays_is_looked_at_less_and_less(
         assert attempts(house.match(pilot)) == []
         house.now += 0.5
     assert looks == [0, 1.5, 4, 8.5, 14, 19.5, 25]
+
+
+def test_e2_looks_in_vain_are_bounded_for_all_queues_together_until_a_new_choice_names_one(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(borrowing, "LOOKS", 0.04)  # a look in 50 s for the two queues that choices name
+    declare(house, BindingConstants(default="elastic", least_gain=600))
+    waiting(house, 1, minutes=0)
+    pilot, looks, begin = south(house), [], house.now
+    read = house.store.snapshots.for_borrowing
+
+    def look(time: float, seed: int, queue: str) -> Any:
+        looks.append(time - begin)
+        return read(time, seed, queue)
+
+    monkeypatch.setattr(house.store.snapshots, "for_borrowing", look)
+
+    def ask(times: int) -> None:
+        for _ in range(times):
+            assert attempts(house.match(pilot)) == []
+            house.now += 4
+
+    ask(35)
+    assert looks == [0, 4, 8, 16, 28, 48, 84, 136]
+    waiting(house, 1, minutes=0)
+    ask(3)
+    assert looks[8:] == [144], "a new line is seen within 5 s"
 
 
 def test_e1_what_is_bound_early_stays_and_a_task_may_say_otherwise(house: House) -> None:

@@ -1,7 +1,7 @@
 """Jobs of other queues for the pilots of one process: what might be taken is remembered for some seconds."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
@@ -23,9 +23,12 @@ KNOWN_FOR = 5.0
 NOTHING_FOR = 1.0
 """Seconds for which nothing waits elsewhere; those for which what waits there gains too little at first.
 
-The latter doubles with each such look, up to ``KNOWN_FOR``: a line that forms is soon worth borrowing from,
-one that stays as it is costs a look each time.
+The latter doubles with each such look: a line that forms is soon worth borrowing from, one that stays as it
+is costs a look each time. Up to ``KNOWN_FOR`` where new choices name the queue, else up to :data:`LOOKS`.
 """
+
+LOOKS = 5
+"""Looks a second in vain, of all queues together, while no new choice names them: each costs some ms."""
 
 MISSES = 3
 """Requests in a row that found nothing any more, after which offers are read anew."""
@@ -38,22 +41,29 @@ WIDER = 8
 class _KnownJobs:
     """The offers to a queue's pilots by job, in their order, as of a version of the federation.
 
-    They hold for ``lasts`` s. ``were_any`` tells whether there were some at first; the claim is on the site
-    of the queue. ``misses`` are requests in a row that found nothing any more.
+    They hold for ``lasts`` s, for no more than ``KNOWN_FOR`` once there is a choice after the ``newest`` that
+    names the queue, and for ``NOTHING_FOR`` where nothing waited before. ``were_any`` tells whether there
+    were some at first; the claim is on the site of the queue. ``misses`` are requests in a row that found
+    nothing any more.
     """
 
     version: int
+    newest: int
     time: float
     offers: dict[int, BorrowableJob]
     claim: Claim | None
     were_any: bool
     lasts: float
+    any_waited: bool
     misses: int = 0
     _taken: dict[int, Taken] = field(default_factory=dict)
 
-    def holds(self, version: int, time: float) -> bool:
+    def holds(self, version: int, newest: int, time: float) -> bool:
         """Tell whether nothing need be read anew."""
-        fresh = 0 <= time - self.time <= self.lasts
+        lasts = self.lasts
+        if newest != self.newest:
+            lasts = min(lasts, KNOWN_FOR if self.any_waited else NOTHING_FOR)
+        fresh = 0 <= time - self.time <= lasts
         return fresh and version == self.version and bool(self.offers or not self.were_any)
 
     def leave(self, numbers: Iterable[int]) -> None:
@@ -93,7 +103,8 @@ class BorrowableJobs:
         self._store = store
         self._lock = threading.Lock()
         self._known: dict[str, _KnownJobs] = {}
-        self._nothing_since = inf
+        self._newest: Mapping[str, int] = {}
+        self._newest_at = -inf
 
     def wanted(
         self,
@@ -106,12 +117,13 @@ class BorrowableJobs:
         seed: int,
     ) -> WantedElsewhere | None:
         """The jobs that a pilot takes of other queues, which nobody else here is offered; None for none."""
+        newest = self._newest_choices(time).get(queue.name)
+        if newest is None:
+            return None
         with self._lock:
             known = self._known.get(queue.name)
-        if known is None or not known.holds(basis.version, time):
-            if self._is_nothing_kept(time):
-                return None
-            known = self._read(basis.version, queue, time, seed)
+        if known is None or not known.holds(basis.version, newest, time):
+            known = self._read(basis.version, newest, queue, time, seed)
         with self._lock:
             known = self._known.get(queue.name, known)
             if not known.offers:
@@ -150,30 +162,32 @@ class BorrowableJobs:
                 if unsure or known.misses >= MISSES:
                     self._known.pop(wanted.queue)
 
-    def _is_nothing_kept(self, time: float) -> bool:
-        """Tell whether no queue has a job for another's pilots: that is asked once for all queues."""
-        if not 0 <= time - self._nothing_since <= NOTHING_FOR:
-            self._nothing_since = inf if self._store.snapshots.may_borrow() else time
-        return self._nothing_since < inf
+    def _newest_choices(self, time: float) -> Mapping[str, int]:
+        """The newest choice by queue that names it: asked once for all queues whose pilots might borrow."""
+        if not 0 <= time - self._newest_at <= NOTHING_FOR:
+            self._newest, self._newest_at = self._store.snapshots.newest_choices(), time
+        return self._newest
 
-    def _read(self, version: int, queue: Queue, time: float, seed: int) -> _KnownJobs:
+    def _read(self, version: int, newest: int, queue: Queue, time: float, seed: int) -> _KnownJobs:
         world = self._store.snapshots.for_borrowing(time, seed, queue.name)
         found = {offer.job.id: offer for offer in self._open(world, queue)}
         claims = policy.claims(world, queue)
         claim = claims[0] if claims else None
         with self._lock:
-            lasts = KNOWN_FOR if found else self._next_look(queue.name, world)
-            known = _KnownJobs(version, time, found, claim, bool(found), lasts)
+            lasts, waits = KNOWN_FOR if found else self._next_look(queue.name, world), bool(world.jobs)
+            known = _KnownJobs(version, newest, time, found, claim, bool(found), lasts, waits)
             self._known[queue.name] = known
         return known
 
     def _next_look(self, queue: str, world: World) -> float:
         """Seconds after a look that found nothing to take until the next."""
-        before = self._known.get(queue)
-        # Candidates stand for a while after their last job has left: it is jobs that count.
-        if not world.jobs or before is None or before.were_any:
+        before, longest = self._known.get(queue), max(KNOWN_FOR, len(self._newest) / LOOKS)
+        # Candidates stand for a while after their last job has left; more come with new choices alone.
+        if not world.jobs:
+            return longest
+        if before is None or before.were_any or not before.any_waited:
             return NOTHING_FOR
-        return min(2 * before.lasts, KNOWN_FOR)
+        return min(2 * before.lasts, longest)
 
     def _open(self, world: World, queue: Queue) -> Iterator[BorrowableJob]:
         """The jobs of a world that the pilots of a queue take, in their order."""

@@ -7,7 +7,19 @@ one, which has come to the front of its line meanwhile, stays where it is.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Connection, Index, String, Table, bindparam, delete, select, true
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Index,
+    String,
+    Table,
+    bindparam,
+    delete,
+    func,
+    select,
+    true,
+)
 
 from pilotage.model.borrowing import Candidacy
 
@@ -43,6 +55,7 @@ partial_index("candidates_placed", _c.choice, _c.queue, where=is_placed)
 _COLUMNS = ("choice", "queue", "binding", "placed")
 _WAITS = select(_j.id).where(_j.choice == _c.choice, is_unstarted).correlate(candidates)
 _ANY = select(_c.choice).where(is_placed, _WAITS.exists()).order_by(_c.choice.desc()).limit(1)
+_NEWEST_OF_QUEUES = select(_c.queue, func.max(_c.choice)).group_by(_c.queue)
 _GONE = select(_c.choice).where(is_placed, ~_WAITS.exists()).distinct()
 _NEWEST = (
     select(_c.choice).where(is_placed).distinct().order_by(_c.choice.desc()).limit(1).offset(MOST_CHOICES)
@@ -67,9 +80,11 @@ def write(connection: Connection, rows: Sequence[tuple[int, str, str, bool]]) ->
         connection.execute(_FORGET_OLDER, {"choice": older})
 
 
-def are_any(reader: RecordReader) -> bool:
-    """Tell whether a job waits whose choice has candidates that are kept: no other may be taken."""
-    return bool(reader.raw_rows(_ANY))
+def newest(reader: RecordReader) -> dict[str, int]:
+    """The newest choice that names each queue, if a job waits by any: pilots of others may take none."""
+    if not reader.raw_rows(_ANY):
+        return {}
+    return dict(tuple(row) for row in reader.raw_rows(_NEWEST_OF_QUEUES))
 
 
 def of_choices(reader: RecordReader, choices: Iterable[int]) -> tuple[Candidacy, ...]:

@@ -172,10 +172,10 @@ class Snapshots:
 
         return self._world(time, seed, read)
 
-    def may_borrow(self) -> bool:
-        """Tell whether any pilot might take a job of another queue."""
+    def newest_choices(self) -> dict[str, int]:
+        """The newest choice by queue whose pilots might take jobs of others by it."""
         return self._database.read(
-            lambda connection: borrowing_queues.are_any(RecordReader(connection, self._specs))
+            lambda connection: borrowing_queues.newest(RecordReader(connection, self._specs))
         )
 
     def for_borrowing(self, time: float, seed: int, queue: str) -> World:
