@@ -100,12 +100,21 @@ def of_setting(details: Any) -> Fault:
     return _fault(None, details, details["loc"], None)
 
 
+OLD_WORLD = (
+    "an earlier version saved this world: what pilots report stands below heartbeats now, each with its "
+    "pilot; save the world anew with pilotage world"
+)
+"""What would be right in the place of a world's ``reports``."""
+
+
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     """A field that a record does not have, with the nearest that it has."""
     names = sorted(known)
     # Cut: comparing takes time by the square of the length, and strangers choose it.
     near = difflib.get_close_matches(str(path[-1])[:100], names, n=1)
-    if near:
+    if path == ("reports",) and "heartbeats" in names:
+        remedy = OLD_WORLD
+    elif near:
         remedy = f"did you mean {near[0]}?"
     elif len(names) > 15:
         remedy = "pilotage schema lists the fields"
