@@ -1,6 +1,6 @@
 """Jobs that pilots of other queues take: each once, from where it was seen, reading from afar (E1 to E3)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -16,9 +16,9 @@ from pilotage.model.advertisements import NewAdvertisement
 from pilotage.model.decision import Create, Decision
 from pilotage.model.federation import BindingConstants, ComputingElement, Link
 from pilotage.model.states import JobState, TransferState
-from pilotage.model.work import InputFile
+from pilotage.model.work import InputFile, Replica
 from pilotage.model.world import MatchRequest
-from pilotage.store import Store, borrowing_queues
+from pilotage.store import Store, borrowing_queues, known_inputs
 from pilotage.store.borrowing_queues import candidates
 
 from .house import House, attempts, federation
@@ -166,6 +166,38 @@ def test_e2_looks_in_vain_are_bounded_for_all_queues_together_until_a_new_choice
     waiting(house, 1, minutes=0)
     ask(3)
     assert looks[8:] == [144], "a new line is seen within 5 s"
+
+
+def test_e3_where_inputs_lie_is_known_to_all_looks_of_a_second(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(house)
+    file = InputFile(name="a.dat", size=100_000_000, replicas=("north-disk",))
+    waiting(house, 1, inputs=(file,))
+    reads: list[float] = []
+    monkeypatch.setattr(known_inputs, "_read", _noted(known_inputs._read, lambda: reads.append(house.now)))
+
+    def held(queue: str = "south-queue") -> set[str]:
+        found = house.store.snapshots.for_borrowing(house.now, 1, queue)
+        assert [job.queue for job in found.jobs] == ["north-queue"]
+        return {replica.storage for replica in found.replicas}
+
+    begin = house.now
+    assert held() == {"north-disk"}
+    record = Create(records=(Replica(file="ligo:a.dat", storage="south-disk"),), cause="test")
+    house.store.commit(Decision(step="test", time=house.now, seed=1, changes=(record,)), "test")
+    house.now += known_inputs.KNOWN_FOR
+    assert (held(), reads) == ({"north-disk"}, [begin])
+    house.now += 0.1
+    assert (held(), reads) == ({"north-disk", "south-disk"}, [begin, house.now])
+
+
+def _noted(call: Callable[..., Any], note: Callable[[], None]) -> Callable[..., Any]:
+    def noting(*given: Any) -> Any:
+        note()
+        return call(*given)
+
+    return noting
 
 
 def test_e1_what_is_bound_early_stays_and_a_task_may_say_otherwise(house: House) -> None:

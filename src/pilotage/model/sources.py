@@ -57,12 +57,12 @@ class Sources:
     def _reached_from(self, source: Storage | None) -> frozenset[str]:
         if source is None:
             return frozenset()
-        return frozenset(
-            site.name
-            for site in self.federation.sites
-            if ("read_lan" if site.name == source.site else "read_wan") not in source.blacklisted
-            and not is_blocked(self._links.get((source.site, site.name)))
-        )
+        return frozenset(site.name for site in self.federation.sites if self._gives(source, site.name))
+
+    def _gives(self, source: Storage, site: str) -> bool:
+        """Tell whether files of a storage can be brought to a site."""
+        reading = "read_lan" if site == source.site else "read_wan"
+        return reading not in source.blacklisted and not is_blocked(self._links.get((source.site, site)))
 
     def ranked(self, holders: Iterable[str], destination: str) -> tuple[str, ...]:
         """Storages that hold a file and from which it can be brought to ``destination``, best first.
@@ -106,8 +106,10 @@ class Sources:
         return self._links.get((source, destination))
 
     def _can_bring(self, name: str, destination: str) -> bool:
-        target = self._storages.get(destination)
-        return target is not None and name != destination and target.site in self.sites_reached(name)
+        source, target = self._storages.get(name), self._storages.get(destination)
+        if source is None or target is None or name == destination:
+            return False
+        return self._gives(source, target.site)
 
     def is_resting(self, name: str, destination: str) -> bool:
         """Tell whether a storage rests as a source for another, or did and was not tried since (F4)."""

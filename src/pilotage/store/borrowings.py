@@ -30,6 +30,7 @@ from . import bulk
 from .borrowing_queues import candidates, of_choices
 from .columns import Id, has_state, metadata, partial_index
 from .jobs import JOB_COLUMNS, jobs
+from .known_inputs import KnownInputs
 from .reader import RecordReader
 
 MOST_LINES = 500
@@ -182,7 +183,7 @@ def borrowable_lines(reader: RecordReader) -> dict[str, Any]:
     }
 
 
-def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:
+def read(reader: RecordReader, world: World, queue: str, known: KnownInputs) -> dict[str, Any]:
     """The jobs that a queue's pilots might take from others, and all that they are compared by.
 
     Nothing where no job waits that may be taken: candidates stand for a while after their last job has left.
@@ -197,7 +198,7 @@ def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:
     if not waiting:
         return {}
     bindings = {choice: binding for choice, binding, _ in lines}
-    inputs = reader.inputs_of(waiting)
+    inputs, replicas = known.of(reader, waiting, world.time)
     site = next((one.site for one in world.federation.queues if one.name == queue), "")
     return {
         "candidacies": tuple(
@@ -207,7 +208,7 @@ def read(reader: RecordReader, world: World, queue: str) -> dict[str, Any]:
         "jobs": waiting,
         "tasks": reader.tasks_of(waiting),
         "files": inputs,
-        "replicas": reader.replicas_of(inputs),
+        "replicas": replicas,
         "job_counts": reader.job_counts(),
         "queue_reports": reader.queue_reports(),
         "advertisements": reader.advertisements(site),

@@ -46,6 +46,7 @@ from .counters import counts
 from .engine import Database
 from .federations import Federations
 from .jobs import JOB_COLUMNS, is_live, jobs
+from .known_inputs import KnownInputs
 from .link_rates import LinkRates
 from .live_pilots import LivePilots
 from .pilots import pilots
@@ -112,6 +113,7 @@ class Snapshots:
         self._specs = specs
         self._live = live
         self._link_rates = LinkRates()
+        self._known_inputs = KnownInputs()
 
     def _world(self, time: float, seed: int, read: Callable[[RecordReader, World], dict[str, Any]]) -> World:
         def work(connection: Any) -> World:
@@ -180,7 +182,9 @@ class Snapshots:
 
     def for_borrowing(self, time: float, seed: int, queue: str) -> World:
         """Jobs that the pilots of a queue might take from others, and what they are compared by."""
-        return self._world(time, seed, lambda reader, world: borrowings.read(reader, world, queue))
+        return self._world(
+            time, seed, lambda reader, world: borrowings.read(reader, world, queue, self._known_inputs)
+        )
 
     def for_explain(self, time: float, seed: int, task: int, limit: int, job: int | None = None) -> World:
         """Read what brokering a task's jobs again would: as if they were DEFINED, and not in the counts.
