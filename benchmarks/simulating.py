@@ -1,4 +1,4 @@
-"""Job-lives a second of the simulator: 20,000 jobs without data at 60 queues, a tenth of them, and some with data."""
+"""Job-lives a second of the simulator: 20,000 without data at 60 queues, a tenth, and some with data."""
 
 import time
 from dataclasses import replace
