@@ -104,7 +104,7 @@ OLD_WORLD = (
     "an earlier version saved this world: what pilots report stands below heartbeats now, each with its "
     "pilot; save the world anew with pilotage world"
 )
-"""What would be right in the place of a world's ``reports``."""
+"""What would be right in the place of a world's ``reports``, or ``held``."""
 
 
 def unknown_field(path: Path, known: Iterable[str]) -> Fault:
@@ -112,7 +112,7 @@ def unknown_field(path: Path, known: Iterable[str]) -> Fault:
     names = sorted(known)
     # Cut: comparing takes time by the square of the length, and strangers choose it.
     near = difflib.get_close_matches(str(path[-1])[:100], names, n=1)
-    if path == ("reports",) and "heartbeats" in names:
+    if path in (("reports",), ("held",)) and "heartbeats" in names:
         remedy = OLD_WORLD
     elif near:
         remedy = f"did you mean {near[0]}?"
