@@ -20,6 +20,8 @@ from pilotage.movers.streaming import Streaming
 from pilotage.ports.moving import Readable, ScanLimits, StorageError, WrongPatternError
 from tests.waiting import has_ended, wait_for
 
+pytestmark = pytest.mark.slow
+
 CONTENT = os.urandom(3_000_000)
 
 
@@ -88,7 +90,6 @@ def test_a_writer_whose_bytes_break_off_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.slow
 def test_a_storage_that_hangs_is_given_up_with_its_process_and_others_go_on(
     mover: WorkerProcesses, good: Storage, hanging: Storage
 ) -> None:
@@ -131,7 +132,6 @@ def test_a_process_that_stops_in_the_middle_of_a_file_is_given_up(
     wait_for(lambda: not mover._calls.pids, "the end of idle processes")
 
 
-@pytest.mark.slow
 def test_a_process_that_dies_tells_how_and_the_next_call_has_another(
     mover: WorkerProcesses, good: Storage
 ) -> None:

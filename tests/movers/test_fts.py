@@ -29,6 +29,8 @@ from tests.movers.fts_server import FtsServer, fts_server, settle
 from tests.movers.servers import directory_rig, nginx, program
 from tests.waiting import PATIENCE, wait_for
 
+pytestmark = pytest.mark.slow
+
 CONTENT = b"carried by others" * 4000
 CHECKSUM = f"adler32:{zlib.adler32(CONTENT):08x}"
 
@@ -87,7 +89,6 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield House(fts, tmp_path, address)
 
 
-@pytest.mark.slow
 def test_the_contract_is_kept(house: House) -> None:
     """All promises of a mover, where FTS carries each file."""
     roots = {name: house.place / "served" / name for name in ("north", "south")}
@@ -193,10 +194,12 @@ def test_a_job_that_was_taken_without_an_answer_is_recognised(house: House) -> N
 
 def test_what_a_killed_server_left_is_waited_for_and_not_done_twice(house: House) -> None:
     house.fts.hold.clear()
-    never = {**house.service.options, "poll": 3600}  # whoever is killed sees no more of its job
+    never = {**house.service.options, "poll": 3600}  # whoever is killed asks about its job once, at first
     first = house.delivery(service=replace(house.service, options=never))
+    first_asked = _asked(house.fts)
     threading.Thread(target=lambda: _quietly(house, first), daemon=True).start()
     settle(house.fts, {"SUBMITTED"})
+    wait_for(first_asked, "the first server asks about its job")
     anew = House(house.fts, house.place, house.address)  # another process, which knows nothing of it
     _release(house.fts, _asked(house.fts), "the second server asks about the job of the first")
     assert anew.deliver(house.delivery(attempt=2)).checksum == CHECKSUM
@@ -413,7 +416,6 @@ def _make_certificates(openssl: str, place: Path) -> None:
     (place / "me.pem").write_text((place / "me.crt").read_text() + (place / "me.key").read_text())
 
 
-@pytest.mark.slow
 def test_a_certificate_is_delegated_once_as_a_proxy_that_openssl_accepts(
     house: House, authority: Path
 ) -> None:

@@ -22,6 +22,8 @@ from pilotage.ports.moving import Delivery, DeliveryStatus, Place
 from tests.movers.test_contract import local_rig
 from tests.waiting import has_ended, wait_for
 
+pytestmark = pytest.mark.slow
+
 CONTENT = bytes(range(256)) * 8000
 
 
@@ -114,7 +116,6 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made.close()
 
 
-@pytest.mark.slow
 def test_worker_processes_keep_the_contract_and_end_when_they_have_nothing_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +130,6 @@ def test_worker_processes_keep_the_contract_and_end_when_they_have_nothing_to_do
     house.close()
 
 
-@pytest.mark.slow
 def test_what_a_killed_process_had_is_delivered_all_the_same(house: House) -> None:
     references = house.start("slow-1", "slow-2", "slow-3")
     for _ in references:
@@ -142,7 +142,6 @@ def test_what_a_killed_process_had_is_delivered_all_the_same(house: House) -> No
     assert house.names() == {"slow-1", "slow-2", "slow-3"}
 
 
-@pytest.mark.slow
 def test_a_delivery_that_kills_its_process_fails_and_takes_no_other_with_it(house: House) -> None:
     references = house.start("slow-1", "poison", "slow-2")
     house.go_on.set()
@@ -161,7 +160,6 @@ def test_a_process_that_hangs_as_a_whole_is_ended(house: House, monkeypatch: pyt
     assert house.names() == set()
 
 
-@pytest.mark.slow
 def test_a_cancelled_delivery_that_does_not_give_up_loses_its_process_when_others_are_done(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

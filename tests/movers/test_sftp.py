@@ -22,6 +22,9 @@ from tests.movers.servers import directory_rig, program
 from tests.movers.sftp import Sftp, sftp
 
 backends = pytest.importorskip("pilotage.movers.sftp_backend", exc_type=ImportError)
+
+pytestmark = pytest.mark.slow
+
 LARGE = bytes(range(256)) * 80_000
 
 
@@ -31,7 +34,6 @@ def server(tmp_path: Path) -> Iterator[Sftp]:
         yield made
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("local", [(), ("north",), ("south",)])
 def test_sftp_keeps_the_contract(server: Sftp, tmp_path: Path, local: tuple[str, ...]) -> None:
     roots = {name: tmp_path / name for name in ("north", "south")}
@@ -165,7 +167,6 @@ def near(server: Sftp, tmp_path: Path) -> Any:
     return backends.SftpBackend(f"{server.url}{tmp_path}", server.options)
 
 
-@pytest.mark.slow
 def test_a_large_file_is_read_by_ssh_from_where_the_connection_came_to(near: Any) -> None:
     with near.read_ranges("file", 0, len(BIG)) as opened:
         first = opened.read(1 << 20)
@@ -180,7 +181,6 @@ def test_a_large_file_is_read_by_ssh_from_where_the_connection_came_to(near: Any
     spare.give_back(SPARE)
 
 
-@pytest.mark.slow
 def test_a_large_file_goes_on_where_ssh_was_cut_or_the_file_grew(
     server: Sftp, near: Any, tmp_path: Path
 ) -> None:
@@ -198,7 +198,6 @@ def test_a_large_file_goes_on_where_ssh_was_cut_or_the_file_grew(
         assert b"".join(read) + _rest(opened) == BIG + b"more"
 
 
-@pytest.mark.slow
 def test_without_ssh_or_from_afar_a_large_file_comes_by_the_connection(
     near: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,6 +15,8 @@ from tests.movers.servers import directory_rig
 from tests.movers.xrootd import XRootD, xrootd
 
 backends = pytest.importorskip("pilotage.movers.xrootd_backend", exc_type=ImportError)
+
+pytestmark = pytest.mark.slow
 LARGE = bytes(range(256)) * 80_000
 TOKEN = "a-secret/token=="
 
@@ -31,7 +33,6 @@ def south(roots: dict[str, Path], tmp_path: Path) -> Iterator[XRootD]:
         yield made
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("local", [(), ("north",), ("south",)])
 def test_xrootd_keeps_the_contract(
     roots: dict[str, Path], north: XRootD, south: XRootD, local: tuple[str, ...]
@@ -45,7 +46,6 @@ def streamed(*_: object) -> None:
     raise AssertionError("the bytes pass through this machine")
 
 
-@pytest.mark.slow
 def test_large_files_are_copied_by_the_servers_and_small_ones_by_us(
     roots: dict[str, Path], north: XRootD, south: XRootD, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,7 +71,6 @@ def test_large_files_are_copied_by_the_servers_and_small_ones_by_us(
     assert seen[-1] == len(LARGE)
 
 
-@pytest.mark.slow
 def test_a_third_party_copy_that_nobody_wants_any_more_ends(
     roots: dict[str, Path], north: XRootD, south: XRootD, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,7 +110,6 @@ def test_what_an_xrootd_storage_does_not_take_is_refused() -> None:
         backends.XRootDBackend("root:///data", {})
 
 
-@pytest.mark.slow
 def test_a_redirector_leads_to_its_data_servers(
     roots: dict[str, Path], north: XRootD, tmp_path: Path
 ) -> None:
