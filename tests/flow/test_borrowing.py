@@ -73,6 +73,19 @@ def kept(store: Store) -> int:
     return store.database.read(lambda connection: connection.execute(query).scalar_one())
 
 
+def noted_looks(house: House, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The s from now at which jobs to borrow are looked for: more are added as that happens."""
+    looks: list[float] = []
+    begin, read = house.now, house.store.snapshots.for_borrowing
+
+    def look(time: float, seed: int, queue: str) -> Any:
+        looks.append(time - begin)
+        return read(time, seed, queue)
+
+    monkeypatch.setattr(house.store.snapshots, "for_borrowing", look)
+    return looks
+
+
 def test_e2_a_pilot_borrows_from_the_tail_what_it_ends_sooner(house: House) -> None:
     declare(house)
     task = waiting(house, 3, minutes=10)
@@ -127,14 +140,7 @@ def test_e2_a_line_that_stays_is_looked_at_less_and_less(
 ) -> None:
     declare(house, BindingConstants(default="elastic", least_gain=600))
     waiting(house, 1, minutes=0)
-    pilot, looks, begin = south(house), [], house.now
-    read = house.store.snapshots.for_borrowing
-
-    def look(time: float, seed: int, queue: str) -> Any:
-        looks.append(time - begin)
-        return read(time, seed, queue)
-
-    monkeypatch.setattr(house.store.snapshots, "for_borrowing", look)
+    pilot, looks = south(house), noted_looks(house, monkeypatch)
     for _ in range(60):
         assert attempts(house.match(pilot)) == []
         house.now += 0.5
@@ -147,14 +153,7 @@ def test_e2_looks_in_vain_are_bounded_for_all_queues_together_until_a_new_choice
     monkeypatch.setattr(borrowing, "LOOKS", 0.04)  # a look in 50 s for the two queues that choices name
     declare(house, BindingConstants(default="elastic", least_gain=600))
     waiting(house, 1, minutes=0)
-    pilot, looks, begin = south(house), [], house.now
-    read = house.store.snapshots.for_borrowing
-
-    def look(time: float, seed: int, queue: str) -> Any:
-        looks.append(time - begin)
-        return read(time, seed, queue)
-
-    monkeypatch.setattr(house.store.snapshots, "for_borrowing", look)
+    pilot, looks = south(house), noted_looks(house, monkeypatch)
 
     def ask(times: int) -> None:
         for _ in range(times):

@@ -181,6 +181,20 @@ def test_another_process_sees_a_new_federation_at_its_next_look(store: Store, st
     other.close()
 
 
+def test_p6_a_change_is_known_until_a_hundred_more_versions_were_loaded(store: Store) -> None:
+    first, *others = FEDERATION.queues
+    store.save_federation(FEDERATION, "tester")
+    store.save_federation(replace(FEDERATION, queues=(replace(first, max_memory=123), *others)), "tester")
+    (changed,) = store.snapshots.for_split(NOW, 1, 1).queues_changed
+    assert changed == first.name
+    newest = store.snapshots.for_split(NOW, 1, 1).federation
+    for _ in range(98):
+        store.save_federation(newest, "tester")
+    assert set(store.snapshots.for_split(NOW, 1, 1).queues_changed) == {first.name}
+    store.save_federation(newest, "tester")
+    assert not store.snapshots.for_split(NOW, 1, 1).queues_changed
+
+
 def test_a_federation_keeps_its_name(store: Store) -> None:
     store.save_federation(FEDERATION, "tester")
     with pytest.raises(FederationRenamed, match=r"'test', .* keep the name, or give 'other' a store"):

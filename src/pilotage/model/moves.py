@@ -42,7 +42,7 @@ def task_failed(task: Task, cause: str, error: str, claims: tuple[Claim, ...] = 
 
 
 class Wait(NamedTuple):
-    """What keeps a job from its next attempt, in words, and until when, in s since 1970."""
+    """The reason why a job waits before its next attempt, and until when, in s since 1970."""
 
     until: float
     reason: str

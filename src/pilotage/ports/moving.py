@@ -40,7 +40,7 @@ class WrongFileError(DeliveryFailed):
 
 
 class AlteredFileError(WrongFileError):
-    """What was read of a file at its source has another size or checksum than it must have."""
+    """A file that was read at its source has another size or checksum than it must have."""
 
     fault: Fault = "altered"
 

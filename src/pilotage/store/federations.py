@@ -18,6 +18,9 @@ from .sets import raw_rows
 REMEMBERED = 86_400.0
 """Seconds of versions that are compared: what was made by an older one has ended."""
 
+MOST_VERSIONS = 100
+"""The newest versions that are compared: those of more than an hour where one is loaded each minute."""
+
 federations = Table(
     "federations",
     metadata,
@@ -37,7 +40,8 @@ _FIRST = (
 _LATELY = (
     select(federations.c.version, federations.c.time, federations.c.document)
     .where(federations.c.version >= func.coalesce(_FIRST, 0), federations.c.version <= bindparam("version"))
-    .order_by(federations.c.version)
+    .order_by(federations.c.version.desc())
+    .limit(MOST_VERSIONS)
 )
 
 
@@ -83,7 +87,7 @@ class Federations:
         return self.in_force(connection).federation
 
     def in_force(self, connection: Connection) -> InForce:
-        """What is in force as of this connection's moment. Raises :class:`NoFederation`."""
+        """The version in force as of this connection's moment. Raises :class:`NoFederation`."""
         ((version,),) = raw_rows(connection, _VERSION)
         if version is None:
             raise NoFederation
@@ -92,7 +96,7 @@ class Federations:
         # Two threads may parse the same version at once; waiting for each other would take as long.
         if known is None or known.version != version:
             lately = raw_rows(connection, _LATELY, version=version)
-            known = InForce(version, from_json(Federation, lately[-1][2]), _changed(lately))
+            known = InForce(version, from_json(Federation, lately[0][2]), _changed(lately[::-1]))
             with self._lock:
                 self._known = known
         return known

@@ -1,4 +1,4 @@
-"""What pilots have: a condition on jobs, and the attempts, such that either database goes by the pilots."""
+"""Jobs that pilots have: a condition on them, and their attempts, found by the pilots on either database."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
