@@ -111,6 +111,14 @@ def test_b9_activated_jobs_that_wait_long_are_dated(house: House) -> None:
     assert all(found.activated_since is None for found in read(house).queue_reports)
     house.now += 2 * 3600
     assert report(house).activated_since == brokered
+    # A start is enough for B9: whatever waits there, something runs.
+    house.task()
+    house.take("broker")
+    for source, target in ((J.ACTIVATED, J.SENT), (J.SENT, J.RUNNING)):
+        commit(house, move("job", 2, source, target))
+    assert report(house).activated_since is None
+    house.now += 2 * 3600
+    assert report(house).activated_since == brokered
 
 
 def test_b3_a_merge_job_is_dated_by_its_first_skip(house: House) -> None:

@@ -195,6 +195,20 @@ def test_a_pass_goes_on_for_the_share_whose_jobs_all_found_room() -> None:
     assert passes.headway.goes_on()
 
 
+def test_a_pass_that_follows_reads_little_of_a_share_of_which_jobs_stayed() -> None:
+    passes = Passes(looking=1.0)
+    passes.add(1, share="production", each=20_000)
+    passes.add(2, share="analysis", each=20_000)
+    passes.take(room=400)
+    assert passes.take(room=10_000) == {1: 500, 2: 500}
+    passes.stuck = {1}
+    assert passes.take(room=10_000) == {1: 1000, 2: 1000}
+    assert passes.headway.goes_on()
+    assert passes.take(room=10_000) == {1: LEAST, 2: 2000}
+    # What wakes the step may be room: then the share is read as ever.
+    assert passes.take(room=10_000)[1] > LEAST
+
+
 def test_a_pass_that_left_tasks_out_goes_on_once_a_look_at_all_is_due() -> None:
     passes = Passes(looking=1.0)
     passes.add(*range(1, 11))

@@ -10,7 +10,10 @@ from pilotage.store import Waiting
 from .passes import Pass
 
 LEAST = 200
-"""Jobs of a share that a pass reads at least, as far as there are so many."""
+"""Jobs of a share that a pass reads at least, as far as there are so many.
+
+One that follows another at once reads no more of a share of which jobs stayed: mostly its room is used.
+"""
 
 WHOLE_AFTER = 8
 """Passes after which one looks at all tasks again, at the earliest."""
@@ -37,7 +40,9 @@ class Headway:
         self._listed: dict[int, Waiting] = {}
         self._list_again = self._look_again = 0.0
         self._is_listed = self._looks_at_all = self._leaves_out = self._had_room = False
+        self._goes_on = self._follows = False
         self._wanted: dict[str, int] = {}
+        self._left: set[str] = set()
         self._most: dict[int, int] = {}
         self._were, self._went = Counter[int](), Counter[int]()
 
@@ -61,6 +66,7 @@ class Headway:
     def _begin(self, now: Pass) -> None:
         self._learn()
         self._pass = now
+        self._follows, self._goes_on = self._goes_on, False
         self._passes += 1
         self._is_listed = self._had_room = False
         self._looks_at_all = self._passes >= WHOLE_AFTER and self._clock() >= self._look_again
@@ -78,7 +84,10 @@ class Headway:
     def _first(self, limit: int) -> Mapping[int, int]:
         """The first jobs of each share, as many as may find room."""
         waiting = self._listed.values()
-        wanted = {one.share: self._wanted.get(one.share, LEAST) for one in waiting}
+        used = self._left if self._follows else ()
+        wanted = {
+            one.share: LEAST if one.share in used else self._wanted.get(one.share, LEAST) for one in waiting
+        }
         scale = min(1.0, limit / max(1, sum(wanted.values())))
         left = {share: max(1, int(jobs * scale)) for share, jobs in wanted.items()}
         found: dict[int, int] = {}
@@ -122,9 +131,10 @@ class Headway:
 
         It may for jobs of one share and like requirements where all that were read went on; and where tasks
         were left out and a look at all is due. Else jobs stayed for want of room: what makes some wakes the
-        step.
+        step. The next pass is taken for the one that follows.
         """
-        return self._had_room or (self._leaves_out and self._clock() >= self._look_again)
+        self._goes_on = self._had_room or (self._leaves_out and self._clock() >= self._look_again)
+        return self._goes_on
 
     def _learn(self) -> None:
         """Draw conclusions from the last pass, of all its plugins together."""
@@ -138,6 +148,7 @@ class Headway:
             following = 2 * gone if gone == read else gone * 5 // 4
             # Room comes in lumps, between which passes find little: they are not forgotten at once.
             self._wanted[share] = max(LEAST, following, self._wanted.get(share, 0) * 7 // 8)
+            (self._left.add if gone < read else self._left.discard)(share)
             last = max((place for place, task in enumerate(tasks) if self._went[task]), default=0)
             for place, task in enumerate(tasks):
                 self._most.pop(task, None)

@@ -30,6 +30,7 @@ def any_lost(world: World) -> bool:
 
 def _without_input(world: World) -> list[tuple[Job, str]]:
     held = {replica.file for replica in world.replicas}
-    waiting = (job for job in world.jobs if job.state in (JobState.DEFINED, JobState.PENDING))
+    # Most jobs read nothing: these are passed over first.
+    waiting = (job for job in world.jobs if job.inputs and job.state in (JobState.DEFINED, JobState.PENDING))
     missing = ((job, next((name for name in job.inputs if name not in held), "")) for job in waiting)
     return [(job, name) for job, name in missing if name]

@@ -1,7 +1,7 @@
 """Facts that only brokerages read: long waits, pilots that cannot be started, first skips (B3, B9, B26)."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlalchemy import and_, bindparam, func, or_, select
@@ -18,7 +18,7 @@ from .reader import RecordReader
 from .sets import among
 
 WAITED_LONG = 3600.0
-"""Seconds after which an activated job is worth looking for: B9 asks for those of two hours."""
+"""Seconds after which an activated job, or a start, is worth looking for: B9 asks for those of two hours."""
 
 LATELY = 3600.0
 """Seconds for which pilots that failed before they called home speak against a queue (P6, B26)."""
@@ -27,7 +27,7 @@ _j, _p = jobs.c, pilots.c
 
 _WAITING = (
     select(_j.queue, func.min(_j.since))
-    .where(is_in(JobState.ACTIVATED), _j.since <= bindparam("before"))
+    .where(is_in(JobState.ACTIVATED), _j.since <= bindparam("before"), among(_j.queue, "queues"))
     .group_by(_j.queue)
 )
 _FAILED = (
@@ -56,9 +56,7 @@ _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 def reports(reader: RecordReader, world: World) -> tuple[QueueReport, ...]:
     """The reports of queues, with how long activated jobs wait there, and whether pilots can be started."""
     known = {report.queue: report for report in reader.queue_reports()}
-    waiting: dict[str, float] = dict(
-        tuple(row) for row in reader.raw_rows(_WAITING, before=world.time - WAITED_LONG)
-    )
+    waiting = _waiting(reader, world, known)
     problems = _problems(reader, world)
     return tuple(
         replace(
@@ -69,6 +67,15 @@ def reports(reader: RecordReader, world: World) -> tuple[QueueReport, ...]:
         )
         for queue in sorted({*known, *waiting, *problems})
     )
+
+
+def _waiting(reader: RecordReader, world: World, known: Mapping[str, QueueReport]) -> dict[str, float]:
+    """When the oldest activated job became that, at queues where nothing has started since long (B9)."""
+    before = world.time - WAITED_LONG
+    starts = {report.queue for report in known.values() if (report.last_start or 0.0) > before}
+    idle = sorted({queue.name for queue in world.federation.queues} - starts)
+    rows = reader.raw_rows(_WAITING, before=before, queues=idle) if idle else ()
+    return dict(tuple(row) for row in rows)
 
 
 def _problems(reader: RecordReader, world: World) -> dict[str, str]:
