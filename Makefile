@@ -6,6 +6,10 @@ READY := $(VENV)/.ready
 # More for pytest: make test OPTIONS="-k slurm"
 OPTIONS ?=
 
+# Workers of make quick: one more than cores, because its tests compute more than they wait, and to collect
+# them takes each worker 4 s. The other targets take two for each core.
+QUICK_WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+
 # Tests start many processes: their modules are compiled once, whatever the environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -35,7 +39,7 @@ test-sites: $(READY) ## the tests on real batch systems, which it installs first
 	$(BIN)/python -m pytest -n 2 --dist loadfile -rs $(OPTIONS) tests/sites
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
-	$(BIN)/python -m pytest -n auto --dist worksteal --hypothesis-profile quick -m "not slow and not acceptance and not postgresql" \
+	$(BIN)/python -m pytest -n $(QUICK_WORKERS) --dist worksteal --hypothesis-profile quick -m "not slow and not acceptance and not postgresql" \
 	  --ignore tests/acceptance --ignore tests/sites $(OPTIONS)
 
 test-rucio: $(READY) ## the tests on a real Rucio server, which it installs first (from PyPI, into build/rucio)

@@ -279,6 +279,7 @@ def test_nothing_of_a_payload_outlives_agent_and_supervisor(tmp_path: Path, way:
         agent.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["payload", "supervisor"])
 def test_a_frozen_machine_that_thaws_after_its_lease_runs_nothing_of_a_payload(
     tmp_path: Path, way: str, first: str

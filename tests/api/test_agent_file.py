@@ -34,6 +34,7 @@ def serving(house: House) -> Iterator[str]:
         listener.close()
 
 
+@pytest.mark.slow
 def test_a_pilot_started_from_the_file_does_a_job(house: House, submit: Submit, tmp_path: Path) -> None:
     command = ["sh", "-c", "cat word > out.txt"]
     (job,) = house.activate(submit(command=command, payload_files={"word": "hello"}, outputs=["out.txt"]))

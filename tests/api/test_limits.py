@@ -272,6 +272,7 @@ def free_places(server: Server) -> int:
     return server.house.runtime.file_readers._free._value
 
 
+@pytest.mark.slow
 def test_a_reader_that_stalls_is_broken_off_and_its_place_is_free(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -10,6 +10,8 @@ from pilotage.api.descriptions import FIELDS, PARAMETERS
 from .conftest import House, openapi
 from .test_access import CLOSED, OPEN
 
+pytestmark = pytest.mark.slow  # the document of all routes takes a second to make
+
 
 def test_openapi_shows_every_route_and_which_need_a_token() -> None:
     told = {
@@ -56,7 +58,6 @@ def test_no_description_is_left_of_parameters_that_are_gone() -> None:
     assert set(PARAMETERS) <= {one["name"] for _, one in parameters()}
 
 
-@pytest.mark.slow
 def test_the_document_that_is_served_is_made_once_and_by_another_process(house: House) -> None:
     client = house.client()
     assert [client.get("/openapi.json").json() for _ in range(2)] == [openapi()] * 2

@@ -126,9 +126,9 @@ def test_of_very_many_faults_the_first_are_told_and_the_others_counted(
     ("kind", "document"),
     [
         ("federation", to_document(FEDERATION)),
-        ("world", to_document(WORLD)),
+        pytest.param("world", to_document(WORLD), marks=pytest.mark.slow),
         ("task", to_document(TaskSpec(name="count"))),
-        ("decision", {"step": "broker", "time": 1.0, "seed": 1}),
+        pytest.param("decision", {"step": "broker", "time": 1.0, "seed": 1}, marks=pytest.mark.slow),
         ("scenario", {"name": "s", "federation": "federation.yaml", "generated": {}}),
     ],
 )

@@ -23,11 +23,13 @@ def _run(shell: list[str], streams: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_an_output_that_is_closed_is_no_fault(shell: list[str]) -> None:
     done = _run(shell, ">&-")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_an_output_that_is_full_is_told_in_a_sentence(shell: list[str]) -> None:
     done = _run(shell, ">/dev/full")
     assert done.returncode == 1

@@ -37,6 +37,7 @@ class OneHandover:
         return {}
 
 
+@pytest.mark.slow
 def test_an_attempt_that_is_stopped_before_it_is_answered_does_not_ask_without_a_pause() -> None:
     peer = SilentPeer()
     handover = cast(Handover, OneHandover())

@@ -171,6 +171,7 @@ def test_a_schedd_that_is_down_raises(element: HTCondor, queue: Queue) -> None:
             call()
 
 
+@pytest.mark.slow
 def test_the_real_client_is_left_behind_when_nobody_answers(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ def test_they_keep_the_contract(kind: Any, tmp_path: Path) -> None:
         assert "correct option queue" in answer.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Pbs, Lsf])
 def test_their_pilots_call_home(kind: Any, tmp_path: Path) -> None:
     element = kind({"spool": str(tmp_path / "spool"), "commands": install(tmp_path / "commands")})

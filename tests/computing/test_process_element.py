@@ -92,6 +92,7 @@ def test_a_pilot_is_detached_and_the_token_is_not_on_its_command_line(
     assert (tmp_path / "pilots/here-pilot-12").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_the_token_is_never_in_the_environment_or_arguments_of_a_starting_agent(
     server: FakeServer, element: Process
 ) -> None:

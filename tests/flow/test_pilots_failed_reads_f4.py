@@ -97,6 +97,7 @@ def refused(house: House, task: int) -> None:
     assert house.states(task) in ({JobState.PENDING: 1}, {JobState.FAILED: 1})
 
 
+@pytest.mark.slow
 def test_f4_attempts_that_a_storage_fails_are_bounded_and_not_used_up_at_once(house: House) -> None:
     (house.place / "north" / "f").write_bytes(b"hello")
     task = house.task(inputs=(InputFile(name="f", size=5, replicas=("north-disk",)),))

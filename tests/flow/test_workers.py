@@ -53,6 +53,7 @@ def test_a_call_that_does_not_come_back_is_given_up_when_its_time_is_over(
     assert pool.call("slow", lambda: "the next one").result(PATIENCE) == "the next one"
 
 
+@pytest.mark.slow
 def test_a_place_where_too_many_calls_are_stuck_is_refused_until_one_comes_back(
     pool: Workers, hang: threading.Event
 ) -> None:

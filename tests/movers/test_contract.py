@@ -167,7 +167,7 @@ class Faulty(Streaming):
         ("scratch stays", "delivered from the scratch area is still there"),
         ("source goes", "a source that is not scratch is changed"),
         ("checksum unchecked", "a file of another checksum does not fail"),
-        ("same reference", "two deliveries have the references"),
+        pytest.param("same reference", "two deliveries have the references", marks=pytest.mark.slow),
         ("unknown fails", "a reference that it never gave is not unknown"),
         ("counts nothing", "bytes counts 0"),
         ("scan unsorted", "scanned/* finds ['scanned/b', 'scanned/a']"),

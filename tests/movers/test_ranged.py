@@ -139,6 +139,7 @@ def test_a_file_that_changes_meanwhile_is_refused() -> None:
         read(HttpBackend(url, {}))
 
 
+@pytest.mark.slow
 def test_requests_that_are_cut_go_on_where_they_were() -> None:
     class Cutting(Parts):
         def answer(self, request: BaseHTTPRequestHandler, asked: str | None) -> None:

@@ -69,6 +69,7 @@ def test_p13_the_proportion_holds_for_every_job_of_a_long_request() -> None:
     assert counts[True] / counts[False] == pytest.approx(3, rel=0.1)
 
 
+@pytest.mark.slow
 def test_p13_three_task_queues_one_of_which_runs_dry_leave_the_others_in_proportion() -> None:
     dry = [job(1, priority=100_000, requirements=requirements(memory=10))]
     urgent = [job(id_, priority=900) for id_ in range(11, 100)]

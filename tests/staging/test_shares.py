@@ -347,6 +347,7 @@ def test_d10_a_high_priority_share_that_holds_all_slots_cannot_starve_others(
     assert all(simulation.waits[number] <= 60 * (max(minutes) + 1) for number in late)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 1])
 def test_d10_shares_that_are_more_than_the_slots_take_turns_in_proportion_to_priority(most: int) -> None:
     bases = {"a": 60, "b": 30, "c": 10}
