@@ -39,11 +39,14 @@ def test_what_the_commit_handed_back_is_not_foreseen(house: House) -> None:
         target=TransferState.PREPARING,
         cause="test",
         changes={"emergency": True},
+        own_changes={id_: {"error": "slow"}},
         next_attempt=True,
     )
     decision = Decision(step="stage", time=world.time + 1, seed=1, changes=(move,))
     (before,), (after,) = world.transfers, foreseen(world, decision).transfers
-    moved = replace(before, state=TransferState.PREPARING, since=world.time, emergency=True, attempt=2)
+    moved = replace(
+        before, state=TransferState.PREPARING, since=world.time, emergency=True, attempt=2, error="slow"
+    )
     assert after == moved
     assert foreseen(world, decision, Committed(accepted=((),), created=((),))) == world
 

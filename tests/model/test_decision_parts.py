@@ -12,6 +12,7 @@ def closing(jobs: range) -> Move:
         kind="job",
         ids=tuple(jobs),
         attempts=tuple(job + 1000 for job in jobs),
+        own_changes={job: {"exit_code": job} for job in jobs},
         source=JobState.DEFINED,
         target=JobState.CLOSED,
         cause="why",
@@ -54,3 +55,4 @@ def test_the_records_their_order_and_their_attempts_are_those_of_the_whole() -> 
     moves = [move for part in parts(whole, most=10) for move in part.moves if move.kind == "job"]
     assert [id_ for move in moves for id_ in move.ids] == [*range(7), *range(50, 73)]
     assert all(move.attempts == tuple(id_ + 1000 for id_ in move.ids) for move in moves)
+    assert all(move.own_changes == {id_: {"exit_code": id_} for id_ in move.ids} for move in moves)

@@ -66,7 +66,7 @@ def test_a_first_call_makes_the_pilot_run(state: PilotState) -> None:
 def test_a_job_starts_runs_and_finishes_in_one_call_each_step_for_all_jobs_at_once() -> None:
     jobs = tuple(held(id_, S.SENT) for id_ in range(1, 101))
     said = [
-        Report(job=entry.id, attempt=1, state=state)
+        Report(job=entry.id, attempt=1, state=state, cpu_seconds=entry.id / 10)
         for entry in jobs
         for state in ("starting", "running", "done")
     ]
@@ -77,15 +77,18 @@ def test_a_job_starts_runs_and_finishes_in_one_call_each_step_for_all_jobs_at_on
         (S.RUNNING, S.FINISHED, 100),
     ]
     assert into(decision, S.RUNNING).changes == {"started": NOW}
-    assert into(decision, S.FINISHED).changes == {
-        "ended": NOW,
-        "error": "",
-        "exit_code": None,
-        "cpu_seconds": 0,
-        "wall_seconds": 0,
-        "max_rss": 0,
-        "max_workdir": 0,
-        "disk_io": None,
+    ended = into(decision, S.FINISHED)
+    assert ended.changes == {"ended": NOW, "error": ""}
+    assert ended.own_changes == {
+        entry.id: {
+            "exit_code": None,
+            "cpu_seconds": entry.id / 10,
+            "wall_seconds": 0,
+            "max_rss": 0,
+            "max_workdir": 0,
+            "disk_io": None,
+        }
+        for entry in jobs
     }
 
 
@@ -123,8 +126,8 @@ def test_outputs_become_files_of_the_job_and_the_job_holds() -> None:
             File(name=f"{OWN}:tasks/test/1/1/b.txt", size=2, checksum="adler32:00000002", task=1, job=1),
         )
     }
-    assert move.changes["cpu_seconds"] == 1.5
-    assert move.changes["exit_code"] == 0
+    assert move.own_changes[1]["cpu_seconds"] == 1.5
+    assert move.own_changes[1]["exit_code"] == 0
 
 
 def test_a_pattern_or_folder_takes_what_was_stored_of_it_and_at_least_one_file() -> None:

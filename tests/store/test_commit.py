@@ -1,5 +1,6 @@
 """What a commit accepts, what it hands back, and what it leaves behind."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -166,6 +167,31 @@ def test_a_touch_of_another_attempt_is_handed_back(store: Store) -> None:
 def test_attempts_must_be_as_many_as_ids(store: Store) -> None:
     with pytest.raises(ValueError, match="1 attempts given for 2 jobs"):
         store.commit(decision(move("job", [1, 2], J.RUNNING, J.HOLDING, attempts=(1,))), "tester")
+
+
+def test_records_that_move_together_have_changes_of_their_own(store: Store) -> None:
+    task = new_task(store)
+    first, second, third = new_jobs(store, task, 3)
+    bring(store, [first, third], J.RUNNING, pilot=new_pilot(store))
+    ids = [third, second, first]
+    own: dict[int, dict[str, Value]] = {
+        id_: {"cpu_seconds": float(id_), "error": f"job {id_}"} for id_ in ids
+    }
+    together = replace(move("job", ids, J.RUNNING, J.FAILED, {"exit_code": 3, "error": ""}), own_changes=own)
+    assert store.commit(decision(together), "tester").accepted == ((third, first),)
+    for id_ in (first, third):
+        view = store.queries.job(id_)
+        assert view is not None
+        assert (view.cpu_seconds, view.error, view.exit_code) == (id_, f"job {id_}", 3)
+    assert states(store, task)[second] is J.DEFINED
+
+
+def test_what_records_are_counted_by_is_no_change_of_their_own(store: Store) -> None:
+    (job,) = new_jobs(store, new_task(store))
+    step = move("job", [job], J.DEFINED, J.ACTIVATED, {"queue": "CERN-q"})
+    for column in ("queue", "priority"):
+        with pytest.raises(IllegalColumn, match=column):
+            store.commit(decision(replace(step, own_changes={job: {column: "PIC-q"}})), "tester")
 
 
 def test_what_rests_on_a_record_comes_into_being_only_with_it(store: Store) -> None:

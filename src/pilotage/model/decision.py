@@ -2,7 +2,7 @@
 
 A policy returns a :class:`Decision`; the store's commit applies what still holds of it and hands the rest
 back. Records are changed in groups: one :class:`Move` takes many records of one kind through the same
-transition with the same values, so that its cost in the store is that of a few statements.
+transition, so that its cost in the store is that of a few statements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,6 +83,8 @@ class Move:
     """Whether the attempt grows by one."""
     changes: Mapping[str, Value] = field(default_factory=dict)
     """Columns set to the same value on every record."""
+    own_changes: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
+    """Columns set besides, by the id of the record, which is counted by none of them."""
     creates: Mapping[int, tuple[Creation, ...]] = field(default_factory=dict)
     """New records by the id that they rest on: they come into being only if that record moves."""
     claims: tuple[Claim, ...] = ()

@@ -42,5 +42,6 @@ def _piece(move: Move, start: int, end: int) -> Move:
         move,
         ids=ids,
         attempts=None if move.attempts is None else move.attempts[start:end],
+        own_changes={id_: move.own_changes[id_] for id_ in ids if id_ in move.own_changes},
         creates={id_: move.creates[id_] for id_ in ids if id_ in move.creates},
     )

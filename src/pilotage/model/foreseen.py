@@ -50,6 +50,10 @@ def _made(change: Change, id_: int) -> tuple[Creation, ...]:
     return change.creates.get(id_, ()) if isinstance(change, Move) else ()
 
 
+def _columns(kind: Kind, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in changes.items() if name in _COLUMNS[kind]}
+
+
 def _after(
     records: tuple[Record, ...],
     kind: Kind,
@@ -62,11 +66,12 @@ def _after(
     for change, ids in held:
         if change.kind != kind:
             continue
-        new = {name: value for name, value in change.changes.items() if name in _COLUMNS[kind]}
+        new = _columns(kind, change.changes)
+        own = change.own_changes if isinstance(change, Move) else {}
         if isinstance(change, Move):
             new |= {"state": change.target, "since": time}
         for id_ in ids:
-            values[id_].update(new)
+            values[id_].update(new, **_columns(kind, own.get(id_, {})))
             more[id_] += isinstance(change, Move) and change.next_attempt
     if not values:
         return records

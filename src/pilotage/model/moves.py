@@ -56,6 +56,7 @@ class _Group:
     next_attempt: bool
     changes: Mapping[str, Value]
     attempts: dict[int, int] = field(default_factory=dict)
+    own: dict[int, Mapping[str, Value]] = field(default_factory=dict)
     creates: dict[int, tuple[Creation, ...]] = field(default_factory=dict)
 
     def move(self) -> Move:
@@ -69,6 +70,7 @@ class _Group:
             cause=self.cause,
             next_attempt=self.next_attempt,
             changes=self.changes,
+            own_changes=self.own,
             creates={id_: self.creates[id_] for id_ in ids if id_ in self.creates},
         )
 
@@ -91,16 +93,19 @@ class JobMoves:
         *,
         cause: str,
         changes: Mapping[str, Value] | None = None,
+        own: Mapping[str, Value] | None = None,
         creates: tuple[Creation, ...] = (),
         next_attempt: bool = False,
     ) -> None:
-        """One step of one job."""
+        """One step of one job, which moves with others whose ``changes`` are alike, whatever their own."""
         changes = changes or {}
         key = (source, target, cause, next_attempt, *changes, *changes.values())
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(source, target, cause, next_attempt, changes)
         group.attempts[job.id] = job.attempt
+        if own:
+            group.own[job.id] = own
         if creates:
             group.creates[job.id] = creates
 

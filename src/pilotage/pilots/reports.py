@@ -201,10 +201,11 @@ class _Hearing:
         if not expected:
             merged = task.spec.merge is not None and job.kind != "merge"
             target = JobState.MERGING if merged else JobState.FINISHED
-        ending = {"ended": self._world.time, "error": "", **_metrics(report)}
+        ending: dict[str, Value] = {"ended": self._world.time, "error": ""}
         instance = self._world.federation.name
         files = tuple(_file(instance, task, job, stored[name]) for name in taken(expected, stored))
-        self._step(job, target, "payload done", ending, (*files, *self._outweighed(task)))
+        news: tuple[Creation, ...] = (*files, *self._outweighed(task))
+        self._step(job, target, "payload done", ending, news, _metrics(report))
 
     def _step(
         self,
@@ -213,9 +214,10 @@ class _Hearing:
         cause: str,
         changes: Mapping[str, Value] | None = None,
         creates: tuple[Creation, ...] = (),
+        own: Mapping[str, Value] | None = None,
     ) -> None:
         source = self._states[job.id]
-        self.moves.add(job, source, target, cause=cause, changes=changes, creates=creates)
+        self.moves.add(job, source, target, cause=cause, changes=changes, own=own, creates=creates)
         self._states[job.id] = target
 
     def _fail(

@@ -113,6 +113,11 @@ def _check_changes(change: Move | Touch) -> None:
     allowed = WRITABLE[change.kind] - set(keys)
     if not allowed.issuperset(change.changes):
         raise IllegalColumn(change.kind, set(change.changes) - allowed, allowed)
+    if isinstance(change, Move) and change.own_changes:
+        # Records that move together are counted together.
+        own, allowed = set().union(*change.own_changes.values()), allowed - set(KEY_COLUMNS[change.kind])
+        if not allowed.issuperset(own):
+            raise IllegalColumn(change.kind, own - allowed, allowed)
     if change.attempts is not None and len(change.attempts) != len(change.ids):
         raise ValueError(f"{len(change.attempts)} attempts given for {len(change.ids)} {change.kind}s")
 
@@ -228,10 +233,14 @@ class Commit:
             if claim.counter == MATCHES_BY_SITE:
                 self._deltas.matched(claim, len(taken))
         self._count(move, taken)
+        if move.kind == "job":
+            self._measure(move, taken)
         values = {**move.changes, "state": str(move.target), "since": self._decision.time}
         if move.choice is not None and move.binding != "early" and self._reasons.is_open(move.choice):
             values["choice"] = reason
         self._records.change(move.kind, taken, values)
+        if move.own_changes:
+            self._records.change_own(move.kind, taken, move.own_changes)
         if move.next_attempt:
             self._records.next_attempt(move.kind, taken)
         ids = tuple(row[ID] for row in taken)
@@ -248,9 +257,13 @@ class Commit:
             if is_recounted:
                 after = tuple(map(move.changes.get, columns, before))
             self._deltas.moved(move.kind, before, after, move.source, move.target, count)
-            record = dict(zip(columns, after, strict=True))
-            self._last_seen.moved(move.kind, move.target, record)
-            self._last_seen.measured(record, move.changes, count)
+            self._last_seen.moved(move.kind, move.target, dict(zip(columns, after, strict=True)))
+
+    def _measure(self, move: Move, rows: Sequence[Record]) -> None:
+        """Note what each job took at its queue; a move that tells it leaves the queue as it is."""
+        if move.own_changes or "disk_io" in move.changes:
+            for row in rows:
+                self._last_seen.measured(row[QUEUE], {**move.changes, **move.own_changes.get(row[ID], {})})
 
     def _touch(self, touch: Touch) -> tuple[int, ...]:
         rows = self._records.standing(touch.kind, LIVE[touch.kind], touch.ids, touch.attempts)

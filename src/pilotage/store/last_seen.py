@@ -76,16 +76,14 @@ class LastSeen:
         if (kind, target) == ("pilot", PilotState.RUNNING):
             self._queues["last_pilot"].add(record["queue"])
 
-    def measured(self, record: Mapping[str, Any], changes: Mapping[str, Any], jobs: int) -> None:
-        """Note the disk I/O that so many jobs of a queue had, in kB/s per core, and how long they ran.
+    def measured(self, queue: str, changes: Mapping[str, Any]) -> None:
+        """Note the disk I/O that a job of a queue had, in kB/s per core, and how long it ran.
 
         The time of a failed one says nothing of others.
         """
         if changes.get("disk_io") is not None:
             run = None if changes.get("error") else changes.get("wall_seconds")
-            means = {"queue": record["queue"], "disk_io": changes["disk_io"], "mean_run": run or None}
-            # Each of the jobs counts in the moving mean, as if they had been reported one by one.
-            self._measured += [means] * jobs
+            self._measured.append({"queue": queue, "disk_io": changes["disk_io"], "mean_run": run or None})
 
     def touched(self, touch: Touch, record: Mapping[str, Any]) -> None:
         """Note a pilot's heartbeat, which is a call."""

@@ -31,8 +31,9 @@ def live_work(connection: Connection, vo: str) -> dict[str, LiveWork]:
 def has_room(connection: Connection, limits: Sequence[WorkLimit], records: Iterable[Creation]) -> bool:
     """Tell whether new tasks stay within all limits; the caller is alone, so that it remains true."""
     new = [record.spec for record in records if isinstance(record, NewTask)]
+    live = {vo: live_work(connection, vo) for vo in {limit.vo for limit in limits}}
     for limit in limits:
-        by_owner = live_work(connection, limit.vo)
+        by_owner = live[limit.vo]
         found = by_owner.values() if limit.owner is None else [by_owner.get(limit.owner, LiveWork())]
         total = LiveWork.total(found)
         for spec in new:

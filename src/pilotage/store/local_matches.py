@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -37,18 +37,19 @@ _ALIVE = f"""
 SELECT id, matched FROM pilots
 WHERE id IN (SELECT value FROM json_each(?)) AND +state = '{PilotState.RUNNING}'"""
 _HEAD = f"""
-SELECT {", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)},
-  {TASK.format(size="length")}
-FROM jobs JOIN tasks ON tasks.id = jobs.task
-WHERE jobs.queue = ? AND jobs.requirements = ? AND jobs.priority = ? AND jobs.state = '{JobState.ACTIVATED}'
-ORDER BY jobs.id LIMIT ?"""
+SELECT {", ".join(column.name for column in JOB_COLUMNS)} FROM jobs
+WHERE queue = ? AND requirements = ? AND priority = ? AND state = '{JobState.ACTIVATED}'
+ORDER BY id LIMIT ?"""
+# Each once: with every job it would take as long as the job itself.
+_TASKS = f"""
+SELECT {TASK.format(size="length")} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"""
 _TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
 _REPORT = f"""
 UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
 
 _PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
 INPUT_COUNT = _PLACES["input_count"]
-_ID, _ATTEMPT = _PLACES["id"], _PLACES["attempt"]
+_ID, _ATTEMPT, _TASK = _PLACES["id"], _PLACES["attempt"], _PLACES["task"]
 _SENT = tuple(_PLACES[name] for name in ("state", "since", "pilot"))
 _KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
 
@@ -84,8 +85,10 @@ def give(
     counted.write(driver)
     for queue in dict.fromkeys(wanted.queue for wanted, _ in good):
         driver.execute(_REPORT, (asked[0][0].time, queue, asked[0][0].time))
+    tasks = _tasks(driver, {row[_TASK] for rows in dealt for row in rows})
     answers = iter(
-        [_sent(row, wanted) for row in rows] for (wanted, _), rows in zip(good, dealt, strict=True)
+        [(*_sent(row, wanted), *tasks[row[_TASK]]) for row in rows]
+        for (wanted, _), rows in zip(good, dealt, strict=True)
     )
     return [(alive, holds, next(answers) if holds else []) for alive, holds in held]
 
@@ -115,8 +118,13 @@ def _deal(driver: "sqlite3.Connection", asked: Sequence[Wanted]) -> list[list[Ro
     ]
 
 
-def _sent(row: Row, wanted: Wanted) -> Row:
+def _tasks(driver: "sqlite3.Connection", ids: Collection[int]) -> dict[int, Row]:
+    rows = driver.execute(_TASKS, (json.dumps(sorted(ids)),)).fetchall() if ids else ()
+    return {row[0]: row for row in rows}
+
+
+def _sent(row: Row, wanted: Wanted) -> list[Any]:
     values = list(row)
     for place, value in zip(_SENT, (str(JobState.SENT), wanted.time, wanted.pilot), strict=True):
         values[place] = value
-    return tuple(values)
+    return values

@@ -60,6 +60,13 @@ class WorkingSet:
             if row is not None and row[ATTEMPT] == attempt and row[STATE] in states
         ]
 
+    def change_own(self, kind: Kind, rows: Iterable[Record], own: Mapping[int, Mapping[str, Any]]) -> None:
+        """Set columns of records, which are counted by none of them, to values by id."""
+        changed = self._changed[kind]
+        for row in rows:
+            if row[ID] in own:
+                changed[row[ID]] = {**changed.get(row[ID], {}), **own[row[ID]]}
+
     def change(self, kind: Kind, rows: Iterable[Record], values: Mapping[str, Any]) -> None:
         """Set columns of records to the same values."""
         changed = self._changed[kind]
