@@ -23,7 +23,7 @@ from sqlalchemy.util import LRUCache
 from pilotage.brokerage import plugin as brokerage_plugin
 from pilotage.store import Store
 from pilotage.store import engine as store_engine
-from tests import postgresql
+from tests import postgresql, sqlite
 
 _numbers = count(1)
 
@@ -133,18 +133,15 @@ def databases() -> Iterator[Path]:
         yield Path(directory)
 
 
-@pytest.fixture(scope="session")
-def sqlite_template(databases: Path) -> Path:
-    """A file that is migrated once and copied for each test."""
-    path = databases / "template.db"
-    Store.open(f"sqlite:///{path}").close()
-    return path
+def pytest_sessionfinish() -> None:
+    """Remove what workers share."""
+    sqlite.forget()
 
 
 @pytest.fixture
-def sqlite_url(sqlite_template: Path, databases: Path) -> str:
+def sqlite_url(databases: Path) -> str:
     """A new SQLite store."""
-    return f"sqlite:///{shutil.copy(sqlite_template, databases / f'{next(_numbers)}.db')}"
+    return sqlite.new_store(databases / f"{next(_numbers)}.db")
 
 
 @pytest.fixture

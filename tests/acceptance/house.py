@@ -15,7 +15,9 @@ from typing import Any
 
 import httpx
 import psutil
+from sqlalchemy import make_url
 
+from tests import sqlite
 from tests.waiting import PATIENCE
 
 AGENTS = {"pilotage.agent", "pilotage.computing.forwarding.forwarder"}
@@ -62,6 +64,9 @@ class House:
             "PILOTAGE_URL": f"http://127.0.0.1:{self.port}",
         }
         command = [sys.executable, "-m", "pilotage.cli", "up", *self.parts[name]]
+        database = make_url(self.store).database
+        if self.store.startswith("sqlite:") and not Path(str(database)).exists():
+            sqlite.new_store(Path(str(database)))  # to migrate takes a process of its own half a second
         with (self.home / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
                 command, stdout=log, stderr=log, env=environment, start_new_session=True

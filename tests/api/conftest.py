@@ -31,6 +31,7 @@ from pilotage.model.states import JobState, PilotState
 from pilotage.model.work import NewPilot, PilotKind
 from pilotage.movers.loader import InstalledMovers
 from pilotage.store import JobDetails, Store
+from tests import sqlite
 
 NOW = 1_800_000_000.0
 ALICE = Identity(name="alice", vo="atlas", group="higgs")
@@ -177,10 +178,10 @@ class House:
 
 
 @pytest.fixture(scope="session")
-def template(sqlite_template: Path, databases: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(databases: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with the federation and nothing else, to be copied: faster than made anew for each test."""
-    path = Path(shutil.copy(sqlite_template, databases / "federation.db"))
-    store = Store.open(f"sqlite:///{path}")
+    path = databases / "federation.db"
+    store = Store.open(sqlite.new_store(path))
     store.save_federation(federation(tmp_path_factory.mktemp("storages")), "test")
     store.close()
     return path

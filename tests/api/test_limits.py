@@ -21,6 +21,7 @@ from pilotage.api import create_app
 from pilotage.api.connections import LimitedProtocol, untaken
 from pilotage.api.guard import LARGEST_BODY, SMALL_BODY
 from pilotage.model.identity import Credential
+from tests import sqlite
 from tests.waiting import PATIENCE, wait_for
 
 from .conftest import ALICE, House, copied
@@ -210,12 +211,21 @@ server.run(settings, None, only=sys.argv[2:], listener=listener)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("loops", [["split"], ["finish", "stage"]])
+@pytest.mark.parametrize(
+    ("number", "loops"),
+    [
+        (signal.SIGTERM, ["split"]),
+        (signal.SIGINT, ["finish", "stage"]),
+        # Each signal and each number of loops has its test above.
+        pytest.param(signal.SIGTERM, ["finish", "stage"], marks=pytest.mark.endurance),
+        pytest.param(signal.SIGINT, ["split"], marks=pytest.mark.endurance),
+    ],
+)
 def test_a_signal_ends_a_server_whose_requests_and_steps_hang(
     tmp_path: Path, number: signal.Signals, loops: list[str]
 ) -> None:
     """Every read of the federation hangs for ever, in requests as in loops."""
+    sqlite.new_store(tmp_path / "store.db")
     process = subprocess.Popen(
         [sys.executable, "-c", HANGING, str(tmp_path), *loops],
         stdout=subprocess.PIPE,

@@ -20,8 +20,6 @@ pytestmark = pytest.mark.slow
 PROCESS = """
 import sys
 from pilotage.model.decision import Decision, Move
-import pytest
-
 from pilotage.model.states import JobState as J
 from pilotage.store import Store
 
