@@ -100,7 +100,7 @@ def workers(server: int) -> list[psutil.Process]:
 
 
 def test_a_killed_server_leaves_nothing_half_written_and_the_next_one_goes_on(
-    tmp_path: Path, source: int
+    tmp_path: Path, source: int, sqlite_url: str
 ) -> None:
     federation, disk = tmp_path / "federation.yaml", tmp_path / "disk"
     federation.write_text(FEDERATION.format(place=tmp_path, port=source))
@@ -110,7 +110,7 @@ def test_a_killed_server_leaves_nothing_half_written_and_the_next_one_goes_on(
         for number in range(FILES)
     ]
     task = {"name": "waits", "inputs": inputs, "files_per_job": FILES, "command": ["true"], "scouts": 0}
-    with service.running(federation, tmp_path / "home", None, None, *ONLY) as server:
+    with service.running(federation, tmp_path / "home", None, sqlite_url, *ONLY) as server:
         server.post("/tasks", {"tasks": [task]})
         wait_for(lambda: len(files(disk, parts=True)) == FILES, "a delivery of each file")
         theirs = workers(server.pid)
@@ -119,7 +119,7 @@ def test_a_killed_server_leaves_nothing_half_written_and_the_next_one_goes_on(
         wait_for(lambda: all(map(has_ended, theirs)), "their end")
         assert files(disk, parts=False) == []
     Slow.go_on.set()
-    with service.running(federation, tmp_path / "home", None, None, *ONLY) as server:
+    with service.running(federation, tmp_path / "home", None, sqlite_url, *ONLY) as server:
         wait_for(lambda: len(files(disk, parts=False)) == FILES, "the arrival of each file")
         assert {path.read_bytes() == CONTENT for path in files(disk, parts=False)} == {True}
         wait_for(lambda: not files(disk, parts=True), "the end of what was half written")
@@ -127,9 +127,10 @@ def test_a_killed_server_leaves_nothing_half_written_and_the_next_one_goes_on(
     assert states == {"done"}
 
 
-@pytest.mark.parametrize("victim", ["server", "worker"])
+# A server that is killed in the middle of whole files is above.
+@pytest.mark.parametrize("victim", [pytest.param("server", marks=pytest.mark.endurance), "worker"])
 def test_of_a_bundle_that_is_killed_each_file_is_whole_or_brought_again(
-    tmp_path: Path, source: int, victim: str
+    tmp_path: Path, source: int, sqlite_url: str, victim: str
 ) -> None:
     federation, disk = tmp_path / "federation.yaml", tmp_path / "disk"
     federation.write_text(FEDERATION.format(place=tmp_path, port=source))
@@ -143,7 +144,7 @@ def test_of_a_bundle_that_is_killed_each_file_is_whole_or_brought_again(
         for name, content in SMALL.items()
     ]
     task = {"name": "waits", "inputs": inputs, "files_per_job": 40, "command": ["true"], "scouts": 0}
-    with service.running(federation, tmp_path / "home", None, None, *ONLY) as server:
+    with service.running(federation, tmp_path / "home", None, sqlite_url, *ONLY) as server:
         server.post("/tasks", {"tasks": [task]})
         wait_for(lambda: len(Slow.asked) > GIVEN and files(disk, parts=False), "files that are held up")
         theirs = workers(server.pid)
@@ -159,7 +160,7 @@ def test_of_a_bundle_that_is_killed_each_file_is_whole_or_brought_again(
         if victim == "worker":
             all_arrive(server, disk)
     if victim == "server":
-        with service.running(federation, tmp_path / "home", None, None, *ONLY) as server:
+        with service.running(federation, tmp_path / "home", None, sqlite_url, *ONLY) as server:
             all_arrive(server, disk)
     # One that was there is looked at, and not brought again; the others are, once or twice each.
     assert {path.name: path.stat().st_mtime_ns for path in there} == before

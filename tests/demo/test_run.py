@@ -56,7 +56,8 @@ def test_the_demonstration_succeeds_and_leaves_its_results(
     assert [one for one in _started() if one not in before] == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+# Both signals have one handler.
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.endurance)])
 def test_whoever_interrupts_it_finds_everything_stopped(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "pilotage.cli", "demo", "--directory", str(tmp_path / "results")]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -109,6 +109,10 @@ def test_two_servers_give_every_job_once_and_no_empty_answer_while_work_waits(
     assert counts(store) == {J.SENT: len(ids) - 1, J.FINISHED: 1}
 
 
+# What was known is Python's, whatever the database: once is enough for daily.
+@pytest.mark.parametrize(
+    "store_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.endurance)], indirect=True
+)
 @pytest.mark.slow
 def test_old_knowledge_keeps_the_proportions(store: Store) -> None:
     task = new_task(store)

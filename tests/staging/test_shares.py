@@ -470,7 +470,7 @@ def test_d5_a_share_that_was_served_before_takes_one_once_no_slot_changes_hands(
     assert emergencies(300) == [2]
 
 
-@pytest.mark.slow
+@pytest.mark.endurance
 def test_d5_emergencies_do_not_become_the_rule_where_shares_outnumber_the_slots() -> None:
     names = "abcdefghij"
     simulation = Simulation(delivery_slots=5, max_emergency=5, base_priorities=dict.fromkeys(names, 50))
