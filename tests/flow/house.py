@@ -145,9 +145,9 @@ class House:
         reports = [Report(job=job, attempt=attempt, state=state, error="") for job, attempt in pairs]
         return report.report(self.runtime, pilot, pairs, reports)
 
-    def tell(self, pilot: int, told: Report) -> None:
-        """One report, as the pilot makes it."""
-        report.report(self.runtime, pilot, [], [told])
+    def tell(self, pilot: int, *told: Report) -> None:
+        """One call of a pilot with its reports."""
+        report.report(self.runtime, pilot, [], told)
 
     def states(self, task: int) -> dict[JobState, int]:
         """A task's jobs by state."""

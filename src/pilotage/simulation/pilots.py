@@ -47,6 +47,12 @@ class _Running:
     told: bool = False
     report: Report | None = None
 
+    @property
+    def started(self) -> Report:
+        """The report that it runs."""
+        job, attempt = self.attempt
+        return Report(job=job, attempt=attempt, state="running")
+
 
 class HostSite(Protocol):
     """The part of a virtual site that its pilots need."""
@@ -201,16 +207,12 @@ class VirtualPilot:
 
     def told(self) -> Heartbeat:
         """Tell what runs and what has ended; it is told again where the answer is lost."""
-        holding, reports = [], []
-        for attempt in sorted(self._running):
-            running = self._running[attempt]
-            if running.report is not None:
-                reports.append(running.report)
-                continue
-            holding.append(attempt)
-            if not running.told:
-                reports.append(Report(job=attempt[0], attempt=attempt[1], state="running"))
-        return Heartbeat(pilot=self.order.pilot, holding=tuple(holding), reports=tuple(reports))
+        news = [running for running in self._running.values() if running.report or not running.told]
+        return Heartbeat(
+            pilot=self.order.pilot,
+            holding=tuple([attempt for attempt, running in self._running.items() if not running.report]),
+            reports=tuple([running.report or running.started for running in news]),
+        )
 
     def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
         """Forget what the server knows now, and stop what is not this pilot's any more."""

@@ -261,7 +261,7 @@ class Commit:
 
     def _measure(self, move: Move, rows: Sequence[Record]) -> None:
         """Note what each job took at its queue; a move that tells it leaves the queue as it is."""
-        if move.own_changes or "disk_io" in move.changes:
+        if move.own_changes or "wall_seconds" in move.changes:
             for row in rows:
                 self._last_seen.measured(row[QUEUE], {**move.changes, **move.own_changes.get(row[ID], {})})
 

@@ -1,6 +1,7 @@
 """Last calls of pilots and starts of jobs at each queue, and what its jobs took: for B9, B12, B26 and E2."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Connection, Double, String, Table, bindparam, select
@@ -47,17 +48,27 @@ NEWEST = 0.05
 """Part of a queue's means that the newest job counts."""
 
 _MEANS = ("disk_io", "mean_run")
-
-
-def _moved_mean(column: str) -> str:
-    old, new = f"queue_reports.{column}", f"excluded.{column}"
-    # What was not measured leaves the mean as it is.
-    return f"coalesce(coalesce({old}, {new}) * {1 - NEWEST} + {new} * {NEWEST}, {old})"
-
-
 _MEASURED = upsert(
-    queue_reports, ["queue"], ["queue", *_MEANS], {column: _moved_mean(column) for column in _MEANS}
+    queue_reports,
+    ["queue"],
+    ["queue", *_MEANS],
+    {
+        column: f"coalesce(queue_reports.{column}, :first_{column}) * :left_{column} + :new_{column}"
+        for column in _MEANS
+    },
 )
+
+
+def _moved(means: Mapping[str, Sequence[float]]) -> dict[str, float | None]:
+    """The parameters by which means move, as if each value had come alone; none leave a mean as it is."""
+    found: dict[str, float | None] = {}
+    for column, values in means.items():
+        first, left, new = values[0] if values else None, (1 - NEWEST) ** len(values), 0.0
+        for value in values:
+            new = new * (1 - NEWEST) + value * NEWEST
+        found |= {f"first_{column}": first, f"left_{column}": left, f"new_{column}": new}
+        found[column] = None if first is None else first * left + new
+    return found
 
 
 class LastSeen:
@@ -67,7 +78,9 @@ class LastSeen:
         self._connection = connection
         self._time = time
         self._queues: dict[str, set[str]] = {column: set() for column in _COLUMNS}
-        self._measured: list[dict[str, Any]] = []
+        self._measured: defaultdict[str, dict[str, list[float]]] = defaultdict(
+            lambda: {column: [] for column in _MEANS}
+        )
 
     def moved(self, kind: Kind, target: State, record: Mapping[str, Any]) -> None:
         """Note a move: a job that runs has started, a pilot that runs has called."""
@@ -77,13 +90,14 @@ class LastSeen:
             self._queues["last_pilot"].add(record["queue"])
 
     def measured(self, queue: str, changes: Mapping[str, Any]) -> None:
-        """Note the disk I/O that a job of a queue had, in kB/s per core, and how long it ran.
+        """Note the disk I/O that a job of a queue had, in kB/s per core, and how long it ran, as far as told.
 
         The time of a failed one says nothing of others.
         """
-        if changes.get("disk_io") is not None:
-            run = None if changes.get("error") else changes.get("wall_seconds")
-            self._measured.append({"queue": queue, "disk_io": changes["disk_io"], "mean_run": run or None})
+        if (disk_io := changes.get("disk_io")) is not None:
+            self._measured[queue]["disk_io"].append(disk_io)
+        if (run := changes.get("wall_seconds")) and not changes.get("error"):
+            self._measured[queue]["mean_run"].append(run)
 
     def touched(self, touch: Touch, record: Mapping[str, Any]) -> None:
         """Note a pilot's heartbeat, which is a call."""
@@ -93,7 +107,8 @@ class LastSeen:
     def write(self) -> None:
         """Replace earlier times by this commit's, and let its measurements into the means."""
         if self._measured:
-            self._connection.execute(_MEASURED, self._measured)
+            rows = [{"queue": queue, **_moved(means)} for queue, means in sorted(self._measured.items())]
+            self._connection.execute(_MEASURED, rows)
         for column, queues in self._queues.items():
             # Whoever finds that nothing is to be written must not lock the row that all commits meet at.
             lately = self._lately(column, queues) if queues else set()

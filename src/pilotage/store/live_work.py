@@ -6,16 +6,14 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from pilotage.model.decision import Creation, WorkLimit
 from pilotage.model.spec import LiveWork
-from pilotage.model.states import LIVE_TASKS
 from pilotage.model.work import NewTask
 
-from .columns import is_state
-from .tasks import tasks
+from .tasks import is_live, tasks
 
 _t = tasks.c
 _LIVE_WORK = (
     select(_t.owner, func.count(), func.sum(_t.planned_jobs), func.sum(_t.input_files))
-    .where(is_state(tasks, *LIVE_TASKS), _t.vo == bindparam("vo"))
+    .where(is_live, _t.vo == bindparam("vo"))
     .group_by(_t.owner)
 )
 

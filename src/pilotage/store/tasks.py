@@ -10,10 +10,10 @@ from sqlalchemy import Column, Connection, Double, Index, Integer, String, Table
 
 from pilotage.model.documents import from_json
 from pilotage.model.identity import Identity
-from pilotage.model.states import JobState, TaskState
+from pilotage.model.states import LIVE_TASKS, JobState, TaskState
 from pilotage.model.work import Measured, Task, TaskSpec
 
-from .columns import id_column, life_columns, metadata, owner_columns, partial_index, text_column
+from .columns import id_column, is_state, life_columns, metadata, owner_columns, partial_index, text_column
 from .sets import among
 
 tasks = Table(
@@ -40,6 +40,11 @@ tasks = Table(
 )
 
 _t = tasks.c
+
+is_live = is_state(tasks, *LIVE_TASKS)
+
+# What has ended only piles up, and the specifications of others need not be read to add up their jobs.
+partial_index("tasks_live", _t.vo, _t.owner, _t.planned_jobs, _t.input_files, where=is_live)
 
 partial_index("tasks_by_lease", _t.lease_end, where=_t.lease_end.is_not(None))
 
