@@ -39,7 +39,7 @@ test-sites: $(READY) ## the tests on real batch systems, which it installs first
 	$(BIN)/python -m pytest -n 2 --dist loadfile -rs $(OPTIONS) tests/sites
 
 quick: $(READY) ## the tests of the daily loop: SQLite only, few examples, nothing slow
-	$(BIN)/python -m pytest -n $(QUICK_WORKERS) --dist worksteal --hypothesis-profile quick -m "not slow and not acceptance and not postgresql" \
+	$(BIN)/python -m pytest -n $(QUICK_WORKERS) --dist worksteal --hypothesis-profile quick -m "not slow and not endurance and not acceptance and not postgresql" \
 	  --ignore tests/acceptance --ignore tests/sites $(OPTIONS)
 
 test-rucio: $(READY) ## the tests on a real Rucio server, which it installs first (from PyPI, into build/rucio)

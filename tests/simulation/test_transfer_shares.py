@@ -78,7 +78,8 @@ def _upload(name: str, share: str) -> NewTransfer:
     )
 
 
-@pytest.mark.slow
+# Ten shares are held without a store in tests/staging/test_shares.py, and shares in a whole simulation below.
+@pytest.mark.endurance
 def test_d3_ten_shares_under_constant_load_have_their_slots_within_one() -> None:
     scenario = Scenario(name="shares", federation="", period=MINUTE)
     simulation = Simulation(federation(), scenario, seed=3)

@@ -151,7 +151,9 @@ def replayed(store: Store) -> dict[tuple[str, int], tuple[str, ...]]:
     return found
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.endurance) for seed in (2, 3))]
+)
 def test_counters_and_events_agree_with_the_records(store: Store, seed: int) -> None:
     walk = Walk(store, seed)
     names = [f"f{n}" for n in range(10)]
