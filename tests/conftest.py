@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from tests.overtime import Overtime
 
-for _profile, _examples in {"quick": 10, "usual": 25, "thorough": 200}.items():
+for _profile, _examples in {"quick": 10, "usual": 40, "thorough": 200}.items():
     settings.register_profile(_profile, print_blob=True, max_examples=_examples, deadline=None)
 settings.load_profile("usual")
 

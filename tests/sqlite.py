@@ -3,6 +3,7 @@
 import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from pilotage.store import Store
 
-_run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or os.getpid()
+_run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"{os.getpid()}-{time.time_ns()}"
 _shared = Path(tempfile.gettempdir()) / f"pilotage-sqlite-{_run}.db"
 """Where workers of a run find what the first of them migrated."""
 
@@ -27,7 +28,10 @@ def _template() -> bytes:
     """A SQLite store as migrations make it; they take half a second, and so one worker makes it for all."""
     with _alone():
         if not _shared.exists():
-            Store.open(f"sqlite:///{_shared}").close()
+            made = _shared.with_name(f"{_shared.name}.made")
+            made.unlink(missing_ok=True)
+            Store.open(f"sqlite:///{made}").close()
+            made.replace(_shared)  # whoever is killed before leaves no half of a store
         return _shared.read_bytes()
 
 

@@ -18,6 +18,7 @@ from pilotage.model.world import Heartbeat, Report
 from pilotage.store import Store, direct_statements
 from pilotage.store.held_jobs import held_by
 from pilotage.store.jobs import jobs
+from pilotage.store.live_work import LIVE_WORK
 from pilotage.testing import ALICE, NOW
 from pilotage.testing.stores import (
     FEDERATION,
@@ -190,3 +191,10 @@ def test_jobs_of_pilots_are_found_by_the_pilots(busy: Store) -> None:
     lines = [row[-1] for row in plan]
     assert any("jobs_at_pilots" in line for line in lines)
     assert not any("jobs_by_state" in line for line in lines)
+
+
+def test_unfinished_work_is_added_up_from_an_index_alone(busy: Store) -> None:
+    with busy.database.engine.connect() as connection:
+        query = str(LIVE_WORK.compile(dialect=busy.database.engine.dialect))
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", ("atlas",)).all()
+    assert next(row[-1] for row in plan).startswith("SEARCH tasks USING COVERING INDEX tasks_live (vo=?")

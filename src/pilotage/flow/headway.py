@@ -12,7 +12,8 @@ from .passes import Pass
 LEAST = 200
 """Jobs of a share that a pass reads at least, as far as there are so many.
 
-One that follows another at once reads no more of a share of which jobs stayed: mostly its room is used.
+One that follows another at once reads no more of a share of which jobs stayed, for mostly its room is used,
+and none of the tasks whose jobs did: what went since has left them no more.
 """
 
 WHOLE_AFTER = 8
@@ -43,6 +44,7 @@ class Headway:
         self._goes_on = self._follows = False
         self._wanted: dict[str, int] = {}
         self._left: set[str] = set()
+        self._stayed: set[int] = set()
         self._most: dict[int, int] = {}
         self._were, self._went = Counter[int](), Counter[int]()
 
@@ -67,6 +69,8 @@ class Headway:
         self._learn()
         self._pass = now
         self._follows, self._goes_on = self._goes_on, False
+        if not self._follows:
+            self._left, self._stayed = set(), set()
         self._passes += 1
         self._is_listed = self._had_room = False
         self._looks_at_all = self._passes >= WHOLE_AFTER and self._clock() >= self._look_again
@@ -83,11 +87,9 @@ class Headway:
 
     def _first(self, limit: int) -> Mapping[int, int]:
         """The first jobs of each share, as many as may find room."""
-        waiting = self._listed.values()
-        used = self._left if self._follows else ()
-        wanted = {
-            one.share: LEAST if one.share in used else self._wanted.get(one.share, LEAST) for one in waiting
-        }
+        waiting = [one for one in self._listed.values() if one.task not in self._stayed]
+        wanted = {one.share: self._wanted.get(one.share, LEAST) for one in waiting}
+        wanted |= dict.fromkeys(self._left & wanted.keys(), LEAST)
         scale = min(1.0, limit / max(1, sum(wanted.values())))
         left = {share: max(1, int(jobs * scale)) for share, jobs in wanted.items()}
         found: dict[int, int] = {}
@@ -103,7 +105,7 @@ class Headway:
             if jobs > 0 and one.task not in found:
                 left[one.share] -= jobs
                 found[one.task] = limit if jobs == one.jobs else jobs
-        self._leaves_out = any(found.get(one.task, 0) < one.jobs for one in waiting)
+        self._leaves_out = any(found.get(one.task, 0) < one.jobs for one in self._listed.values())
         return found
 
     def note(self, read: Iterable[Job], moved: Iterable[int]) -> bool:
@@ -126,18 +128,20 @@ class Headway:
         self._passes = WHOLE_AFTER
         return False
 
-    def goes_on(self) -> bool:
+    def goes_on(self, has_changed: bool = False) -> bool:
         """Tell whether another pass may find room at once, though nothing has changed since the last one.
 
         It may for jobs of one share and like requirements where all that were read went on; and where tasks
         were left out and a look at all is due. Else jobs stayed for want of room: what makes some wakes the
-        step. The next pass is taken for the one that follows.
+        step. The next pass then follows this one, unless the world ``has_changed`` and may have more room.
         """
-        self._goes_on = self._had_room or (self._leaves_out and self._clock() >= self._look_again)
-        return self._goes_on
+        may_find_room = self._had_room or (self._leaves_out and self._clock() >= self._look_again)
+        self._goes_on = may_find_room and not has_changed
+        return may_find_room
 
     def _learn(self) -> None:
         """Draw conclusions from the last pass, of all its plugins together."""
+        self._left = set()
         shares: defaultdict[str, list[int]] = defaultdict(list)
         for task, one in self._listed.items():
             if self._were[task]:
@@ -148,7 +152,9 @@ class Headway:
             following = 2 * gone if gone == read else gone * 5 // 4
             # Room comes in lumps, between which passes find little: they are not forgotten at once.
             self._wanted[share] = max(LEAST, following, self._wanted.get(share, 0) * 7 // 8)
-            (self._left.add if gone < read else self._left.discard)(share)
+            if gone < read:
+                self._left.add(share)
+                self._stayed.update(task for task in tasks if self._went[task] < self._were[task])
             last = max((place for place, task in enumerate(tasks) if self._went[task]), default=0)
             for place, task in enumerate(tasks):
                 self._most.pop(task, None)

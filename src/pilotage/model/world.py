@@ -108,7 +108,8 @@ class QueueReport:
     mean_run: float | None = None
     """Mean s that payloads took which ended there lately; none: not measured (E2)."""
     activated_since: float | None = None
-    """When the oldest activated job became that, in s since 1970; none: not known (B9)."""
+    """When the oldest activated job became that, in s since 1970; none: not known, or no matter where one
+    started within the last hour (B9)."""
     pilots_possible: bool | None = None
     """Whether this system can start pilots there now; none: not known (B26)."""
     pilots_problem: str = ""

@@ -1,7 +1,7 @@
 """Facts that only brokerages read: long waits, pilots that cannot be started, first skips (B3, B9, B26)."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sqlalchemy import and_, bindparam, func, or_, select
@@ -56,7 +56,7 @@ _HISTORIES = select(_j.id, _j.history).where(among(_j.id, "ids"))
 def reports(reader: RecordReader, world: World) -> tuple[QueueReport, ...]:
     """The reports of queues, with how long activated jobs wait there, and whether pilots can be started."""
     known = {report.queue: report for report in reader.queue_reports()}
-    waiting = _waiting(reader, world, known)
+    waiting = _waiting(reader, world, known.values())
     problems = _problems(reader, world)
     return tuple(
         replace(
@@ -69,10 +69,10 @@ def reports(reader: RecordReader, world: World) -> tuple[QueueReport, ...]:
     )
 
 
-def _waiting(reader: RecordReader, world: World, known: Mapping[str, QueueReport]) -> dict[str, float]:
+def _waiting(reader: RecordReader, world: World, known: Iterable[QueueReport]) -> dict[str, float]:
     """When the oldest activated job became that, at queues where nothing has started since long (B9)."""
     before = world.time - WAITED_LONG
-    starts = {report.queue for report in known.values() if (report.last_start or 0.0) > before}
+    starts = {report.queue for report in known if (report.last_start or 0.0) > before}
     idle = sorted({queue.name for queue in world.federation.queues} - starts)
     rows = reader.raw_rows(_WAITING, before=before, queues=idle) if idle else ()
     return dict(tuple(row) for row in rows)

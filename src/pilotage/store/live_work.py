@@ -11,16 +11,17 @@ from pilotage.model.work import NewTask
 from .tasks import is_live, tasks
 
 _t = tasks.c
-_LIVE_WORK = (
+LIVE_WORK = (
     select(_t.owner, func.count(), func.sum(_t.planned_jobs), func.sum(_t.input_files))
     .where(is_live, _t.vo == bindparam("vo"))
     .group_by(_t.owner)
 )
+"""Tasks of a VO that have not ended, their jobs and files, by owner."""
 
 
 def live_work(connection: Connection, vo: str) -> dict[str, LiveWork]:
     """Return what a VO's tasks that have not ended come to, by owner."""
-    rows = connection.execute(_LIVE_WORK, {"vo": vo})
+    rows = connection.execute(LIVE_WORK, {"vo": vo})
     return {
         owner: LiveWork(tasks=live, jobs=int(jobs), files=int(files)) for owner, live, jobs, files in rows
     }

@@ -43,8 +43,9 @@ _t = tasks.c
 
 is_live = is_state(tasks, *LIVE_TASKS)
 
-# What has ended only piles up, and the specifications of others need not be read to add up their jobs.
-partial_index("tasks_live", _t.vo, _t.owner, _t.planned_jobs, _t.input_files, where=is_live)
+# What has ended only piles up, and no specification need be read to add up jobs. With the state, though the
+# condition says it: SQLite reads the row for whatever a query names and the index lacks.
+partial_index("tasks_live", _t.vo, _t.owner, _t.planned_jobs, _t.input_files, _t.state, where=is_live)
 
 partial_index("tasks_by_lease", _t.lease_end, where=_t.lease_end.is_not(None))
 

@@ -165,5 +165,5 @@ STEP = Step(
     rereads=True,
     idle=_idle,
     wakes_on=frozenset({("job", JobState.DEFINED), ("job", JobState.SENT), ("job", JobState.RUNNING)}),
-    goes_on=lambda runtime: runtime.headway.goes_on(),
+    goes_on=lambda runtime: runtime.headway.goes_on(has_changed=runtime.wakeups.waits(BROKER)),
 )

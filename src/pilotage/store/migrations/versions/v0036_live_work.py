@@ -16,7 +16,7 @@ def upgrade() -> None:
     op.create_index(
         "tasks_live",
         "tasks",
-        ["vo", "owner", "planned_jobs", "input_files"],
+        ["vo", "owner", "planned_jobs", "input_files", "state"],
         sqlite_where=sa.text(f"({compared})"),
         postgresql_where=sa.text(f"state IN ({listed})"),
     )
