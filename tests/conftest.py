@@ -46,15 +46,8 @@ def pytest_collection() -> Generator[None]:
     """Look for garbage again, less often: all that is imported stays, and tests leave little in cycles."""
     yield
     gc.freeze()
-    # A simulation gives back at its end what it froze, and all that is imported with it: each of the two
-    # looks for garbage at the end of a worker then took a second.
-    gc.unfreeze = _keep_frozen
     gc.enable()
     gc.set_threshold(50_000, 20, 100)
-
-
-def _keep_frozen() -> None:
-    """Leave frozen what is."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

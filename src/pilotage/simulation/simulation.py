@@ -220,15 +220,17 @@ def _collecting_seldom() -> Iterator[Callable[[], None]]:
         ticks += 1
         if ticks % COLLECTED_AFTER == 0:
             gc.collect()
-        if ticks == COLLECTED_AFTER:
+        if ticks == COLLECTED_AFTER and not was_frozen:
             # Modules and what else is there by now stay: to look at them again takes most of a collection.
             gc.freeze()
 
-    was_enabled = gc.isenabled()
+    # Whoever froze modules before keeps them so: there is no thawing of some.
+    was_enabled, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()
     try:
         yield ticked
     finally:
-        gc.unfreeze()
+        if not was_frozen:
+            gc.unfreeze()
         if was_enabled:
             gc.enable()
