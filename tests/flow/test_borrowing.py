@@ -1,5 +1,6 @@
 """Jobs that pilots of other queues take: each once, from where it was seen, reading from afar (E1 to E3)."""
 
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -165,6 +166,45 @@ def test_e2_looks_in_vain_are_bounded_for_all_queues_together_until_a_new_choice
     waiting(house, 1, minutes=0)
     ask(3)
     assert looks[8:] == [144], "a new line is seen within 5 s"
+
+
+def test_e2_looks_at_the_same_time_count_once(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(house)
+    waiting(house, 3, minutes=0)
+    pilots = [south(house) for _ in range(4)]
+    together, read = threading.Barrier(4), house.store.snapshots.for_borrowing
+
+    def look(time: float, seed: int, queue: str) -> Any:
+        together.wait(60)
+        return read(time, seed, queue)
+
+    monkeypatch.setattr(house.store.snapshots, "for_borrowing", look)
+    with ThreadPoolExecutor(4) as threads:
+        assert [attempts(given) for given in threads.map(house.match, pilots)] == [[]] * 4
+    looks = noted_looks(house, monkeypatch)
+    house.now += 1.5
+    together.abort()
+    with pytest.raises(threading.BrokenBarrierError):  # the next look is due a second after the one before
+        house.match(pilots[0])
+    assert looks == [1.5]
+
+
+def test_e2_what_was_refused_beside_what_was_given_is_offered_no_more(house: House) -> None:
+    declare(house)
+    waiting(house, 5, minutes=10)
+    first, second = south(house), south(house)
+    assert attempts(house.match(first, most=1)) == [(5, 1)]
+    house.match(house.pilot(), most=3)  # north's own pilot takes 1 to 3
+    taken = house.store.matches.take
+    asked: list[list[int]] = []
+
+    def take(wanted: Any) -> Any:
+        asked.append([one.job.id for one in wanted.jobs])
+        return taken(wanted)
+
+    house.store.matches.take = take  # type: ignore[method-assign]
+    assert attempts(house.match(second, most=3)) == [(4, 1)]
+    assert asked == [[4, 3, 2, 1]], "those that were found gone are not asked for again"
 
 
 def test_e3_where_inputs_lie_is_known_to_all_looks_of_a_second(

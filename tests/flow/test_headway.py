@@ -1,13 +1,19 @@
 """A pass of the broker reads no more of what only waits than may find room."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
+
+import pytest
 
 from pilotage.flow.headway import LEAST, REST, WHOLE_AFTER, Headway
 from pilotage.flow.passes import Pass
+from pilotage.model.federation import ComputingElement
+from pilotage.model.states import JobState
+from pilotage.pilots.reports import calls
 from pilotage.store import Store, Waiting
 from pilotage.testing import NOW, job
-from pilotage.testing.stores import FEDERATION, new_jobs, new_task
+from pilotage.testing.stores import FEDERATION, bring, move, moved, new_jobs, new_pilot, new_task
 
 LIMIT = 5000
 
@@ -176,6 +182,39 @@ def test_a_snapshot_has_no_more_of_a_task_than_was_asked_for(store: Store) -> No
     assert [one.id for one in world.jobs] == [*others[:4], oldest[0]]
     whole = store.snapshots.for_broker(NOW, 1, limit=8)
     assert [one.id for one in whole.jobs] == [*others[:4], *oldest[:4]]
+
+
+@pytest.mark.parametrize("state", [JobState.DEFINED, JobState.PENDING, JobState.ACTIVATED])
+def test_of_more_tasks_than_a_pass_may_read_jobs_the_first_by_priority_are_read(
+    store: Store, state: JobState
+) -> None:
+    queues = tuple(replace(queue, computing_element=ComputingElement()) for queue in FEDERATION.queues)
+    store.save_federation(replace(FEDERATION, queues=queues), "test")
+    made = {}
+    for priority in (500, 400, 600, 900):
+        (made[priority],) = new_jobs(store, new_task(store, priority=priority), priority=priority)
+    if state is JobState.PENDING:
+        moved(store, move("job", list(made.values()), JobState.DEFINED, state))
+    if state is JobState.ACTIVATED:
+        bring(store, list(made.values()), state)
+        idle = new_pilot(store, "PIC-q")
+        found = store.queries.pilot(idle)
+        assert found is not None
+        store.commit(calls(NOW, 1, found), "test")
+        world = store.snapshots.for_rebinding(NOW, 1, limit=2)
+    else:
+        world = store.snapshots.for_broker(NOW, 1, limit=2, state=state)
+    assert [one.id for one in world.jobs] == [made[900], made[600]]
+
+
+def test_looks_at_all_go_on_where_the_last_one_ended() -> None:
+    passes = Passes()
+    passes.add(*range(1, LIMIT + 3), each=1)
+    passes.stuck.update(range(1, LIMIT + 2))
+    read: set[int] = set()
+    for _ in range(3 * WHOLE_AFTER):
+        read |= passes.take(room=1).keys()
+    assert LIMIT + 2 in read
 
 
 def test_a_pass_goes_on_while_all_jobs_of_like_requirements_found_room() -> None:

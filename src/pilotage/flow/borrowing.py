@@ -14,17 +14,17 @@ from pilotage.pilots import borrowing as policy
 from pilotage.pilots.borrowing import BorrowableJob
 from pilotage.pilots.tries import Admission
 from pilotage.store import Store
-from pilotage.store.borrowed_matches import Basis, Taken, WantedElsewhere
+from pilotage.store.borrowed_matches import Basis, OfferedJob, WantedElsewhere
 from pilotage.store.match_requests import Given
 
 KNOWN_FOR = 5.0
 """Seconds for which offers hold; those that are all taken before are read anew at once."""
 
 NOTHING_FOR = 1.0
-"""Seconds for which nothing waits elsewhere; those for which what waits there gains too little at first.
+"""Seconds until the next look after one that found nothing to take, and for which the newest choices hold.
 
-The latter doubles with each such look: a line that forms is soon worth borrowing from, one that stays as it
-is costs a look each time. Up to ``KNOWN_FOR`` where new choices name the queue, else up to :data:`LOOKS`.
+They double with each such look: a line that forms is soon worth borrowing from, one that stays as it is
+costs a look each time. Up to ``KNOWN_FOR`` where new choices name the queue, else up to :data:`LOOKS`.
 """
 
 LOOKS = 5
@@ -56,7 +56,7 @@ class _KnownJobs:
     lasts: float
     any_waited: bool
     misses: int = 0
-    _taken: dict[int, Taken] = field(default_factory=dict)
+    _told: dict[int, OfferedJob] = field(default_factory=dict)
 
     def holds(self, version: int, newest: int, time: float) -> bool:
         """Tell whether nothing need be read anew."""
@@ -70,7 +70,7 @@ class _KnownJobs:
         """Offer jobs no more."""
         for number in numbers:
             self.offers.pop(number, None)
-            self._taken.pop(number, None)
+            self._told.pop(number, None)
 
     def choice(
         self, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
@@ -83,20 +83,20 @@ class _KnownJobs:
         most = policy.SPARES * WIDER**self.misses
         return taken, [*taken, *policy.spares(offers, taken, request, pilot, queue, admission, most)]
 
-    def taken(self, offer: BorrowableJob, queue: Queue) -> Taken:
+    def told(self, offer: BorrowableJob, queue: Queue) -> OfferedJob:
         """An offer as the store is told of it, the same for all requests."""
         number = offer.job.id
-        if number not in self._taken:
+        if number not in self._told:
             borrowing = partial(policy.record, offer, queue, self.time)
-            self._taken[number] = Taken(offer.job, offer.binding, borrowing)
-        return self._taken[number]
+            self._told[number] = OfferedJob(offer.job, offer.binding, borrowing)
+        return self._told[number]
 
 
 class BorrowableJobs:
-    """Jobs of other queues that pilots may take (E1 to E3), none offered to two.
+    """Jobs of other queues that pilots may take (E1 to E3), each chosen for one pilot.
 
-    Safe to use from many threads. The store refuses what does not wait any more where it was seen, which
-    another server's pilots may have taken: then the next choice is offered.
+    Safe to use from many threads. Spares may be told to several. The store refuses what does not wait any
+    more where it was seen, which another server's pilots may have taken: then the next choice is offered.
     """
 
     def __init__(self, store: Store) -> None:
@@ -116,7 +116,7 @@ class BorrowableJobs:
         time: float,
         seed: int,
     ) -> WantedElsewhere | None:
-        """The jobs that a pilot takes of other queues, which nobody else here is offered; None for none."""
+        """The jobs that a pilot takes of other queues, which nobody else here has chosen; None for none."""
         newest = self._newest_choices(time).get(queue.name)
         if newest is None:
             return None
@@ -129,7 +129,7 @@ class BorrowableJobs:
             if not known.offers:
                 return None
             taken, asked = known.choice(request, pilot, queue, admission)
-            told = tuple(known.taken(offer, queue) for offer in asked)
+            told = tuple(known.told(offer, queue) for offer in asked)
             known.leave(offer.job.id for offer in taken)
         if not taken:
             return None
@@ -149,11 +149,13 @@ class BorrowableJobs:
     def note(self, wanted: WantedElsewhere, given: Given) -> None:
         """Note what a pilot was given: what stands before the last of it, and it was not given, is gone.
 
-        Where it was given none, all of them are; or a claim, or what it rests on, holds no more, and all is
-        read anew.
+        Where it was given less than it could take, all of them are. Where it was given none, a claim, or what
+        it rests on, may hold no more, and all is read anew.
         """
         numbers = [one.job.id for one in wanted.jobs]
-        last = max((numbers.index(job.id) for job in given.jobs), default=len(numbers))
+        # One that got fewer than it could have was refused all the others.
+        is_short = len(given.jobs) < wanted.most
+        last = len(numbers) if is_short else max(numbers.index(job.id) for job in given.jobs)
         with self._lock:
             if known := self._known.get(wanted.queue):
                 known.leave(numbers[: last + 1])
@@ -174,6 +176,10 @@ class BorrowableJobs:
         claims = policy.claims(world, queue)
         claim = claims[0] if claims else None
         with self._lock:
+            # Another thread that looked meanwhile may have chosen of these: it is one look, told once.
+            other = self._known.get(queue.name)
+            if other is not None and other.holds(version, newest, max(time, other.time)):
+                return other
             lasts, waits = KNOWN_FOR if found else self._next_look(queue.name, world), bool(world.jobs)
             known = _KnownJobs(version, newest, time, found, claim, bool(found), lasts, waits)
             self._known[queue.name] = known

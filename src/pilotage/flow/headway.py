@@ -38,10 +38,11 @@ class Headway:
         self._clock = clock
         self._pass: Pass | None = None
         self._passes = WHOLE_AFTER
+        self._looked = 0
         self._listed: dict[int, Waiting] = {}
         self._list_again = self._look_again = 0.0
         self._is_listed = self._looks_at_all = self._leaves_out = self._had_room = False
-        self._goes_on = self._follows = False
+        self._goes_on = False
         self._wanted: dict[str, int] = {}
         self._left: set[str] = set()
         self._stayed: set[int] = set()
@@ -58,8 +59,7 @@ class Headway:
         limit = now.batch
         if self._looks_at_all:
             self._list(waiting)
-            self._leaves_out = False
-            return dict.fromkeys(self._listed, max(1, limit // max(1, len(self._listed))))
+            return self._some_of_every(limit)
         if self._clock() < self._list_again and (found := self._first(limit)) and self._leaves_out:
             return found
         self._list(waiting)
@@ -68,8 +68,8 @@ class Headway:
     def _begin(self, now: Pass) -> None:
         self._learn()
         self._pass = now
-        self._follows, self._goes_on = self._goes_on, False
-        if not self._follows:
+        follows, self._goes_on = self._goes_on, False
+        if not follows:
             self._left, self._stayed = set(), set()
         self._passes += 1
         self._is_listed = self._had_room = False
@@ -77,6 +77,15 @@ class Headway:
         if self._looks_at_all:
             self._passes = 0
             self._most.clear()
+
+    def _some_of_every(self, limit: int) -> Mapping[int, int]:
+        """Some jobs of every task; of more tasks than a pass may have jobs the next after the last such."""
+        tasks = list(self._listed)
+        begin = self._looked if self._looked < len(tasks) else 0
+        looked = tasks[begin : begin + limit]
+        self._looked = begin + limit
+        self._leaves_out = len(looked) < len(tasks)
+        return dict.fromkeys(looked, max(1, limit // max(1, len(tasks))))
 
     def _list(self, waiting: Callable[[], Sequence[Waiting]]) -> None:
         if not self._is_listed:
@@ -129,7 +138,7 @@ class Headway:
         return False
 
     def goes_on(self, has_changed: bool = False) -> bool:
-        """Tell whether another pass may find room at once, though nothing has changed since the last one.
+        """Decide whether another pass is to follow at once, though nothing has changed since the last one.
 
         It may for jobs of one share and like requirements where all that were read went on; and where tasks
         were left out and a look at all is due. Else jobs stayed for want of room: what makes some wakes the

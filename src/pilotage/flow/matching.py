@@ -33,7 +33,7 @@ TRIES = 30
 """How often a pilot is drawn for anew because others took what it was drawn."""
 
 KNOWN_PILOTS = 10_000
-"""Pilots that are remembered, those that called last."""
+"""Pilots that are remembered: those read or changed last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +146,8 @@ class Matching:
     def _taken(self, pilot: Pilot, wanted: WantedElsewhere, time: float, seed: int) -> Given:
         given = self._store.matches.take(wanted)
         self._borrowing.note(wanted, given)
-        if not given.alive:
-            self._pilots.pop(pilot.id, None)
-            raise PilotGone(pilot.id)
-        if given.jobs:
-            self._shares.note(given.jobs)
-            if not pilot.matched:  # only whether it had any matters
-                self._remember(replace(pilot, matched=len(given.jobs)))
-            self._tell([(pilot, given.jobs)], time, seed)
-        return given
+        self._shares.note(given.jobs)
+        return self._handed(pilot, given, time, seed)
 
     def match_all(self, requests: Sequence[MatchRequest], time: float, seed: int) -> list[Matched | None]:
         """Give jobs to several pilots in one commit, for each its jobs in order; None for one that is gone.
@@ -259,13 +252,17 @@ class Matching:
     def _give(self, known: Known, pilot: Pilot, draws: Sequence[Draw], time: float, seed: int) -> Given:
         wanted = _wanted(known, pilot, draws, time)
         given = self._store.matches.give(wanted)
+        with self._lock:
+            for draw, jobs in Counter(map(_drawn, given.jobs)).items():
+                known.lines.left(draw, jobs)
+        return self._handed(pilot, given, time, seed)
+
+    def _handed(self, pilot: Pilot, given: Given, time: float, seed: int) -> Given:
+        """Note what a pilot was given. Raises :class:`PilotGone`."""
         if not given.alive:
             self._pilots.pop(pilot.id, None)
             raise PilotGone(pilot.id)
         if given.jobs:
-            with self._lock:
-                for draw, jobs in Counter(map(_drawn, given.jobs)).items():
-                    known.lines.left(draw, jobs)
             if not pilot.matched:  # only whether it had any matters
                 self._remember(replace(pilot, matched=len(given.jobs)))
             self._tell([(pilot, given.jobs)], time, seed)

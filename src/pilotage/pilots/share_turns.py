@@ -5,11 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from pilotage.model import global_shares
 from pilotage.model.federation import GlobalShare
-from pilotage.model.states import JobState
+from pilotage.model.states import AT_A_PILOT
 from pilotage.model.world import JobCount
-
-AT_PILOTS = frozenset({JobState.SENT, JobState.STARTING, JobState.RUNNING})
-"""States of jobs that count as the use of their share: those that hold a slot of a pilot."""
 
 
 class ShareTurns:
@@ -24,7 +21,7 @@ class ShareTurns:
         self._paths: dict[str, list[GlobalShare]] = {}
         self._use: defaultdict[str, int] = defaultdict(int)
         for count in counts:
-            if count.state in AT_PILOTS:
+            if count.state in AT_A_PILOT:
                 self.give(count.share, count.jobs)
 
     def give(self, share: str, jobs: int = 1) -> None:

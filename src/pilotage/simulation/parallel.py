@@ -68,7 +68,7 @@ def _over_processes(
 
 @contextmanager
 def _told(run: Run | None) -> Iterator[None]:
-    """Say that a process is gone, which had this run, if it turns out to be."""
+    """Raise :class:`TrialFailed`, which names the run, if its process is gone."""
     try:
         yield
     except (EOFError, OSError) as error:

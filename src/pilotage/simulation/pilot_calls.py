@@ -33,7 +33,7 @@ class Caller(Protocol):
         """Ask for as many jobs as it has free slots."""
 
     def take(self, given: Matched | None) -> None:
-        """Run what it was given; nothing at all is given to one that is not known to run."""
+        """Run what it was given; None: the server does not know that this pilot runs."""
 
     def vanish(self) -> None:
         """End without a word, and everything that runs there with it."""

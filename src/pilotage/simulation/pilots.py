@@ -32,15 +32,15 @@ ASK_AGAIN = 60.0
 class _Running:
     """A payload: its task, its work in HS23 s, its beginning, and the report once it has ended.
 
-    It computes for as long as it ``lasts``, in s. ``left`` counts what has to end before: its computing, and
-    each file that it reads from afar by ``flows``.
+    It computes for ``cpu_seconds`` on all its cores together. ``left`` counts what has to end before: its
+    computing, and each file that it reads from afar by ``flows``.
     """
 
     attempt: Attempt
     task: int
     work: float
     began: float
-    lasts: float
+    cpu_seconds: float
     outputs: tuple[Output, ...]
     left: int = 1
     flows: list[int] = field(default_factory=list)
@@ -133,7 +133,7 @@ class VirtualPilot:
         )
 
     def take(self, given: Matched | None) -> None:
-        """Run what it was given; nothing at all is given to one that is not known to run."""
+        """Run what it was given; None: the server does not know that this pilot runs."""
         if self._loses_answer():
             self._ask_after(ASK_AGAIN)
             return
@@ -160,10 +160,11 @@ class VirtualPilot:
         spec = task.expected(job.kind)
         amount = scene.payloads.work(task.id, job.id)
         is_lost = self.site.is_black_hole(self.node)
-        lasts = BLACK_HOLE if is_lost else amount / (self.core_power * max(1, spec.cores))
+        cores = max(1, spec.cores)
+        lasts = BLACK_HOLE if is_lost else amount / (self.core_power * cores)
         size = scene.payloads.tasks[task.id].output_size // max(1, len(spec.outputs))
         outputs = tuple(Output(name=example(name), size=size, checksum="") for name in spec.outputs)
-        running = _Running((job.id, job.attempt), task.id, amount, scene.clock(), lasts, outputs)
+        running = _Running((job.id, job.attempt), task.id, amount, scene.clock(), lasts * cores, outputs)
         self._running[running.attempt] = running
         self._had_jobs, self._idle_since = True, None
         scene.journal.started(job.id, scene.clock())
@@ -197,7 +198,7 @@ class VirtualPilot:
             error="the virtual payload failed" if fails else "",
             exit_code=int(fails),
             wall_seconds=self.site.scene.clock() - running.began,
-            cpu_seconds=running.lasts * self.order.cores / self.order.slots,
+            cpu_seconds=running.cpu_seconds,
             outputs=() if fails else running.outputs,
         )
         if not fails:

@@ -7,7 +7,7 @@ from pathlib import Path as FilePath
 from pilotage.federation import checks, documents
 from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, Path
 from pilotage.federation.task_checks import task_faults
-from pilotage.model.federation import ComputingElement, Federation, LoopConstants
+from pilotage.model.federation import ComputingElement, Federation
 
 from .policies import KNOWN, Policy, changed
 from .scenario import Scenario, Spell, SwfWork
@@ -69,13 +69,7 @@ def virtual(federation: Federation, scenario: Scenario) -> Federation:
         )
         for queue in federation.queues
     )
-    loops = LoopConstants(
-        period=scenario.period,
-        heartbeat=scenario.heartbeat,
-        batch=federation.loops.batch,
-        pilot_idle=federation.loops.pilot_idle,
-        pilot_idle_most=federation.loops.pilot_idle_most,
-    )
+    loops = replace(federation.loops, period=scenario.period, heartbeat=scenario.heartbeat)
     return replace(federation, queues=queues, loops=loops)
 
 

@@ -89,10 +89,10 @@ class VirtualSite:
                 pilot.start(f"{self.name}-{self.dice.randrange(self.behaviour.nodes)}")
 
     def _look_again(self) -> None:
-        """Look in an hour, when others' work may have given slots back."""
+        """Look when the next hour begins, in which others' work may have given slots back."""
         if not self._looks_again:
             self._looks_again = True
-            self.scene.clock.after(HOUR, self._hour_passed)
+            self.scene.clock.after(HOUR - (self.scene.clock() - self.scene.begin) % HOUR, self._hour_passed)
 
     def _hour_passed(self) -> None:
         self._looks_again = False

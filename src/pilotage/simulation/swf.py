@@ -52,7 +52,7 @@ def _job(line: int, words: list[str]) -> LoggedJob:
         numbers = [float(word) for word in words]
     except ValueError:
         raise BadLog(line, "holds a field that is no number") from None
-    # Nor is what is not a number within any bounds.
+    # NaN fails every comparison, and so is refused, too.
     if not all(-LARGEST <= number <= LARGEST for number in numbers):
         raise BadLog(line, f"holds a number beyond {LARGEST:g}, or none")
     job, submitted, _, run_time, allocated, _, _, requested, _, _, _, user, *_ = numbers

@@ -66,7 +66,7 @@ def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Tria
 
 
 def _ideal(scenario: Scenario) -> Scenario:
-    """The scenario without batch waits and transfers; slots that others take, outages and faults stay.
+    """The scenario without batch waits, and with links that neither limit nor fail; all else of sites stays.
 
     These are no matter of binding, and what they cost no policy gets back.
     """

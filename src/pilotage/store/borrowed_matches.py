@@ -5,10 +5,9 @@ next choice. A claim on the taking site is checked in the same transaction; what
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pilotage.model.borrowing import Borrowing
@@ -20,8 +19,9 @@ from pilotage.model.work import Job
 
 from . import bulk
 from .borrowings import COLUMNS, borrowings, row
-from .counters import KEY_COLUMNS, MATCHED, Differences
+from .counters import MATCHED, Differences
 from .jobs import JOB_COLUMNS
+from .local_matches import KEYS, TOUCH, as_sent, standing_now
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,7 +30,7 @@ StateAndBinding = tuple[JobState, Binding]
 
 
 @dataclass(slots=True)
-class Taken:
+class OfferedJob:
     """A job as it was seen where it waits, its binding there, and what is kept of its being taken.
 
     The prediction is of the time at which it was seen.
@@ -94,7 +94,7 @@ class WantedElsewhere:
     queue: str
     site: str
     basis: Basis
-    jobs: tuple[Taken, ...]
+    jobs: tuple[OfferedJob, ...]
     most: int
     claim: Claim | None
     containment: str
@@ -102,8 +102,6 @@ class WantedElsewhere:
     time: float
 
 
-_PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
-_KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
 _COLUMNS = ", ".join(f"jobs.{column.name}" for column in JOB_COLUMNS)
 
 POSTGRESQL = f"""
@@ -118,7 +116,7 @@ FROM borrow_jobs(
 
 def values(wanted: WantedElsewhere, entries: Mapping[StateAndBinding, str]) -> dict[str, Any]:
     """The parameters of PostgreSQL's function, given the entry in the history by state and binding."""
-    columns = zip(*(taken.words() for taken in wanted.jobs), strict=True)
+    columns = zip(*(offered.words() for offered in wanted.jobs), strict=True)
     ids, attempts, queues, states, reads, documents = map(bulk.array_of, columns)
     site, number = wanted.claim.key if wanted.claim else ("", 0)
     return {
@@ -132,7 +130,7 @@ def values(wanted: WantedElsewhere, entries: Mapping[StateAndBinding, str]) -> d
         "attempts": attempts,
         "queues": queues,
         "states": states,
-        "entries": bulk.array([entries[taken.state] for taken in wanted.jobs]),
+        "entries": bulk.array([entries[offered.state] for offered in wanted.jobs]),
         "reads": reads,
         "documents": documents,
         "most": wanted.most,
@@ -148,9 +146,6 @@ def values(wanted: WantedElsewhere, entries: Mapping[StateAndBinding, str]) -> d
 
 # SQLite: one writer at a time, so that a few statements do what the function does.
 
-_STANDING = """
-SELECT coalesce((SELECT number FROM activations WHERE queue = ?), 0),
-  coalesce((SELECT max(version) FROM federations), 0)"""
 _ALIVE = f"SELECT matched FROM pilots WHERE id = ? AND state = '{PilotState.RUNNING}'"
 # The plus keeps the state from partial indexes: for these SQLite would plan anew at each value that is bound,
 # which takes five times as long as the look-up.
@@ -164,7 +159,6 @@ _SEND = f"""
 UPDATE jobs SET state = '{JobState.SENT}', since = ?, pilot = ?, queue = ?, history = history || ?
 WHERE id = ?"""
 _KEEP = f"INSERT INTO {borrowings.name} ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
-_TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
 
 
 def take(
@@ -178,17 +172,17 @@ def take(
     With them whether the pilot is alive, and whether the basis holds.
     """
     run, basis = driver.execute, wanted.basis
-    alive, seen = run(_ALIVE, (wanted.pilot,)).fetchone(), run(_STANDING, (wanted.queue,)).fetchone()
+    alive, seen = run(_ALIVE, (wanted.pilot,)).fetchone(), standing_now(driver, wanted.queue)
     if alive is None or seen != (basis.number, basis.version) or (alive[0] > 0) != basis.used:
         return alive is not None, False, []
     query = _HELD.format(columns=_COLUMNS, task=task)
-    found: list[tuple[Taken, tuple[Any, ...]]] = []
-    for taken in wanted.jobs:
-        job = taken.job
+    found: list[tuple[OfferedJob, tuple[Any, ...]]] = []
+    for offered in wanted.jobs:
+        job = offered.job
         if len(found) < wanted.most and (
             held := run(query, (job.id, job.attempt, job.queue, str(job.state))).fetchone()
         ):
-            found.append((taken, held))
+            found.append((offered, held))
     if wanted.claim and found and not _claimed(driver, wanted.claim, len(found)):
         found = []
     counted = Differences()
@@ -197,28 +191,15 @@ def take(
         run(_SEND, (wanted.time, wanted.pilot, wanted.queue, entry, taken.job.id))
         reads, document = taken.kept()
         run(_KEEP, (taken.job.id, taken.job.attempt, wanted.site, wanted.time, reads, document))
-    sent = [(taken, held, _sent(held, wanted)) for taken, held in found]
-    moved = Counter((_KEYS(before), _KEYS(after), taken.job.state) for taken, before, after in sent)
+    given = [(taken, held, as_sent(held, wanted)) for taken, held in found]
+    moved = Counter((KEYS(before), KEYS(after), taken.job.state) for taken, before, after in given)
     for (before, after, state), count in moved.items():
         counted.moved("job", before, after, state, JobState.SENT, count)
     counted.write(driver)
-    run(_TOUCH, (wanted.time, len(found), wanted.containment, wanted.node, wanted.pilot))
-    return True, True, [after for _, _, after in sent]
+    run(TOUCH, (wanted.time, len(found), wanted.containment, wanted.node, wanted.pilot))
+    return True, True, [after for _, _, after in given]
 
 
 def _claimed(driver: "sqlite3.Connection", claim: Claim, jobs: int) -> bool:
     site, number = claim.key
     return bool(driver.execute(_CLAIMED, (jobs, site, str(number), jobs, claim.limit)).rowcount)
-
-
-def _sent(row: Sequence[Any], wanted: WantedElsewhere) -> tuple[Any, ...]:
-    changed = {
-        "state": str(JobState.SENT),
-        "since": wanted.time,
-        "pilot": wanted.pilot,
-        "queue": wanted.queue,
-    }
-    values = list(row)
-    for name, value in changed.items():
-        values[_PLACES[name]] = value
-    return tuple(values)

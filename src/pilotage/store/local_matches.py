@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pilotage.model.states import JobState, PilotState
 
@@ -43,18 +43,34 @@ ORDER BY id LIMIT ?"""
 # Each once: with every job it would take as long as the job itself.
 _TASKS = f"""
 SELECT {TASK.format(size="length")} FROM tasks WHERE id IN (SELECT value FROM json_each(?))"""
-_TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
+TOUCH = "UPDATE pilots SET heartbeat = ?, matched = matched + ?, containment = ?, node = ? WHERE id = ?"
 _REPORT = f"""
 UPDATE queue_reports SET last_pilot = ? WHERE queue = ? AND coalesce(last_pilot, 0) < ? - {REPORTED_AFTER}"""
 
 _PLACES: Mapping[str, int] = {column.name: place for place, column in enumerate(JOB_COLUMNS)}
 INPUT_COUNT = _PLACES["input_count"]
 _ID, _ATTEMPT, _TASK = _PLACES["id"], _PLACES["attempt"], _PLACES["task"]
-_SENT = tuple(_PLACES[name] for name in ("state", "since", "pilot"))
-_KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
+_SENT = tuple(_PLACES[name] for name in ("state", "since", "pilot", "queue"))
+KEYS = itemgetter(*(_PLACES[name] for name in KEY_COLUMNS["job"]))
 
 
 Row = tuple[Any, ...]
+
+
+class PilotRequest(Protocol):
+    """A pilot's request, for what waits at its own queue or elsewhere."""
+
+    @property
+    def pilot(self) -> int:
+        """The pilot."""
+
+    @property
+    def queue(self) -> str:
+        """Its queue."""
+
+    @property
+    def time(self) -> float:
+        """When it asked."""
 
 
 def give(
@@ -62,14 +78,14 @@ def give(
 ) -> list[tuple[bool, bool, list[Row]]]:
     """Give each pilot its jobs: for each whether it runs, whether its request still holds, and the jobs."""
     queues = dict.fromkeys(wanted.queue for wanted, _ in asked)
-    standings = {queue: _standing_now(driver, queue) for queue in queues}
+    standings = {queue: standing_now(driver, queue) for queue in queues}
     alive = dict(driver.execute(_ALIVE, (json.dumps([wanted.pilot for wanted, _ in asked]),)).fetchall())
     held = [_is_held(alive.get(wanted.pilot), wanted, standings[wanted.queue]) for wanted, _ in asked]
     good = [one for one, (_, holds) in zip(asked, held, strict=True) if holds]
     dealt = _deal(driver, [wanted for wanted, _ in good])
     counted = Differences()
     for rows in filter(None, dealt):
-        for keys, count in Counter(map(_KEYS, rows)).items():
+        for keys, count in Counter(map(KEYS, rows)).items():
             counted.moved("job", keys, keys, JobState.ACTIVATED, JobState.SENT, count)
     sent = [
         (str(JobState.SENT), wanted.time, wanted.pilot, told(row[_ATTEMPT]), row[_ID])
@@ -81,19 +97,20 @@ def give(
         (wanted.time, len(rows), wanted.containment, wanted.node, wanted.pilot)
         for (wanted, _), rows in zip(good, dealt, strict=True)
     ]
-    driver.executemany(_TOUCH, touched)
+    driver.executemany(TOUCH, touched)
     counted.write(driver)
     for queue in dict.fromkeys(wanted.queue for wanted, _ in good):
         driver.execute(_REPORT, (asked[0][0].time, queue, asked[0][0].time))
     tasks = _tasks(driver, {row[_TASK] for rows in dealt for row in rows})
     answers = iter(
-        [(*_sent(row, wanted), *tasks[row[_TASK]]) for row in rows]
+        [(*as_sent(row, wanted), *tasks[row[_TASK]]) for row in rows]
         for (wanted, _), rows in zip(good, dealt, strict=True)
     )
     return [(alive, holds, next(answers) if holds else []) for alive, holds in held]
 
 
-def _standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:
+def standing_now(driver: "sqlite3.Connection", queue: str) -> Row | None:
+    """Read what a request rests on: the last activation at its queue, and the federation's version."""
     row: Row | None = driver.execute(_STANDING_HERE, (queue,)).fetchone()
     return row
 
@@ -123,8 +140,10 @@ def _tasks(driver: "sqlite3.Connection", ids: Collection[int]) -> dict[int, Row]
     return {row[0]: row for row in rows}
 
 
-def _sent(row: Row, wanted: Wanted) -> list[Any]:
+def as_sent(row: Row, wanted: PilotRequest) -> Row:
+    """Return the row of a job as it stands once it was given."""
     values = list(row)
-    for place, value in zip(_SENT, (str(JobState.SENT), wanted.time, wanted.pilot), strict=True):
+    given = str(JobState.SENT), wanted.time, wanted.pilot, wanted.queue
+    for place, value in zip(_SENT, given, strict=True):
         values[place] = value
-    return values
+    return tuple(values)

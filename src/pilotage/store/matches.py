@@ -152,7 +152,7 @@ class Matches:
 
     def take(self, wanted: WantedElsewhere) -> Given:
         """Give a pilot what is still there of jobs of other queues; the call is its heartbeat."""
-        states = {taken.state for taken in wanted.jobs}
+        states = {offered.state for offered in wanted.jobs}
         told = {key: _told(self._meaning(key[0], CAUSES[key[1]]), wanted) for key in states}
         if not self._database.is_postgresql:
             return self._given(

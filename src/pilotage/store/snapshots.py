@@ -150,7 +150,8 @@ class Snapshots:
         """Jobs to be brokered, by priority, then age; their inputs; what is where already.
 
         Every task that has any is there with its oldest jobs, about ``limit`` in all, so that one which
-        has to wait does not keep the others out; or as many of each as ``parts`` says. ``state`` PENDING
+        has to wait does not keep the others out (of more than ``limit`` tasks the first by priority); or as
+        many of each as ``parts`` says. ``state`` PENDING
         gives those that wait for a queue (B37). With ``if_any`` nothing else is read where none waits.
         """
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, func, literal, select
+from sqlalchemy import CTE, Select, bindparam, func, literal, select
 
 from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.states import JobState
@@ -15,9 +15,12 @@ from .counters import counts
 from .jobs import JOB_COLUMNS, jobs
 from .reader import RecordReader
 from .sets import among
-from .tasks import tasks
+from .tasks import is_live, tasks
 
 LARGEST_ID = 2**63 - 1
+
+MOST_TASKS = 100_000
+"""Tasks that are listed at most: all are compared, though a pass takes only the first of them by priority."""
 
 _j, _t, _c = jobs.c, tasks.c, counts.c
 _ID, _PRIORITY = ([column.name for column in JOB_COLUMNS].index(name) for name in ("id", "priority"))
@@ -38,25 +41,26 @@ Parts = Callable[[Callable[[], Sequence[Waiting]]], Mapping[int, int]]
 
 
 def _tasks_with_jobs(state: JobState) -> Select[Any]:
-    """Tasks with their share and priority, by priority, then age: an index is stepped through."""
+    """Tasks with their share and priority, by priority, then age."""
+    found = _stepped(state) if state in _INDEXED else select(_t.id.label("task")).where(is_live).subquery()
+    oldest = select(func.min(_j.id)).where(is_state(jobs, state), _j.task == found.c.task).scalar_subquery()
+    # With a limit, a planner steps from task to task, whatever it believes of their number.
+    each = select(found.c.task, oldest.label("job")).where(found.c.task.is_not(None)).limit(_LIMIT)
+    heads = each.subquery("heads").c
+    share, priority = (
+        select(column).where(_j.id == heads.job).scalar_subquery() for column in (_j.share, _j.priority)
+    )
+    found_any = select(heads.task, share, priority.label("priority")).where(heads.job.is_not(None))
+    return found_any.order_by(priority.desc(), heads.job)
+
+
+def _stepped(state: JobState) -> CTE:
+    """The tasks with jobs in a state: its index is stepped through."""
     first = select(func.min(_j.task).label("task")).where(is_state(jobs, state)).cte("found", recursive=True)
     following = (
         select(func.min(_j.task)).where(is_state(jobs, state), _j.task > first.c.task).scalar_subquery()
     )
-    found = first.union_all(select(following).where(first.c.task.is_not(None)))
-    oldest = select(func.min(_j.id)).where(is_state(jobs, state), _j.task == found.c.task).scalar_subquery()
-    # With a limit, a planner steps from task to task, whatever it believes of their number.
-    heads = (
-        select(found.c.task, oldest.label("job"))
-        .where(found.c.task.is_not(None))
-        .limit(_LIMIT)
-        .subquery("heads")
-        .c
-    )
-    share, priority = (
-        select(column).where(_j.id == heads.job).scalar_subquery() for column in (_j.share, _j.priority)
-    )
-    return select(heads.task, share, priority.label("priority")).order_by(priority.desc(), heads.job)
+    return first.union_all(select(following).where(first.c.task.is_not(None)))
 
 
 def _oldest_of_each(state: JobState) -> Select[Any]:
@@ -83,23 +87,25 @@ _NUMBERS = (
     .where(_c.counter == JOBS_BY_TASK, _c.state == bindparam("state"), among(_c.first, "tasks"))
     .group_by(_c.first)
 )
-_BROKERED = (JobState.DEFINED, JobState.PENDING, JobState.ACTIVATED)
+_INDEXED = (JobState.DEFINED, JobState.PENDING)
+"""States with an index by task; what is activated is looked for in each task that has not ended."""
+_BROKERED = (*_INDEXED, JobState.ACTIVATED)
 _TASKS = {state: _tasks_with_jobs(state) for state in _BROKERED}
 _JOBS = {state: _oldest_of_each(state) for state in _BROKERED}
 
 
 def equally(limit: int) -> Parts:
-    """Parts that are equal for each task, about ``limit`` in all."""
+    """Parts that are equal for each task, about ``limit`` in all: of more tasks the first ``limit``."""
 
     def parts(waiting: Callable[[], Sequence[Waiting]]) -> Mapping[int, int]:
-        tasks_ = [one.task for one in waiting()]
+        tasks_ = [one.task for one in waiting()[:limit]]
         return dict.fromkeys(tasks_, max(1, limit // max(1, len(tasks_))))
 
     return parts
 
 
-def _waiting(reader: RecordReader, state: JobState, limit: int) -> list[Waiting]:
-    found = reader.raw_rows(_TASKS[state], limit=limit)
+def _waiting(reader: RecordReader, state: JobState) -> list[Waiting]:
+    found = reader.raw_rows(_TASKS[state], limit=MOST_TASKS)
     rows = reader.raw_rows(_NUMBERS, state=str(state), tasks=[str(task) for task, _, _ in found])
     numbers = {int(task): int(jobs) for task, jobs in rows}
     return [Waiting(task, share, priority, numbers[task]) for task, share, priority in found]
@@ -108,7 +114,7 @@ def _waiting(reader: RecordReader, state: JobState, limit: int) -> list[Waiting]
 def oldest(reader: RecordReader, state: JobState, limit: int, parts: Parts) -> tuple[Job, ...]:
     """The oldest jobs in a state of up to ``limit`` tasks, in ``parts``, by priority, then age."""
     together: dict[int, list[int]] = defaultdict(list)
-    for task, part in parts(lambda: _waiting(reader, state, limit)).items():
+    for task, part in parts(lambda: _waiting(reader, state)).items():
         together[part].append(task)
     rows: list[tuple[Any, ...]] = []
     for part, tasks_ in together.items():

@@ -1,0 +1,69 @@
+"""Virtual sites: slots that others give back, and what payloads say that they used."""
+
+from dataclasses import replace
+
+from sqlalchemy import text
+
+from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
+from pilotage.model.identity import Identity
+from pilotage.model.work import TaskSpec
+from pilotage.simulation.payloads import SimulatedTask
+from pilotage.simulation.reading import virtual
+from pilotage.simulation.scenario import Scenario, SiteBehaviour
+from pilotage.simulation.simulation import Simulation
+from tests.simulation.test_week import federation
+
+
+def one_queue(element: ComputingElement, cores: int = 0) -> Federation:
+    found = federation()
+    queue = replace(found.queues[0], computing_element=element, cores=cores)
+    return replace(found, queues=(queue,))
+
+
+def simulation(declared: Federation, behaviour: SiteBehaviour, seed: int) -> Simulation:
+    scenario = Scenario(name="sites", federation="", tick=30, period=60, default_site=behaviour)
+    return Simulation(virtual(declared, scenario), scenario, seed)
+
+
+def submit(made: Simulation, work: float, jobs: int = 1, cores: int = 1) -> None:
+    submitted = SimulatedTask(
+        spec=TaskSpec(name="some", command=("run",), jobs=jobs, cores=cores, scouts=0),
+        owner=Identity(name="alice", vo="ligo"),
+        work=(work,),
+    )
+    assert not made.submit(submitted).refused
+
+
+def test_slots_that_others_give_back_are_taken_when_the_hour_begins() -> None:
+    behaviour = SiteBehaviour(slots=10, slots_taken=1, wait=3000, wait_spread=0)
+    grown = 0
+    for seed in range(8):
+        made = simulation(one_queue(ComputingElement(max_pilots=10)), behaviour, seed)
+        try:
+            submit(made, 1e7, jobs=10)
+            made.run(3500)
+            (site,) = made._sites.values()
+            before = site.slots(10)
+            made.run(200)
+            after = site.slots(10)
+            grown += after.granted > before.granted
+            assert after.running + after.free >= min(after.granted, 10), f"seed {seed}"
+        finally:
+            made.close()
+    assert grown, "a seed in which the second hour gives more slots than the first"
+
+
+def test_a_payload_uses_its_own_cores_not_those_of_its_pilot() -> None:
+    element = ComputingElement(max_pilots=1)
+    made = simulation(one_queue(element), SiteBehaviour(wait=60, wait_spread=0), 1)
+    try:
+        submit(made, 8000, cores=8)
+        made.run(120)
+        submit(made, 1000)
+        made.run(7200)
+        query = text("SELECT cpu_seconds, pilot FROM jobs WHERE state = 'finished' ORDER BY id")
+        used = made.store.database.read(lambda connection: connection.execute(query).all())
+        power = UNKNOWN_CORE_POWER
+        assert [tuple(row) for row in used] == [(8000 / power, 1), (1000 / power, 1)]
+    finally:
+        made.close()
