@@ -78,10 +78,6 @@ _HEADS = {
     "sqlite": "CROSS JOIN transfers AS x ON x.id IN (SELECT x.id {head})",
     "postgresql": "CROSS JOIN LATERAL (SELECT x.* {head}) AS x",
 }
-_GAIN = {
-    "sqlite": "min(x.priority + CAST((:before - x.since) / :period AS INTEGER), place.highest)",
-    "postgresql": "least(x.priority + floor((:before - x.since) / :period), place.highest)",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +127,27 @@ def _first_queued(dialect: str, limited: bool) -> TextClause:
 
 @cache
 def _aged_first(dialect: str, limited: bool) -> TextClause:
-    # Numbers alone are sorted: whole rows of all that wait take longest.
+    """The query for the first of each priority below the highest of their place, by how long they wait.
+
+    Of like priority, who has waited longest has gained most: no others need be looked at, however many wait.
+    """
+    below = f"""(
+    SELECT max(x.priority) FROM transfers AS x WHERE x.share = {{0}}.share AND x.direction = {{0}}.direction
+      AND x.state = '{_X.QUEUED}' AND x.priority < {{0}}.{{1}}
+  )"""
+    head = f"""
+    FROM transfers AS x WHERE x.share = place.share AND x.direction = place.direction
+      AND x.priority = place.priority AND x.since <= :before AND {_condition(dialect, limited)}
+    ORDER BY x.since, x.id LIMIT :each"""
     return text(f"""
-  SELECT {_COLUMNS} FROM transfers AS x WHERE x.id IN (SELECT id FROM (
-    SELECT x.id, row_number() OVER (
-      PARTITION BY x.share, x.direction ORDER BY {_GAIN[dialect]} DESC, x.created, x.id
-    ) AS turn
-    FROM {_PLACES[dialect]}
-    CROSS JOIN transfers AS x
-    WHERE x.share = place.share AND x.direction = place.direction AND x.since <= :before
-      AND {_condition(dialect, limited)}
-  ) AS aged WHERE turn <= :each)""")
+  WITH RECURSIVE levels(share, direction, priority) AS (
+    SELECT place.share, place.direction, {below.format("place", "highest")} FROM {_PLACES[dialect]}
+    UNION ALL
+    SELECT place.share, place.direction, {below.format("place", "priority")} FROM levels AS place
+    WHERE place.priority IS NOT NULL
+  )
+  SELECT {_COLUMNS} FROM levels AS place {_HEADS[dialect].format(head=head)}
+  WHERE place.priority IS NOT NULL""")
 
 
 _READERS = (
@@ -304,14 +310,13 @@ def _first(
 def _aged(
     reader: RecordReader, world: World, more: Sequence[tuple[str, str, int]], each: int, full: _Full
 ) -> list[Transfer]:
-    """Read the first that gain by their age (D7), of shares that have more than was read."""
+    """Read the first of each lower priority that gain by their age (D7), of shares that have more."""
     constants = world.federation.staging
     before = world.time - constants.ageing_timeout
     if not more:
         return []
     values = {"places": json.dumps(more), "time": world.time, "each": each, "before": before, **full.values()}
-    rows = reader.raw_rows(_aged_first(reader.dialect, full.any), period=constants.ageing_period, **values)
-    return [*map(transfer_rows.transfer, rows)]
+    return [*map(transfer_rows.transfer, reader.raw_rows(_aged_first(reader.dialect, full.any), **values))]
 
 
 def _failed(reader: RecordReader, world: World, limit: int) -> list[Transfer]:

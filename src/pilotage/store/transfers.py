@@ -44,11 +44,8 @@ partial_index(
     where=is_state(transfers, TransferState.QUEUED),
 )
 partial_index(
-    "transfers_oldest",
-    _x.share,
-    _x.direction,
-    _x.since,
-    _x.id,
+    "transfers_longest_queued",
+    *(_x.share, _x.direction, _x.priority, _x.since, _x.id),
     where=is_state(transfers, TransferState.QUEUED),
 )
 partial_index(
