@@ -116,19 +116,22 @@ def _taken_together(step: Step, runtime: "Runtime", world: World, phases: Sequen
     """
     changed = 0
     for actor, own in groupby(phases, key=lambda phase: phase.actor):
-        taken: list[tuple[Phase, Decision]] = []
+        taken: list[tuple[Phase, Decision, World]] = []
         after = world
         for phase in own:
             if (decision := _decided(step, phase, after)) is not None:
-                taken.append((phase, decision))
                 after = foreseen(after, decision) if decision.changes else after
-        decisions = [decision for _, decision in taken]
+                taken.append((phase, decision, after))
+        decisions = [decision for _, decision, _ in taken]
         committed = runtime.store.commit(joined(step.name, world, decisions), actor)
         changed += records_changed(committed)
-        for (phase, decision), told in zip(taken, parted(committed, decisions), strict=True):
+        for (phase, decision, hoped), told in zip(taken, parted(committed, decisions), strict=True):
             if phase.act is not None:
                 phase.act(runtime, world, decision, told)
-            world = foreseen(world, decision, told) if decision.changes else world
+            if not committed.handed_back:
+                world = hoped
+            elif decision.changes:
+                world = foreseen(world, decision, told)
     return changed
 
 
