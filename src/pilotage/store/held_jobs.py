@@ -20,16 +20,31 @@ from .sets import Values
 
 _held = jobs.alias("held")
 
+_COMPARED = " OR ".join(f"state = '{state}'" for state in AT_A_PILOT)
+_LISTED = ", ".join(f"'{state}'" for state in AT_A_PILOT)
+
 # A cross join is made in the order in which it is written: what is asked for lies together, pilot by pilot.
 ATTEMPTS: Mapping[str, str] = {
     "sqlite": f"""
 SELECT jobs.pilot, jobs.id, jobs.attempt FROM json_each({{pilots}}) CROSS JOIN jobs
-ON jobs.pilot = json_each.value AND ({" OR ".join(f"state = '{state}'" for state in AT_A_PILOT)})""",
+ON jobs.pilot = json_each.value AND ({_COMPARED})""",
     "postgresql": f"""
-SELECT pilot, id, attempt FROM jobs WHERE pilot = ANY (CAST({{pilots}} AS BIGINT[]))
-AND state IN ({", ".join(f"'{state}'" for state in AT_A_PILOT)}) ORDER BY pilot""",
+SELECT pilot, id, attempt FROM jobs WHERE pilot = ANY (CAST({{pilots}} AS BIGINT[])) AND state IN ({_LISTED})
+ORDER BY pilot""",
 }
 """Statements for the attempts that pilots have, one pilot after the other, from the index alone."""
+
+_WORD = "CASE attempt WHEN 1 THEN {id} ELSE {id} || '.' || attempt END"
+_WORDS: Mapping[str, str] = {
+    "sqlite": f"""
+SELECT value, (
+  SELECT group_concat({_WORD.format(id="id")}) FROM jobs WHERE pilot = json_each.value AND ({_COMPARED})
+) FROM json_each(:pilots)""",
+    "postgresql": f"""
+SELECT pilot, string_agg({_WORD.format(id="id::text")}, ',' ORDER BY id) FROM jobs
+WHERE pilot = ANY (CAST(:pilots AS BIGINT[])) AND state IN ({_LISTED}) GROUP BY pilot""",
+}
+"""The same with one text for each pilot, as :func:`words` makes it: to make rows of all takes longest."""
 
 _PILOT, _ATTEMPT = itemgetter(0), itemgetter(1, 2)
 
@@ -38,6 +53,17 @@ _PILOT, _ATTEMPT = itemgetter(0), itemgetter(1, 2)
 def held_attempts(dialect: str) -> TextClause:
     """The query for these attempts, by the parameter ``pilots``."""
     return text(ATTEMPTS[dialect].format(pilots=":pilots")).bindparams(bindparam("pilots", type_=Values()))
+
+
+@cache
+def held_words(dialect: str) -> TextClause:
+    """The query for a text of the attempts that each pilot has, by the parameter ``pilots``."""
+    return text(_WORDS[dialect]).bindparams(bindparam("pilots", type_=Values()))
+
+
+def words(attempts: Iterable[tuple[int, int]]) -> str:
+    """Return the text of some attempts: equal texts are of equal attempts."""
+    return ",".join([str(job) if number == 1 else f"{job}.{number}" for job, number in sorted(attempts)])
 
 
 def by_pilot(rows: Iterable[Any]) -> dict[int, set[tuple[int, int]]]:

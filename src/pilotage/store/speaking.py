@@ -8,7 +8,7 @@ from pilotage.model.work import Job
 from pilotage.model.world import Heartbeat, World
 
 from . import failures
-from .held_jobs import by_pilot, held_attempts, held_by
+from .held_jobs import by_pilot, held_attempts, held_by, held_words, words
 from .jobs import jobs
 from .pilots import pilots
 from .reader import RecordReader
@@ -54,13 +54,11 @@ def _differing(
     reader: RecordReader, told: Sequence[Heartbeat], asking: Sequence[int]
 ) -> tuple[list[Heartbeat], tuple[Job, ...]]:
     """The jobs that are reported on, or that only one side knows to be there; the calls as to the latter."""
-    held = by_pilot(reader.raw_rows(held_attempts(reader.dialect), pilots=asking))
-    differing: set[int] = set()
-    for one in told:
-        here, there = held.get(one.pilot, set()), one.named
-        # Most are equal, which costs a third of finding out how they differ.
-        if here != there:
-            differing.update([job for job, _ in here ^ there])
+    # Most are equal, which costs a fraction of finding out how they differ.
+    said = dict(reader.raw_rows(held_words(reader.dialect), pilots=asking))
+    unlike = {one.pilot: one.named for one in told if (said.get(one.pilot) or "") != words(one.named)}
+    held = by_pilot(reader.raw_rows(held_attempts(reader.dialect), pilots=sorted(unlike))) if unlike else {}
+    differing = {job for pilot, named in unlike.items() for job, _ in named ^ held.get(pilot, set())}
     ids = differing.union(report.job for one in told for report in one.reports)
     heard = [
         replace(
