@@ -10,10 +10,10 @@ BroughtFile = tuple[str, str]
 class Journal:
     """Times in s since 1970, work in HS23 seconds, sizes in bytes."""
 
-    starts: dict[int, float] = field(default_factory=dict)
-    """The last start of each job."""
+    starts: int = 0
+    """Payloads that started."""
     first_starts: dict[int, float] = field(default_factory=dict)
-    """Its first one."""
+    """The first start of each job."""
     ended: list[tuple[float, int, float]] = field(default_factory=list)
     """Payloads that ended well: when, of which task, and their work."""
     granted: float = 0.0
@@ -30,7 +30,7 @@ class Journal:
 
     def started(self, job: int, time: float) -> None:
         """Note that a payload starts."""
-        self.starts[job] = time
+        self.starts += 1
         self.first_starts.setdefault(job, time)
 
     def brought(self, file: str, url: str, size: int) -> None:

@@ -3,18 +3,13 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 from statistics import fmean
 
-from sqlalchemy import select
-
-from pilotage.model.states import ENDED, JobState, TaskState
 from pilotage.model.types import DESCRIBED
-from pilotage.store.jobs import JOB_STATES, jobs
-from pilotage.store.tasks import tasks
 
 from .bounds import Arrived, fair_work, fluid, power
 from .idleness import Empty
+from .outcomes import outcomes
 from .scenario import Scenario
 from .simulation import BEGIN, Simulation
 
@@ -29,15 +24,15 @@ class Metrics:
     __pydantic_config__ = DESCRIBED
 
     jobs: int
-    """Jobs, merge jobs and scouts included."""
+    """Jobs, merge jobs and scouts included, and those that their task did not come to make."""
     lost: int
-    """Jobs that failed for good."""
+    """Jobs that ended without having finished: they failed for good, or their task did."""
     unfinished: int
-    """Jobs that had not ended when the simulation did."""
+    """Jobs that had not ended when the simulation did, or not been made yet."""
     work: float
     """Work done by the end of the arrivals, over what every core could have done of what had arrived."""
     done_99: float
-    """s after the beginning when 99 % of all jobs had finished; the simulation's end where fewer did."""
+    """s after the beginning when 99 % of all jobs had finished; the scenario's limit where fewer ever did."""
     wait: float
     """Mean of the s from a task's arrival to the first start of a job."""
     wait_95: float
@@ -45,7 +40,7 @@ class Metrics:
     short_wait: float
     """Mean of the same for short jobs; 0 without any."""
     task_time: float
-    """Mean of the s from a task's arrival to its end, at most to that of the simulation."""
+    """Mean of the s from a task's arrival to its end; to the scenario's limit where it did not finish."""
     task_time_95: float
     """The same, of the task that takes longer than 95 % of them."""
     share_error: float
@@ -61,7 +56,7 @@ class Metrics:
     empty_pilots: int
     """Those that ended without having had a job."""
     attempts: float
-    """Starts of payloads that ended well or badly, for each job that finished."""
+    """Starts of payloads for each job that started; 0 where none did."""
     idle_pilot: float
     """s of slots that were empty while jobs waited, for each job: a pilot had the slot free."""
     idle_inputs: float
@@ -74,36 +69,26 @@ class Metrics:
     """Virtual s that were simulated."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    task: int
-    state: JobState
-    since: float
-    attempt: int
-
-
 def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     """Compute the metrics of a simulation that is over."""
     journal, payloads = simulation.journal, simulation.payloads
-    rows = _jobs(simulation)
-    finished = sorted(row.since - BEGIN for row in rows.values() if row.state is JobState.FINISHED)
+    found, limit = outcomes(simulation), scenario.limit
     arrivals = {task: one.at for task, one in payloads.tasks.items()}
     window = max(arrivals.values(), default=0.0)
-    waits = {job: time - BEGIN - arrivals[rows[job].task] for job, time in journal.first_starts.items()}
-    short = [wait for job, wait in waits.items() if payloads.work(rows[job].task, job) <= SHORT * 10]
-    times = _task_times(simulation, arrivals)
+    waits = {job: time - BEGIN - arrivals[found.tasks[job]] for job, time in journal.first_starts.items()}
+    short = [wait for job, wait in waits.items() if payloads.work(found.tasks[job], job) <= SHORT * 10]
+    # What never finishes is no quick end: it counts as if it took as long as anything may.
+    times = [found.ends.get(task, limit) - at for task, at in arrivals.items()]
     worked = sum(work for time, _, work in journal.ended if time - BEGIN <= window)
     rate = power(simulation.federation, scenario)
     bound = sum(fluid(simulation.federation.shares, _arrived(simulation), rate, window).values())
-    lasted = simulation.clock() - BEGIN
-    needed = ceil(0.99 * len(rows))
     idle, granted = simulation.idleness.seconds, simulation.granted
     return Metrics(
-        jobs=len(rows),
-        lost=sum(row.state is JobState.FAILED for row in rows.values()),
-        unfinished=sum(row.state not in ENDED["job"] for row in rows.values()),
+        jobs=found.jobs,
+        lost=found.lost,
+        unfinished=found.unfinished,
         work=worked / bound if bound else 1.0,
-        done_99=finished[needed - 1] if 0 < needed <= len(finished) else lasted,
+        done_99=limit if (done := found.done(0.99)) is None else done,
         wait=_mean(list(waits.values())),
         wait_95=_quantile(list(waits.values()), 0.95),
         short_wait=_mean(short),
@@ -115,26 +100,10 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         cpu_efficiency=sum(work for *_, work in journal.ended) / granted if granted else 0.0,
         pilots=journal.pilots,
         empty_pilots=journal.empty_pilots,
-        attempts=sum(row.attempt for row in rows.values()) / max(1, len(finished)),
-        **{f"idle_{name}": idle[name] / max(1, len(rows)) for name in Empty.__dataclass_fields__},
-        lasted=lasted,
+        attempts=journal.starts / max(1, len(journal.first_starts)),
+        **{f"idle_{name}": idle[name] / max(1, found.jobs) for name in Empty.__dataclass_fields__},
+        lasted=simulation.clock() - BEGIN,
     )
-
-
-def _jobs(simulation: Simulation) -> dict[int, _Row]:
-    columns = (jobs.c.id, jobs.c.task, jobs.c.state, jobs.c.since, jobs.c.attempt)
-    found = simulation.store.database.read(lambda connection: connection.execute(select(*columns)).all())
-    return {row[0]: _Row(row[1], JOB_STATES[row[2]], row[3], row[4]) for row in found}
-
-
-def _task_times(simulation: Simulation, arrivals: dict[int, float]) -> list[float]:
-    columns = (tasks.c.id, tasks.c.state, tasks.c.since)
-    found = simulation.store.database.read(lambda connection: connection.execute(select(*columns)).all())
-    now = simulation.clock()
-    return [
-        (row[2] if row[1] in (TaskState.FINISHED, TaskState.FAILED) else now) - BEGIN - arrivals[row[0]]
-        for row in found
-    ]
 
 
 def _arrived(simulation: Simulation) -> list[Arrived]:

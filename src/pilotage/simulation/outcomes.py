@@ -1,0 +1,64 @@
+"""Outcomes of jobs and tasks by the end of a simulation: what finished and when, what was lost or is left."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from sqlalchemy import Select, select
+
+from pilotage.model.states import ENDED, JobState, TaskState
+from pilotage.store.jobs import jobs
+from pilotage.store.tasks import tasks
+
+from .simulation import BEGIN, Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Outcomes of a simulation; times in s since it began. ``tasks`` has the task of each job made."""
+
+    tasks: Mapping[int, int]
+    lost: int
+    unfinished: int
+    finished: tuple[float, ...]
+    """When jobs finished, in order."""
+    ends: Mapping[int, float]
+    """When tasks finished; others have none."""
+
+    @property
+    def jobs(self) -> int:
+        """All jobs, made or not."""
+        return len(self.finished) + self.lost + self.unfinished
+
+    def done(self, part: float) -> float | None:
+        """When such a part of all jobs had finished; None if fewer ever did."""
+        needed = ceil(part * self.jobs)
+        return self.finished[needed - 1] if 0 < needed <= len(self.finished) else None
+
+
+def outcomes(simulation: Simulation) -> Outcomes:
+    """Read what became of the jobs and tasks.
+
+    The jobs that a task did not come to make count with it: lost where it failed, else unfinished.
+    """
+    job_rows = _rows(simulation, select(jobs.c.id, jobs.c.task, jobs.c.kind, jobs.c.state, jobs.c.since))
+    task_rows = _rows(simulation, select(tasks.c.id, tasks.c.state, tasks.c.since))
+    states = Counter(state for *_, state, _ in job_rows)
+    made = Counter(task for _, task, kind, *_ in job_rows if kind != "merge")
+    for task, state, _ in task_rows:
+        # A task may make more than planned: each scout that fails is followed by another job.
+        left = max(0, simulation.payloads.tasks[task].spec.planned_jobs - made[task])
+        states[JobState.FAILED if state in ENDED["task"] else JobState.PENDING] += left
+    return Outcomes(
+        tasks={job: task for job, task, *_ in job_rows},
+        lost=sum(states[state] for state in ENDED["job"] if state != JobState.FINISHED),
+        unfinished=sum(count for state, count in states.items() if state not in ENDED["job"]),
+        finished=tuple(sorted(since - BEGIN for *_, state, since in job_rows if state == JobState.FINISHED)),
+        ends={task: since - BEGIN for task, state, since in task_rows if state == TaskState.FINISHED},
+    )
+
+
+def _rows(simulation: Simulation, query: Select[Any]) -> list[Any]:
+    return simulation.store.database.read(lambda connection: list(connection.execute(query)))
