@@ -49,4 +49,11 @@ def test_power_is_that_of_the_strongest_slots_which_the_site_has() -> None:
 
     declared = federation(queues=(queue("old", 10, 5), queue("new", 4, 20)))
     scenario = Scenario(name="s", federation="", default_site=SiteBehaviour(slots=6))
-    assert power(declared, scenario) == pytest.approx(4 * 20 + 2 * 5)
+    assert power(declared, scenario, widest=8) == pytest.approx(4 * 20 + 2 * 5)
+
+
+def test_a_slot_of_a_queue_that_takes_any_cores_may_have_those_of_the_widest_job() -> None:
+    element = ComputingElement(max_pilots=2, pilot_slots=3)
+    queue = Queue(name="q", site="lab", storage="disk", core_power=10, cores=0, computing_element=element)
+    scenario = Scenario(name="s", federation="")
+    assert power(federation(queues=(queue,)), scenario, widest=4) == pytest.approx(2 * 3 * 4 * 10)

@@ -8,9 +8,10 @@ from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Fede
 from pilotage.model.identity import Identity
 from pilotage.model.work import TaskSpec
 from pilotage.simulation.payloads import SimulatedTask
+from pilotage.simulation.pilots import ASK_AGAIN
 from pilotage.simulation.reading import virtual
 from pilotage.simulation.scenario import Scenario, SiteBehaviour
-from pilotage.simulation.simulation import Simulation
+from pilotage.simulation.simulation import BEGIN, Simulation
 from tests.simulation.test_week import federation
 
 
@@ -65,5 +66,32 @@ def test_a_payload_uses_its_own_cores_not_those_of_its_pilot() -> None:
         used = made.store.database.read(lambda connection: connection.execute(query).all())
         power = UNKNOWN_CORE_POWER
         assert [tuple(row) for row in used] == [(8000 / power, 1), (1000 / power, 1)]
+    finally:
+        made.close()
+
+
+def test_a_pilot_that_was_given_something_asks_again_for_its_other_slots() -> None:
+    made = simulation(one_queue(ComputingElement(max_pilots=1, pilot_slots=8)), SiteBehaviour(wait=60), 1)
+    try:
+        submit(made, 1e5, jobs=3)
+        made.run(200)
+        submit(made, 1e5, jobs=3)
+        made.run(200)
+        began = sorted(time - BEGIN for time in made.journal.first_starts.values())
+        assert len(began) == 6
+        assert began[-1] < 200 + 2 * ASK_AGAIN
+    finally:
+        made.close()
+
+
+def test_payloads_of_a_pilot_have_no_more_cores_than_it() -> None:
+    made = simulation(one_queue(ComputingElement(max_pilots=1, pilot_slots=8)), SiteBehaviour(wait=60), 1)
+    try:
+        submit(made, 1000, jobs=4)
+        made.run(60)
+        submit(made, 7e5, jobs=4, cores=7)
+        made.run(80_000)
+        assert len(made.journal.ended) == 8
+        assert sum(work for *_, work in made.journal.ended) <= made.granted
     finally:
         made.close()

@@ -14,12 +14,15 @@ HALVINGS = 40
 """Steps of a bisection: rates are told apart to a part in 10^12."""
 
 
-def power(federation: Federation, scenario: Scenario) -> float:
-    """HS23 of all cores that pilots may hold at the same time, the strongest of each site first."""
+def power(federation: Federation, scenario: Scenario, widest: int) -> float:
+    """HS23 of all cores that payloads may use at the same time, the strongest of each site first.
+
+    Jobs have up to ``widest`` cores. A queue with 0 takes any, so each of its slots may have as many.
+    """
     by_site: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for queue in federation.queues:
-        # A pseudo-queue's slots are those of its pilots; a core-less queue's pilots have one core a slot.
-        strength = (queue.core_power or UNKNOWN_CORE_POWER) * max(1, queue.cores)
+        # A pseudo-queue's slots are those of its pilots.
+        strength = (queue.core_power or UNKNOWN_CORE_POWER) * (queue.cores or widest)
         element = queue.computing_element
         slots = element.max_pilots * element.pilot_slots if element else 0
         by_site[queue.site].append((strength, slots))

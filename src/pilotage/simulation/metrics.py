@@ -80,7 +80,8 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     # What never finishes is no quick end: it counts as if it took as long as anything may.
     times = [found.ends.get(task, limit) - at for task, at in arrivals.items()]
     worked = sum(work for time, _, work in journal.ended if time - BEGIN <= window)
-    rate = power(simulation.federation, scenario)
+    widest = max((one.spec.cores for one in payloads.tasks.values()), default=1)
+    rate = power(simulation.federation, scenario, max(1, widest))
     bound = sum(fluid(simulation.federation.shares, _arrived(simulation), rate, window).values())
     idle, granted = simulation.idleness.seconds, simulation.granted
     return Metrics(

@@ -30,7 +30,7 @@ ASK_AGAIN = 60.0
 
 @dataclass(slots=True)
 class _Running:
-    """A payload: its task, its work in HS23 s, its beginning, and the report once it has ended.
+    """A payload: its task and cores, its work in HS23 s, its beginning, and the report once it has ended.
 
     It computes for ``cpu_seconds`` on all its cores together. ``left`` counts what has to end before: its
     computing, and each file that it reads from afar by ``flows``.
@@ -38,6 +38,7 @@ class _Running:
 
     attempt: Attempt
     task: int
+    cores: int
     work: float
     began: float
     cpu_seconds: float
@@ -114,8 +115,13 @@ class VirtualPilot:
 
     @property
     def free(self) -> int:
-        """Slots in which nothing runs."""
-        return 0 if self.ended else self.order.slots - len(self._running)
+        """Slots in which nothing runs, no more than cores that no payload has."""
+        return 0 if self.ended else max(0, min(self.order.slots - len(self._running), self.free_cores))
+
+    @property
+    def free_cores(self) -> int:
+        """Cores that no payload has."""
+        return self.order.cores - sum(running.cores for running in self._running.values())
 
     def request(self, record: Pilot) -> MatchRequest:
         """Ask for as many jobs as it has free slots."""
@@ -124,7 +130,7 @@ class VirtualPilot:
             queue=record.queue,
             kind=record.kind,
             owner=record.owner,
-            cores=self.order.cores * self.free // self.order.slots,
+            cores=self.free_cores,
             memory=0,
             walltime=self.order.walltime - (self.site.scene.clock() - self._started),
             max_jobs=self.free,
@@ -152,7 +158,10 @@ class VirtualPilot:
         if not self._running:
             scene = self.site.scene
             self._rest(scene.runtime.staying.seconds(given.federation, given.queue, scene.clock()))
-        elif self.free and not given.jobs:
+        elif self.free and given.jobs:
+            # One that was given something asks again at once: there may be more.
+            self.site.scene.clock.after(0, self._ask)
+        elif self.free:
             self._ask_after(ASK_AGAIN)
 
     def _begin(self, task: Task, job: Job, remote: Sequence[tuple[str, int]]) -> None:
@@ -164,8 +173,9 @@ class VirtualPilot:
         lasts = BLACK_HOLE if is_lost else amount / (self.core_power * cores)
         size = scene.payloads.tasks[task.id].output_size // max(1, len(spec.outputs))
         outputs = tuple(Output(name=example(name), size=size, checksum="") for name in spec.outputs)
-        running = _Running((job.id, job.attempt), task.id, amount, scene.clock(), lasts * cores, outputs)
-        self._running[running.attempt] = running
+        attempt = (job.id, job.attempt)
+        running = _Running(attempt, task.id, cores, amount, scene.clock(), lasts * cores, outputs)
+        self._running[attempt] = running
         self._had_jobs, self._idle_since = True, None
         scene.journal.started(job.id, scene.clock())
         for file in job.inputs:
