@@ -1,5 +1,6 @@
 """Jobs that read over links end when they have computed and read, and share links with all that moves."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,16 @@ SIZE = 6_000_000_000
 """Bytes: 100 s alone over the link from north to east."""
 
 
-def ended(work: float, holder: str, jobs: int = 1) -> list[float]:
-    """When jobs of so much work end in the east, whose cores have 10 HS23, reading a file each."""
+def ended(
+    work: float, holder: str, jobs: int = 1, choice: int | None = 1, open_to: bool = True
+) -> list[float]:
+    """When jobs of so much work end in the east, whose cores have 10 HS23, reading a file each.
+
+    ``open_to`` tells whether pilots may read storages from afar.
+    """
     case = read(MIXED)
+    storages = tuple(replace(one, remote_reads=open_to) for one in case.federation.storages)
+    case = replace(case, federation=replace(case.federation, storages=storages))
     simulation = Simulation(case.federation, case.scenario, 1)
     scene, spec = simulation._scene, TaskSpec(name="t", command=("run",))
     site = VirtualSite("east", case.scenario.default_site, scene)
@@ -48,6 +56,7 @@ def ended(work: float, holder: str, jobs: int = 1) -> list[float]:
                 since=BEGIN,
                 created=BEGIN,
                 inputs=(f"f{id_}",),
+                choice=choice,
             )
             for id_ in range(jobs)
         ),
@@ -60,7 +69,8 @@ def ended(work: float, holder: str, jobs: int = 1) -> list[float]:
     found = [time - BEGIN for time, *_ in simulation.journal.ended]
     moved = simulation.journal.moved
     simulation.close()
-    assert moved == (0 if holder == "east-disk" else jobs * SIZE)
+    reads = holder != "east-disk" and choice is not None and open_to
+    assert moved == (jobs * SIZE if reads else 0)
     return found
 
 
@@ -72,3 +82,11 @@ def test_a_job_reads_while_it_computes() -> None:
 
 def test_jobs_share_the_link_that_they_read_over() -> None:
     assert ended(500, "north-disk", jobs=3) == pytest.approx([300, 300, 300])
+
+
+def test_e3_nothing_is_read_from_a_storage_that_is_not_open_to_pilots_elsewhere() -> None:
+    assert ended(500, "north-disk", open_to=False) == [50]
+
+
+def test_e3_a_job_that_stays_at_its_queue_reads_there_alone() -> None:
+    assert ended(500, "north-disk", choice=None) == [50]

@@ -1,17 +1,16 @@
 """Virtual pilots: they ask for work, run payloads for as long as these take, report, and end when idle."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import Protocol
 
+from pilotage.flow.calls.readings import Readings
 from pilotage.flow.matching import Matched
 from pilotage.model.federation import Storage
 from pilotage.model.outputs import example
 from pilotage.model.scopes import name_of
-from pilotage.model.sources import Sources
 from pilotage.model.step_names import REBIND
 from pilotage.model.work import Job, Pilot, Task
 from pilotage.model.world import Heartbeat, MatchRequest, Output, Report
@@ -150,9 +149,11 @@ class VirtualPilot:
             self.called = True
             self._beat_after(given.federation.loops.heartbeat)
         tasks = {task.id: task for task in given.tasks}
-        remote = _read_from_afar(given, self.storage, self.site.scene.sources)
+        readings = Readings(given, cache(self.site.scene.sources))
+        sizes = {file.name: file.size for file in given.files}
         for job in given.jobs:
-            self._begin(tasks[job.task], job, [remote[name] for name in job.inputs if name in remote])
+            read = ((name, readings.afar(job, name)) for name in job.inputs)
+            self._begin(tasks[job.task], job, [(found.site, sizes[name]) for name, found in read if found])
         if given.jobs:
             self.site.scene.calls.tell(self)
         if not self._running:
@@ -279,19 +280,3 @@ class VirtualPilot:
 
     def _loses_answer(self) -> bool:
         return self.site.dice.random() < self.site.behaviour.answer_lost
-
-
-def _read_from_afar(given: Matched, storage: Storage, sources: Sources) -> dict[str, tuple[str, int]]:
-    """Files that are not at a storage: the site that they are read from, and their bytes."""
-    if not given.files:
-        return {}
-    held: dict[str, list[str]] = defaultdict(list)
-    for replica in given.replicas:
-        held[replica.file].append(replica.storage)
-    sites = {one.name: one.site for one in given.federation.storages}
-    sizes = {file.name: file.size for file in given.files}
-    return {
-        name: (sites[able[0]], sizes[name])
-        for name, holders in held.items()
-        if storage.name not in holders and (able := sources.ranked(holders, storage.name))
-    }

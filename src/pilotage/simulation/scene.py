@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pilotage.flow.calls.storages import rests
 from pilotage.flow.runtime import Runtime
 from pilotage.model.sources import Sources
 
@@ -22,6 +23,13 @@ class Scene:
     journal: Journal
     payloads: Payloads
     links: FairLinks
-    sources: Sources
+    known_sources: Sources
     begin: float
     seed: int
+
+    def sources(self) -> Sources:
+        """The storages and links, with what rests now (F4)."""
+        resting = rests(self.runtime)
+        if resting != self.known_sources.rests:
+            self.known_sources = Sources(self.known_sources.federation, resting)
+        return self.known_sources

@@ -115,7 +115,7 @@ class Simulation:
             journal=self.journal,
             payloads=self.payloads,
             links=links,
-            sources=Sources(self.federation),
+            known_sources=Sources(self.federation),
             begin=BEGIN,
             seed=seed,
         )

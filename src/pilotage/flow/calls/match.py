@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pilotage.agent.wire import JobOrder, MatchAnswer, Specification, Work
@@ -11,8 +11,8 @@ from pilotage.model.documents import to_document
 from pilotage.model.federation import ComputingElement, Federation, Queue, Storage
 from pilotage.model.logs import LogKey
 from pilotage.model.paths import scratch_path
+from pilotage.model.sources import Sources
 from pilotage.model.stations import station_of
-from pilotage.model.storage_rests import StorageRest
 from pilotage.model.timeouts import shortest_heartbeat
 from pilotage.model.work import JobKind, Pilot, Task, TaskSpec
 from pilotage.model.world import Heartbeat, MatchRequest
@@ -98,7 +98,7 @@ def specification(runtime: Runtime, job: int, pilot: int) -> Specification | Non
 
 def _answer(runtime: Runtime, matched: "Matched", time: float) -> MatchAnswer:
     federation = matched.federation
-    works = _works(matched, partial(rests, runtime))
+    works = _works(matched, cache(lambda: Sources(federation, rests(runtime))))
     # One that was given something asks again before it is idle.
     idle = federation.loops.pilot_idle
     if not works:
@@ -111,12 +111,12 @@ def _answer(runtime: Runtime, matched: "Matched", time: float) -> MatchAnswer:
     )
 
 
-def _works(matched: "Matched", resting: Callable[[], tuple[StorageRest, ...]]) -> tuple[Work, ...]:
+def _works(matched: "Matched", known: Callable[[], Sources]) -> tuple[Work, ...]:
     if not matched.jobs or matched.queue is None:
         return ()
     federation, queue = matched.federation, matched.queue
     tasks = {task.id: task for task in matched.tasks}
-    readings = Readings(matched, resting)
+    readings = Readings(matched, known)
     groups: dict[tuple[int, JobKind], list[JobOrder]] = defaultdict(list)
     for job in matched.jobs:
         inputs = tuple(readings.of(job, name) for name in job.inputs)

@@ -2,14 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pilotage.agent.wire import JobInput, JobOrder, Source
-from pilotage.model.federation import Federation
+from pilotage.model.federation import Federation, Storage
 from pilotage.model.scopes import name_of
 from pilotage.model.sources import Sources
-from pilotage.model.storage_rests import StorageRest
 from pilotage.model.work import Job
 
 from .pilot_files import told
@@ -21,28 +19,31 @@ if TYPE_CHECKING:
 class Readings:
     """The inputs of matched jobs as their pilot reads them, by the rule with which the matcher found them."""
 
-    def __init__(self, matched: "Matched", rests: Callable[[], tuple[StorageRest, ...]]) -> None:
+    def __init__(self, matched: "Matched", sources: Callable[[], Sources]) -> None:
         self._storage = matched.queue.storage if matched.queue else ""
-        self._federation, self._rests = matched.federation, rests
+        # Only asked where something is read from afar, as few matches do: it knows what rests now.
+        self._sources = sources
         self._files = {file.name: file for file in matched.files}
         # An original has no path of its own: pilots find it under its name.
         self._paths: defaultdict[str, dict[str, str]] = defaultdict(dict)
         for replica in matched.replicas:
             self._paths[replica.file][replica.storage] = replica.path
 
-    @cached_property
-    def _sources(self) -> Sources:
-        # Only here: few matches read from afar, and rests are read from the store.
-        return Sources(self._federation, self._rests())
-
     def of(self, job: Job, name: str) -> JobInput:
-        """An input of a job. One that stays at its queue reads there alone: what is missing there is lost."""
-        file, held = self._files[name], self._paths[name]
-        source = None
-        if job.choice is not None and self._storage not in held:
-            source = self._sources.readable_from(held, self._storage)
+        """An input of a job, and the storage that it is read from where that is not its queue's."""
+        file, held, source = self._files[name], self._paths[name], self.afar(job, name)
         path = held.get(source.name if source else self._storage, "")
         return JobInput(name_of(name), file.size, file.checksum, path, source.name if source else "")
+
+    def afar(self, job: Job, name: str) -> Storage | None:
+        """The storage that an input is read from if it is not at the queue's own.
+
+        A job that stays at its queue reads there alone: what is missing there is lost.
+        """
+        held = self._paths[name]
+        if job.choice is None or self._storage in held:
+            return None
+        return self._sources().readable_from(held, self._storage)
 
 
 def sources(federation: Federation, orders: Iterable[JobOrder]) -> Mapping[str, Source]:
