@@ -14,6 +14,7 @@ BEGIN = "name: s\nfederation: federation.yaml\n"
 
 def case(folder: Path, text: str, vos: str = "[]") -> Case:
     declared = (EXAMPLES / "federation.yaml").read_text()
+    declared = declared.replace("max_pilots:", "pilot_slots: 3, max_pilots:")
     (folder / "federation.yaml").write_text(declared.replace("core_power:", f"vos: {vos}\n    core_power:"))
     (folder / "scenario.yaml").write_text(BEGIN + text)
     return read(folder / "scenario.yaml")
@@ -57,6 +58,20 @@ def test_the_examples_are_sound(path: Path) -> None:
         ),
         ("tasks: [{task: {name: t, nucleus: mars}}]\n", "tasks[0].task.share: "),
         ("generated: {}\npolicies: {early: {}}\n", "policies.early: the policy early is known already"),
+        ("generated: {}\npolicies: {reference: {}}\n", "policies.reference: the policy reference is known"),
+        (
+            "generated: {}\npolicies: {mine: {queues: {computing_element: {max_pilots: 3}}}}\n",
+            "policies.mine.queues.computing_element: computing elements are virtual here",
+        ),
+        (
+            "generated: {}\nsites:\n  north: {slots: 2}\n  east: {slots: 3}\n",
+            "scenario.yaml:5: sites.north.slots: no pilot of north-queue starts: each takes 3 slots "
+            "(pilot_slots), there are 2; give 3 or more",
+        ),
+        (
+            "tasks: [{task: {name: t, binding: sometimes}, vo: ü}]\n",
+            "tasks[0].task.binding: 'sometimes' is none of early, elastic, late; give one of them",
+        ),
         ("generated: {}\npolicies: {mine: {without: [broker]}}\n", "the step broker cannot be left out"),
         (
             "generated: {}\npolicies: {mine: {constants: {guard: {rows: 3}}}}\n",
@@ -80,6 +95,56 @@ def test_bad_scenarios_are_refused_with_the_place(tmp_path: Path, text: str, tol
     with pytest.raises(BadFile) as caught:
         case(tmp_path, text)
     assert told in str(caught.value)
+    assert "none of ;" not in str(caught.value)
+
+
+LOGGED = "{number} {at} -1 60 1 -1 -1 -1 -1 -1 1 7 -1 -1 0 -1 -1 -1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "generated: {arrivals: 700000}\n",
+            "scenario.yaml:3: generated.arrivals: tasks come later than 604800 s after the beginning, when "
+            "the simulation ends (limit); give limit: 700001 or more, or less work",
+        ),
+        (
+            "limit: 100\ntasks: [{task: {name: t}}, {at: 101, task: {name: u}}, {at: 150.5, task: {name: v}}]"
+            "\n",
+            "tasks: 2 of 3 tasks come later than 100 s after the beginning, when the simulation ends "
+            "(limit); give limit: 151 or more",
+        ),
+        (
+            "swf: {path: log}\nlimit: 100\n",
+            "scenario.yaml:3: swf.jobs: 2 of 4 tasks come later than 100 s after the beginning, when the "
+            "simulation ends (limit); give limit: 301 or more, or less work, or draw it together with faster",
+        ),
+    ],
+)
+def test_work_that_comes_after_the_limit_is_refused_with_the_limit_that_would_do(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    lines = [LOGGED.format(number=number, at=100 + 100 * number) for number in range(4)]
+    (tmp_path / "log").write_text("".join(lines))
+    with pytest.raises(BadFile) as caught:
+        case(tmp_path, text)
+    assert told in str(caught.value)
+
+
+def test_a_log_may_begin_with_the_mark_of_its_encoding(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("\ufeff; a comment\n" + LOGGED.format(number=1, at=0))
+    assert len(case(tmp_path, "swf: {path: log}\n").log) == 1
+
+
+def test_users_of_a_log_have_a_vo_that_is_served(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(LOGGED.format(number=1, at=0))
+    with pytest.raises(
+        BadFile, match=r"swf\.vo: no queue that is online serves VO swf; these are served: atlas"
+    ):
+        case(tmp_path, "swf: {path: log}\n", vos="[atlas]")
+    (one,) = submissions(case(tmp_path, "swf: {path: log, vo: atlas}\n", vos="[atlas]"), 1)
+    assert one.owner.vo == "atlas"
 
 
 def test_a_bad_line_of_a_log_is_told(tmp_path: Path) -> None:

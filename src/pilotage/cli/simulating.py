@@ -85,12 +85,12 @@ def _run(scenario: Path, policies: Sequence[str], seeds: int, workers: int) -> "
     from pilotage.simulation.parallel import trials
     from pilotage.simulation.policies import UnknownPolicy, policy_of
     from pilotage.simulation.reading import read
-    from pilotage.simulation.trials import REFERENCE, TrialFailed
+    from pilotage.simulation.trials import TrialFailed
 
     case = read(scenario)
     try:
         for name in policies:
-            policy_of(name, case.scenario.policies, REFERENCE)
+            policy_of(name, case.scenario.policies)
         with _quiet(), _bar(len(policies) * seeds) as bar:
             return trials(case, policies, range(1, seeds + 1), workers, lambda: bar.advance(bar.task_ids[0]))
     except UnknownPolicy as error:

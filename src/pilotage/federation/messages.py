@@ -79,6 +79,8 @@ def faults(kind: Any, error: ValidationError, document: Any) -> Iterator[Fault]:
         # pydantic tells the faults against every member of a union: those against the other one only confuse.
         if any(tag != _meant(document, path) for tag in tags) or _only_bad_items(details):
             continue
+        if details["type"] == "literal_error" and details["ctx"]["expected"] == "''":
+            continue
         fault = _fault(kind, details, path, document)
         if (fault.path, fault.message) not in seen:
             seen.add((fault.path, fault.message))
@@ -145,7 +147,8 @@ def _place(location: tuple[int | str, ...], document: Any) -> tuple[Path, list[s
         elif part in ("InputFile", "InputPattern", "InputDataset"):
             tags.append(str(part))
             continue
-        elif part == "[key]":
+        elif part == "[key]" or not isinstance(here, dict | list):
+            # Nothing lies below a plain value: it is the member of a union.
             continue
         path.append(part)
     return tuple(path), tags

@@ -106,6 +106,9 @@ KNOWN: Mapping[str, Policy] = {
 """Policies that every scenario has, by name."""
 
 
+REFERENCE_RUN = "reference"
+"""The name of the federation as it is, but without waits in batch systems and with free data."""
+
 REFERENCE = Policy(
     summary="as the federation says, without waits in batch systems, for whose sake pilots would stay (E5)",
     constants={"loops": {"pilot_idle_most": 0}},
@@ -117,12 +120,12 @@ class UnknownPolicy(ValueError):
     """There is no policy of this name."""
 
 
-def policy_of(name: str, own: Mapping[str, Policy] | None = None, reference: str = "") -> Policy:
-    """The policy of a name, known or one's ``own``; ``reference`` names the one of the run without waits.
+def policy_of(name: str, own: Mapping[str, Policy]) -> Policy:
+    """The policy of a name, known or one's ``own``, or the one of the reference run.
 
     Raises :class:`UnknownPolicy`.
     """
-    known = {**KNOWN, **(own or {}), **({reference: REFERENCE} if reference else {})}
+    known = {**KNOWN, **own, REFERENCE_RUN: REFERENCE}
     if name not in known:
         raise UnknownPolicy(f"there is no policy {name!r}; there are {', '.join(known)}")
     return known[name]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import floor
 from pathlib import Path as FilePath
 
 from pilotage.federation import checks, documents
@@ -9,9 +10,9 @@ from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, P
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.federation import ComputingElement, Federation
 
-from .policies import KNOWN, Policy, changed
+from .policies import KNOWN, REFERENCE_RUN, Policy, changed
 from .scenario import Scenario, Spell, SwfWork
-from .swf import BadLog, LoggedJob, jobs, taken
+from .swf import BadLog, LoggedJob, arrivals, jobs, taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +30,19 @@ def read(path: FilePath) -> Case:
     Raises :class:`~pilotage.federation.faults.BadFile` with every fault.
     """
     found: list[Federation] = []
+    log: list[LoggedJob] = []
 
     def also(scenario: Scenario) -> Iterator[Fault]:
-        yield from _faults(scenario)
+        faults = list(_faults(scenario))
+        yield from faults
         found.append(documents.read(Federation, path.parent / scenario.federation))
         yield from _contradictions(scenario, found[0])
+        if scenario.swf and not faults:
+            log.extend(_log(path.parent / scenario.swf.path, scenario.swf))
+        yield from _late(scenario, log)
 
     scenario = documents.read(Scenario, path, also=also)
-    log = _log(path.parent / scenario.swf.path, scenario.swf) if scenario.swf else ()
-    return Case(scenario, virtual(found[0], scenario), log)
+    return Case(scenario, virtual(found[0], scenario), tuple(log))
 
 
 def _log(path: FilePath, work: SwfWork) -> tuple[LoggedJob, ...]:
@@ -47,10 +52,29 @@ def _log(path: FilePath, work: SwfWork) -> tuple[LoggedJob, ...]:
     except BadLog as bad:
         remedy = "give 18 numbers, -1 for what is not known"
         raise BadFile([FileFault(str(path), bad.line, "", bad.message, remedy)]) from bad
-    if not taken(found, work.first, work.jobs, work.most_cores):
+    if not taken(found, work):
         what = f"none of the {len(found)} jobs that ran is taken"
         raise BadFile([FileFault(str(path), None, "", what, "give other first or most_cores")])
     return found
+
+
+def _late(scenario: Scenario, log: Sequence[LoggedJob]) -> Iterator[Fault]:
+    """Work that would never be submitted: the simulation is over before it comes."""
+    path: Path
+    if scenario.swf is not None:
+        path, times = ("swf", "jobs"), arrivals(log, scenario.swf)
+    elif scenario.generated is not None:
+        path, times = ("generated", "arrivals"), [scenario.generated.arrivals]
+    else:
+        path, times = ("tasks",), [arrival.at for arrival in scenario.tasks]
+    late = [time for time in times if time > scenario.limit]
+    if not late:
+        return
+    which = "tasks come" if scenario.generated else f"{len(late)} of {len(times)} tasks come"
+    needed = floor(max(late)) + 1
+    what = f"{which} later than {scenario.limit:.0f} s after the beginning, when the simulation ends (limit)"
+    remedy = f"give limit: {needed} or more, or less work"
+    yield Fault(path, what, f"{remedy}, or draw it together with faster" if scenario.swf else remedy)
 
 
 def virtual(federation: Federation, scenario: Scenario) -> Federation:
@@ -99,7 +123,7 @@ def _spells(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], tuple[Spell, 
 
 
 def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
-    """Names in a scenario that its federation does not have, and policies that it cannot follow."""
+    """What a scenario names or does that its federation cannot follow."""
     sites = [site.name for site in federation.sites]
     for name in scenario.sites:
         yield from _unknown(("sites", name), "site", name, sites)
@@ -112,10 +136,13 @@ def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Faul
             shares = [share.name for share in federation.shares]
             yield from _unknown(("generated", "users", at, "share"), "share", user.share or shares[0], shares)
             yield from _unserved(("generated", "users", at, "vo"), user.vo, federation)
+    if scenario.swf is not None:
+        yield from _unserved(("swf", "vo"), scenario.swf.vo, federation)
     for at, arrival in enumerate(scenario.tasks):
         yield from _unserved(("tasks", at, "vo"), arrival.vo, federation)
         for path, message in checks.check_task(arrival.task, federation):
             yield Fault(("tasks", at, "task", *path), message)
+    yield from _too_wide(scenario, federation)
     for name, policy in scenario.policies.items():
         yield from _of_policy(name, policy, federation)
 
@@ -133,9 +160,29 @@ def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
         yield Fault(path, f"no queue that is online serves VO {vo}", f"these are served: {', '.join(known)}")
 
 
+def _too_wide(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
+    """Sites with fewer slots than a pilot takes: it would wait for ever."""
+    for queue in federation.queues:
+        most = scenario.site(queue.site).slots
+        needed = queue.computing_element.pilot_slots if queue.computing_element else 1
+        if most is not None and needed > most:
+            path = (
+                ("sites", queue.site, "slots") if queue.site in scenario.sites else ("default_site", "slots")
+            )
+            what = (
+                f"no pilot of {queue.name} starts: each takes {needed} slots (pilot_slots), there are {most}"
+            )
+            yield Fault(path, what, f"give {needed} or more")
+
+
 def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fault]:
-    if name in KNOWN:
+    if name in KNOWN or name == REFERENCE_RUN:
         yield Fault(("policies", name), f"the policy {name} is known already", "give another name")
+    if "computing_element" in policy.queues:
+        path = ("policies", name, "queues", "computing_element")
+        what = "computing elements are virtual here, each that of its queue"
+        yield Fault(path, what, "change them in a federation of its own")
+        return
     try:
         changed(federation, policy)
     except BadDocument as bad:

@@ -162,6 +162,8 @@ class SwfWork:
 
     path: str
     """The file, relative to the scenario's."""
+    vo: Name = "swf"
+    """The VO of its users."""
     first: Count = 0
     """Jobs of the log that are left out at its beginning."""
     jobs: Positive = 1000
@@ -224,7 +226,7 @@ class Scenario:
     """Spread of what tasks estimate of their work around the truth: the standard deviation of its logarithm.
     Given tasks have their own estimates."""
     limit: Annotated[float, Field(gt=0, le=1e8)] = 7 * 86_400
-    """s after which a simulation ends, whatever has not ended by then."""
+    """s after which a simulation ends, whatever has not ended by then; no work may come later."""
     tick: Day = 30
     """s between two moments at which pilots call and steps are taken: longer ones are faster and coarser."""
     period: Day = 300

@@ -12,7 +12,7 @@ from pilotage.model.work import InputFile, TaskSpec
 from .payloads import SimulatedTask
 from .reading import Case
 from .scenario import Arrival, GeneratedWork, SwfWork
-from .swf import LoggedJob, taken
+from .swf import LoggedJob, arrivals, taken
 
 SHORT = 0.1
 """Jobs of a short task, and their work, against those of others."""
@@ -93,13 +93,11 @@ def _spec(number: int, count: int, holders: Sequence[str], work: GeneratedWork, 
 
 
 def _logged(work: SwfWork, log: Sequence[LoggedJob], federation: Federation) -> Iterator[SimulatedTask]:
-    found = taken(log, work.first, work.jobs, work.most_cores)
     share = federation.shares[0].name
-    begin = min((job.submitted for job in found), default=0.0)
-    for job in found:
+    for job, at in zip(taken(log, work), arrivals(log, work), strict=True):
         yield SimulatedTask(
-            at=(job.submitted - begin) / work.faster,
-            owner=Identity(name=f"user-{job.user}", vo="swf"),
+            at=at,
+            owner=Identity(name=f"user-{job.user}", vo=work.vo),
             spec=TaskSpec(name=f"job-{job.number}", share=share, command=("run",), cores=job.cores, scouts=0),
             work=(job.run_time * job.cores * work.core_power,),
         )

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .scenario import SwfWork
+
 FIELDS = 18
 
 LARGEST = 1e10
@@ -31,7 +33,8 @@ class BadLog(ValueError):
 def jobs(text: str) -> list[LoggedJob]:
     """The jobs of a log that ran, in its order. Raises :class:`BadLog` for the first bad line."""
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    # Some programs begin a text with a mark that says it is UTF-8.
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith(";"):
             continue
         job = _job(number, line.split())
@@ -40,9 +43,16 @@ def jobs(text: str) -> list[LoggedJob]:
     return found
 
 
-def taken(log: Sequence[LoggedJob], first: int, most: int, most_cores: int) -> Sequence[LoggedJob]:
-    """The jobs of up to so many cores, ``most`` of them from number ``first`` on, counted from 0."""
-    return [job for job in log if job.cores <= most_cores][first : first + most]
+def taken(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[LoggedJob]:
+    """The jobs of a log that are taken, in its order."""
+    return [job for job in log if job.cores <= work.most_cores][work.first : work.first + work.jobs]
+
+
+def arrivals(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[float]:
+    """When the jobs that are taken come, in s since the simulation began: with the first of them."""
+    submitted = [job.submitted for job in taken(log, work)]
+    begin = min(submitted, default=0.0)
+    return [(time - begin) / work.faster for time in submitted]
 
 
 def _job(line: int, words: list[str]) -> LoggedJob:

@@ -9,14 +9,11 @@ from statistics import fmean, stdev
 
 from .metrics import Metrics, metrics
 from .payloads import SimulatedTask
-from .policies import changed, policy_of
+from .policies import REFERENCE_RUN, changed, policy_of
 from .reading import Case
 from .scenario import LinkBehaviour, Scenario, SiteBehaviour
 from .simulation import Simulation
 from .submissions import submissions
-
-REFERENCE = "reference"
-"""The name of the federation as it is, but without waits in batch systems and with free data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +41,8 @@ def trial(case: Case, name: str, seed: int) -> Trial:
 def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Trial:
     """Simulate one policy with one seed until all work has ended, or the scenario's limit."""
     began = time.perf_counter()
-    policy = policy_of(name, case.scenario.policies, REFERENCE)
-    scenario = _ideal(case.scenario) if name == REFERENCE else case.scenario
+    policy = policy_of(name, case.scenario.policies)
+    scenario = _ideal(case.scenario) if name == REFERENCE_RUN else case.scenario
     federation = changed(case.federation, policy)
     simulation = Simulation(federation, scenario, seed, policy)
     try:
