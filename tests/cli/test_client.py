@@ -66,3 +66,11 @@ def test_authorities_that_cannot_be_read_are_named(pilotage: Pilotage, tmp_path:
     result = pilotage("status", PILOTAGE_URL="https://localhost:9", SSL_CERT_FILE=missing)
     assert result.exit_code == 2
     assert result.stderr.startswith(f"SSL_CERT_FILE: {missing!r}: ")
+
+
+def test_a_token_that_no_header_can_hold_is_bad_input(pilotage: Pilotage) -> None:
+    result = pilotage("queues", PILOTAGE_TOKEN="schlüssel")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"the token has a character that none has; set PILOTAGE_TOKEN or {pilotage.home / 'token'}\n"
+    )

@@ -30,6 +30,9 @@ class Client:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings or current()
+        if not (self._settings.token.isascii() and self._settings.token.isprintable()):
+            # As a header it could not be sent.
+            raise BadInput(f"the token has a character that none has; set {self._token_place}")
         headers = {"Authorization": f"Bearer {self._settings.token}"} if self._settings.token else {}
         self._http = httpx.Client(
             base_url=self._settings.url + PREFIX,
@@ -119,13 +122,16 @@ class Client:
             detail = "; ".join(f"{fault['field']}: {fault['message']}" for fault in detail)
         match response.status_code:
             case 401:
-                where = f"PILOTAGE_TOKEN or {self._settings.home / 'token'}"
-                return CommandFailure(f"the server does not know you: {detail}; set {where}")
+                return CommandFailure(f"the server does not know you: {detail}; set {self._token_place}")
             case 400 | 413 | 422:
                 return BadInput(str(detail))
             case code if code >= 500:
                 return CommandFailure(f"{self._broken(response)}: {detail}")
         return CommandFailure(str(detail))
+
+    @property
+    def _token_place(self) -> str:
+        return f"PILOTAGE_TOKEN or {self._settings.home / 'token'}"
 
     def _broken(self, response: httpx.Response) -> str:
         return f"the server failed with {response.status_code} {response.reason_phrase}"
