@@ -14,7 +14,9 @@ from pilotage.simulation.simulation import Simulation
 from pilotage.testing.stores import create
 
 
-def moved(transfer_fails: float, outages: Mapping[str, Spell] = {}, lasting: float = 300) -> Simulation:
+def moved(
+    transfer_fails: float, outages: Mapping[str, Spell] = {}, lasting: float = 300, *more: Spell
+) -> Simulation:
     """Ten uploads over one link, and five virtual minutes."""
     names = ("north", "south")
     federation = Federation(
@@ -25,7 +27,7 @@ def moved(transfer_fails: float, outages: Mapping[str, Spell] = {}, lasting: flo
         staging=StagingConstants(storage_rest=600),
     )
     links = LinkBehaviour(transfer_fails=transfer_fails)
-    storages = {f"{name}-disk": StorageBehaviour(outages=(spell,)) for name, spell in outages.items()}
+    storages = {f"{name}-disk": StorageBehaviour(outages=(spell, *more)) for name, spell in outages.items()}
     scenario = Scenario(name="rests", federation="virtual.yaml", links=links, storages=storages)
     simulation = Simulation(federation, scenario, seed=1)
     for number in range(10):
@@ -77,3 +79,14 @@ def test_what_moves_when_an_outage_begins_breaks_off_and_goes_on_later() -> None
     attempts = [one.attempt for one in simulation.store.queries.transfers(None, 100)]
     assert (len(attempts), min(attempts)) == (10, 2)
     assert states(simulation) == {TransferState.DONE: 10}
+
+
+def test_an_outage_of_a_storage_that_ends_within_another_ends_with_that() -> None:
+    long, short = Spell(begins=0, ends=3000), Spell(begins=0, ends=5)
+    assert TransferState.DONE not in states(moved(0.0, {"south": long}, 2900, short))
+    assert states(moved(0.0, {"south": long}, 6 * 3600, short)) == {TransferState.DONE: 10}
+
+
+def test_nothing_small_is_delivered_in_an_outage_before_it_is_refused() -> None:
+    found = moved(0.0, {"south": Spell(begins=0, ends=3000)}, lasting=2900)
+    assert TransferState.DONE not in states(found)

@@ -1,6 +1,7 @@
 """Virtual movers: a delivery takes as long as its bytes take over a link that it shares."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -45,8 +46,10 @@ def links_of(federation: Federation, behaviour: LinkBehaviour, clock: VirtualClo
 
 @dataclass(slots=True)
 class _VirtualDelivery:
-    flow: int
+    """A delivery; nothing flows of one that a storage is to refuse."""
+
     delivery: Delivery
+    flow: int | None = None
     arrived: bool = False
     fault: Fault = ""
 
@@ -73,12 +76,12 @@ class VirtualMovers:
         self._sites = {storage.url: storage.site for storage in federation.storages}
         self._links = links
         self._moving: dict[str, _VirtualDelivery] = {}
-        self._out: set[str] = set()
+        self._out: Counter[str] = Counter()
         urls = {storage.name: storage.url for storage in federation.storages}
         for name, storage in scenario.storages.items():
             for spell in storage.outages:
                 clock.after(spell.begins, partial(self._break, urls[name]))
-                clock.after(spell.ends, partial(self._out.discard, urls[name]))
+                clock.after(spell.ends, partial(self._mend, urls[name]))
 
     def for_delivery(self, source: str, destination: str) -> "VirtualMovers":  # noqa: ARG002
         """The mover between two storages."""
@@ -107,7 +110,7 @@ class VirtualMovers:
         """Stop and forget deliveries."""
         for reference in references:
             if moving := self._moving.pop(reference, None):
-                self._links.cancel(moving.flow)
+                self._stop(moving)
 
     def scan(self, storage: Storage, glob: str, limits: ScanLimits = SCAN_LIMITS) -> list[InputFile]:  # noqa: ARG002
         """Virtual storages list no files: tasks name their inputs."""
@@ -118,32 +121,41 @@ class VirtualMovers:
 
     def _started(self, delivery: Delivery) -> Started:
         reference = f"{delivery.transfer}.{delivery.attempt}"
-        ends: Ends = self._sites[delivery.source.url], self._sites[delivery.destination.url]
-        flow = self._links.begin(ends, delivery.size / 1e6, lambda: self._arrived(reference))
-        self._moving[reference] = _VirtualDelivery(flow, delivery)
-        if self._fault(delivery):
-            self._clock.after(REFUSED_AFTER, lambda: self._fail(reference))
+        moving = self._moving[reference] = _VirtualDelivery(delivery)
+        if fault := self._fault(delivery):
+            self._clock.after(REFUSED_AFTER, lambda: self._fail(reference, fault))
+        else:
+            ends: Ends = self._sites[delivery.source.url], self._sites[delivery.destination.url]
+            moving.flow = self._links.begin(ends, delivery.size / 1e6, lambda: self._arrived(reference))
         return Started(reference=reference)
 
     def _break(self, url: str) -> None:
         """Begin an outage of a storage: what moves from it or to it breaks off."""
-        self._out.add(url)
+        self._out[url] += 1
         for reference, moving in list(self._moving.items()):
-            if not moving.arrived and url in (moving.delivery.source.url, moving.delivery.destination.url):
-                self._fail(reference)
+            if url in (moving.delivery.source.url, moving.delivery.destination.url):
+                self._fail(reference, self._fault(moving.delivery))
+
+    def _mend(self, url: str) -> None:
+        """End an outage of a storage; another may go on."""
+        self._out[url] -= 1
 
     def _fault(self, delivery: Delivery) -> Fault:
         """Return whose fault it is that a delivery fails now."""
-        if delivery.source.url in self._out:
+        if self._out[delivery.source.url]:
             return "source"
-        return "destination" if delivery.destination.url in self._out else ""
+        return "destination" if self._out[delivery.destination.url] else ""
 
-    def _fail(self, reference: str) -> None:
+    def _fail(self, reference: str, fault: Fault) -> None:
         moving = self._moving.get(reference)
-        if moving is not None and not moving.arrived and (fault := self._fault(moving.delivery)):
-            self._links.cancel(moving.flow)
+        if moving is not None and not moving.arrived:
+            self._stop(moving)
             moving.arrived, moving.fault = True, fault
             self._on_news()
+
+    def _stop(self, moving: _VirtualDelivery) -> None:
+        if moving.flow is not None:
+            self._links.cancel(moving.flow)
 
     def _arrived(self, reference: str) -> None:
         self._moving[reference].arrived = True

@@ -40,14 +40,20 @@ class VirtualSite:
         self.name, self.behaviour, self.scene = name, behaviour, scene
         self.dice = random.Random(f"site {name} of {scene.seed}")
         self.pilots: dict[str, VirtualPilot] = {}
-        self.is_dead = False
+        self._outages = 0
         self._waiting: deque[VirtualPilot] = deque()
         self._looks_again = False
         self._held = 0
         passed = scene.clock() - scene.begin
         for spell in behaviour.outages:
-            scene.clock.after(spell.begins - passed, self._die)
-            scene.clock.after(spell.ends - passed, self._revive)
+            if spell.ends > passed:
+                scene.clock.after(spell.begins - passed, self._die)
+                scene.clock.after(spell.ends - passed, self._revive)
+
+    @property
+    def is_dead(self) -> bool:
+        """Tell whether it does not answer: an outage may begin in another."""
+        return self._outages > 0
 
     def submit(self, pilot: VirtualPilot) -> None:
         """Put a pilot into the batch queue; some never come out of it."""
@@ -121,12 +127,12 @@ class VirtualSite:
         return int(node.rpartition("-")[2]) < self.behaviour.black_holes
 
     def _die(self) -> None:
-        self.is_dead = True
+        self._outages += 1
         for pilot in list(self.pilots.values()):
             pilot.vanish()
 
     def _revive(self) -> None:
-        self.is_dead = False
+        self._outages -= 1
         self._start_waiting()
 
 
