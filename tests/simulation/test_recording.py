@@ -9,12 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from pilotage.cli.app import app
+from pilotage.federation.documents import checked
 from pilotage.federation.documents import read as read_document
 from pilotage.model.documents import to_document
 from pilotage.model.federation import Federation
 from pilotage.model.work import InputFile, TaskSpec
 from pilotage.simulation.reading import read
-from pilotage.simulation.recording import EndedJob, RecordedTask, recorded
+from pilotage.simulation.recording import EndedJob, RecordedTask, document_of, recorded
+from pilotage.simulation.scenario import Scenario
 from pilotage.simulation.submissions import submissions
 from pilotage.simulation.trials import run
 from tests.cli.conftest import FakeServer
@@ -69,7 +71,11 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     server.answers["GET /tasks"] = {"tasks": views}
     for view in views:
         server.answers[f"GET /tasks/{view['id']}"] = {"spec": to_document(SPEC)}
-        ended = {"jobs": [{"queue": "north-queue", "wall_seconds": 600.0}] * (view["id"] == 8)}
+        done = [
+            {"queue": "north-queue", "wall_seconds": seconds, "kind": kind}
+            for seconds, kind in ((600.0, "normal"), (6000.0, "merge"))
+        ]
+        ended = {"jobs": done if view["id"] == 8 else []}
         server.answers[f"GET /tasks/{view['id']}/jobs"] = ended
     path = tmp_path / "day.yaml"
     environment = {"PILOTAGE_URL": server.url, "PILOTAGE_TOKEN": "x", "PILOTAGE_HOME": str(tmp_path)}
@@ -78,6 +84,7 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     assert json.loads(told.stdout) == {"output": str(path), "tasks": 1, "left_out": 1}
     assert "secret" not in path.read_text()
     case = read(path)
+    assert [(one.work, one.job_spread) for one in case.scenario.tasks] == [(7200, 0)], "no merge job's"
     found = run(case, "early", 1, submissions(case, 1)).metrics
     assert (found.jobs, found.lost, found.unfinished) == (4, 0, 0)
     assert found.pilots >= 1, "those count that still stay at the end"
@@ -88,3 +95,21 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     server.answers["GET /tasks"] = {"tasks": views}
     assert CliRunner().invoke(app, ["record", str(as_json)], env=environment).exit_code == 0
     assert json.loads(as_json.read_text())["tasks"][0]["task"]["name"] == SPEC.name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("day", "day"), ("ünï day", "n-day"), ("2026-05-01_x", "2026-05-01_x"), ("ü", "recorded")],
+)
+def test_a_recording_has_a_name_that_a_scenario_may_have(text: str, name: str) -> None:
+    declared = read_document(Federation, FEDERATION)
+    made = recorded(text, "federation.yaml", declared, [task(500, 100.0)], begin=100)
+    assert checked(Scenario, document_of(made)).name == name
+
+
+def test_a_recording_of_a_month_may_last_longer_than_that(tmp_path: Path) -> None:
+    (tmp_path / "federation.yaml").write_text(FEDERATION.read_text())
+    tasks = [task(created, 100.0) for created in (0, 30 * 86_400.0)]
+    made = recorded("month", "federation.yaml", read_document(Federation, FEDERATION), tasks, begin=0)
+    (tmp_path / "month.json").write_text(json.dumps(document_of(made)))
+    assert read(tmp_path / "month.json").scenario.limit == 37 * 86_400

@@ -6,11 +6,12 @@ from sqlalchemy import text
 
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
 from pilotage.model.identity import Identity
-from pilotage.model.work import TaskSpec
-from pilotage.simulation.payloads import SimulatedTask
+from pilotage.model.work import MergeSpec, TaskSpec
+from pilotage.simulation.metrics import metrics
+from pilotage.simulation.payloads import MERGE, SimulatedTask
 from pilotage.simulation.pilots import ASK_AGAIN
 from pilotage.simulation.reading import virtual
-from pilotage.simulation.scenario import Scenario, SiteBehaviour
+from pilotage.simulation.scenario import Scenario, SiteBehaviour, Spell
 from pilotage.simulation.simulation import BEGIN, Simulation
 from tests.simulation.test_week import federation
 
@@ -93,5 +94,35 @@ def test_payloads_of_a_pilot_have_no_more_cores_than_it() -> None:
         made.run(80_000)
         assert len(made.journal.ended) == 8
         assert sum(work for *_, work in made.journal.ended) <= made.granted
+    finally:
+        made.close()
+
+
+def test_an_outage_that_ends_within_another_ends_with_that() -> None:
+    outages = (Spell(begins=100, ends=2000), Spell(begins=200, ends=300), Spell(begins=0, ends=50))
+    behaviour = SiteBehaviour(wait=60, wait_spread=0, outages=outages)
+    made = simulation(one_queue(ComputingElement(max_pilots=1)), behaviour, 1)
+    try:
+        made.run(120)
+        submit(made, 1000)
+        made.run(1800)
+        assert not made.journal.first_starts
+        made.run(20_000)
+        assert len(made.journal.ended) == 1
+    finally:
+        made.close()
+
+
+def test_a_merge_job_takes_a_minute_and_its_wait_is_not_counted() -> None:
+    made = simulation(one_queue(ComputingElement(max_pilots=2)), SiteBehaviour(wait=60, wait_spread=0), 1)
+    merge = MergeSpec(command=("merge",), outputs=("all",))
+    spec = TaskSpec(name="m", command=("run",), jobs=2, outputs=("out",), merge=merge, scouts=0)
+    try:
+        made.submit(SimulatedTask(spec=spec, owner=Identity(name="alice", vo="ligo"), work=(36_000,)))
+        made.run(20_000)
+        assert sorted(work for *_, work in made.journal.ended) == [MERGE, 36_000, 36_000]
+        found = metrics(made, made._scenario)
+        assert (found.jobs, found.lost, found.unfinished) == (3, 0, 0)
+        assert found.wait_95 < 600
     finally:
         made.close()

@@ -91,7 +91,8 @@ def _tasks(client: "Client", begin: float, most: int) -> "Iterator[RecordedTask]
             jobs=[
                 EndedJob(queue=job["queue"], wall_seconds=job["wall_seconds"])
                 for job in jobs
-                if job["wall_seconds"]
+                # What gathers outputs is none of the work that is done again.
+                if job["wall_seconds"] and job["kind"] != "merge"
             ],
         )
 

@@ -34,7 +34,7 @@ class Metrics:
     done_99: float
     """s after the beginning when 99 % of all jobs had finished; the scenario's limit where fewer ever did."""
     wait: float
-    """Mean of the s from a task's arrival to the first start of a job."""
+    """Mean of the s from a task's arrival to the first start of a job, merge jobs left out."""
     wait_95: float
     """The same, of the job that waits longer than 95 % of them."""
     short_wait: float
@@ -75,8 +75,10 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     found, limit = outcomes(simulation), scenario.limit
     arrivals = {task: one.at for task, one in payloads.tasks.items()}
     window = max(arrivals.values(), default=0.0)
-    waits = {job: time - BEGIN - arrivals[found.tasks[job]] for job, time in journal.first_starts.items()}
-    short = [wait for job, wait in waits.items() if payloads.work(found.tasks[job], job) <= SHORT * 10]
+    # Merge jobs wait for the others of their task, and for slots only then.
+    starts = {job: time for job, time in journal.first_starts.items() if job in found.tasks}
+    waits = {job: time - BEGIN - arrivals[found.tasks[job]] for job, time in starts.items()}
+    short = [wait for job, wait in waits.items() if payloads.works[job] <= SHORT * 10]
     # What never finishes is no quick end: it counts as if it took as long as anything may.
     times = [found.ends.get(task, limit) - at for task, at in arrivals.items()]
     worked = sum(work for time, _, work in journal.ended if time - BEGIN <= window)

@@ -17,9 +17,10 @@ from .simulation import BEGIN, Simulation
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Outcomes of a simulation; times in s since it began. ``tasks`` has the task of each job made."""
+    """Outcomes of a simulation; times in s since it began."""
 
     tasks: Mapping[int, int]
+    """The task of each job that was made, but for merge jobs."""
     lost: int
     unfinished: int
     finished: tuple[float, ...]
@@ -52,7 +53,7 @@ def outcomes(simulation: Simulation) -> Outcomes:
         left = max(0, simulation.payloads.tasks[task].spec.planned_jobs - made[task])
         states[JobState.FAILED if state in ENDED["task"] else JobState.PENDING] += left
     return Outcomes(
-        tasks={job: task for job, task, *_ in job_rows},
+        tasks={job: task for job, task, kind, *_ in job_rows if kind != "merge"},
         lost=sum(states[state] for state in ENDED["job"] if state != JobState.FINISHED),
         unfinished=sum(count for state, count in states.items() if state not in ENDED["job"]),
         finished=tuple(sorted(since - BEGIN for *_, state, since in job_rows if state == JobState.FINISHED)),

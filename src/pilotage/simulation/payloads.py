@@ -4,7 +4,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from pilotage.model.identity import Identity
-from pilotage.model.work import TaskSpec
+from pilotage.model.work import JobKind, TaskSpec
+
+MERGE = 600.0
+"""HS23 s of a merge job: a minute on a core of 10 HS23."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,17 +29,20 @@ class Payloads:
     """The tasks that were submitted, by number.
 
     The job that starts as the n-th of its task has its n-th work. So the same work is done under each policy,
-    whatever order the jobs start in.
+    whatever order the jobs start in. Merge jobs have little, whatever the others have.
     """
 
     tasks: dict[int, SimulatedTask] = field(default_factory=dict)
-    _places: dict[int, int] = field(default_factory=dict)
+    works: dict[int, float] = field(default_factory=dict)
+    """The HS23 s of each job that has started."""
     _started: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
 
-    def work(self, task: int, job: int) -> float:
+    def work(self, task: int, job: int, kind: JobKind) -> float:
         """Return the work of a job that starts now, or started before."""
-        if job not in self._places:
-            self._places[job] = self._started[task]
+        if job not in self.works and kind == "merge":
+            self.works[job] = MERGE
+        elif job not in self.works:
+            works = self.tasks[task].work
+            self.works[job] = works[self._started[task] % len(works)]
             self._started[task] += 1
-        works = self.tasks[task].work
-        return works[self._places[job] % len(works)]
+        return self.works[job]

@@ -168,7 +168,7 @@ class VirtualPilot:
     def _begin(self, task: Task, job: Job, remote: Sequence[tuple[str, int]]) -> None:
         scene, behaviour, dice = self.site.scene, self.site.behaviour, self.site.dice
         spec = task.expected(job.kind)
-        amount = scene.payloads.work(task.id, job.id)
+        amount = scene.payloads.work(task.id, job.id, job.kind)
         is_lost = self.site.is_black_hole(self.node)
         cores = max(1, spec.cores)
         lasts = BLACK_HOLE if is_lost else amount / (self.core_power * cores)

@@ -1,8 +1,9 @@
 """Scenarios from what a server's jobs did: yesterday's work, to be done again under other policies."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import ceil, log
 from statistics import median, pstdev
 from typing import Any
 
@@ -45,7 +46,8 @@ def recorded(
 ) -> Scenario:
     """The scenario of tasks that were submitted from ``begin`` on, of which jobs ended well.
 
-    It begins with the first of them; ``federation`` is the file that it names. Commands, environments and
+    It begins with the first of them, and may last as long after the last as others do after their beginning;
+    ``federation`` is the file that it names. Commands, environments and
     payload files are left out: they may hold secrets, and no simulation runs them. Where jobs ran tells how
     much work they were.
     """
@@ -53,10 +55,15 @@ def recorded(
     storages = {storage.name for storage in declared.storages}
     found = [task for task in tasks if task.jobs and task.created >= begin]
     first = min((task.created for task in found), default=begin)
-    arrivals = (_arrival(task, powers, storages, task.created - first) for task in found)
-    return Scenario(
-        name=name, federation=federation, tasks=tuple(sorted(arrivals, key=lambda arrival: arrival.at))
-    )
+    arrivals = [_arrival(task, powers, storages, task.created - first) for task in found]
+    arrivals.sort(key=lambda arrival: arrival.at)
+    made = Scenario(name=_name(name), federation=federation, tasks=tuple(arrivals))
+    return replace(made, limit=made.limit + ceil(arrivals[-1].at)) if arrivals else made
+
+
+def _name(text: str) -> str:
+    """A name that a scenario may have, as near to a text as can be."""
+    return re.sub(r"[^A-Za-z0-9_.:@+-]+", "-", text).lstrip("_.:@+-")[:200] or "recorded"
 
 
 def _arrival(task: RecordedTask, powers: dict[str, float], storages: set[str], at: float) -> Arrival:
@@ -102,7 +109,8 @@ def document_of(scenario: Scenario) -> dict[str, Any]:
         _given(to_document(one), _ARRIVAL) | {"task": _given(to_document(one.task), _SPEC)}
         for one in scenario.tasks
     ]
-    return {"name": scenario.name, "federation": scenario.federation, "tasks": tasks}
+    document = {"name": scenario.name, "federation": scenario.federation, "limit": scenario.limit}
+    return {**document, "tasks": tasks}
 
 
 _SPEC = to_document(TaskSpec(name="-"))
