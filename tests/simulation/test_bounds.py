@@ -3,7 +3,7 @@
 import pytest
 
 from pilotage.model.federation import ComputingElement, GlobalShare, Queue
-from pilotage.simulation.bounds import fair_parts, fair_work, fluid, power
+from pilotage.simulation.bounds import fair_parts, fair_work, fluid, power, share_error
 from pilotage.simulation.scenario import Scenario, SiteBehaviour
 from pilotage.testing.worlds import federation
 
@@ -28,6 +28,16 @@ def test_a_share_is_due_nothing_before_its_work_arrives() -> None:
     arrivals = [(0, "b", 1000), (50, "a", 1000)]
     fair = fair_work(SHARES, arrivals, total=1000, until=100)
     assert fair == pytest.approx({"b": 500 + 125, "a": 375})
+
+
+def test_one_share_has_no_error() -> None:
+    arrivals = [(at, "a", 1000.0) for at in range(0, 30_000, 700)]
+    assert share_error(SHARES, arrivals, {"a": 12_345.6}, 30_000) == 0
+
+
+def test_work_that_went_to_another_share_than_was_due_is_an_error() -> None:
+    arrivals = [(0, "a", 1000), (0, "b", 1000)]
+    assert share_error(SHARES, arrivals, {"a": 50, "b": 50}, 100) == pytest.approx(0.25)
 
 
 def test_fair_parts_go_by_targets() -> None:

@@ -13,6 +13,9 @@ Arrived = tuple[float, str, float]
 HALVINGS = 40
 """Steps of a bisection: rates are told apart to a part in 10^12."""
 
+NOISE = 1e-6
+"""Share error that the bisection itself makes, and that is none."""
+
 
 def power(federation: Federation, scenario: Scenario, widest: int) -> float:
     """HS23 of all cores that payloads may use at the same time, the strongest of each site first.
@@ -66,6 +69,17 @@ def fair_work(
         parts = fluid(shares, arrivals, rate, until)
         low, high = (rate, high) if sum(parts.values()) < total else (low, rate)
     return fluid(shares, arrivals, high, until)
+
+
+def share_error(
+    shares: Sequence[GlobalShare], arrivals: Sequence[Arrived], done: Mapping[str, float], until: float
+) -> float:
+    """The part of the work done by a time that went to another share than was due of what had arrived."""
+    total = sum(done.values())
+    fair = fair_work(shares, arrivals, total, until) if total else {}
+    off = sum(abs(done.get(name, 0.0) - fair.get(name, 0.0)) for name in {*done, *fair})
+    error = off / 2 / total if total else 0.0
+    return error if error > NOISE else 0.0
 
 
 def fair_parts(

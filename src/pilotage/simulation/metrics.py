@@ -7,7 +7,7 @@ from statistics import fmean
 
 from pilotage.model.types import DESCRIBED
 
-from .bounds import Arrived, fair_work, fluid, power
+from .bounds import Arrived, fluid, power, share_error
 from .idleness import Empty
 from .outcomes import outcomes
 from .scenario import Scenario
@@ -119,9 +119,7 @@ def _share_error(simulation: Simulation, window: float) -> float:
     for time, task, work in simulation.journal.ended:
         if time - BEGIN <= window:
             done[share[task]] += work
-    total = sum(done.values())
-    fair = fair_work(simulation.federation.shares, _arrived(simulation), total, window) if total else {}
-    return sum(abs(done[name] - fair[name]) for name in {*done, *fair}) / 2 / total if total else 0.0
+    return share_error(simulation.federation.shares, _arrived(simulation), done, window)
 
 
 def _mean(values: Sequence[float]) -> float:
