@@ -3,6 +3,9 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from pilotage.cli.app import app
 
 from .test_trials import FEW, small, trial
 
@@ -35,3 +38,15 @@ def test_jobs_that_were_not_made_by_the_limit_are_unfinished(tmp_path: Path) -> 
     text = NEVER.replace("jobs: 4,", "jobs: 40, jobs_spread: 0, scouts: 2,")
     found = trial(small(tmp_path, scenario=text)).metrics
     assert (found.jobs, found.unfinished) == (40, 40)
+
+
+def test_where_jobs_are_left_and_what_keeps_them_out_is_told(tmp_path: Path) -> None:
+    waiting = "{ task: { name: waits, share: production, jobs: 3, scouts: 0 } }"
+    too_wide = "{ task: { name: wide, share: production, cores: 64, jobs: 2, scouts: 0 } }"
+    text = NEVER.partition("generated:")[0] + f"tasks: [{waiting}, {too_wide}]\nlimit: 5000\n"
+    path = small(tmp_path, scenario=text)
+    found = trial(path).unended
+    assert (found.states, found.refused) == ({"activated": 3, "pending": 2}, {"B13 cores": 2})
+    told = CliRunner().invoke(app, ["simulate", str(path)])
+    line = "pilotage, seed 1: jobs left at the limit: 3 activated, 2 pending; refused 2 by B13 cores\n"
+    assert line in told.stderr

@@ -12,6 +12,7 @@ from pilotage.cli.app import app
 from pilotage.model.constants import BindingConstants
 from pilotage.simulation import baselines
 from pilotage.simulation.metrics import Metrics
+from pilotage.simulation.outcomes import Unended
 from pilotage.simulation.pictures import SHOWN
 from pilotage.simulation.policies import KNOWN, changed
 from pilotage.simulation.reading import read
@@ -19,6 +20,7 @@ from pilotage.simulation.scenario import Spell
 from pilotage.simulation.submissions import submissions
 from pilotage.simulation.trials import Trial, compared, run
 
+NONE = Unended(states={}, refused={})
 FEDERATION = Path(__file__).parents[2] / "examples" / "simulation" / "federation.yaml"
 SVG = "{http://www.w3.org/2000/svg}"
 FEW = """
@@ -124,7 +126,7 @@ def test_differences_are_paired_by_seed() -> None:
         found = []
         for seed, time in enumerate((100.0, 1000.0, 10000.0)):
             values = dict.fromkeys(Metrics.__dataclass_fields__, 1) | {"task_time": time * factor}
-            found.append(Trial(policy=policy, seed=seed, metrics=Metrics(**values), seconds=1))  # type: ignore[arg-type]
+            found.append(Trial(policy=policy, seed=seed, metrics=Metrics(**values), unended=NONE, seconds=1))  # type: ignore[arg-type]
         return found
 
     found = compared([*runs("one", 1), *runs("other", 0.5)])["other"]["task_time"]

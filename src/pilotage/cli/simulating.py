@@ -201,6 +201,9 @@ def _show(found: "Sequence[Trial]", json_output: bool) -> None:
     policies = list(estimates)
     columns = (Column("metric"), *(Column(name, number=True) for name in policies))
     show(columns, _rows(NAMES, estimates), "No run")
+    for trial in found:
+        if trial.unended.states:
+            echo(f"{trial.policy}, seed {trial.seed}: jobs left at the limit: {trial.unended}", err=True)
     lives = sum(trial.metrics.jobs for trial in found)
     seconds = sum(trial.seconds for trial in found)
     echo(f"{plural(len(found), 'run')}, {plural(lives, 'job')} in {seconds:.0f} s", err=True)

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 
+from pilotage.explain.analysis import obstacles
 from pilotage.model.states import ENDED, JobState, TaskState
-from pilotage.store.jobs import jobs
+from pilotage.model.types import DESCRIBED
+from pilotage.store.jobs import is_live, jobs
 from pilotage.store.tasks import tasks
 
 from .simulation import BEGIN, Simulation
@@ -59,6 +61,43 @@ def outcomes(simulation: Simulation) -> Outcomes:
         finished=tuple(sorted(since - BEGIN for *_, state, since in job_rows if state == JobState.FINISHED)),
         ends={task: since - BEGIN for task, state, since in task_rows if state == TaskState.FINISHED},
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unended:
+    """Jobs that were there and had not ended when the simulation did."""
+
+    __pydantic_config__ = DESCRIBED
+
+    states: Mapping[str, int]
+    """How many are in each state."""
+    refused: Mapping[str, int]
+    """How many of those that fit no queue (pending) are kept out by each check, the first in their way."""
+
+    def __str__(self) -> str:
+        text = ", ".join(f"{count} {state}" for state, count in self.states.items())
+        refused = ", ".join(f"{count} by {check}" for check, count in self.refused.items())
+        return f"{text}; refused {refused}" if refused else text
+
+
+def unended(simulation: Simulation) -> Unended:
+    """Find where jobs that have not ended are, and why those that fit nowhere do not, most first."""
+    of_job = (jobs.c.state, jobs.c.task, func.count(), func.min(jobs.c.id))
+    query = select(*of_job).where(is_live).group_by(jobs.c.state, jobs.c.task).order_by(jobs.c.task)
+    states: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for state, _, count, job in _rows(simulation, query):
+        states[str(state)] += count
+        if state == JobState.PENDING:
+            refused[_refusal(simulation, job)] += count
+    return Unended(states=dict(states.most_common()), refused=dict(refused.most_common()))
+
+
+def _refusal(simulation: Simulation, job: int) -> str:
+    """The check that stands in the way of a job that fits no queue, by its last choice."""
+    last = simulation.store.queries.job_choices(job, limit=1)
+    found = obstacles(last[0].refusals) if last else ()
+    return f"{found[0].rule} {found[0].name}" if found else "no check"
 
 
 def _rows(simulation: Simulation, query: Select[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from math import exp, log, sqrt
 from statistics import fmean, stdev
 
 from .metrics import Metrics, metrics
+from .outcomes import Unended, unended
 from .payloads import SimulatedTask
 from .policies import REFERENCE_RUN, changed, policy_of
 from .reading import Case
@@ -18,11 +19,12 @@ from .submissions import submissions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One run: the policy, the seed, what came of it, and the s of this machine that it took."""
+    """One run: the policy, the seed, what came of it and what was left, and the s of this machine it took."""
 
     policy: str
     seed: int
     metrics: Metrics
+    unended: Unended
     seconds: float
 
 
@@ -56,10 +58,11 @@ def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Tria
         simulation.run(scenario.limit, until=lambda: simulation.has_ended(len(work) - len(refused)))
         if refused:
             raise ValueError(f"{len(refused)} tasks are refused, the first because of {refused[0]}")
-        found = metrics(simulation, scenario)
+        found, left = metrics(simulation, scenario), unended(simulation)
     finally:
         simulation.close()
-    return Trial(policy=name, seed=seed, metrics=found, seconds=time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return Trial(policy=name, seed=seed, metrics=found, unended=left, seconds=seconds)
 
 
 def _ideal(scenario: Scenario) -> Scenario:
