@@ -3,7 +3,17 @@
 import pytest
 
 from pilotage.model.federation import ComputingElement, GlobalShare, Queue
-from pilotage.simulation.bounds import fair_parts, fair_work, fluid, power, share_error
+from pilotage.simulation.bounds import (
+    Ideal,
+    earliest,
+    fair_parts,
+    fair_work,
+    fluid,
+    ideal,
+    power,
+    share_error,
+    shortest,
+)
 from pilotage.simulation.scenario import Scenario, SiteBehaviour
 from pilotage.testing.worlds import federation
 
@@ -67,3 +77,30 @@ def test_a_slot_of_a_queue_that_takes_any_cores_may_have_those_of_the_widest_job
     queue = Queue(name="q", site="lab", storage="disk", core_power=10, cores=0, computing_element=element)
     scenario = Scenario(name="s", federation="")
     assert power(federation(queues=(queue,)), scenario, widest=4) == pytest.approx(2 * 3 * 4 * 10)
+
+
+def best(at: float, *works: float, cores: int = 1) -> Ideal:
+    """A task on cores of 10 HS23."""
+    queue = Queue(name="q", site="lab", storage="disk", core_power=10)
+    return ideal(federation(queues=(queue,)), at, works, cores)
+
+
+def test_jobs_end_no_earlier_than_all_cores_can_do_the_least_of_them() -> None:
+    tasks = [best(0, 100, 100, 100, 1000)]
+    assert earliest(tasks, rate=20, jobs=3) == 15
+    assert earliest(tasks, rate=1000, jobs=3) == 10, "a job takes 10 s on one core"
+    assert earliest(tasks, rate=1000, jobs=4) == 100
+
+
+def test_jobs_end_no_earlier_than_they_come() -> None:
+    tasks = [best(0, 100), best(50, 100)]
+    assert earliest(tasks, rate=10, jobs=2) == 60
+    assert earliest(tasks, rate=1, jobs=2) == 200
+    assert earliest(tasks, rate=10, jobs=1) == 10
+    assert earliest([best(0, 50, 50, 50), best(50, 10)], rate=4, jobs=2) == 15
+
+
+def test_tasks_take_no_less_than_their_longest_job_and_all_cores() -> None:
+    assert shortest([best(0, 100, 100), best(9, 400, cores=4)], rate=40) == 10
+    assert shortest([best(0, 100, 100, 100)], rate=10) == 30
+    assert shortest([], rate=10) == 0

@@ -71,6 +71,8 @@ def test_all_work_is_done_once_and_again_the_same(tmp_path: Path, plain: Trial) 
     assert 0 <= one.work <= 1.0001
     assert 0 < one.cpu_efficiency <= 1
     assert one.moved > 0
+    assert 0 < one.done_99_bound <= one.done_99
+    assert 0 < one.task_time_bound <= one.task_time
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
 from pilotage.model.federation import UNKNOWN_CORE_POWER, Federation, GlobalShare
 
@@ -38,6 +40,48 @@ def _of_site(queues: Iterable[tuple[float, int]], most: int | None) -> float:
         found += strength * min(slots, left)
         left -= min(slots, left)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ideal:
+    """A task whose jobs start as they come, on the strongest cores: the work and the s of each of them."""
+
+    at: float
+    works: tuple[float, ...]
+    lasts: tuple[float, ...]
+
+
+def ideal(federation: Federation, at: float, works: Sequence[float], cores: int) -> Ideal:
+    """The best that could become of a task of so many cores."""
+    strength = max(queue.core_power or UNKNOWN_CORE_POWER for queue in federation.queues) * max(1, cores)
+    return Ideal(at, tuple(works), tuple(work / strength for work in works))
+
+
+def earliest(tasks: Sequence[Ideal], rate: float, jobs: int) -> float:
+    """No policy ends so many jobs earlier: the least work of so many at the rate of all cores, nor so many
+    of them that each start as they come."""
+    if jobs < 1:
+        return 0.0
+    ends = sorted(task.at + lasts for task in tasks for lasts in task.lasts)
+    wanted = sum(sorted(work for task in tasks for work in task.works)[:jobs])
+    return max(ends[min(jobs, len(ends)) - 1], _at_rate(tasks, rate, wanted) if rate else 0.0)
+
+
+def _at_rate(tasks: Sequence[Ideal], rate: float, wanted: float) -> float:
+    """When so much work is done at a rate, of what has come."""
+    now = waiting = 0.0
+    for at, works in sorted((task.at, sum(task.works)) for task in tasks):
+        able = min(waiting, rate * (at - now))
+        if able >= wanted:
+            break
+        now, waiting, wanted = at, waiting - able + works, wanted - able
+    return now + wanted / rate
+
+
+def shortest(tasks: Sequence[Ideal], rate: float) -> float:
+    """The mean of the s that each task takes if it has all cores for itself."""
+    times = [max(*task.lasts, sum(task.works) / rate if rate else 0.0) for task in tasks]
+    return fmean(times) if times else 0.0
 
 
 def fluid(

@@ -7,9 +7,9 @@ from statistics import fmean
 
 from pilotage.model.types import DESCRIBED
 
-from .bounds import Arrived, fluid, power, share_error
+from .bounds import Arrived, Ideal, earliest, fluid, ideal, power, share_error, shortest
 from .idleness import Empty
-from .outcomes import outcomes
+from .outcomes import Outcomes, outcomes
 from .scenario import Scenario
 from .simulation import BEGIN, Simulation
 
@@ -33,6 +33,8 @@ class Metrics:
     """Work done by the end of the arrivals, over what every core could have done of what had arrived."""
     done_99: float
     """s after the beginning when 99 % of all jobs had finished; the scenario's limit where fewer ever did."""
+    done_99_bound: float
+    """No policy has them done earlier: the work on all cores once it has come, each job on the strongest."""
     wait: float
     """Mean of the s from a task's arrival to the first start of a job, merge jobs left out."""
     wait_95: float
@@ -41,6 +43,8 @@ class Metrics:
     """Mean of the same for short jobs; 0 without any."""
     task_time: float
     """Mean of the s from a task's arrival to its end; to the scenario's limit where it did not finish."""
+    task_time_bound: float
+    """The mean of the s of tasks that each had all cores for themselves, without waits."""
     task_time_95: float
     """The same, of the task that takes longer than 95 % of them."""
     share_error: float
@@ -75,15 +79,15 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     found, limit = outcomes(simulation), scenario.limit
     arrivals = {task: one.at for task, one in payloads.tasks.items()}
     window = max(arrivals.values(), default=0.0)
-    # Merge jobs wait for the others of their task, and for slots only then.
-    starts = {job: time for job, time in journal.first_starts.items() if job in found.tasks}
-    waits = {job: time - BEGIN - arrivals[found.tasks[job]] for job, time in starts.items()}
+    waits = _waits(simulation, found)
     short = [wait for job, wait in waits.items() if payloads.works[job] <= SHORT * 10]
     # What never finishes is no quick end: it counts as if it took as long as anything may.
     times = [found.ends.get(task, limit) - at for task, at in arrivals.items()]
     worked = sum(work for time, _, work in journal.ended if time - BEGIN <= window)
     widest = max((one.spec.cores for one in payloads.tasks.values()), default=1)
     rate = power(simulation.federation, scenario, max(1, widest))
+    best = _best(simulation)
+    planned = sum(len(task.works) for task in best)
     bound = sum(fluid(simulation.federation.shares, _arrived(simulation), rate, window).values())
     idle, granted = simulation.idleness.seconds, simulation.granted
     return Metrics(
@@ -92,10 +96,12 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         unfinished=found.unfinished,
         work=worked / bound if bound else 1.0,
         done_99=limit if (done := found.done(0.99)) is None else done,
+        done_99_bound=earliest(best, rate, found.needed(0.99, planned)),
         wait=_mean(list(waits.values())),
         wait_95=_quantile(list(waits.values()), 0.95),
         short_wait=_mean(short),
         task_time=_mean(times),
+        task_time_bound=shortest(best, rate),
         task_time_95=_quantile(times, 0.95),
         share_error=_share_error(simulation, window),
         moved=journal.moved / 1e9,
@@ -107,6 +113,17 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         **{f"idle_{name}": idle[name] / max(1, found.jobs) for name in Empty.__dataclass_fields__},
         lasted=simulation.clock() - BEGIN,
     )
+
+
+def _waits(simulation: Simulation, found: Outcomes) -> dict[int, float]:
+    """The s that each job waited; merge jobs wait for the others of their task, and for slots only then."""
+    first, given = simulation.journal.first_starts, simulation.payloads.tasks
+    return {job: first[job] - BEGIN - given[task].at for job, task in found.tasks.items() if job in first}
+
+
+def _best(simulation: Simulation) -> list[Ideal]:
+    found = simulation.payloads.tasks.values()
+    return [ideal(simulation.federation, one.at, one.work, one.spec.cores) for one in found]
 
 
 def _arrived(simulation: Simulation) -> list[Arrived]:

@@ -35,6 +35,10 @@ class Outcomes:
         """All jobs, made or not."""
         return len(self.finished) + self.lost + self.unfinished
 
+    def needed(self, part: float, planned: int) -> int:
+        """How many of the jobs that were planned have finished at least when such a part of all has."""
+        return ceil(part * self.jobs) - (self.jobs - planned)
+
     def done(self, part: float) -> float | None:
         """When such a part of all jobs had finished; None if fewer ever did."""
         needed = ceil(part * self.jobs)
