@@ -42,7 +42,7 @@ class Metrics:
     short_wait: float
     """Mean of the same for short jobs; 0 without any."""
     task_time: float
-    """Mean of the s from a task's arrival to its end; to the scenario's limit where it did not finish."""
+    """Mean of the s from a task's arrival to its end; to that of the simulation where it did not finish."""
     task_time_bound: float
     """The mean of the s of tasks that each had all cores for themselves, without waits."""
     task_time_95: float
@@ -76,13 +76,13 @@ class Metrics:
 def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     """Compute the metrics of a simulation that is over."""
     journal, payloads = simulation.journal, simulation.payloads
-    found, limit = outcomes(simulation), scenario.limit
+    found, lasted = outcomes(simulation), simulation.clock() - BEGIN
     arrivals = {task: one.at for task, one in payloads.tasks.items()}
     window = max(arrivals.values(), default=0.0)
     waits = _waits(simulation, found)
     short = [wait for job, wait in waits.items() if payloads.works[job] <= SHORT * 10]
-    # What never finishes is no quick end: it counts as if it took as long as anything may.
-    times = [found.ends.get(task, limit) - at for task, at in arrivals.items()]
+    # What never finishes is no quick end: it counts as if it took as long as all the others together.
+    times = [found.ends.get(task, lasted) - at for task, at in arrivals.items()]
     worked = sum(work for time, _, work in journal.ended if time - BEGIN <= window)
     widest = max((one.spec.cores for one in payloads.tasks.values()), default=1)
     rate = power(simulation.federation, scenario, max(1, widest))
@@ -95,7 +95,7 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         lost=found.lost,
         unfinished=found.unfinished,
         work=worked / bound if bound else 1.0,
-        done_99=limit if (done := found.done(0.99)) is None else done,
+        done_99=scenario.limit if (done := found.done(0.99)) is None else done,
         done_99_bound=earliest(best, rate, found.needed(0.99, planned)),
         wait=_mean(list(waits.values())),
         wait_95=_quantile(list(waits.values()), 0.95),
@@ -111,7 +111,7 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         empty_pilots=journal.empty_pilots,
         attempts=journal.starts / max(1, len(journal.first_starts)),
         **{f"idle_{name}": idle[name] / max(1, found.jobs) for name in Empty.__dataclass_fields__},
-        lasted=simulation.clock() - BEGIN,
+        lasted=lasted,
     )
 
 
