@@ -604,7 +604,8 @@ RULES: tuple[Rule, ...] = (
         "The same throttle bounds what any brokerage or the director hands to a site.",
         ("pilots.rooms", f"{MATCHMAKING}.cycle", f"{CHECKS}.forwarding", "pilots.borrowing"),
         settled="Pilots claim the site's limits, jobs the matches since its advertisement; so do those that "
-        "the production brokerage sends to a forwarding site, and those that pilots take from other queues.",
+        "the production brokerage sends to a forwarding site, and those that pilots take from other queues. "
+        "Of these, those in slots of pilots that the site counted add nothing.",
     ),
 )
 """All rules of the production brokerage, time-outs, data staging, pilots and matchmaking, in order."""

@@ -19,6 +19,7 @@ from pilotage.model.federation import BindingConstants, ComputingElement, Link
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import InputFile, Replica
 from pilotage.model.world import MatchRequest
+from pilotage.pilots.borrowing import claims
 from pilotage.store import Store, borrowing_queues, known_inputs
 from pilotage.store.borrowing_queues import candidates
 
@@ -413,6 +414,49 @@ def test_m8_a_site_that_told_its_counts_takes_no_more_than_it_has_room_for(house
     house.store.commit(Decision(step="t", time=house.now, seed=1, changes=(change,)), "test")
     assert sorted(attempts(house.match(pilot))) == [(2, 1), (3, 1)]
     assert attempts(house.match(south(house))) == []
+
+
+def full_site(house: House, pilots: int, current: int, most: int = 5) -> list[int]:
+    """Pilots of a slot each that run in the south, which tells what is there, and the most that may be."""
+    element = ComputingElement(kind="fake", max_pilots=most)
+    declare(house, computing_element=element)
+    waiting(house, 30, minutes=1000)
+    found = [house.pilot(queue="south-queue", site="south") for _ in range(pilots)]
+    for pilot in found:
+        house.match(pilot, most=0)
+    counts = {"MaxJobs": most, "CurrentJobs": current}
+    ad = NewAdvertisement(site="south", source="pushed", attributes=counts, replaces=None)
+    change = Create(records=(ad,), cause="told")
+    house.store.commit(Decision(step="t", time=house.now, seed=1, changes=(change,)), "test")
+    house.now += 6
+    return found
+
+
+def test_m8_a_site_that_its_own_pilots_fill_goes_on_borrowing(house: House) -> None:
+    pilots = full_site(house, pilots=5, current=5)
+    given = 0
+    for _ in range(3):
+        held = {pilot: attempts(house.match(pilot, most=1)) for pilot in pilots}
+        assert [len(jobs) for jobs in held.values()] == [1] * 5, "a job in a pilot counts once"
+        for pilot, jobs in held.items():
+            house.report(pilot, "done", jobs)
+            given += len(jobs)
+        house.now += 6
+    assert given == 15
+
+
+def test_m8_what_others_have_at_a_site_is_not_taken_by_pilots_that_count_already(house: House) -> None:
+    pilots = full_site(house, pilots=4, current=7)
+    given = [len(attempts(house.match(pilot, most=1))) for pilot in pilots]
+    assert sum(given) == 2, "three of the seven are others': two of five are left for ours"
+
+
+def test_m8_the_plan_claims_what_the_match_does(house: House) -> None:
+    full_site(house, pilots=5, current=5)
+    world = house.store.snapshots.whole(house.now, 1)
+    (queue,) = [one for one in world.federation.queues if one.name == "south-queue"]
+    (claim,) = claims(world, queue)
+    assert claim.limit == 5
 
 
 def test_the_same_is_decided_from_a_saved_world(house: House) -> None:

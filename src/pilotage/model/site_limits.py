@@ -43,6 +43,8 @@ def matches_left(site: Site, told: Advertisement) -> int:
     """The most matches since its advertisement that a site's throttle takes, whoever makes them (M6, M8)."""
     most, there = limits(site, told), counts(told)
     rooms = {limit: most[limit] - there[count] for limit, count in _ROOMS if limit in most}
+    # Too many that wait leave no room for more; they take nothing from what runs in a place of its own.
+    rooms |= {limit: max(0, room) for limit, room in rooms.items() if limit != MAX_JOBS}
     if site.throttle == "current":
         rooms[MAX_JOBS] = ANY_NUMBER if rooms.get(MAX_JOBS, 1) > 0 else 0
     return min([ANY_NUMBER, *rooms.values()])

@@ -12,7 +12,7 @@ from pilotage.model.decision import Claim, Move
 from pilotage.model.federation import Queue, Site
 from pilotage.model.site_limits import ANY_NUMBER, match_claim, matches_left
 from pilotage.model.spec import Binding
-from pilotage.model.states import UNSTARTED_JOBS, JobState
+from pilotage.model.states import AT_A_PILOT, UNSTARTED_JOBS, JobState
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
@@ -68,7 +68,8 @@ def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
         for job in world.jobs
         if job.choice in bindings and job.state in UNSTARTED_JOBS and job.queue != name
     ]
-    if not waiting or _room(world, queue) <= 0:
+    told = _told(world, queue)
+    if not waiting or (told is not None and _room(world, queue, told) <= 0):
         return ()
     predictions = Predictions(world, queue)
     turns = global_shares.order(world.federation.shares, world.job_counts)
@@ -153,9 +154,9 @@ def _is_for(
 def claims(world: World, queue: Queue) -> tuple[Claim, ...]:
     """Claim a match at the site of a queue, where it has told its counts and limits bound them (M6, M8)."""
     told = _told(world, queue)
-    if told is None or (limit := matches_left(_site(world, queue), told)) >= ANY_NUMBER:
+    if told is None or (room := _room(world, queue, told)) >= ANY_NUMBER:
         return ()
-    return (match_claim(queue.site, told.number, limit),)
+    return (match_claim(queue.site, told.number, told.matched + room),)
 
 
 def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
@@ -199,10 +200,26 @@ def moves(
         )
 
 
-def _room(world: World, queue: Queue) -> int:
-    """The matches that the site of a queue takes before it tells its counts anew."""
-    told = _told(world, queue)
-    return ANY_NUMBER if told is None else matches_left(_site(world, queue), told) - told.matched
+def _room(world: World, queue: Queue, told: Advertisement) -> int:
+    """The jobs that the site of a queue takes beside those of ours that are at its pilots (M6, M8).
+
+    What is at a site counts once: its counts include the pilots that were there, so a job in one of their
+    slots adds nothing to them. Only what runs in pilots that came later takes of what they leave.
+    """
+    left = matches_left(_site(world, queue), told)
+    if left >= ANY_NUMBER:
+        return ANY_NUMBER
+    slots = {
+        one.name: one.computing_element.pilot_slots
+        for one in world.federation.queues
+        if one.site == queue.site and one.computing_element is not None
+    }
+    running = {one.queue: one.running_pilots for one in world.queue_reports if one.queue in slots}
+    pilots = sum(running.values())
+    places = sum(count * slots[name] for name, count in running.items())
+    counted = places * min(pilots, told.pilots) // max(1, pilots)
+    at_pilots = (one for one in world.job_counts if one.queue in slots and one.state in AT_A_PILOT)
+    return left + counted - sum(one.jobs for one in at_pilots)
 
 
 def _told(world: World, queue: Queue) -> Advertisement | None:
