@@ -339,6 +339,26 @@ def test_e3_no_read_takes_longer_than_the_run(house: House) -> None:
     assert read_afar(house, 1_000_000_000, walltime=60) == []
 
 
+def test_e3_the_jobs_of_one_look_hold_no_more_than_their_link_carries(house: House) -> None:
+    declare(house)
+    file = InputFile(name="a.dat", size=1_000_000_000, replicas=("north-disk",))
+    for _ in range(48):
+        house.task(jobs=1, walltime=3600, inputs=(file,))
+    house.take("broker")
+    house.now += 60_000
+    asking = [
+        replace(one, cores=4, max_jobs=4)
+        for one in requests(house, [south(house) for _ in range(6)], "south-queue")
+    ]
+    servers = [Matching(house.store), Matching(house.store)]
+    given = [
+        job.id
+        for number, one in enumerate(asking * 2)
+        for job in servers[number // len(asking)].match(one, house.now, number).jobs
+    ]
+    assert len(given) in (35, 36), "36 of 1 GB in an hour hold 10 MB/s, however many slots are free"
+
+
 def requests(house: House, pilots: Iterable[int], queue: str) -> list[MatchRequest]:
     found = [house.store.queries.pilot(pilot) for pilot in pilots]
     return [

@@ -13,7 +13,9 @@ from pilotage.model.states import JobState
 from pilotage.model.storage_rests import FailedDelivery
 from pilotage.model.work import File, Job
 from pilotage.model.world import JobCount, QueueReport, World
-from pilotage.pilots.borrowing import BorrowableJob, chosen, offers
+from pilotage.pilots.borrowing import BorrowableJob, chosen, offers, record, spares
+from pilotage.pilots.matcher import match
+from pilotage.pilots.readers import Readers
 from pilotage.pilots.tries import OPEN, Admission
 from pilotage.testing import (
     BOB,
@@ -173,6 +175,53 @@ def test_e3_readers_that_hold_the_rate_of_a_link_keep_others_from_it() -> None:
     assert "hold its 100 MB/s already" in only(both).obstacle
 
 
+def many_readers(jobs: int = 150, run: float = 3600, rate: float = 1) -> World:
+    """Jobs that wait with an input of 100 MB each, beyond a link of so many MB/s."""
+    names = [f"f{number}" for number in range(1, jobs + 1)]
+    return waiting(
+        *(job(number, inputs=(name,), since=NOW - 10_000) for number, name in enumerate(names, start=1)),
+        of=two_queues(rate=rate),
+        tasks=[task(walltime=run)],
+        files=[File(name=name, size=100_000_000, checksum="") for name in names],
+        replicas=[replica(name, "HOME-DISK") for name in names],
+    )
+
+
+def test_e3_the_jobs_of_one_look_hold_no_more_than_their_link_carries() -> None:
+    found = [one for one in offers(many_readers(), "TAKER") if one.is_open]
+    assert len(found) == 150
+    readers, at = Readers(), queue("TAKER", site="AWAY")
+    taken: list[BorrowableJob] = []
+    for number in range(50):
+        left = [one for one in found if one not in taken]
+        asking = request(pilot=number, cores=4, memory=0, max_jobs=4)
+        mine = chosen(left, asking, pilot(), at, OPEN, readers)
+        if mine:
+            beside = spares(left, mine, asking, pilot(), at, OPEN, readers)
+            held = sum(record(one, at, NOW).reads["HOME"] for one in (*taken, *mine, *beside))
+            assert held <= 1.0001, "spares too"
+        taken += mine
+    assert len(taken) in (35, 36), "36 of 100 MB in an hour make 1 MB/s"
+
+
+def test_e3_what_reads_nothing_is_taken_where_links_are_full() -> None:
+    world = many_readers(jobs=40, run=100, rate=1)
+    plain = replace(world, jobs=(*world.jobs, replace(world.jobs[0], id=99, inputs=())))
+    found = [one for one in offers(plain, "TAKER") if one.is_open]
+    readers, at = Readers(), queue("TAKER", site="AWAY")
+    taken = chosen(found, request(cores=50, memory=0, max_jobs=50), pilot(), at, OPEN, readers)
+    assert sorted(bool(one.reads) for one in taken) == [False, True]
+
+
+def test_e3_a_saved_world_s_plan_keeps_to_the_rate_of_the_link() -> None:
+    at, world = ("TAKER", "AWAY"), many_readers()
+    pilots = [pilot(number, queue=at[0]) for number in range(1, 101)]
+    asking = [request(pilot=one.id, queue=at[0]) for one in pilots]
+    decision = match(replace(world, pilots=tuple(pilots), requests=tuple(asking)))
+    given = [id_ for move in decision.moves if move.kind == "job" for id_ in move.ids]
+    assert len(given) in (35, 36)
+
+
 def test_e3_what_was_tried_before_is_not_read_from_afar() -> None:
     assert "tried before" in only(reading(10, attempt=2)).obstacle
     assert only(waiting(job(attempt=2, since=NOW - 10_000))).is_open
@@ -192,9 +241,9 @@ def test_a_pilot_takes_what_fits_it_and_what_its_owner_may_run() -> None:
     ]
     found = offers(waiting(*jobs), "TAKER")
     asking, at = request(memory=2000, max_jobs=5, cores=5), queue("TAKER")
-    assert [one.job.id for one in chosen(found, asking, pilot(), at, OPEN)] == [2]
+    assert [one.job.id for one in chosen(found, asking, pilot(), at, OPEN, Readers())] == [2]
     closed = Admission(closed=frozenset([(BOB.vo, BOB.name)]))
-    assert chosen(found, asking, pilot(), at, closed) == []
+    assert chosen(found, asking, pilot(), at, closed, Readers()) == []
 
 
 def plainly(found: World) -> list[int]:

@@ -2,16 +2,17 @@
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 
 from pilotage.model.decision import Claim
 from pilotage.model.federation import Queue
-from pilotage.model.work import Pilot
+from pilotage.model.work import Job, Pilot
 from pilotage.model.world import MatchRequest, World
 from pilotage.pilots import borrowing as policy
 from pilotage.pilots.borrowing import BorrowableJob
+from pilotage.pilots.readers import Readers
 from pilotage.pilots.tries import Admission
 from pilotage.store import Store
 from pilotage.store.borrowed_matches import Basis, OfferedJob, WantedElsewhere
@@ -44,7 +45,7 @@ class _KnownJobs:
     They hold for ``lasts`` s, for no more than ``KNOWN_FOR`` once there is a choice after the ``newest`` that
     names the queue, and for ``NOTHING_FOR`` where nothing waited before. ``were_any`` tells whether there
     were some at first; the claim is on the site of the queue. ``misses`` are requests in a row that found
-    nothing any more.
+    nothing any more, ``readers`` those chosen since.
     """
 
     version: int
@@ -56,6 +57,7 @@ class _KnownJobs:
     lasts: float
     any_waited: bool
     misses: int = 0
+    readers: Readers = field(default_factory=Readers)
     _told: dict[int, OfferedJob] = field(default_factory=dict)
 
     def holds(self, version: int, newest: int, time: float) -> bool:
@@ -76,12 +78,18 @@ class _KnownJobs:
         self, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
     ) -> tuple[list[BorrowableJob], list[BorrowableJob]]:
         """Choose offers for a pilot; returns them, and the same with spares for those that are gone."""
-        offers = self.offers.values()
-        taken = policy.chosen(offers, request, pilot, queue, admission)
+        offers, readers = self.offers.values(), self.readers
         # A claim is of one match: what does not fit it is found out job by job.
-        taken = taken[:1] if self.claim else taken
+        asked = replace(request, max_jobs=min(1, request.max_jobs)) if self.claim else request
+        taken = policy.chosen(offers, asked, pilot, queue, admission, readers)
         most = policy.SPARES * WIDER**self.misses
-        return taken, [*taken, *policy.spares(offers, taken, request, pilot, queue, admission, most)]
+        return taken, [*taken, *policy.spares(offers, taken, request, pilot, queue, admission, readers, most)]
+
+    def count_spares(self, given: Iterable[Job]) -> None:
+        """Count the jobs that were given in place of chosen ones among the readers, as these were."""
+        for job in given:
+            if (offer := self.offers.get(job.id)) and offer.reads:
+                self.readers.add(offer.rates)
 
     def told(self, offer: BorrowableJob, queue: Queue) -> OfferedJob:
         """An offer as the store is told of it, the same for all requests."""
@@ -158,6 +166,7 @@ class BorrowableJobs:
         last = len(numbers) if is_short else max(numbers.index(job.id) for job in given.jobs)
         with self._lock:
             if known := self._known.get(wanted.queue):
+                known.count_spares(given.jobs)
                 known.leave(numbers[: last + 1])
                 known.misses = 0 if given.jobs else known.misses + 1
                 unsure = not given.jobs and (wanted.claim is not None or not given.good)

@@ -17,8 +17,11 @@ from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
 from .predictions import Prediction, Predictions
+from .readers import Readers
 from .task_queues import fits, is_open
 from .tries import Admission
+
+_NOTHING: Mapping[str, float] = {}
 
 SPARES = 6
 """Jobs that may stand in for those that were chosen: servers that choose alike are some matches apart."""
@@ -29,7 +32,8 @@ class BorrowableJob(NamedTuple):
     """A job that waits elsewhere, as a queue's pilots see it.
 
     It is borrowed for a gain above what is ``needed``, in s, unless an ``obstacle`` keeps it where it is.
-    ``turn`` is the place of its global share, ``reads`` are the MB that it reads by the site they come from.
+    ``turn`` is the place of its global share, ``reads`` are the MB that it reads by the site they come from,
+    ``left`` the MB/s that readers left of the links from there.
     """
 
     job: Job
@@ -39,12 +43,19 @@ class BorrowableJob(NamedTuple):
     prediction: Prediction
     needed: float
     reads: Mapping[str, float]
+    left: Mapping[str, float]
     obstacle: str
 
     @property
     def is_open(self) -> bool:
         """Tell whether a pilot takes it: for its gain, or because it is bound to no queue."""
         return not self.obstacle and (self.binding == "late" or self.prediction.gain > self.needed)
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """MB/s that it reads from afar by site, averaged over its run."""
+        run = max(self.prediction.here, 1.0)
+        return {site: megabytes / run for site, megabytes in self.reads.items()}
 
     @property
     def order(self) -> tuple[bool, int, float, int]:
@@ -93,15 +104,25 @@ def _offer(
         turn=turns.get(job.share, len(turns)),
         prediction=prediction,
         needed=predictions.needed(prediction),
-        reads=reads or {},
+        reads=reads or _NOTHING,
+        left={site: predictions.left(site) for site in reads} if reads else _NOTHING,
         obstacle=predictions.obstacle(job, prediction, reads),
     )
 
 
 def chosen(
-    offers: Iterable[BorrowableJob], request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
+    offers: Iterable[BorrowableJob],
+    request: MatchRequest,
+    pilot: Pilot,
+    queue: Queue,
+    admission: Admission,
+    readers: Readers,
 ) -> list[BorrowableJob]:
-    """Return those of open offers that a pilot takes with what it has free, in their order."""
+    """Return those of open offers that a pilot takes with what it has free, in their order.
+
+    They are counted among the readers of their look: of the rest those are passed over that would make them
+    hold more than a link carries (E3).
+    """
     cores, memory, gpus = request.cores, request.memory or inf, request.gpus
     most = request.max_jobs if admission.jobs is None else min(request.max_jobs, admission.jobs)
     taken: list[BorrowableJob] = []
@@ -110,8 +131,10 @@ def chosen(
             break
         wanted = offer.wanted
         roomy = wanted.cores <= cores and wanted.memory <= memory and wanted.gpus <= gpus
-        if roomy and _is_for(offer, request, pilot, queue, admission):
+        if roomy and _is_for(offer, request, pilot, queue, admission, readers):
             taken.append(offer)
+            if offer.reads:
+                readers.add(offer.rates)
             cores, memory, gpus = cores - wanted.cores, memory - wanted.memory, gpus - wanted.gpus
     return taken
 
@@ -123,32 +146,47 @@ def spares(
     pilot: Pilot,
     queue: Queue,
     admission: Admission,
+    readers: Readers,
     most: int = SPARES,
 ) -> list[BorrowableJob]:
     """Offers that could each stand in for one that was chosen, and that another server may have taken.
 
     So many at ``most``. One job may be any that fits; of several each leaves room for the others only if all
-    ask for the same.
+    ask for the same. Links carry all of them beside those that were chosen.
     """
+    after = readers.copy()
     numbers = {offer.job.id for offer in taken}
     wanted = {offer.wanted for offer in taken}
     found: list[BorrowableJob] = []
     if len(taken) == 1 or len(wanted) == 1:
         for offer in offers:
             alike = len(taken) == 1 or offer.wanted in wanted
-            if offer.job.id not in numbers and alike and _is_for(offer, request, pilot, queue, admission):
+            if (
+                offer.job.id not in numbers
+                and alike
+                and _is_for(offer, request, pilot, queue, admission, after)
+            ):
                 found.append(offer)
+                if offer.reads:
+                    after.add(offer.rates)
             if len(found) == most:
                 break
     return found
 
 
 def _is_for(
-    offer: BorrowableJob, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
+    offer: BorrowableJob,
+    request: MatchRequest,
+    pilot: Pilot,
+    queue: Queue,
+    admission: Admission,
+    readers: Readers,
 ) -> bool:
     """Tell whether a pilot would take an offer that it has room for."""
     admitted = admission.takes(offer.wanted.vo, offer.wanted.owner)
-    return admitted and fits(offer.wanted, request, pilot, queue)
+    if not admitted or not fits(offer.wanted, request, pilot, queue):
+        return False
+    return not offer.reads or readers.leave_room(offer.reads, offer.left, offer.prediction.run_here)
 
 
 def claims(world: World, queue: Queue) -> tuple[Claim, ...]:
@@ -161,7 +199,7 @@ def claims(world: World, queue: Queue) -> tuple[Claim, ...]:
 
 def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
     """The record of a job that a pilot of a queue takes at a time, in s since 1970."""
-    found, run = offer.prediction, max(offer.prediction.here, 1.0)
+    found = offer.prediction
     return Borrowing(
         job=offer.job.id,
         attempt=offer.job.attempt,
@@ -174,7 +212,7 @@ def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
         staging=found.staging,
         ends_there=time + found.there,
         ends_here=time + found.here,
-        reads={site: megabytes / run for site, megabytes in offer.reads.items()},
+        reads=offer.rates,
     )
 
 

@@ -18,6 +18,7 @@ from pilotage.model.world import MatchRequest, World
 from .batch_waits import expected_waits, stay
 from .borrowing import BorrowableJob, chosen, claims, moves, offers
 from .draws import Turns, WaitingShares
+from .readers import Readers
 from .reports import was_given
 from .share_turns import ShareTurns
 from .task_queues import fits, is_open, left_of
@@ -111,6 +112,7 @@ class _Elsewhere:
     world: World
     offers: dict[str, tuple[BorrowableJob, ...]] = field(default_factory=dict)
     taken: set[int] = field(default_factory=set)
+    readers: defaultdict[str, Readers] = field(default_factory=lambda: defaultdict(Readers))
 
     def take(
         self, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
@@ -122,7 +124,7 @@ class _Elsewhere:
             found = offers(self.world, queue.name)
             self.offers[queue.name] = tuple(offer for offer in found if offer.is_open)
         left = [offer for offer in self.offers[queue.name] if offer.job.id not in self.taken]
-        taken = chosen(left, request, pilot, queue, admission)
+        taken = chosen(left, request, pilot, queue, admission, self.readers[queue.site])
         self.taken |= {offer.job.id for offer in taken}
         return taken
 

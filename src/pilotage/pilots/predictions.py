@@ -213,9 +213,13 @@ class Predictions:
 
     def _over(self, site: str, megabytes: float) -> float:
         """Seconds for so much over what readers leave of the link from a site."""
-        rate = self._rate(site)
-        left = 0.0 if rate is None else rate - self._held[site]
+        left = self.left(site)
         return megabytes / left if left > 0 else inf
+
+    def left(self, site: str) -> float:
+        """MB/s that readers leave of the link from a site; none of one that nobody measured."""
+        rate = self._rate(site)
+        return 0.0 if rate is None else rate - self._held[site]
 
     def _rate(self, site: str) -> float | None:
         """MB/s of the link from a site; infinity within one, None where nobody measured it."""
