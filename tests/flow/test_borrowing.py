@@ -273,7 +273,16 @@ def test_e4_no_pilot_is_asked_for_elsewhere_where_it_could_not_read_the_input(ho
     found = house.store.queries.job(1)
     assert found is not None
     told = explained_job(house.runtime, found, choices, 400).lines
-    assert any(line.startswith("only north-queue's pilots may take it") for line in told)
+    assert any("no other queue's pilots borrow it from north-queue" in line for line in told)
+
+
+def test_explain_says_that_a_job_which_was_said_to_be_bound_early_stays(house: House) -> None:
+    declare(house)
+    task = waiting(house, 1, minutes=600, binding="early")
+    found = house.store.queries.job(1)
+    assert found is not None
+    told = explained_job(house.runtime, found, house.store.queries.task_choices(task, 5), 400).lines
+    assert "only north-queue's pilots may take it: its task, VO or brokerage binds it early (E1)" in told
 
 
 def test_e1_late_jobs_wait_for_no_gain_and_go_after_those_that_are_borrowed(house: House) -> None:

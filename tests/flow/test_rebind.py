@@ -1,12 +1,17 @@
 """Jobs that wait are bound to queues whose pilots are idle."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pilotage.brokerage.production import Production
+from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.planning import plan
-from pilotage.model.federation import ComputingElement, Queue
+from pilotage.flow.steps.rebind import rebound
+from pilotage.model.federation import BindingConstants, ComputingElement, Queue
+from pilotage.model.spec import Binding
 from pilotage.model.states import JobState
 from pilotage.model.work import InputFile
 
@@ -99,6 +104,45 @@ def test_what_the_queue_refuses_or_would_have_to_fetch_stays_where_it_is(two_que
     two_queues.take("rebind")
     assert queues(two_queues, far) == {"north-queue": 1}
     assert queues(two_queues, task) == {"other-queue": 2}
+
+
+@pytest.mark.parametrize(
+    ("spec", "binding", "moved"),
+    [
+        ({"binding": "early"}, {}, 0),
+        ({}, {"by_vo": {"ligo": "early"}}, 0),
+        ({"binding": "elastic"}, {"by_vo": {"ligo": "early"}}, 8),
+        ({}, {"default": "early"}, 8),
+    ],
+    ids=["its task", "its VO", "its task says elastic", "by default"],
+)
+def test_e1_what_was_said_to_be_bound_early_is_not_bound_anew(
+    two_queues: House, spec: Any, binding: Any, moved: int
+) -> None:
+    waiting(two_queues, 4, **spec)
+    known = two_queues.store.federation()
+    two_queues.store.save_federation(replace(known, binding=BindingConstants(**binding)), "test")
+    idle_pilot(two_queues)
+    assert two_queues.take("rebind") == moved
+
+
+class Bound(Brokerages):
+    """Has one brokerage, which says how its jobs are bound."""
+
+    def __init__(self, binding: Binding | None) -> None:
+        super().__init__()
+        self._binding = binding
+
+    def get(self, name: str, options: Mapping[str, Any]) -> Production:
+        return Production(options, binding=self._binding)
+
+
+def test_e1_what_its_brokerage_binds_early_is_not_bound_anew(two_queues: House) -> None:
+    waiting(two_queues, 4)
+    idle_pilot(two_queues)
+    world = two_queues.store.snapshots.whole(two_queues.now, 1)
+    assert rebound(world, Bound("early")).moves == []
+    assert rebound(world, Bound(None)).moves != []
 
 
 def test_a_saved_world_shows_what_would_be_bound_again_or_why_nothing(two_queues: House) -> None:

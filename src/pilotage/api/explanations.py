@@ -235,7 +235,7 @@ def explained_job(
     ways = _ways(runtime, job, borrowed)
     told += job_files.of_files(ways)
     if job.state in UNSTARTED_JOBS and not queues_ and choices and len(choices[0].candidates.queues) > 1:
-        told.append(borrowing.of_none(job.queue))
+        told.append(borrowing.of_none(job.queue, borrowing_outlook.said_of(runtime, job)))
     told += [*borrowing.of_comparisons(job.queue, compared), *usage.of_attempt(*used)]
     told += rendering.of_choices(choices)
     told += forwarded.explained(runtime, job)

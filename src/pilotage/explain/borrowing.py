@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from pilotage.model.borrowing import Borrowing, Comparison
+from pilotage.model.spec import Binding
 
 
 def of_borrowings(found: Iterable[Borrowing]) -> Iterator[str]:
@@ -31,11 +32,17 @@ def of_comparisons(preferred: str, found: Iterable[Comparison]) -> Iterator[str]
             yield f"a pilot at {one.queue} with a free slot takes it in its turn: {gain} (E2)"
 
 
-def of_none(preferred: str) -> str:
-    """Tell why a job that waits is for the pilots of its preferred queue alone, though others fit it."""
-    unread = "no other queue that fits could read its inputs"
+def of_none(preferred: str, said: Binding | None) -> str:
+    """Tell why no pilot of another queue borrows a job that waits, though others fit it.
+
+    Where somebody ``said`` that it is bound early it stays, else it may be bound anew where pilots are idle.
+    """
+    if said == "early":
+        return f"only {preferred}'s pilots may take it: its task, VO or brokerage binds it early (E1)"
+    why = "it is bound early by default, no other queue that fits could read its inputs"
+    idle = "it may yet be bound to a queue that holds its inputs and has idle pilots"
     return (
-        f"only {preferred}'s pilots may take it: it is bound early, {unread}, or it is of an old choice (E1)"
+        f"no other queue's pilots borrow it from {preferred}: {why}, or it is of an old choice (E1); {idle}"
     )
 
 

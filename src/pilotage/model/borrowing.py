@@ -100,5 +100,12 @@ class Comparison:
 def binding_of(
     spec: TaskSpec, owner: Identity, constants: BindingConstants, plugin: Binding | None = None
 ) -> Binding:
-    """The binding of a task: its own, else its owner's VO's, its plugin's, the federation's (E1)."""
-    return spec.binding or constants.by_vo.get(owner.vo) or plugin or constants.default
+    """The binding of a task: what somebody said, else the federation's (E1)."""
+    return said_binding(spec, owner, constants, plugin) or constants.default
+
+
+def said_binding(
+    spec: TaskSpec, owner: Identity, constants: BindingConstants, plugin: Binding | None
+) -> Binding | None:
+    """The binding that a task says, else its owner's VO, else its plugin; None where none of them does."""
+    return spec.binding or constants.by_vo.get(owner.vo) or plugin

@@ -65,6 +65,11 @@ class Production:
         self._columns = DeclaredColumns()
         self._specs = SpecTable()
 
+    @property
+    def binding(self) -> Binding | None:
+        """The binding that it says for its jobs, where it says one (E1)."""
+        return self._extensions.binding
+
     def decide(self, world: World) -> Decision:
         """Moves of the world's DEFINED jobs, with a choice for each group of like jobs."""
         queues = self._columns.of(world.federation).during(world)

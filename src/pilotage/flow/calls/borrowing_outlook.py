@@ -3,12 +3,29 @@
 from collections.abc import Iterable
 from math import isfinite
 
+from pilotage.brokerage import PluginError
+from pilotage.flow.bindings import said
 from pilotage.flow.runtime import Runtime
 from pilotage.model.borrowing import Comparison
+from pilotage.model.identity import Identity
+from pilotage.model.spec import Binding
 from pilotage.pilots.borrowing import offers
+from pilotage.store import JobDetails
 
 MOST_QUEUES = 5
 """Queues, of those with running pilots, whose view of a job is told."""
+
+
+def said_of(runtime: Runtime, job: JobDetails) -> Binding | None:
+    """The binding that a job's task, VO or brokerage says; None where none does, or cannot be asked."""
+    task = runtime.store.queries.task(job.task)
+    if task is None:
+        return None
+    owner = Identity(name=task.owner, vo=task.vo)
+    try:
+        return said(task.spec, owner, runtime.store.federation(), runtime.brokerages)
+    except PluginError:
+        return None
 
 
 def comparisons(runtime: Runtime, job: int, queues: Iterable[str]) -> list[Comparison]:

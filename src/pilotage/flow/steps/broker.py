@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from math import inf
 
+from pilotage.flow.bindings import plugin_of
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
 from pilotage.flow.passes import Pass
@@ -20,17 +21,14 @@ from pilotage.model.work import Task
 from pilotage.model.world import World
 from pilotage.staging import lost
 
-DEFAULT_PLUGIN = "production"
-
 
 def plugins(world: World) -> list[str]:
     """The plugins that the tasks of a world ask for, by name."""
-    return sorted({plugin_of(task, world) for task in world.tasks})
+    return sorted({_plugin_of(task, world) for task in world.tasks})
 
 
-def plugin_of(task: Task, world: World) -> str:
-    """The plugin of a task: its own choice, its VO's, or the production brokerage."""
-    return task.spec.brokerage or world.federation.plugins.get(task.owner.vo, DEFAULT_PLUGIN)
+def _plugin_of(task: Task, world: World) -> str:
+    return plugin_of(task.spec, task.owner, world.federation)
 
 
 def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:
@@ -41,7 +39,7 @@ def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:
 
 def restricted(world: World, plugin: str) -> World:
     """The same world with the tasks and jobs of one plugin only."""
-    tasks = tuple(task for task in world.tasks if plugin_of(task, world) == plugin)
+    tasks = tuple(task for task in world.tasks if _plugin_of(task, world) == plugin)
     if len(tasks) == len(world.tasks):
         return world
     ids = {task.id for task in tasks}

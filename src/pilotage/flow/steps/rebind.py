@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from pilotage.flow.bindings import said
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.passes import Pass
 from pilotage.flow.runtime import Runtime
@@ -30,13 +31,21 @@ def rebound(world: World, brokerages: Brokerages) -> Decision:
 
     Each idle queue is offered the jobs that have waited longest and whose inputs lie at its storage, no more
     than it has idle slots; the brokerage decides as if there were no other queue. A job that it refuses stays
-    where it is.
+    where it is, and so does one whose task, VO or brokerage said that it is bound early (E1).
     """
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
+    held = {
+        task.id
+        for task in world.tasks
+        if idle and said(task.spec, task.owner, world.federation, brokerages) == "early"
+    }
     waiting = [
         job
         for job in sorted(world.jobs, key=lambda job: (job.since, job.id))
-        if job.state is JobState.ACTIVATED and job.queue not in idle and world.time - job.since >= PATIENCE
+        if job.state is JobState.ACTIVATED
+        and job.queue not in idle
+        and job.task not in held
+        and world.time - job.since >= PATIENCE
     ]
     decisions: list[Decision] = []
     for name, slots in idle.items():
@@ -123,7 +132,8 @@ def _idle(world: World) -> Iterator[str]:
     elif not any(job.state is JobState.ACTIVATED and job.queue not in idle for job in world.jobs):
         yield f"no job waits elsewhere; idle slots: {', '.join(f'{q} {n}' for q, n in idle.items())}"
     else:
-        yield "no waiting job has its inputs at, and is accepted by, a queue with idle pilots"
+        held = "or all that have are bound early by task, VO or brokerage"
+        yield f"no waiting job has its inputs at, and is accepted by, a queue with idle pilots, {held}"
 
 
 STEP = Step(
