@@ -280,6 +280,77 @@ def test_f3_a_task_whose_jobs_run_on_elsewhere_is_not_stopped_its_queue_rests(ho
     assert house.states(task)[J.RUNNING] == 1
 
 
+def queues_of(house: House, task: int) -> set[str]:
+    waiting = (J.ACTIVATED, J.SENT, J.RUNNING)
+    return {job.queue for job in house.store.queries.jobs(task, None, 100) if job.state in waiting}
+
+
+def fail_until_it_rests(house: House, queue: str) -> int:
+    """Jobs fail at a queue until its pilots get no more; returns how many."""
+    pilot, failed = house.pilot(queue=queue), 0
+    while jobs := fetch(house, pilot):
+        fail(house, pilot, jobs)
+        failed += len(jobs)
+    return failed
+
+
+def test_f3_a_task_that_failed_at_one_queue_alone_is_not_stopped_before_its_jobs_elsewhere_tell(
+    house: House,
+) -> None:
+    """A black hole is faster than any good queue: ten like failures come before a job has run at another."""
+    two_queues(house)
+    task = house.task(jobs=60, max_attempts=3)
+    house.take("broker")
+    assert queues_of(house, task) == {"north-queue", "south-queue"}
+    north = [house.pilot() for _ in range(11)]
+    for pilot, jobs in [(pilot, fetch(house, pilot)) for pilot in north]:
+        fail(house, pilot, jobs)
+    assert house.take("stop") == 0
+    assert fetch(house, house.pilot()) == [], "the queue rests"
+    south = house.pilot(queue="south-queue")
+    fail(house, south, fetch(house, south))
+    assert house.take("stop") > 0, "it fails wherever it has jobs"
+    other = house.task(jobs=60)
+    house.take("broker")
+    assert not [rule for rule, _, _ in rules(house, other) if rule == "F2"], "and no place is to blame"
+
+
+def test_f3_a_task_that_failed_at_three_queues_is_stopped_whatever_waits_at_others(house: House) -> None:
+    found = house.store.federation()
+    element = ComputingElement(kind="fake", max_pilots=3)
+    names = ["north-queue", *(f"queue-{number}" for number in range(3))]
+    other = Queue(name="", site="south", storage="south-disk", num_slots=1000, computing_element=element)
+    queues = (*found.queues, *(replace(other, name=name) for name in names[1:]))
+    house.store.save_federation(replace(found, queues=queues), "test")
+    task = house.task(jobs=100, max_attempts=3)
+    house.take("broker")
+    assert queues_of(house, task) == set(names)
+    assert [fail_until_it_rests(house, name) for name in names[:2]] == [5, 5]
+    assert house.take("stop") == 0, "two bad queues of four"
+    last = house.pilot(queue=names[2])
+    fail(house, last, fetch(house, last))
+    assert house.take("stop") > 0
+    assert house.store.queries.task(task).state is TaskState.FAILED  # type: ignore[union-attr]
+
+
+def test_f2_a_try_of_a_task_that_never_ran_elsewhere_counts_where_the_place_has_rested(house: House) -> None:
+    two_queues(house)
+    black_hole(house)
+    house.take("watch")
+    house.take("broker")
+    house.now += 1800
+    only_there = house.task(jobs=5, queues=("north-queue",))
+    house.take("broker")
+    assert house.states(only_there) == {J.ACTIVATED: 5}
+    pilot = house.pilot()
+    fail(house, pilot, fetch(house, pilot, most=8))
+    assert house.states(only_there) == {J.ACTIVATED: 4, J.DEFINED: 1}
+    house.now += 3599
+    assert fetch(house, house.pilot(), most=8) == [], "it rests twice as long"
+    house.now += 1
+    assert len(fetch(house, house.pilot(), most=8)) == 1
+
+
 def test_f2_an_owner_whose_job_was_only_a_spare_has_its_try_still(house: House) -> None:
     two_queues(house)
     black_hole(house)

@@ -43,11 +43,12 @@ def rests(failures: Iterable[Failure], constants: GuardConstants) -> tuple[Rest,
     """Places where jobs failed fast in a row. Where the rest is over, one job tries.
 
     A row counts for its owner alone, so that nobody's broken tasks close a queue to others; where two owners'
-    rests overlap, it is closed to everybody. Failures that their task may be to blame for count nothing.
+    rests overlap, it is closed to everybody. Failures that their task may be to blame for count nothing until
+    the place has rested: then it is the likelier cause, as long as no job does well there.
     """
     rows: dict[tuple[str, str, tuple[str, str]], list[Failure]] = defaultdict(list)
     for failure in sorted(failures, key=lambda one: (one.time, one.job, one.attempt)):
-        if failure.against == "task" or not failure.proven or failure.lasted > constants.fast:
+        if failure.against == "task" or failure.lasted > constants.fast:
             continue
         rows[failure.queue, failure.node, failure.whose].append(failure)
         if failure.against == "queue":
@@ -65,13 +66,18 @@ def _rest(
     queue: str, node: str, whose: tuple[str, str], row: list[Failure], constants: GuardConstants
 ) -> Rest | None:
     pilots: set[int] = set()
+    has_rested = False
 
     def enough(count: int, failure: Failure) -> bool:
+        nonlocal has_rested
         pilots.add(failure.pilot)
         many = bool(node) or len(pilots) >= constants.pilots * failure.pilots
-        return count >= constants.in_a_row and many
+        has_rested = has_rested or (count >= constants.in_a_row and many)
+        return has_rested
 
-    found = followed(row, enough, constants.rest_after)
+    # One by one: whether the next counts depends on those before it.
+    counting = (failure for failure in row if failure.proven or has_rested)
+    found = followed(counting, enough, constants.rest_after)
     if found is None:
         return None
     return Rest(

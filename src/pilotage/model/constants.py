@@ -282,8 +282,9 @@ class GuardConstants:
     longest_rest: Seconds = 8 * 3600
     """s of the longest rest (F2)."""
     same: Positive = 10
-    """Attempts of a task that fail, all in the same way, before it is stopped; none may have ended well. Of
-    scouts as many as there are, where that is less, but three (F3)."""
+    """Attempts of a task that fail, all in the same way, before it is stopped; none may have ended well, and
+    not at one or two queues alone where others have jobs of it. Of scouts as many as there are, where that is
+    less, but three (F3)."""
 
     @property
     def fewest(self) -> int:

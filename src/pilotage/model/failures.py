@@ -52,8 +52,8 @@ class Failure:
     """What it speaks against: its queue, until a job of the owner ends well at another node there; its node,
     until one ends well at that; then its task alone."""
     proven: bool = False
-    """Whether its task is not to blame: its payload never ran, or jobs of the task end well, or run longer,
-    elsewhere."""
+    """Whether its task is not to blame: its payload never ran, jobs of the task end well, or run longer,
+    elsewhere, or it is in doubt: the task fails in this way at one queue, or two, and has jobs at others."""
 
     @property
     def whose(self) -> tuple[str, str]:

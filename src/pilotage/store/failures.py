@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from pilotage.model.counters import JOBS_BY_TASK
 from pilotage.model.failures import Failure
-from pilotage.model.states import DONE_JOBS, LIVE_TASKS, JobState
+from pilotage.model.states import AT_A_PILOT, DONE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.work import Job
 
 from .columns import Id, has_state, is_state, metadata, text_column
@@ -58,6 +58,12 @@ KEPT = 7 * 86400.0
 MOST_OF_A_PLACE = 20
 """Failures of an owner that are kept for a node: enough for the longest rest, however many jobs failed."""
 
+MOST_LOOKED_AT = 500
+"""Jobs of a task that are asked where they are."""
+
+PLACED = (JobState.ASSIGNED, JobState.ACTIVATED, *AT_A_PILOT)
+"""States of jobs that are at a queue and may yet tell how they fare there."""
+
 _f, _c, _j, _t = failures.c, counts.c, jobs.c, tasks.c
 
 _COLUMNS = [column.name for column in _f]
@@ -94,6 +100,32 @@ _RUNNING = (
     .where(among(_j.task, "tasks"), is_state(jobs, JobState.RUNNING), _j.started.is_not(None))
     .group_by(_j.task, _j.queue)
 )
+_ways = (
+    select(
+        _f.task, _f.exit_code, _f.ending, func.min(_f.queue).label("first"), func.max(_f.queue).label("last")
+    )
+    .where(among(_f.task, "tasks"))
+    .group_by(_f.task, _f.exit_code, _f.ending)
+    # Of two queues the first and the last by name are all: black holes are few, and a mistake is everywhere.
+    .having(func.count(_f.queue.distinct()) <= 2, func.max(_f.against) != "task")
+    .subquery("ways")
+)
+_looked_at = (
+    select(_j.queue)
+    .where(_j.task == _ways.c.task, has_state(jobs, *PLACED))
+    .limit(MOST_LOOKED_AT)
+    .correlate(_ways)
+    .subquery("looked_at")
+)
+_IN_DOUBT = select(_ways.c.task, _ways.c.exit_code, _ways.c.ending).where(
+    select(_looked_at.c.queue)
+    .where(_looked_at.c.queue.not_in([_ways.c.first, _ways.c.last]))
+    .correlate(_ways)
+    .exists()
+)
+"""Ways to fail that a task shows at one queue, or two, while jobs of it are at another.
+
+One that it shows at a node where jobs of its owner end well is its own."""
 _ALIKE = (
     select(_f.task)
     .group_by(_f.task)
@@ -167,11 +199,12 @@ def _proven(reader: RecordReader, time: float, found: Sequence[Any]) -> tuple[Fa
             _RUNNING, tasks=[one for one in suspects if one not in well]
         )
     }
+    cleared = [row.exit_code is None or row.task in well or _runs_longer(row, running) for row in rows]
+    unclear = sorted({row.task for row, clear in zip(rows, cleared, strict=True) if not clear})
+    in_doubt = {tuple(way) for way in reader.raw_rows(_IN_DOUBT, tasks=unclear)} if unclear else set()
     return tuple(
-        Failure(
-            **row._asdict(), proven=row.exit_code is None or row.task in well or _runs_longer(row, running)
-        )
-        for row in rows
+        Failure(**row._asdict(), proven=clear or (row.task, row.exit_code, row.ending) in in_doubt)
+        for row, clear in zip(rows, cleared, strict=True)
     )
 
 

@@ -16,7 +16,8 @@ def stop(world: World) -> Decision:
     """Fail every task whose attempts so far all failed alike, and close its live jobs.
 
     Exit code and end of stderr were the same ``guard.same`` times, or once for each scout; no job ended well,
-    and none runs longer elsewhere, which would speak against the place and not the task (F2).
+    and none runs longer elsewhere, which would speak against the place and not the task (F2). While it failed
+    at one queue, or two, and has jobs at others, it is in doubt: those places rest, and the others will tell.
     """
     counts: dict[int, dict[JobState, int]] = defaultdict(dict)
     for count in world.task_counts:
