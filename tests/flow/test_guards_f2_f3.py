@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from pilotage.flow.calls import match as calls
 from pilotage.flow.resting import Resting
 from pilotage.model.federation import ComputingElement, Queue
@@ -313,6 +315,23 @@ def test_f3_a_task_that_failed_at_one_queue_alone_is_not_stopped_before_its_jobs
     other = house.task(jobs=60)
     house.take("broker")
     assert not [rule for rule, _, _ in rules(house, other) if rule == "F2"], "and no place is to blame"
+
+
+@pytest.mark.parametrize(("ending", "stopped"), [("OSError: disk 9", False), ("KeyError: 'x'", True)])
+def test_f3_where_jobs_of_another_owner_fail_alike_the_place_is_likelier_to_blame(
+    house: House, ending: str, stopped: bool
+) -> None:
+    task, other = house.task(jobs=20, max_attempts=3), house.task(owner=BOB, jobs=2)
+    house.take("broker")
+    own = {job.id for job in house.store.queries.jobs(task, None, 100)}
+    held = [(pilot, fetch(house, pilot, most=8)) for pilot in (house.pilot(), house.pilot(), house.pilot())]
+    assert len({job for _, jobs in held for job, _ in jobs} & own) > 10
+    for pilot, jobs in held:
+        fail(house, pilot, [one for one in jobs if one[0] in own])
+        error = f"payload exited with code 1\n{ending}"
+        fail(house, pilot, [one for one in jobs if one[0] not in own], error=error)
+    assert (house.take("stop") > 0) == stopped
+    assert house.store.queries.task(other).state is TaskState.RUNNING  # type: ignore[union-attr]
 
 
 def test_f3_a_task_that_failed_at_three_queues_is_stopped_whatever_waits_at_others(house: House) -> None:

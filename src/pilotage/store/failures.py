@@ -15,6 +15,7 @@ from sqlalchemy import (
     bindparam,
     delete,
     func,
+    or_,
     select,
 )
 
@@ -102,7 +103,8 @@ _RUNNING = (
 )
 _ways = (
     select(
-        _f.task, _f.exit_code, _f.ending, func.min(_f.queue).label("first"), func.max(_f.queue).label("last")
+        *(_f.task, _f.exit_code, _f.ending, func.min(_f.vo).label("vo"), func.min(_f.owner).label("owner")),
+        *(func.min(_f.queue).label("first"), func.max(_f.queue).label("last")),
     )
     .where(among(_f.task, "tasks"))
     .group_by(_f.task, _f.exit_code, _f.ending)
@@ -117,13 +119,27 @@ _looked_at = (
     .correlate(_ways)
     .subquery("looked_at")
 )
-_IN_DOUBT = select(_ways.c.task, _ways.c.exit_code, _ways.c.ending).where(
+_is_elsewhere = (
     select(_looked_at.c.queue)
     .where(_looked_at.c.queue.not_in([_ways.c.first, _ways.c.last]))
     .correlate(_ways)
     .exists()
 )
-"""Ways to fail that a task shows at one queue, or two, while jobs of it are at another.
+_is_shared = (
+    select(_other.c.job)
+    .where(
+        _other.c.queue.in_([_ways.c.first, _ways.c.last]),
+        _other.c.exit_code == _ways.c.exit_code,
+        _other.c.ending == _ways.c.ending,
+        or_(_other.c.vo != _ways.c.vo, _other.c.owner != _ways.c.owner),
+        _other.c.against != "task",
+    )
+    .correlate(_ways)
+    .exists()
+)
+_IN_DOUBT = select(_ways.c.task, _ways.c.exit_code, _ways.c.ending).where(or_(_is_elsewhere, _is_shared))
+"""Ways to fail that a task shows at one queue, or two, while jobs of it are at another, or other owners' jobs
+fail there alike.
 
 One that it shows at a node where jobs of its owner end well is its own."""
 _ALIKE = (
