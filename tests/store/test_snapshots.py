@@ -10,7 +10,7 @@ from pilotage.model.documents import to_json
 from pilotage.model.federation import Queue
 from pilotage.model.states import JobState as J
 from pilotage.model.states import PilotState, TaskState, TransferState
-from pilotage.model.work import File, Measured, MergeSpec, Replica
+from pilotage.model.work import File, Measured, MergeSpec, Replica, Requirements, TaskSpec
 from pilotage.model.world import (
     Heartbeat,
     JobCount,
@@ -558,10 +558,11 @@ def test_the_whole_world_is_all_that_is_live_in_order(house: Store) -> None:
     create(house, Replica(file="a", storage="CERN-disk"))
     task, ended = new_task(house), new_task(house)
     moved(house, move("task", [ended], T.REGISTERED, T.FAILED))
-    waiting, running, done = new_jobs(house, task, 3, inputs=("a",))
-    pilot, gone = pilot_for(house), pilot_for(house)
+    wanted = Requirements.of(TaskSpec(name="any", command=("true",)), ALICE).text
+    waiting, running, done = new_jobs(house, task, 3, inputs=("a",), requirements=wanted)
+    full, gone, free = pilot_for(house), pilot_for(house), pilot_for(house)
     moved(house, move("pilot", [gone], P.RUNNING, P.FINISHED))
-    bring(house, [running], J.RUNNING, pilot=pilot)
+    bring(house, [running], J.RUNNING, pilot=full)
     bring(house, [done], J.FINISHED)
     (transfer,) = create(house, new_transfer("b"))
     world = house.snapshots.whole(NOW + 100, 7)
@@ -571,7 +572,7 @@ def test_the_whole_world_is_all_that_is_live_in_order(house: Store) -> None:
         [transfer],
     )
     assert [file.name for file in world.files] == ["a", "b"]
-    assert world.requests == (replace(request(pilot, 1), walltime=3500.0),)
+    assert world.requests == (replace(request(free, 1), walltime=3500.0),), "one slot each"
     parts = (
         "tasks jobs files replicas transfers pilots job_counts task_counts link_counts queue_reports requests"
     )

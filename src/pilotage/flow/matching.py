@@ -17,7 +17,7 @@ from pilotage.pilots import containment as containments
 from pilotage.pilots import lines as policy
 from pilotage.pilots.lines import Draw, Level, QueueLines
 from pilotage.pilots.reports import calls
-from pilotage.pilots.task_queues import is_open, left_of
+from pilotage.pilots.task_queues import is_open
 from pilotage.pilots.tries import Admission
 from pilotage.store import Store
 from pilotage.store.borrowed_matches import Basis, WantedElsewhere
@@ -89,7 +89,7 @@ class Matching:
         kept: list[Draw] = []
         for number in range(TRIES):
             admission = self._resting.admission(pilot, time)
-            left = _admitted(left_of(request, _jobs_of(parts)), admission)
+            left = _admitted(request.less(_jobs_of(parts)), admission)
             self._shares.known(known.federation, known.version, time)
             with self._lock, self._shares.turns() as shares:
                 draws = kept or policy.draw(known.lines, left, pilot, seed + number, admission, shares)
@@ -112,7 +112,7 @@ class Matching:
             stale = not given.good
             pilot, known = self._looked_up(request, time, seed, stale, stale or bool(missing))
             kept = _keeping_their_turn(known.lines, missing if given.good else (), seed + number)
-        left = left_of(request, _jobs_of(parts))
+        left = request.less(_jobs_of(parts))
         return _matched(known, [*parts, *(self._borrowed(known, pilot, left, time, seed) if draws else ())])
 
     def _borrowed(
@@ -124,7 +124,7 @@ class Matching:
         """
         found: list[Given] = []
         for _ in range(TRIES if known.queue and is_open(known.queue) else 0):
-            room = left_of(left, _jobs_of(found))
+            room = left.less(_jobs_of(found))
             if room.max_jobs < 1 or room.cores < 1:
                 break
             pilot = self._pilots.get(pilot.id, pilot)
@@ -168,7 +168,7 @@ class Matching:
             served = got.good and (got.jobs or not wanted.heads)
             if served:
                 has_room = len(got.jobs) < request.max_jobs
-                left = left_of(request, got.jobs) if has_room else request
+                left = request.less(got.jobs) if has_room else request
                 more = self._borrowed(known, pilot, left, time, seed) if has_room else ()
                 found.append(_matched(known, [got, *more]))
             else:

@@ -1,7 +1,7 @@
 """A world: all that a decision reads, the time and the random seed included, as one frozen document."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -38,7 +38,7 @@ from .types import (
     OutputPath,
     Seconds,
 )
-from .work import File, Job, Pilot, PilotKind, Replica, Task, Transfer
+from .work import File, Job, Pilot, PilotKind, Replica, Requirements, Task, Transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +163,21 @@ class MatchRequest:
     """GPUs that it has free."""
     containers: bool = False
     """Whether it can run payloads in containers."""
+
+    def less(self, jobs: Sequence[Job]) -> "MatchRequest":
+        """Return what is left of it once it has these jobs."""
+        if not jobs:
+            return self
+        asked = [Requirements.from_text(job.requirements) for job in jobs]
+        # Never 0, which would stand for no limit.
+        memory = self.memory and max(1e-9, self.memory - sum(one.memory for one in asked))
+        return replace(
+            self,
+            max_jobs=self.max_jobs - len(jobs),
+            cores=self.cores - sum(one.cores for one in asked),
+            memory=memory,
+            gpus=self.gpus - sum(one.gpus for one in asked),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from .draws import Turns, WaitingShares
 from .readers import Readers
 from .reports import was_given
 from .share_turns import ShareTurns
-from .task_queues import fits, is_open, left_of
+from .task_queues import fits, is_open
 from .tries import Admission, Tries
 
 
@@ -70,7 +70,7 @@ def match(world: World) -> Decision:
         jobs = (
             _take(world.seed, request, pilot, queue, lines[request.queue], admission, shares) if queue else []
         )
-        borrowed = elsewhere.take(left_of(request, jobs), pilot, queue, admission) if queue else []
+        borrowed = elsewhere.take(request.less(jobs), pilot, queue, admission) if queue else []
         elsewhere.taken.update(job.id for job in jobs)
         _leave_all(lines, borrowed, shares)
         for job in (*jobs, *(offer.job for offer in borrowed)):

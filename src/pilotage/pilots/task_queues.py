@@ -2,14 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import inf
 
 from pilotage.model.constants import DirectorConstants
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.states import WAITING_PILOTS
-from pilotage.model.work import Job, Pilot, PilotKind, Requirements
+from pilotage.model.work import Pilot, PilotKind, Requirements
 from pilotage.model.world import MatchRequest
 
 CLOSED = ("offline", "paused")
@@ -66,22 +65,6 @@ def fits(wanted: Requirements, request: MatchRequest, pilot: Pilot, queue: Queue
         and wanted.gpus <= request.gpus
         and (request.containers or not wanted.container)
         and walltime_needed(wanted, queue) <= walltime_left(request, pilot)
-    )
-
-
-def left_of(request: MatchRequest, jobs: Sequence[Job]) -> MatchRequest:
-    """The request less what these jobs take."""
-    if not jobs:
-        return request
-    asked = [Requirements.from_text(job.requirements) for job in jobs]
-    # Never 0, which would stand for no limit.
-    memory = request.memory and max(1e-9, request.memory - sum(one.memory for one in asked))
-    return replace(
-        request,
-        max_jobs=request.max_jobs - len(jobs),
-        cores=request.cores - sum(one.cores for one in asked),
-        memory=memory,
-        gpus=request.gpus - sum(one.gpus for one in asked),
     )
 
 

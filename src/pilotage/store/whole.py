@@ -1,14 +1,15 @@
 """The whole world: all that is live, as it is saved, and any decision made again from it."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import select
 
 from pilotage.model.borrowing import Borrowing
-from pilotage.model.states import LIVE_TASKS, LIVE_TRANSFERS, UNSTARTED_JOBS, PilotState
+from pilotage.model.states import AT_A_PILOT, LIVE_TASKS, LIVE_TRANSFERS, UNSTARTED_JOBS, PilotState
 from pilotage.model.step_names import PROVISION
-from pilotage.model.work import Pilot
+from pilotage.model.work import Job, Pilot
 from pilotage.model.world import MatchRequest, World
 
 from . import borrowing_queues, borrowings, broker_facts, copies, failures, publications, staging
@@ -56,7 +57,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
         "failures": failures.everything(reader, world.time),
         "failed_deliveries": reader.failed_deliveries(),
         "advertisements": reader.advertisements(),
-        "requests": _requests(world, live),
+        "requests": _requests(world, live, found),
         "iterated": reader.iterated(PROVISION),
     }
 
@@ -66,14 +67,18 @@ def _readers(reader: RecordReader, world: World) -> Iterator[Borrowing]:
         yield from borrowings.readers(reader, site.name)
 
 
-def _requests(world: World, live: Sequence[Pilot]) -> tuple[MatchRequest, ...]:
-    """Requests of all running pilots, as if all their slots were free."""
+def _requests(world: World, live: Sequence[Pilot], found: Sequence[Job]) -> tuple[MatchRequest, ...]:
+    """Requests of all running pilots, for what the jobs that they have leave free."""
+    held: defaultdict[int | None, list[Job]] = defaultdict(list)
+    for job in found:
+        if job.state in AT_A_PILOT:
+            held[job.pilot].append(job)
     slots = {
         queue.name: queue.computing_element.pilot_slots
         for queue in world.federation.queues
         if queue.computing_element
     }
-    return tuple(
+    requests = (
         MatchRequest(
             pilot=pilot.id,
             queue=pilot.queue,
@@ -83,7 +88,8 @@ def _requests(world: World, live: Sequence[Pilot]) -> tuple[MatchRequest, ...]:
             memory=pilot.memory,
             walltime=max(0.0, pilot.walltime - (world.time - pilot.since)),
             max_jobs=slots.get(pilot.queue, 1),
-        )
+        ).less(held[pilot.id])
         for pilot in live
         if pilot.state == PilotState.RUNNING
     )
+    return tuple(request for request in requests if request.max_jobs > 0)
