@@ -44,3 +44,8 @@ def test_e2_jobs_that_end_together_count_as_if_each_had_ended_alone(house: House
     assert measured(house) == pytest.approx(119.75)
     run(house, 0, 0, 119.75, disk_io=None)
     assert measured(house) == pytest.approx(119.75)
+
+
+def test_e2_no_run_is_believed_that_is_longer_than_its_pilot_may_be(house: House) -> None:
+    run(house, 1e10)
+    assert measured(house) == 86_400

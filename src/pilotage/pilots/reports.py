@@ -154,7 +154,9 @@ class _Hearing:
             faults = self._storage_faults.failure(self._pilot, job, report)
             news: tuple[Creation, ...] = (*self._failure(job, report), *faults)
             error = report.error or "failed without saying why"
-            self._fail(job, error, _metrics(report), news, self._storage_faults.wait(job, faults))
+            self._fail(
+                job, error, _metrics(report, self._pilot), news, self._storage_faults.wait(job, faults)
+            )
         elif report.state == "starting":
             if self._states[job.id] == JobState.SENT:
                 self._step(job, JobState.STARTING, "its pilot prepares it")
@@ -195,7 +197,7 @@ class _Hearing:
         stored = {output.name: output for output in report.outputs}
         if lacks := missing(expected, asked.optional_outputs, stored):
             plural = "s" if len(lacks) > 1 else ""
-            self._fail(job, f"output{plural} {', '.join(lacks)} missing", _metrics(report))
+            self._fail(job, f"output{plural} {', '.join(lacks)} missing", _metrics(report, self._pilot))
             return
         target = JobState.HOLDING
         if not expected:
@@ -205,7 +207,7 @@ class _Hearing:
         instance = self._world.federation.name
         files = tuple(_file(instance, task, job, stored[name]) for name in taken(expected, stored))
         news: tuple[Creation, ...] = (*files, *self._outweighed(task))
-        self._step(job, target, "payload done", ending, news, _metrics(report))
+        self._step(job, target, "payload done", ending, news, _metrics(report, self._pilot))
 
     def _step(
         self,
@@ -295,11 +297,12 @@ def _file(instance: str, task: Task, job: Job, output: Output) -> File:
     )
 
 
-def _metrics(report: Report) -> dict[str, Value]:
+def _metrics(report: Report, pilot: Pilot) -> dict[str, Value]:
+    """What an attempt used, by its report: no more time than its pilot has, or one lie moves means."""
     return {
         "exit_code": report.exit_code,
-        "cpu_seconds": report.cpu_seconds,
-        "wall_seconds": report.wall_seconds,
+        "cpu_seconds": min(report.cpu_seconds, pilot.walltime * max(1, pilot.cores)),
+        "wall_seconds": min(report.wall_seconds, pilot.walltime),
         "max_rss": report.max_rss,
         "max_workdir": report.max_workdir,
         "disk_io": report.disk_io,
