@@ -1,4 +1,4 @@
-"""What tasks, VOs and brokerages say of how jobs are bound to their queues (E1)."""
+"""Bindings of jobs to their queues, as tasks, VOs and brokerages ask for them (E1)."""
 
 from pilotage.model.borrowing import said_binding
 from pilotage.model.federation import Federation

@@ -1,4 +1,4 @@
-"""What the jobs of one look read from afar, so that together they hold no more than links carry (E3)."""
+"""Readers among the jobs of one look, which together hold no more than links carry (E3)."""
 
 from collections import defaultdict
 from collections.abc import Mapping

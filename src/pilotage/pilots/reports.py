@@ -298,7 +298,7 @@ def _file(instance: str, task: Task, job: Job, output: Output) -> File:
 
 
 def _metrics(report: Report, pilot: Pilot) -> dict[str, Value]:
-    """What an attempt used, by its report: no more time than its pilot has, or one lie moves means."""
+    """The use of an attempt by its report: no more time than its pilot has, or one lie would move means."""
     return {
         "exit_code": report.exit_code,
         "cpu_seconds": min(report.cpu_seconds, pilot.walltime * max(1, pilot.cores)),

@@ -36,7 +36,7 @@ class Outcomes:
         return len(self.finished) + self.lost + self.unfinished
 
     def needed(self, part: float, planned: int) -> int:
-        """How many of the jobs that were planned have finished at least when such a part of all has."""
+        """Count the planned jobs that have finished, at the least, when such a part of all has."""
         return ceil(part * self.jobs) - (self.jobs - planned)
 
     def done(self, part: float) -> float | None:

@@ -123,7 +123,7 @@ def _spells(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], tuple[Spell, 
 
 
 def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
-    """What a scenario names or does that its federation cannot follow."""
+    """Names and behaviour of a scenario that its federation cannot follow."""
     sites = [site.name for site in federation.sites]
     for name in scenario.sites:
         yield from _unknown(("sites", name), "site", name, sites)

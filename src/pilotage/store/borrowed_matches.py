@@ -43,7 +43,7 @@ class OfferedJob:
     _words: tuple[str, ...] | None = None
 
     def kept(self) -> tuple[bool, str]:
-        """Whether the job reads from afar, and the document of its row."""
+        """Tell whether the job reads from afar; with it, the document of its row."""
         *_, reads, document = row(self.borrowing())
         return reads, document
 
