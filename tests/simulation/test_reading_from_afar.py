@@ -33,7 +33,7 @@ def ended(
     storages = tuple(replace(one, remote_reads=open_to) for one in case.federation.storages)
     case = replace(case, federation=replace(case.federation, storages=storages))
     simulation = Simulation(case.federation, case.scenario, 1)
-    scene, spec = simulation._scene, TaskSpec(name="t", command=("run",))
+    scene, spec = simulation._sites["east"].scene, TaskSpec(name="t", command=("run",))
     site = VirtualSite("east", case.scenario.default_site, scene)
     storage = next(one for one in case.federation.storages if one.site == "east")
     order = PilotOrder(pilot=1, name="p", token="t", server_url="", slots=jobs, cores=jobs)

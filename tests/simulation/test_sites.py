@@ -7,6 +7,7 @@ from sqlalchemy import text
 from pilotage.model.federation import UNKNOWN_CORE_POWER, ComputingElement, Federation
 from pilotage.model.identity import Identity
 from pilotage.model.work import MergeSpec, TaskSpec
+from pilotage.simulation.idleness import slots
 from pilotage.simulation.metrics import metrics
 from pilotage.simulation.payloads import MERGE, SimulatedTask
 from pilotage.simulation.pilots import ASK_AGAIN
@@ -109,6 +110,19 @@ def test_an_outage_that_ends_within_another_ends_with_that() -> None:
         assert not made.journal.first_starts
         made.run(20_000)
         assert len(made.journal.ended) == 1
+    finally:
+        made.close()
+
+
+def test_a_site_that_no_pilot_was_ever_asked_for_has_the_slots_and_outages_of_its_scenario() -> None:
+    behaviour = SiteBehaviour(slots=3, outages=(Spell(begins=100, ends=200),))
+    made = simulation(one_queue(ComputingElement(max_pilots=10)), behaviour, 1)
+    try:
+        granted = []
+        for _ in range(3):
+            granted += [site.granted for site in slots(made.federation, made._sites)]
+            made.run(130)
+        assert granted == [3, 0, 3]
     finally:
         made.close()
 

@@ -77,12 +77,9 @@ def waiting(connection: Connection) -> dict[JobState, int]:
 
 
 def slots(federation: Federation, sites: Mapping[str, VirtualSite]) -> list[SiteSlots]:
-    """Count the slots of each site that has queues; one whose queues had no pilot yet is all empty."""
+    """Count the slots of each site that has queues."""
     most: Counter[str] = Counter()
     for queue in federation.queues:
         if queue.computing_element:
             most[queue.site] += queue.computing_element.max_pilots * queue.computing_element.pilot_slots
-    return [
-        sites[name].slots(count) if name in sites else SiteSlots(count, 0, 0, 0)
-        for name, count in most.items()
-    ]
+    return [sites[name].slots(count) for name, count in most.items()]

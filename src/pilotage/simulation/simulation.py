@@ -87,7 +87,6 @@ class Simulation:
         self.payloads = Payloads()
         self._scenario = scenario
         self._steps = steps_of(policy)
-        self._sites: dict[str, VirtualSite] = {}
         self._waiting: set[str] = set()
         self._seeds = Seeds(seed, self.clock)
         links = links_of(federation, scenario.links, self.clock)
@@ -104,7 +103,9 @@ class Simulation:
         )
         adopt(self.runtime, policy)
         self._calls = PilotCalls(self.runtime)
-        self._scene = self._scene_of(links, seed)
+        scene = self._scene_of(links, seed)
+        names = dict.fromkeys(queue.site for queue in federation.queues)
+        self._sites = {name: VirtualSite(name, scenario.site(name), scene) for name in names}
 
     def _scene_of(self, links: FairLinks, seed: int) -> Scene:
         """The parts of this simulation that virtual sites share."""
@@ -200,9 +201,6 @@ class Simulation:
     def _element(self, declared: ComputingElement) -> ComputingElementPort:
         name = str(declared.options["queue"])
         queue = next(queue for queue in self.federation.queues if queue.name == name)
-        if queue.site not in self._sites:
-            behaviour = self._scenario.site(queue.site)
-            self._sites[queue.site] = VirtualSite(queue.site, behaviour, self._scene)
         storage = next(one for one in self.federation.storages if one.name == queue.storage)
         return VirtualElement(self._sites[queue.site], queue.core_power or UNKNOWN_CORE_POWER, storage)
 

@@ -34,7 +34,10 @@ class SiteSlots:
 
 
 class VirtualSite:
-    """The batch system of one site, and its nodes. Pilots start in the order in which their waits end."""
+    """The batch system of one site, and its nodes, made as the simulation begins.
+
+    Pilots start in the order in which their waits end.
+    """
 
     def __init__(self, name: str, behaviour: SiteBehaviour, scene: Scene) -> None:
         self.name, self.behaviour, self.scene = name, behaviour, scene
@@ -44,11 +47,9 @@ class VirtualSite:
         self._waiting: deque[VirtualPilot] = deque()
         self._looks_again = False
         self._held = 0
-        passed = scene.clock() - scene.begin
         for spell in behaviour.outages:
-            if spell.ends > passed:
-                scene.clock.after(spell.begins - passed, self._die)
-                scene.clock.after(spell.ends - passed, self._revive)
+            scene.clock.after(spell.begins, self._die)
+            scene.clock.after(spell.ends, self._revive)
 
     @property
     def is_dead(self) -> bool:
