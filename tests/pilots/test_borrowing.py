@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotage.model.borrowing import Borrowing, Candidacy
+from pilotage.model.decision import Decision
+from pilotage.model.failures import Failure
 from pilotage.model.federation import Federation, GlobalShare, Link, Storage
 from pilotage.model.states import JobState
 from pilotage.model.storage_rests import FailedDelivery
@@ -18,6 +20,7 @@ from pilotage.pilots.matcher import match
 from pilotage.pilots.readers import Readers
 from pilotage.pilots.tries import OPEN, Admission
 from pilotage.testing import (
+    ALICE,
     BOB,
     NOW,
     federation,
@@ -175,6 +178,10 @@ def test_e3_readers_that_hold_the_rate_of_a_link_keep_others_from_it() -> None:
     assert "hold its 100 MB/s already" in only(both).obstacle
 
 
+def sent(decision: Decision) -> list[int]:
+    return [id_ for move in decision.moves if move.kind == "job" for id_ in move.ids]
+
+
 def many_readers(jobs: int = 150, run: float = 3600, rate: float = 1) -> World:
     """Jobs that wait with an input of 100 MB each, beyond a link of so many MB/s."""
     names = [f"f{number}" for number in range(1, jobs + 1)]
@@ -217,9 +224,33 @@ def test_e3_a_saved_world_s_plan_keeps_to_the_rate_of_the_link() -> None:
     at, world = ("TAKER", "AWAY"), many_readers()
     pilots = [pilot(number, queue=at[0]) for number in range(1, 101)]
     asking = [request(pilot=one.id, queue=at[0]) for one in pilots]
-    decision = match(replace(world, pilots=tuple(pilots), requests=tuple(asking)))
-    given = [id_ for move in decision.moves if move.kind == "job" for id_ in move.ids]
-    assert len(given) in (35, 36)
+    assert len(sent(match(replace(world, pilots=tuple(pilots), requests=tuple(asking))))) in (35, 36)
+
+
+def test_f2_a_place_whose_rest_is_over_is_tried_by_one_job_its_own_or_a_borrowed_one() -> None:
+    failed = [
+        Failure(
+            job=90 + number,
+            attempt=1,
+            task=9,
+            owner=ALICE.name,
+            vo=ALICE.vo,
+            queue="TAKER",
+            node=f"n{number}",
+            pilot=number,
+            pilots=5,
+            lasted=5,
+            time=NOW - 1900,
+            proven=True,
+        )
+        for number in range(5)
+    ]
+    own = job(2, queue="TAKER")
+    found = waiting(job(1, since=NOW - 10_000), failures=failed)
+    asking = request(queue="TAKER", cores=2, max_jobs=2)
+    found = replace(found, jobs=(*found.jobs, own), pilots=(pilot(queue="TAKER"),), requests=(asking,))
+    assert sent(match(replace(found, failures=()))) == [2, 1]
+    assert sent(match(found)) == [2]
 
 
 def test_e3_what_was_tried_before_is_not_read_from_afar() -> None:

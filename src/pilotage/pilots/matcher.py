@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from pilotage.model.black_holes import rests
+from pilotage.model.black_holes import Rest, rests
 from pilotage.model.decision import Change, Decision, Move
 from pilotage.model.federation import Queue
 from pilotage.model.states import LIVE_PILOTS, JobState
@@ -58,23 +58,23 @@ def match(world: World) -> Decision:
     pilots = {pilot.id: pilot for pilot in world.pilots if pilot.state in LIVE_PILOTS}
     lines, elsewhere = _lines(world), _Elsewhere(world)
     shares = ShareTurns(world.federation.shares, world.job_counts)
-    found = rests(world.failures, world.federation.guard)
-    tries = Tries(fast=world.federation.guard.fast)
+    guard = _Guard(world)
     changes: list[Change] = []
     idle: set[str] = set()
     for request in sorted(world.requests, key=lambda request: request.pilot):
         pilot, queue = pilots.get(request.pilot), queues.get(request.queue)
         if pilot is None:
             continue
-        admission = tries.admission(found, request.queue, pilot.place, world.time)
-        jobs = (
-            _take(world.seed, request, pilot, queue, lines[request.queue], admission, shares) if queue else []
-        )
-        borrowed = elsewhere.take(request.less(jobs), pilot, queue, admission) if queue else []
+        jobs: list[Job] = []
+        borrowed: list[BorrowableJob] = []
+        if queue:
+            own, admission = lines[queue.name], guard.admission(queue, pilot)
+            jobs = _take(world.seed, request, pilot, queue, own, admission, shares)
+            guard.given(queue, pilot, jobs)
+            borrowed = elsewhere.take(request.less(jobs), pilot, queue, guard.admission(queue, pilot))
+            guard.given(queue, pilot, [offer.job for offer in borrowed])
         elsewhere.taken.update(job.id for job in jobs)
         _leave_all(lines, borrowed, shares)
-        for job in (*jobs, *(offer.job for offer in borrowed)):
-            tries.begin(found, request.queue, pilot.place, _whose(job), world.time)
         changes.append(was_given(world.time, pilot, len(jobs) + len(borrowed)))
         if jobs:
             changes.append(_sent(pilot, jobs))
@@ -84,6 +84,29 @@ def match(world: World) -> Decision:
             changes.extend(moves(borrowed, pilot, queue, world.time, claims(world, queue)))
     notes = {"stays": _stays(world, [queues[name] for name in sorted(idle)])} if idle else {}
     return Decision(step=MATCH, time=world.time, seed=world.seed, changes=tuple(changes), notes=notes)
+
+
+@dataclass(slots=True)
+class _Guard:
+    """The places of a world that rest, and the jobs that try them (F2)."""
+
+    world: World
+    _rests: tuple[Rest, ...] = field(init=False)
+    _tries: Tries = field(init=False)
+
+    def __post_init__(self) -> None:
+        constants = self.world.federation.guard
+        self._rests = rests(self.world.failures, constants)
+        self._tries = Tries(fast=constants.fast)
+
+    def admission(self, queue: Queue, pilot: Pilot) -> Admission:
+        """Return the admission of a pilot, after all that was given until now."""
+        return self._tries.admission(self._rests, queue.name, pilot.place, self.world.time)
+
+    def given(self, queue: Queue, pilot: Pilot, jobs: Iterable[Job]) -> None:
+        """Note jobs that a pilot is given: one may be the try of its place."""
+        for job in jobs:
+            self._tries.begin(self._rests, queue.name, pilot.place, _whose(job), self.world.time)
 
 
 def _leave_all(
