@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from pilotage.flow.calls import match as calls
+from pilotage.flow.calls.pilot_end import end_all
+from pilotage.flow.errors import PilotGone
 from pilotage.flow.resting import Resting
 from pilotage.model.federation import ComputingElement, Queue
 from pilotage.model.identity import Identity
@@ -13,6 +15,7 @@ from pilotage.model.states import JobState, TaskState
 from pilotage.model.world import Heartbeat, Report
 
 from .house import ALICE, House, attempts
+from .test_calls_of_many import match_all
 
 J = JobState
 BOB = Identity(name="bob", vo="ligo")
@@ -368,6 +371,27 @@ def test_f2_a_try_of_a_task_that_never_ran_elsewhere_counts_where_the_place_has_
     assert fetch(house, house.pilot(), most=8) == [], "it rests twice as long"
     house.now += 1
     assert len(fetch(house, house.pilot(), most=8)) == 1
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_f2_a_try_that_was_meant_for_a_pilot_that_ended_is_left_to_another(
+    house: House, together: bool
+) -> None:
+    two_queues(house)
+    black_hole(house)
+    house.take("watch")
+    house.now += 1800
+    house.task(jobs=5, queues=("north-queue",))
+    house.take("broker")
+    gone, other = house.pilot(), house.pilot()
+    assert house.runtime.matching.pilots([gone], house.now, 1)
+    end_all(house.runtime, [gone], "idle")
+    if together:
+        assert match_all(house, [gone]) == {gone: []}
+    else:
+        with pytest.raises(PilotGone):
+            fetch(house, gone)
+    assert len(fetch(house, other, most=8)) == 1
 
 
 def test_f2_an_owner_whose_job_was_only_a_spare_has_its_try_still(house: House) -> None:

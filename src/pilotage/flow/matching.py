@@ -18,7 +18,7 @@ from pilotage.pilots import lines as policy
 from pilotage.pilots.lines import Draw, Level, QueueLines
 from pilotage.pilots.reports import calls
 from pilotage.pilots.task_queues import is_open
-from pilotage.pilots.tries import Admission
+from pilotage.pilots.tries import Admission, TryKey
 from pilotage.store import Store
 from pilotage.store.borrowed_matches import Basis, WantedElsewhere
 from pilotage.store.match_requests import Given, Standing, Wanted
@@ -100,10 +100,7 @@ class Matching:
                     return _matched(known, parts)
                 pilot, known = self._looked_up(request, time, seed, True, True)
                 continue
-            tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
             given = self._give(known, pilot, draws, time, seed)
-            if tries:
-                self._resting.take_back(tries, given.jobs)
             parts.append(given)
             missing = _missing(draws, given)
             self._shares.take_back(missing)
@@ -135,16 +132,15 @@ class Matching:
             )
             if not wanted:
                 break
-            tries = self._resting.begin(pilot, {one.job.requirements for one in wanted.jobs}, time)
             found.append(self._taken(pilot, wanted, time, seed))
-            if tries:
-                self._resting.take_back(tries, found[-1].jobs)
             if not found[-1].good:
                 break
         return found
 
     def _taken(self, pilot: Pilot, wanted: WantedElsewhere, time: float, seed: int) -> Given:
+        tries = self._resting.begin(pilot, {one.job.requirements for one in wanted.jobs}, time)
         given = self._store.matches.take(wanted)
+        self._resting.take_back(tries, given.jobs)
         self._borrowing.note(wanted, given)
         self._shares.note(given.jobs)
         return self._handed(pilot, given, time, seed)
@@ -157,22 +153,17 @@ class Matching:
         self._let_go_of_changed()
         self._read_ahead({request.queue for request in requests})
         asked = [self._asked(request, time, seed) for request in requests]
-        given = self._store.matches.give_all([wanted for _, wanted, _ in asked])
+        given = self._store.matches.give_all([wanted for _, wanted, *_ in asked])
         self._tell([(pilot, got.jobs) for (pilot, *_), got in zip(asked, given, strict=True)], time, seed)
         found: list[Matched | None] = []
-        for request, (pilot, wanted, known), got in zip(requests, asked, given, strict=True):
+        for request, (pilot, wanted, known, tries), got in zip(requests, asked, given, strict=True):
+            self._resting.take_back(tries, got.jobs)
             if got.jobs and not pilot.matched:
                 self._remember(replace(pilot, matched=len(got.jobs)))
             if len(got.jobs) < sum(jobs for *_, jobs in wanted.heads):
                 self._known.pop(wanted.queue, None)
-            served = got.good and (got.jobs or not wanted.heads)
-            if served:
-                has_room = len(got.jobs) < request.max_jobs
-                left = request.less(got.jobs) if has_room else request
-                more = self._borrowed(known, pilot, left, time, seed) if has_room else ()
-                found.append(_matched(known, [got, *more]))
-            else:
-                found.append(self._alone(request, time, seed))
+            is_served = got.good and (got.jobs or not wanted.heads)
+            found.append(self._completed(request, pilot, known, got if is_served else None, time, seed))
         return found
 
     def pilots(self, ids: Sequence[int], time: float, seed: int) -> dict[int, Pilot]:
@@ -194,8 +185,10 @@ class Matching:
                 if (known.number, known.version) != (numbers.get(queue, 0), version):
                     del self._known[queue]
 
-    def _asked(self, request: MatchRequest, time: float, seed: int) -> tuple[Pilot, Wanted, Known]:
-        """Draw for one of several pilots, of what those before it leave."""
+    def _asked(
+        self, request: MatchRequest, time: float, seed: int
+    ) -> tuple[Pilot, Wanted, Known, list[TryKey]]:
+        """Draw for one of several pilots, of what those before it leave; with it the tries that these are."""
         pilot, known = self._looked_up(request, time, seed)
         admission = self._resting.admission(pilot, time)
         request = _admitted(request, admission)
@@ -204,13 +197,23 @@ class Matching:
             draws = policy.draw(known.lines, request, pilot, seed, admission, shares)
             for draw in draws:
                 known.lines.left(draw, 1)
-        self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
-        return pilot, _wanted(known, pilot, draws, time), known
+        tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
+        return pilot, _wanted(known, pilot, draws, time), known, tries
 
-    def _alone(self, request: MatchRequest, time: float, seed: int) -> Matched | None:
-        """Match a pilot by itself: what it was drawn was not there any more. None where it is gone."""
+    def _completed(
+        self, request: MatchRequest, pilot: Pilot, known: Known, given: Given | None, time: float, seed: int
+    ) -> Matched | None:
+        """What one of several pilots was given, with jobs of other queues for what it has free.
+
+        It is matched by itself where what it was drawn was not there any more. None where it is gone.
+        """
         try:
-            return self.match(request, time, seed)
+            if given is None:
+                return self.match(request, time, seed)
+            if len(given.jobs) == request.max_jobs:
+                return _matched(known, [given])
+            left = request.less(given.jobs)
+            return _matched(known, [given, *self._borrowed(known, pilot, left, time, seed)])
         except PilotGone:
             return None
 
@@ -250,8 +253,9 @@ class Matching:
         return described
 
     def _give(self, known: Known, pilot: Pilot, draws: Sequence[Draw], time: float, seed: int) -> Given:
-        wanted = _wanted(known, pilot, draws, time)
-        given = self._store.matches.give(wanted)
+        tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
+        given = self._store.matches.give(_wanted(known, pilot, draws, time))
+        self._resting.take_back(tries, given.jobs)
         with self._lock:
             for draw, jobs in Counter(map(_drawn, given.jobs)).items():
                 known.lines.left(draw, jobs)

@@ -1,7 +1,7 @@
 """The rests of queues and nodes as the matches of one process know them (F2)."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pilotage.model.black_holes import EVERYBODY, Rest, rests
 from pilotage.model.decision import Committed, Decision, Move
@@ -52,8 +52,10 @@ class Resting:
                 for key in self._tries.begin(self._rests, pilot.queue, pilot.place, whose, time)
             ]
 
-    def take_back(self, tries: Iterable[TryKey], given: Iterable[Job]) -> None:
+    def take_back(self, tries: Sequence[TryKey], given: Iterable[Job]) -> None:
         """Forget the tries of owners of whom no job was given: others took them, or they were spares."""
+        if not tries:
+            return
         owners = _owners(job.requirements for job in given)
         served = {*owners, EVERYBODY} if owners else owners
         with self._lock:
