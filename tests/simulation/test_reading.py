@@ -69,6 +69,11 @@ def test_the_examples_are_sound(path: Path) -> None:
             "(pilot_slots), there are 2; give 3 or more",
         ),
         (
+            "generated: {}\nsites:\n  north: {slots: 3, slots_taken: 0.1}\n",
+            "scenario.yaml:5: sites.north.slots: no pilot of north-queue starts: each takes 3 slots "
+            "(pilot_slots), there are 3, of which others take some (slots_taken); give 4 or more",
+        ),
+        (
             "tasks: [{task: {name: t, binding: sometimes}, vo: ü}]\n",
             "tasks[0].task.binding: 'sometimes' is none of early, elastic, late; give one of them",
         ),

@@ -161,18 +161,21 @@ def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
 
 
 def _too_wide(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
-    """Sites with fewer slots than a pilot takes: it would wait for ever."""
+    """Sites with fewer slots than a pilot takes: it would wait for ever.
+
+    Of slots of which others take a part, there are never all.
+    """
     for queue in federation.queues:
-        most = scenario.site(queue.site).slots
-        needed = queue.computing_element.pilot_slots if queue.computing_element else 1
-        if most is not None and needed > most:
+        site = scenario.site(queue.site)
+        taken = queue.computing_element.pilot_slots if queue.computing_element else 1
+        needed = taken + (site.slots_taken > 0)
+        if site.slots is not None and needed > site.slots:
             path = (
                 ("sites", queue.site, "slots") if queue.site in scenario.sites else ("default_site", "slots")
             )
-            what = (
-                f"no pilot of {queue.name} starts: each takes {needed} slots (pilot_slots), there are {most}"
-            )
-            yield Fault(path, what, f"give {needed} or more")
+            others = ", of which others take some (slots_taken)" if needed > taken else ""
+            each = f"each takes {taken} slots (pilot_slots), there are {site.slots}{others}"
+            yield Fault(path, f"no pilot of {queue.name} starts: {each}", f"give {needed} or more")
 
 
 def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fault]:
