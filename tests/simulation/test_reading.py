@@ -77,6 +77,10 @@ def test_the_examples_are_sound(path: Path) -> None:
             "tasks: [{task: {name: t, binding: sometimes}, vo: ü}]\n",
             "tasks[0].task.binding: 'sometimes' is none of early, elastic, late; give one of them",
         ),
+        (
+            "tasks: [{task: {name: t, share: main, inputs: [{storages: [home], glob: 'raw/*'}]}}]\n",
+            "tasks[0].task.inputs[0]: virtual storages list no files; name each file, with size and replicas",
+        ),
         ("generated: {}\npolicies: {mine: {without: [broker]}}\n", "the step broker cannot be left out"),
         (
             "generated: {}\npolicies: {mine: {constants: {guard: {rows: 3}}}}\n",

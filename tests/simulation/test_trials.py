@@ -63,6 +63,14 @@ def trial(path: Path, policy: str = "pilotage", seed: int = 1) -> Trial:
     return run(case, policy, seed, submissions(case, seed))
 
 
+def test_a_run_whose_task_is_refused_says_why_in_words(tmp_path: Path) -> None:
+    case = read(small(tmp_path, scenario=FEW))
+    (given,) = submissions(case, 1)
+    unknown = replace(given, spec=replace(given.spec, share="other"))
+    with pytest.raises(ValueError, match="1 tasks are refused, the first because of share: there is no"):
+        run(case, "pilotage", 1, [unknown])
+
+
 @pytest.mark.slow
 def test_all_work_is_done_once_and_again_the_same(tmp_path: Path, plain: Trial) -> None:
     one, again = plain.metrics, trial(small(tmp_path)).metrics

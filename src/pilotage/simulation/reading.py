@@ -9,6 +9,7 @@ from pilotage.federation import checks, documents
 from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, Path
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.federation import ComputingElement, Federation
+from pilotage.model.work import InputFile
 
 from .policies import KNOWN, REFERENCE_RUN, Policy, changed
 from .scenario import Scenario, Spell, SwfWork
@@ -110,6 +111,10 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
     for at, arrival in enumerate(scenario.tasks):
         for fault in task_faults(arrival.task):
             yield Fault(("tasks", at, "task", *fault.path), fault.message, fault.remedy)
+        for number, one in enumerate(arrival.task.inputs):
+            if not isinstance(one, InputFile):
+                path = ("tasks", at, "task", "inputs", number)
+                yield Fault(path, "virtual storages list no files", "name each file, with size and replicas")
 
 
 def _spells(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], tuple[Spell, ...]]]:

@@ -51,7 +51,8 @@ def run(case: Case, name: str, seed: int, work: Sequence[SimulatedTask]) -> Tria
         refused: list[str] = []
 
         def arrive(submission: SimulatedTask) -> None:
-            refused.extend(str(fault) for fault in simulation.submit(submission).refused)
+            for _, faults in simulation.submit(submission).refused:
+                refused.append("; ".join(f"{place}: {message}" for place, message in faults))
 
         for submission in work:
             simulation.clock.after(submission.at, partial(arrive, submission))
