@@ -11,6 +11,7 @@ from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.planning import plan
 from pilotage.flow.steps.rebind import rebound
 from pilotage.model.federation import BindingConstants, ComputingElement, Queue
+from pilotage.model.identity import Identity
 from pilotage.model.spec import Binding
 from pilotage.model.states import JobState
 from pilotage.model.work import InputFile
@@ -141,8 +142,30 @@ def test_e1_what_its_brokerage_binds_early_is_not_bound_anew(two_queues: House) 
     waiting(two_queues, 4)
     idle_pilot(two_queues)
     world = two_queues.store.snapshots.whole(two_queues.now, 1)
-    assert rebound(world, Bound("early")).moves == []
-    assert rebound(world, Bound(None)).moves != []
+    assert rebound(world, "production", Bound("early")).moves == []
+    assert rebound(world, "production", Bound(None)).moves != []
+
+
+def test_a_plugin_that_cannot_be_had_keeps_only_its_own_jobs_where_they_are(two_queues: House) -> None:
+    mine, theirs = waiting(two_queues, 2), waiting(two_queues, 2, owner=Identity(name="bob", vo="virgo"))
+    known = two_queues.store.federation()
+    two_queues.store.save_federation(replace(known, plugins={"virgo": "gone"}), "test")
+    idle_pilot(two_queues)
+    two_queues.take("rebind")
+    assert queues(two_queues, mine) == {"other-queue": 2}
+    assert queues(two_queues, theirs) == {"north-queue": 2}
+
+
+def test_b37_a_plugin_that_cannot_be_had_keeps_only_its_own_jobs_pending(house: House) -> None:
+    house.federate(status="offline")
+    mine, theirs = house.task(jobs=1), house.task(jobs=1, owner=Identity(name="bob", vo="virgo"))
+    house.take("broker")
+    assert house.states(mine) == house.states(theirs) == {J.PENDING: 1}
+    house.federate()
+    known = house.store.federation()
+    house.store.save_federation(replace(known, plugins={"virgo": "gone"}), "test")
+    house.take("lift")
+    assert (house.states(mine), house.states(theirs)) == ({J.DEFINED: 1}, {J.PENDING: 1})
 
 
 def test_a_saved_world_shows_what_would_be_bound_again_or_why_nothing(two_queues: House) -> None:

@@ -70,8 +70,8 @@ def _unless_pending(move: Move, pending: Set[int]) -> Move:
     return replace(move, ids=tuple(move.ids[place] for place in places), attempts=attempts)
 
 
-def lifted(world: World, brokerages: Brokerages) -> Decision:
-    """End the hour of the pending jobs that a brokerage, asked as if they were defined, would place (B37).
+def lifted(world: World, plugin: str, brokerages: Brokerages) -> Decision:
+    """End the hour of the pending jobs that a plugin, asked as if they were defined, would place (B37).
 
     Those that wait because a storage failed them are left until their time comes, or it is well again (F4).
     """
@@ -82,13 +82,9 @@ def lifted(world: World, brokerages: Brokerages) -> Decision:
         if job.state is JobState.PENDING and again.get(job.id, -inf) <= world.time
     )
     placed: set[int] = set()
-    if pending:
-        defined = replace(world, jobs=pending)
-        for plugin in plugins(defined):
-            if _waits_for_cycle(plugin, world, brokerages):
-                continue
-            moves = decide(defined, plugin, brokerages).moves
-            placed.update(id_ for move in moves if move.target in UNSTARTED_JOBS for id_ in move.ids)
+    if pending and not _waits_for_cycle(plugin, world, brokerages):
+        moves = decide(replace(world, jobs=pending), plugin, brokerages).moves
+        placed.update(id_ for move in moves if move.target in UNSTARTED_JOBS for id_ in move.ids)
     changes = (_lift(placed),) if placed else ()
     return Decision(step=LIFT, time=world.time, seed=world.seed, changes=changes)
 

@@ -12,7 +12,7 @@ from pilotage.model.step_names import LIFT, STAGE
 from pilotage.model.world import World
 from pilotage.staging import lost
 
-from .broker import lifted
+from .broker import lifted, plugins
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
@@ -22,11 +22,12 @@ def _reads(runtime: Runtime, now: Pass) -> World:
     return runtime.elements.reported(world)
 
 
-def _phases(_: World, brokerages: Brokerages) -> Sequence[Phase]:
-    return (
-        Phase(actor=STAGE, decide=lost.fail),
-        Phase(actor=LIFT, decide=partial(lifted, brokerages=brokerages)),
+def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
+    lifting = (
+        Phase(actor=LIFT, decide=partial(lifted, plugin=plugin, brokerages=brokerages))
+        for plugin in plugins(world)
     )
+    return Phase(actor=STAGE, decide=lost.fail), *lifting
 
 
 def _idle(world: World) -> Iterator[str]:

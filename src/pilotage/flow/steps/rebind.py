@@ -20,19 +20,20 @@ from pilotage.model.step_names import REBIND
 from pilotage.model.work import Job
 from pilotage.model.world import World
 
-from .broker import decide, plugins
+from .broker import decide, plugins, restricted
 
 PATIENCE = 5.0
 """Seconds that a job waits for the pilots of its own queue, which may be on their way to ask."""
 
 
-def rebound(world: World, brokerages: Brokerages) -> Decision:
-    """Take waiting jobs from their queues and place them where pilots are idle, each with its choice.
+def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
+    """Take waiting jobs of a plugin from their queues and place them where pilots are idle, by new choices.
 
     Each idle queue is offered the jobs that have waited longest and whose inputs lie at its storage, no more
     than it has idle slots; the brokerage decides as if there were no other queue. A job that it refuses stays
     where it is, and so does one whose task, VO or brokerage said that it is bound early (E1).
     """
+    world = restricted(world, plugin)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
     held = {
         task.id
@@ -50,11 +51,10 @@ def rebound(world: World, brokerages: Brokerages) -> Decision:
     decisions: list[Decision] = []
     for name, slots in idle.items():
         offered = _offered(world, waiting, name)[:slots]
-        if offered:
-            placed = _placed(world, offered, name, brokerages)
-            moved = {id_ for decision in placed for move in decision.moves for id_ in move.ids}
+        if offered and (placed := _placed(world, offered, name, plugin, brokerages)).changes:
+            moved = {id_ for move in placed.moves for id_ in move.ids}
             waiting = [job for job in waiting if job.id not in moved]
-            decisions += placed
+            decisions.append(placed)
     return joined(REBIND, world, decisions)
 
 
@@ -65,16 +65,14 @@ def _offered(world: World, waiting: Sequence[Job], name: str) -> list[Job]:
     return [job for job in waiting if held.issuperset(job.inputs)]
 
 
-def _placed(world: World, offered: Sequence[Job], name: str, brokerages: Brokerages) -> list[Decision]:
-    """Let the brokerages decide about these jobs for one queue; keep decisions that place any."""
+def _placed(world: World, offered: Sequence[Job], name: str, plugin: str, brokerages: Brokerages) -> Decision:
+    """Let the brokerage decide about these jobs for one queue."""
     alone = replace(
         world,
         federation=_with_one_queue(world.federation, name),
         jobs=tuple(replace(job, state=JobState.DEFINED, queue="") for job in offered),
     )
-    jobs = {job.id: job for job in offered}
-    decisions = (decide(alone, plugin, brokerages) for plugin in plugins(alone))
-    return [_taken_along(decision, jobs) for decision in decisions if _activating(decision)]
+    return _taken_along(decide(alone, plugin, brokerages), {job.id: job for job in offered})
 
 
 def _with_one_queue(federation: Federation, name: str) -> Federation:
@@ -84,13 +82,9 @@ def _with_one_queue(federation: Federation, name: str) -> Federation:
     return replace(federation, queues=(queue,), links=tuple(links))
 
 
-def _activating(decision: Decision) -> list[Move]:
-    return [move for move in decision.moves if move.target is JobState.ACTIVATED]
-
-
 def _taken_along(decision: Decision, jobs: dict[int, Job]) -> Decision:
     """The placements of a decision, each job taken from its queue first; of refusals nothing is kept."""
-    placements = _activating(decision)
+    placements = [move for move in decision.moves if move.target is JobState.ACTIVATED]
     kept = sorted({move.choice for move in placements if move.choice is not None})
     numbers = {choice: number for number, choice in enumerate(kept)}
     by_queue: dict[str, list[int]] = defaultdict(list)
@@ -121,8 +115,11 @@ def _reads(runtime: Runtime, now: Pass) -> World:
     return runtime.elements.reported(world)
 
 
-def _phases(_: World, brokerages: Brokerages) -> Sequence[Phase]:
-    return (Phase(actor=REBIND, decide=partial(rebound, brokerages=brokerages)),)
+def _phases(world: World, brokerages: Brokerages) -> Sequence[Phase]:
+    return [
+        Phase(actor=REBIND, decide=partial(rebound, plugin=plugin, brokerages=brokerages))
+        for plugin in plugins(world)
+    ]
 
 
 def _idle(world: World) -> Iterator[str]:
@@ -142,6 +139,7 @@ STEP = Step(
     summary="Bind waiting jobs to queues whose pilots are idle.",
     reads=_reads,
     phases=_phases,
+    rereads=True,
     idle=_idle,
     # A pilot that calls for the first time may be idle. Jobs that are activated wait for PATIENCE first.
     wakes_on=frozenset({("pilot", PilotState.RUNNING)}),
