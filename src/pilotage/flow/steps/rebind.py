@@ -35,7 +35,7 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """
     world = restricted(world, plugin)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
-    held = {
+    bound = {
         task.id
         for task in world.tasks
         if idle and said(task.spec, task.owner, world.federation, brokerages) == "early"
@@ -45,12 +45,14 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
         for job in sorted(world.jobs, key=lambda job: (job.since, job.id))
         if job.state is JobState.ACTIVATED
         and job.queue not in idle
-        and job.task not in held
+        and job.task not in bound
         and world.time - job.since >= PATIENCE
     ]
     decisions: list[Decision] = []
+    held = _held_files(world)
     for name, slots in idle.items():
-        offered = _offered(world, waiting, name)[:slots]
+        # They could start there without moving a byte.
+        offered = [job for job in waiting if held[name].issuperset(job.inputs)][:slots]
         if offered and (placed := _placed(world, offered, name, plugin, brokerages)).changes:
             moved = {id_ for move in placed.moves for id_ in move.ids}
             waiting = [job for job in waiting if job.id not in moved]
@@ -58,11 +60,12 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     return joined(REBIND, world, decisions)
 
 
-def _offered(world: World, waiting: Sequence[Job], name: str) -> list[Job]:
-    """The jobs that could start at a queue without moving a byte."""
-    storage = next(queue.storage for queue in world.federation.queues if queue.name == name)
-    held = {replica.file for replica in world.replicas if replica.storage == storage}
-    return [job for job in waiting if held.issuperset(job.inputs)]
+def _held_files(world: World) -> dict[str, set[str]]:
+    """The files at the storage of each queue."""
+    by_storage: defaultdict[str, set[str]] = defaultdict(set)
+    for replica in world.replicas:
+        by_storage[replica.storage].add(replica.file)
+    return {queue.name: by_storage[queue.storage] for queue in world.federation.queues}
 
 
 def _placed(world: World, offered: Sequence[Job], name: str, plugin: str, brokerages: Brokerages) -> Decision:
