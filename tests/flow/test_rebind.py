@@ -107,6 +107,15 @@ def test_what_the_queue_refuses_or_would_have_to_fetch_stays_where_it_is(two_que
     assert queues(two_queues, task) == {"other-queue": 2}
 
 
+def test_what_the_queue_refuses_keeps_nothing_from_it_that_waits_behind(two_queues: House) -> None:
+    refused, fitting = waiting(two_queues, 4, ram=4000), waiting(two_queues, 5)
+    declare(two_queues, max_memory=1000)
+    idle_pilot(two_queues)
+    two_queues.take("rebind")
+    assert queues(two_queues, refused) == {"north-queue": 4}
+    assert queues(two_queues, fitting) == {"north-queue": 1, "other-queue": 4}
+
+
 @pytest.mark.parametrize(
     ("spec", "binding", "moved"),
     [

@@ -1,7 +1,7 @@
 """Bind waiting jobs to queues whose pilots are idle, where their inputs are there already."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -29,9 +29,10 @@ PATIENCE = 5.0
 def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """Take waiting jobs of a plugin from their queues and place them where pilots are idle, by new choices.
 
-    Each idle queue is offered the jobs that have waited longest and whose inputs lie at its storage, no more
-    than it has idle slots; the brokerage decides as if there were no other queue. A job that it refuses stays
-    where it is, and so does one whose task, VO or brokerage said that it is bound early (E1).
+    Each idle queue is offered the jobs that have waited longest and whose inputs lie at its storage, of tasks
+    that it takes, and no more than it has idle slots; the brokerage decides as if there were no other queue.
+    A job that it refuses stays where it is, and so does one whose task, VO or brokerage said that it is bound
+    early (E1).
     """
     world = restricted(world, plugin)
     idle = idle_slots(world.federation, world.queue_reports, world.job_counts)
@@ -51,9 +52,11 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     decisions: list[Decision] = []
     held = _held_files(world)
     for name, slots in idle.items():
+        place = partial(_placed, world, name, plugin, brokerages)
         # They could start there without moving a byte.
-        offered = [job for job in waiting if held[name].issuperset(job.inputs)][:slots]
-        if offered and (placed := _placed(world, offered, name, plugin, brokerages)).changes:
+        near = [job for job in waiting if held[name].issuperset(job.inputs)]
+        offered = _of_fitting_tasks(near, place)[:slots] if len(near) > slots else near
+        if offered and (placed := place(offered)).changes:
             moved = {id_ for move in placed.moves for id_ in move.ids}
             waiting = [job for job in waiting if job.id not in moved]
             decisions.append(placed)
@@ -68,7 +71,16 @@ def _held_files(world: World) -> dict[str, set[str]]:
     return {queue.name: by_storage[queue.storage] for queue in world.federation.queues}
 
 
-def _placed(world: World, offered: Sequence[Job], name: str, plugin: str, brokerages: Brokerages) -> Decision:
+def _of_fitting_tasks(jobs: Sequence[Job], place: Callable[[Sequence[Job]], Decision]) -> Sequence[Job]:
+    """The jobs of tasks whose first is placed: what a queue refuses holds up nothing that waits behind."""
+    first = {job.task: job for job in reversed(jobs)}
+    if len(first) == 1:
+        return jobs
+    placed = {id_ for move in place(list(first.values())).moves for id_ in move.ids}
+    return [job for job in jobs if first[job.task].id in placed]
+
+
+def _placed(world: World, name: str, plugin: str, brokerages: Brokerages, offered: Sequence[Job]) -> Decision:
     """Let the brokerage decide about these jobs for one queue."""
     alone = replace(
         world,
