@@ -24,7 +24,8 @@ def test_what_fails_is_lost_with_all_that_ends_without_it_and_is_never_quick(
     assert (found.lost, found.unfinished) == (found.jobs, 0)
     assert found.lasted < 50_000
     assert found.done_99 == 50_000
-    assert found.task_time == pytest.approx(found.lasted, abs=1)
+    assert found.task_time == pytest.approx(50_000, abs=1)
+    assert found.wait == pytest.approx(50_000, abs=1)
     assert found.attempts >= 1
 
 
@@ -32,6 +33,20 @@ def test_what_never_starts_is_unfinished_and_had_no_attempts(tmp_path: Path) -> 
     found = trial(small(tmp_path, scenario=NEVER)).metrics
     assert (found.lost, found.unfinished, found.attempts) == (0, found.jobs, 0)
     assert (found.done_99, found.lasted) == (5000, 5000)
+    assert found.wait == found.short_wait == found.wait_95 == pytest.approx(5000, abs=1)
+
+
+def test_one_that_is_lost_of_many_waits_until_the_end_of_the_simulation(tmp_path: Path) -> None:
+    """It has no place in the mean as one that started soon, and does not outweigh the others by a limit."""
+    never = "{ task: { name: wide, share: production, cores: 64, scouts: 0 } }"
+    most = "{ task: { name: most, share: production, jobs: 199, scouts: 0 }, work: 600 }"
+    text = FEW.partition("generated:")[0] + f"tasks: [{most}, {never}]\nlimit: 20000\n"
+    found = trial(small(tmp_path, scenario=text)).metrics
+    assert (found.jobs, found.unfinished) == (200, 1)
+    assert found.done_99 < found.lasted == 20_000
+    assert found.task_time == pytest.approx((found.done_99 + 20_000) / 2, rel=0.1)
+    others = found.wait * 200 - 20_000
+    assert 0 < others / 199 < 1000
 
 
 def test_jobs_that_were_not_made_by_the_limit_are_unfinished(tmp_path: Path) -> None:

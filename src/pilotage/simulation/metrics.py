@@ -1,6 +1,6 @@
 """Metrics of one simulated run."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -36,13 +36,15 @@ class Metrics:
     done_99_bound: float
     """No policy has them done earlier: the work on all cores once it has come, each job on the strongest."""
     wait: float
-    """Mean of the s from a task's arrival to the first start of a job, merge jobs left out."""
+    """Mean of the s from a task's arrival to the first start of a job, merge jobs left out; to the end of the
+    simulation for one that never starts or is lost, to its limit where done_99 is."""
     wait_95: float
     """The same, of the job that waits longer than 95 % of them."""
     short_wait: float
     """Mean of the same for short jobs; 0 without any."""
     task_time: float
-    """Mean of the s from a task's arrival to its end; to that of the simulation where it did not finish."""
+    """Mean of the s from a task's arrival to its end; to that of the simulation where it did not finish, to
+    its limit where done_99 is."""
     task_time_bound: float
     """The mean of the s of tasks that each had all cores for themselves, without waits."""
     task_time_95: float
@@ -79,10 +81,13 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     found, lasted = outcomes(simulation), simulation.clock() - BEGIN
     arrivals = {task: one.at for task, one in payloads.tasks.items()}
     window = max(arrivals.values(), default=0.0)
-    waits = _waits(simulation, found)
-    short = [wait for job, wait in waits.items() if payloads.works[job] <= SHORT * 10]
-    # What never finishes is no quick end: it counts as if it took as long as all the others together.
-    times = [found.ends.get(task, lasted) - at for task, at in arrivals.items()]
+    # What never finishes is no quick end: it counts as if it took as long as all the others together. Where
+    # it is so much that the others end early for it, it counts as done_99 does.
+    done = found.done(0.99)
+    never = scenario.limit if done is None else lasted
+    waits = _waits(simulation, found, never)
+    short = [wait for wait, work in waits if work <= SHORT * 10]
+    times = [found.ends.get(task, never) - at for task, at in arrivals.items()]
     worked = sum(work for time, _, work in journal.ended if time - BEGIN <= window)
     widest = max((one.spec.cores for one in payloads.tasks.values()), default=1)
     rate = power(simulation.federation, scenario, max(1, widest))
@@ -95,10 +100,10 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         lost=found.lost,
         unfinished=found.unfinished,
         work=worked / bound if bound else 1.0,
-        done_99=scenario.limit if (done := found.done(0.99)) is None else done,
+        done_99=scenario.limit if done is None else done,
         done_99_bound=earliest(best, rate, found.needed(0.99, planned)),
-        wait=_mean(list(waits.values())),
-        wait_95=_quantile(list(waits.values()), 0.95),
+        wait=_mean([wait for wait, _ in waits]),
+        wait_95=_quantile([wait for wait, _ in waits], 0.95),
         short_wait=_mean(short),
         task_time=_mean(times),
         task_time_bound=shortest(best, rate),
@@ -115,10 +120,21 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     )
 
 
-def _waits(simulation: Simulation, found: Outcomes) -> dict[int, float]:
-    """The s that each job waited; merge jobs wait for the others of their task, and for slots only then."""
-    first, given = simulation.journal.first_starts, simulation.payloads.tasks
-    return {job: first[job] - BEGIN - given[task].at for job, task in found.tasks.items() if job in first}
+def _waits(simulation: Simulation, found: Outcomes, never: float) -> list[tuple[float, float]]:
+    """The s that each job waited, with its work; until ``never`` where it did not start, or is lost.
+
+    Merge jobs wait for the others of their task, and for slots only then.
+    """
+    first, payloads = simulation.journal.first_starts, simulation.payloads
+    waits = []
+    left = {task: Counter(one.work) for task, one in payloads.tasks.items()}
+    for job, task in found.tasks.items():
+        if job in first:
+            waits.append((first[job] - BEGIN - payloads.tasks[task].at, payloads.works[job]))
+            left[task][payloads.works[job]] -= 1
+    for task, works in left.items():
+        waits.extend((never - payloads.tasks[task].at, work) for work in works.elements())
+    return waits
 
 
 def _best(simulation: Simulation) -> list[Ideal]:

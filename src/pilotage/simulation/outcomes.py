@@ -16,13 +16,15 @@ from pilotage.store.tasks import tasks
 
 from .simulation import BEGIN, Simulation
 
+_LOST = frozenset(ENDED["job"]) - {JobState.FINISHED}
+
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
     """Outcomes of a simulation; times in s since it began."""
 
     tasks: Mapping[int, int]
-    """The task of each job that was made, but for merge jobs."""
+    """The task of each job that was made and is not lost, but for merge jobs."""
     lost: int
     unfinished: int
     finished: tuple[float, ...]
@@ -59,8 +61,8 @@ def outcomes(simulation: Simulation) -> Outcomes:
         left = max(0, simulation.payloads.tasks[task].spec.planned_jobs - made[task])
         states[JobState.FAILED if state in ENDED["task"] else JobState.PENDING] += left
     return Outcomes(
-        tasks={job: task for job, task, kind, *_ in job_rows if kind != "merge"},
-        lost=sum(states[state] for state in ENDED["job"] if state != JobState.FINISHED),
+        tasks={job: task for job, task, kind, state, _ in job_rows if kind != "merge" and state not in _LOST},
+        lost=sum(states[state] for state in _LOST),
         unfinished=sum(count for state, count in states.items() if state not in ENDED["job"]),
         finished=tuple(sorted(since - BEGIN for *_, state, since in job_rows if state == JobState.FINISHED)),
         ends={task: since - BEGIN for task, state, since in task_rows if state == TaskState.FINISHED},
