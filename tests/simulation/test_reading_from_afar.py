@@ -66,7 +66,7 @@ def ended(
     )
     pilot.take(given)
     simulation.clock.advance(BEGIN + 10_000)
-    found = [time - BEGIN for time, *_ in simulation.journal.ended]
+    found = [time - BEGIN for time, *_ in simulation.journal.ended.values()]
     moved = simulation.journal.moved
     simulation.close()
     reads = holder != "east-disk" and choice is not None and open_to

@@ -94,7 +94,7 @@ def test_payloads_of_a_pilot_have_no_more_cores_than_it() -> None:
         submit(made, 7e5, jobs=4, cores=7)
         made.run(80_000)
         assert len(made.journal.ended) == 8
-        assert sum(work for *_, work in made.journal.ended) <= made.granted
+        assert sum(work for *_, work in made.journal.ended.values()) <= made.granted
     finally:
         made.close()
 
@@ -127,6 +127,22 @@ def test_a_site_that_no_pilot_was_ever_asked_for_has_the_slots_and_outages_of_it
         made.close()
 
 
+def test_work_whose_report_is_lost_with_its_pilot_is_done_once() -> None:
+    behaviour = SiteBehaviour(wait=0, wait_spread=0, outages=(Spell(begins=1040, ends=1045),))
+    made = simulation(one_queue(ComputingElement(max_pilots=1)), behaviour, 1)
+    try:
+        submit(made, 1005 * (made.federation.queues[0].core_power or UNKNOWN_CORE_POWER))
+        made.run(1060)
+        assert made.journal.first_starts
+        made.run(20_000)
+        ((at, _, work),) = made.journal.ended.values()
+        assert made.journal.starts == 2
+        assert at - BEGIN > 2000
+        assert metrics(made, made._scenario).cpu_efficiency == work / made.granted < 0.6
+    finally:
+        made.close()
+
+
 def test_a_merge_job_takes_a_minute_and_its_wait_is_not_counted() -> None:
     made = simulation(one_queue(ComputingElement(max_pilots=2)), SiteBehaviour(wait=60, wait_spread=0), 1)
     merge = MergeSpec(command=("merge",), outputs=("all",))
@@ -134,7 +150,7 @@ def test_a_merge_job_takes_a_minute_and_its_wait_is_not_counted() -> None:
     try:
         made.submit(SimulatedTask(spec=spec, owner=Identity(name="alice", vo="ligo"), work=(36_000,)))
         made.run(20_000)
-        assert sorted(work for *_, work in made.journal.ended) == [MERGE, 36_000, 36_000]
+        assert sorted(work for *_, work in made.journal.ended.values()) == [MERGE, 36_000, 36_000]
         found = metrics(made, made._scenario)
         assert (found.jobs, found.lost, found.unfinished) == (3, 0, 0)
         assert found.wait_95 < 600

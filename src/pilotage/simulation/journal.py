@@ -14,8 +14,9 @@ class Journal:
     """Payloads that started."""
     first_starts: dict[int, float] = field(default_factory=dict)
     """The first start of each job."""
-    ended: list[tuple[float, int, float]] = field(default_factory=list)
-    """Payloads that ended well: when, of which task, and their work."""
+    ended: dict[int, tuple[float, int, float]] = field(default_factory=dict)
+    """The payload of each job that ended well: when, of which task, and its work; the last where a report was
+    lost with the pilot and the job ran again."""
     granted: float = 0.0
     """Work that the cores could have done while pilots held them."""
     pilots: int = 0

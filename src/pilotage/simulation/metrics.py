@@ -88,18 +88,15 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     waits = _waits(simulation, found, never)
     short = [wait for wait, work in waits if work <= SHORT * 10]
     times = [found.ends.get(task, never) - at for task, at in arrivals.items()]
-    worked = sum(work for time, _, work in journal.ended if time - BEGIN <= window)
     widest = max((one.spec.cores for one in payloads.tasks.values()), default=1)
-    rate = power(simulation.federation, scenario, max(1, widest))
-    best = _best(simulation)
+    rate, best = power(simulation.federation, scenario, max(1, widest)), _best(simulation)
     planned = sum(len(task.works) for task in best)
-    bound = sum(fluid(simulation.federation.shares, _arrived(simulation), rate, window).values())
     idle, granted = simulation.idleness.seconds, simulation.granted
     return Metrics(
         jobs=found.jobs,
         lost=found.lost,
         unfinished=found.unfinished,
-        work=worked / bound if bound else 1.0,
+        work=_work_done(simulation, rate, window),
         done_99=scenario.limit if done is None else done,
         done_99_bound=earliest(best, rate, found.needed(0.99, planned)),
         wait=_mean([wait for wait, _ in waits]),
@@ -111,13 +108,19 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         share_error=_share_error(simulation, window),
         moved=journal.moved / 1e9,
         unused=journal.unused / journal.moved if journal.moved else 0.0,
-        cpu_efficiency=sum(work for *_, work in journal.ended) / granted if granted else 0.0,
+        cpu_efficiency=sum(work for *_, work in journal.ended.values()) / granted if granted else 0.0,
         pilots=journal.pilots,
         empty_pilots=journal.empty_pilots,
         attempts=journal.starts / max(1, len(journal.first_starts)),
         **{f"idle_{name}": idle[name] / max(1, found.jobs) for name in Empty.__dataclass_fields__},
         lasted=lasted,
     )
+
+
+def _work_done(simulation: Simulation, rate: float, window: float) -> float:
+    worked = sum(work for time, _, work in simulation.journal.ended.values() if time - BEGIN <= window)
+    bound = sum(fluid(simulation.federation.shares, _arrived(simulation), rate, window).values())
+    return worked / bound if bound else 1.0
 
 
 def _waits(simulation: Simulation, found: Outcomes, never: float) -> list[tuple[float, float]]:
@@ -149,7 +152,7 @@ def _arrived(simulation: Simulation) -> list[Arrived]:
 def _share_error(simulation: Simulation, window: float) -> float:
     share = {task: one.spec.share for task, one in simulation.payloads.tasks.items()}
     done: defaultdict[str, float] = defaultdict(float)
-    for time, task, work in simulation.journal.ended:
+    for time, task, work in simulation.journal.ended.values():
         if time - BEGIN <= window:
             done[share[task]] += work
     return share_error(simulation.federation.shares, _arrived(simulation), done, window)

@@ -213,7 +213,7 @@ class VirtualPilot:
             outputs=() if fails else running.outputs,
         )
         if not fails:
-            self.site.scene.journal.ended.append((self.site.scene.clock(), running.task, running.work))
+            self.site.scene.journal.ended[job] = (self.site.scene.clock(), running.task, running.work)
         self.site.scene.calls.tell(self)
         self._ask()
 
