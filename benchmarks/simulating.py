@@ -1,5 +1,9 @@
-"""Job-lives a second of the simulator: 20,000 without data at 60 queues, a tenth, and some with data."""
+"""Job-lives a second of the simulator: 20,000 without data at 60 queues, a tenth, and some with data.
 
+``LIVES`` of the environment adds as many at 19,200 cores, under two bindings: a million takes ten minutes.
+"""
+
+import os
 import time
 from dataclasses import replace
 
@@ -32,24 +36,41 @@ def figures() -> dict[str, float]:
     ended, seconds, used = _measured(QUEUES)
     few, _, used_by_few = _measured(QUEUES // 10)
     with_data, _, used_by_data = _measured(QUEUES // 3, WITH_DATA, "elastic")
-    return {
+    found = {
         "simulated_lives_per_s": ended / seconds,
         "simulated_lives_per_cpu_s": ended / used,
         "simulated_lives_per_cpu_s_10th": few / used_by_few,
         "simulated_lives_with_data_per_cpu_s": with_data / used_by_data,
     }
+    if lives := int(os.environ.get("LIVES") or 0):
+        for policy in ("early", "elastic"):
+            ended, _, used = _measured_many(lives, policy)
+            found |= {f"simulated_many_{policy}": ended, f"simulated_many_{policy}_cpu_s": used}
+    return found
 
 
 def _measured(queues: int, work: GeneratedWork = WORK, policy: str = "pilotage") -> tuple[int, float, float]:
     """The jobs that ended, the s that passed, and those that the processor worked."""
     scenario = replace(SCENARIO, generated=replace(work, tasks=work.tasks * queues // QUEUES))
-    case = Case(scenario, virtual(_federation(queues), scenario))
+    element = ComputingElement(max_pilots=CORES)
+    return _timed(Case(scenario, virtual(_federation(queues, element), scenario)), policy)
+
+
+def _measured_many(lives: int, policy: str) -> tuple[int, float, float]:
+    """The same for about so many, of which as many arrive an hour whatever their number."""
+    work = replace(WORK, tasks=max(1, 2900 * lives // 1_000_000), arrivals=40_000 * lives / 1_000_000)
+    scenario = replace(SCENARIO, tick=600, period=600, limit=2e6, generated=work)
+    element = ComputingElement(max_pilots=5, pilot_slots=64)
+    return _timed(Case(scenario, virtual(_federation(QUEUES, element), scenario)), policy)
+
+
+def _timed(case: Case, policy: str) -> tuple[int, float, float]:
     begun = time.process_time()
     trial = run(case, policy, 1, submissions(case, 1))
     return trial.metrics.jobs - trial.metrics.unfinished, trial.seconds, time.process_time() - begun
 
 
-def _federation(queues: int) -> Federation:
+def _federation(queues: int, element: ComputingElement) -> Federation:
     names = [f"site-{number}" for number in range(queues)]
     return Federation(
         name="bench",
@@ -65,7 +86,7 @@ def _federation(queues: int) -> Federation:
                 storage=f"{name}-disk",
                 core_power=10,
                 max_walltime=172_800,
-                computing_element=ComputingElement(max_pilots=CORES),
+                computing_element=element,
             )
             for name in names
         ),

@@ -84,6 +84,7 @@ class VirtualPilot:
     _had_jobs: bool = False
     _asks_again: bool = False
     _running: dict[Attempt, _Running] = field(default_factory=dict)
+    _cores_taken: int = 0
     _idle_since: float | None = None
 
     def start(self, node: str) -> None:
@@ -120,7 +121,7 @@ class VirtualPilot:
     @property
     def free_cores(self) -> int:
         """Cores that no payload has."""
-        return self.order.cores - sum(running.cores for running in self._running.values())
+        return self.order.cores - self._cores_taken
 
     def request(self, record: Pilot) -> MatchRequest:
         """Ask for as many jobs as it has free slots."""
@@ -177,6 +178,7 @@ class VirtualPilot:
         attempt = (job.id, job.attempt)
         running = _Running(attempt, task.id, cores, amount, scene.clock(), lasts * cores, outputs)
         self._running[attempt] = running
+        self._cores_taken += cores
         self._had_jobs, self._idle_since = True, None
         scene.journal.started(job.id, scene.clock())
         for file in job.inputs:
@@ -197,7 +199,10 @@ class VirtualPilot:
     def _stop(self, attempt: Attempt) -> None:
         """Forget a payload, and let go of the links that it reads over."""
         running = self._running.pop(attempt, None)
-        for flow in running.flows if running else ():
+        if running is None:
+            return
+        self._cores_taken -= running.cores
+        for flow in running.flows:
             self.site.scene.links.cancel(flow)
 
     def _payload_ended(self, running: _Running, fails: bool) -> None:
