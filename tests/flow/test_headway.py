@@ -217,6 +217,19 @@ def test_looks_at_all_go_on_where_the_last_one_ended() -> None:
     assert LIMIT + 2 in read
 
 
+def test_each_plugin_of_a_pass_that_looks_at_all_reads_the_same_tasks() -> None:
+    time = NOW
+    headway = Headway(lambda: time)
+    tasks = [Waiting(task, "default", 500, 1) for task in range(1, 2 * LIMIT + 1)]
+    seen: list[set[int]] = [set(), set()]
+    for _ in range(3 * WHOLE_AFTER):
+        time += 1000
+        now = Pass(time, 1, LIMIT)
+        for by_plugin in seen:
+            by_plugin.update(headway.parts(lambda: tasks, now))
+    assert [len(by_plugin) for by_plugin in seen] == [2 * LIMIT] * 2
+
+
 def test_a_pass_goes_on_while_all_jobs_of_like_requirements_found_room() -> None:
     passes = Passes(looking=1.0)
     passes.add(1, 2, 3)

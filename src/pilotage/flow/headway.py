@@ -38,7 +38,7 @@ class Headway:
         self._clock = clock
         self._pass: Pass | None = None
         self._passes = WHOLE_AFTER
-        self._looked = 0
+        self._looked = self._looked_before = 0
         self._listed: dict[int, Waiting] = {}
         self._list_again = self._look_again = 0.0
         self._is_listed = self._looks_at_all = self._leaves_out = self._had_room = False
@@ -76,12 +76,14 @@ class Headway:
         self._looks_at_all = self._passes >= WHOLE_AFTER and self._clock() >= self._look_again
         if self._looks_at_all:
             self._passes = 0
+            self._looked_before = self._looked
             self._most.clear()
 
     def _some_of_every(self, limit: int) -> Mapping[int, int]:
         """Some jobs of every task; of more tasks than a pass may have jobs the next after the last such."""
         tasks = list(self._listed)
-        begin = self._looked if self._looked < len(tasks) else 0
+        # The same for each plugin of a pass: one that read the next would never see its own among the others.
+        begin = self._looked_before if self._looked_before < len(tasks) else 0
         looked = tasks[begin : begin + limit]
         self._looked = begin + limit
         self._leaves_out = len(looked) < len(tasks)
