@@ -39,7 +39,8 @@ def declare(house: House, **other: Any) -> None:
 def waiting(house: House, jobs: int, **spec: Any) -> int:
     """A task whose jobs wait at north's queue since a minute."""
     declare(house, status="brokeroff")
-    task = house.task(jobs=jobs, **spec)
+    # Where a task names its inputs, there is a job for each.
+    task = house.task(**(spec if "inputs" in spec else {"jobs": jobs, **spec}))
     house.take("broker")
     declare(house)
     assert house.states(task) == {J.ACTIVATED: jobs}
@@ -114,6 +115,19 @@ def test_what_the_queue_refuses_keeps_nothing_from_it_that_waits_behind(two_queu
     two_queues.take("rebind")
     assert queues(two_queues, refused) == {"north-queue": 4}
     assert queues(two_queues, fitting) == {"north-queue": 1, "other-queue": 4}
+
+
+def test_b17_a_job_whose_inputs_are_too_large_keeps_no_other_of_its_task_where_it_is(
+    two_queues: House,
+) -> None:
+    sizes = {**dict.fromkeys("abcd", 50 * 10**9), **dict.fromkeys("efgh", 1)}
+    inputs = tuple(InputFile(name=name, size=size, replicas=("north-disk",)) for name, size in sizes.items())
+    task = waiting(two_queues, 8, inputs=inputs)
+    declare(two_queues, max_workdir=10_000)
+    idle_pilot(two_queues)
+    two_queues.take("rebind")
+    moved = [job for job in two_queues.store.queries.jobs(task, None, 100) if job.queue == "other-queue"]
+    assert sorted(job.id for job in moved) == [5, 6, 7, 8]
 
 
 @pytest.mark.parametrize(

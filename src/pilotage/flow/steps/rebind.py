@@ -1,7 +1,7 @@
 """Bind waiting jobs to queues whose pilots are idle, where their inputs are there already."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -29,7 +29,7 @@ PATIENCE = 5.0
 def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """Take waiting jobs of a plugin from their queues and place them where pilots are idle, by new choices.
 
-    Each idle queue is offered the jobs that have waited longest and whose inputs lie at its storage, of tasks
+    Each idle queue is offered the jobs that have waited longest and whose inputs lie at its storage, of those
     that it takes, and no more than it has idle slots; the brokerage decides as if there were no other queue.
     A job that it refuses stays where it is, and so does one whose task, VO or brokerage said that it is bound
     early (E1).
@@ -50,12 +50,12 @@ def rebound(world: World, plugin: str, brokerages: Brokerages) -> Decision:
         and world.time - job.since >= PATIENCE
     ]
     decisions: list[Decision] = []
-    held = _held_files(world)
+    held, sizes = _held_files(world), {file.name: file.size for file in world.files}
     for name, slots in idle.items():
         place = partial(_placed, world, name, plugin, brokerages)
         # They could start there without moving a byte.
         near = [job for job in waiting if held[name].issuperset(job.inputs)]
-        offered = _of_fitting_tasks(near, place)[:slots] if len(near) > slots else near
+        offered = _fitting(near, sizes, place)[:slots] if len(near) > slots else near
         if offered and (placed := place(offered)).changes:
             moved = {id_ for move in placed.moves for id_ in move.ids}
             waiting = [job for job in waiting if job.id not in moved]
@@ -71,13 +71,19 @@ def _held_files(world: World) -> dict[str, set[str]]:
     return {queue.name: by_storage[queue.storage] for queue in world.federation.queues}
 
 
-def _of_fitting_tasks(jobs: Sequence[Job], place: Callable[[Sequence[Job]], Decision]) -> Sequence[Job]:
-    """The jobs of tasks whose first is placed: what a queue refuses holds up nothing that waits behind."""
-    first = {job.task: job for job in reversed(jobs)}
+def _fitting(
+    jobs: Sequence[Job], sizes: Mapping[str, float], place: Callable[[Sequence[Job]], Decision]
+) -> Sequence[Job]:
+    """The jobs like one that is placed: what a queue refuses holds up nothing that waits behind.
+
+    Jobs of a task differ by what they need there: merge jobs from the others, and each by its inputs (B17).
+    """
+    like = {job.id: (job.task, job.kind, sum(sizes[name] for name in job.inputs)) for job in jobs}
+    first = {like[job.id]: job for job in reversed(jobs)}
     if len(first) == 1:
         return jobs
-    placed = {id_ for move in place(list(first.values())).moves for id_ in move.ids}
-    return [job for job in jobs if first[job.task].id in placed]
+    placed = {like[id_] for move in place(list(first.values())).moves for id_ in move.ids}
+    return [job for job in jobs if like[job.id] in placed]
 
 
 def _placed(world: World, name: str, plugin: str, brokerages: Brokerages, offered: Sequence[Job]) -> Decision:
