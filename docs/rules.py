@@ -594,7 +594,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "M7",
         "One match-making cycle every five minutes.",
-        (f"{MATCHMAKING}.cycle", "flow.steps.broker"),
+        (f"{MATCHMAKING}.cycle", "flow.bindings"),
         ("brokerage.match_period",),
         "What matches nothing is PENDING until the next one, in which all that wait compete by priority. A "
         "new job is matched when it comes, against what the last cycle left.",

@@ -169,6 +169,21 @@ def test_e1_what_its_brokerage_binds_early_is_not_bound_anew(two_queues: House) 
     assert rebound(world, "production", Bound(None)).moves != []
 
 
+@pytest.mark.parametrize("by_vo", [{}, {"ligo": "elastic"}], ids=["nobody", "its VO"])
+def test_m7_what_was_matched_in_a_cycle_is_not_bound_anew_and_counts_once(
+    two_queues: House, by_vo: dict[str, Binding]
+) -> None:
+    two_queues.take("advertise")
+    task = waiting(two_queues, 4, brokerage="matchmaking")
+    known = two_queues.store.federation()
+    two_queues.store.save_federation(replace(known, binding=BindingConstants(by_vo=by_vo)), "test")
+    idle_pilot(two_queues)
+    assert two_queues.take("rebind") == 0
+    assert queues(two_queues, task) == {"north-queue": 4}
+    (told,) = two_queues.store.snapshots.for_sites(two_queues.now, 1).advertisements
+    assert told.matched == 4
+
+
 def test_a_plugin_that_cannot_be_had_keeps_only_its_own_jobs_where_they_are(two_queues: House) -> None:
     mine, theirs = waiting(two_queues, 2), waiting(two_queues, 2, owner=Identity(name="bob", vo="virgo"))
     known = two_queues.store.federation()

@@ -1,5 +1,6 @@
 """Bindings of jobs to their queues, as tasks, VOs and brokerages ask for them (E1)."""
 
+from pilotage.brokerage import Brokerage
 from pilotage.model.borrowing import said_binding
 from pilotage.model.federation import Federation
 from pilotage.model.identity import Identity
@@ -18,8 +19,15 @@ def plugin_of(spec: TaskSpec, owner: Identity, federation: Federation) -> str:
 def said(spec: TaskSpec, owner: Identity, federation: Federation, brokerages: Brokerages) -> Binding | None:
     """The binding that somebody asked for a task's jobs; None where the federation's default holds.
 
-    Raises ``brokerage.PluginError``.
+    A brokerage that matches in cycles binds early whatever is asked: it draws a site, and counts its matches,
+    so nothing moves a job to another between cycles (M4, M5, M7). Raises ``brokerage.PluginError``.
     """
-    plugin = plugin_of(spec, owner, federation)
-    chosen = brokerages.get(plugin, federation.plugin_options.get(plugin, {}))
+    chosen = brokerages.of(federation, plugin_of(spec, owner, federation))
+    if waits_for_cycle(chosen):
+        return "early"
     return said_binding(spec, owner, federation.binding, getattr(chosen, "binding", None))
+
+
+def waits_for_cycle(chosen: Brokerage) -> bool:
+    """Tell whether a plugin matches in cycles, between which nothing is looked at again (M7)."""
+    return bool(getattr(chosen, "waits_for_cycle", False))

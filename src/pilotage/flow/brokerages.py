@@ -5,6 +5,7 @@ from threading import Lock
 from typing import Any
 
 from pilotage import brokerage
+from pilotage.model.federation import Federation
 
 
 class Brokerages:
@@ -21,3 +22,7 @@ class Brokerages:
             if known is None or known[0] != options:
                 known = self._loaded[name] = (options, brokerage.load(name, options))
             return known[1]
+
+    def of(self, federation: Federation, name: str) -> brokerage.Brokerage:
+        """The plugin of this name with the options of a federation. Raises ``brokerage.PluginError``."""
+        return self.get(name, federation.plugin_options.get(name, {}))

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from math import inf
 
-from pilotage.flow.bindings import plugin_of
+from pilotage.flow.bindings import plugin_of, waits_for_cycle
 from pilotage.flow.brokerages import Brokerages
 from pilotage.flow.idle_reasons import counted, moment
 from pilotage.flow.passes import Pass
@@ -33,8 +33,7 @@ def _plugin_of(task: Task, world: World) -> str:
 
 def decide(world: World, plugin: str, brokerages: Brokerages) -> Decision:
     """The decision of one plugin for its tasks. Raises ``brokerage.PluginError`` and whatever it raises."""
-    chosen = brokerages.get(plugin, world.federation.plugin_options.get(plugin, {}))
-    return chosen.decide(restricted(world, plugin))
+    return brokerages.of(world.federation, plugin).decide(restricted(world, plugin))
 
 
 def restricted(world: World, plugin: str) -> World:
@@ -82,7 +81,7 @@ def lifted(world: World, plugin: str, brokerages: Brokerages) -> Decision:
         if job.state is JobState.PENDING and again.get(job.id, -inf) <= world.time
     )
     placed: set[int] = set()
-    if pending and not _waits_for_cycle(plugin, world, brokerages):
+    if pending and not waits_for_cycle(brokerages.of(world.federation, plugin)):
         moves = decide(replace(world, jobs=pending), plugin, brokerages).moves
         placed.update(id_ for move in moves if move.target in UNSTARTED_JOBS for id_ in move.ids)
     changes = (_lift(placed),) if placed else ()
@@ -98,12 +97,6 @@ def _lift(jobs: Set[int]) -> Move:
         cause="a queue would take it now (B37)",
         changes={"wake_at": None},
     )
-
-
-def _waits_for_cycle(plugin: str, world: World, brokerages: Brokerages) -> bool:
-    """Tell whether a plugin matches in cycles, between which nothing is looked at again (M7)."""
-    chosen = brokerages.get(plugin, world.federation.plugin_options.get(plugin, {}))
-    return bool(getattr(chosen, "waits_for_cycle", False))
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
