@@ -488,6 +488,14 @@ def test_m8_the_plan_claims_what_the_match_does(house: House) -> None:
     assert claim.limit == 5
 
 
+def test_m8_the_plan_gives_a_site_no_more_than_the_match_does(house: House) -> None:
+    pilots = full_site(house, pilots=4, current=7)
+    decision = plan("match", house.store.snapshots.whole(house.now, 1))
+    planned = [id_ for move in decision.moves if move.kind == "job" for id_ in move.ids]
+    taken = [job for pilot in pilots for job, _ in attempts(house.match(pilot, most=1))]
+    assert (planned, len(planned)) == (taken, 2)
+
+
 def test_the_same_is_decided_from_a_saved_world(house: House) -> None:
     declare(house)
     waiting(house, 3, minutes=1000)

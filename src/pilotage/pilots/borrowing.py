@@ -79,8 +79,7 @@ def offers(world: World, name: str) -> tuple[BorrowableJob, ...]:
         for job in world.jobs
         if job.choice in bindings and job.state in UNSTARTED_JOBS and job.queue != name
     ]
-    told = _told(world, queue)
-    if not waiting or (told is not None and _room(world, queue, told) <= 0):
+    if not waiting or room(world, queue) <= 0:
         return ()
     predictions = Predictions(world, queue)
     turns = global_shares.order(world.federation.shares, world.job_counts)
@@ -192,9 +191,9 @@ def _is_for(
 def claims(world: World, queue: Queue) -> tuple[Claim, ...]:
     """Claim a match at the site of a queue, where it has told its counts and limits bound them (M6, M8)."""
     told = _told(world, queue)
-    if told is None or (room := _room(world, queue, told)) >= ANY_NUMBER:
+    if told is None or (left := room(world, queue)) >= ANY_NUMBER:
         return ()
-    return (match_claim(queue.site, told.number, told.matched + room),)
+    return (match_claim(queue.site, told.number, told.matched + left),)
 
 
 def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
@@ -238,14 +237,14 @@ def moves(
         )
 
 
-def _room(world: World, queue: Queue, told: Advertisement) -> int:
+def room(world: World, queue: Queue) -> int:
     """The jobs that the site of a queue takes beside those of ours that are at its pilots (M6, M8).
 
     What is at a site counts once: its counts include the pilots that were there, so a job in one of their
     slots adds nothing to them. Only what runs in pilots that came later takes of what they leave.
     """
-    left = matches_left(_site(world, queue), told)
-    if left >= ANY_NUMBER:
+    told = _told(world, queue)
+    if told is None or (left := matches_left(_site(world, queue), told)) >= ANY_NUMBER:
         return ANY_NUMBER
     slots = {
         one.name: one.computing_element.pilot_slots

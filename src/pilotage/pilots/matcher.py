@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import numpy as np
@@ -16,7 +16,7 @@ from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.model.world import MatchRequest, World
 
 from .batch_waits import expected_waits, stay
-from .borrowing import BorrowableJob, chosen, claims, moves, offers
+from .borrowing import BorrowableJob, chosen, claims, moves, offers, room
 from .draws import Turns, WaitingShares
 from .readers import Readers
 from .reports import was_given
@@ -130,12 +130,16 @@ def _stays(world: World, queues: Sequence[Queue]) -> list[Mapping[str, object]]:
 
 @dataclass(slots=True)
 class _Elsewhere:
-    """The jobs of other queues that pilots of each queue might take, read once for each; none goes twice."""
+    """The jobs of other queues that pilots of each queue might take, read once for each; none goes twice.
+
+    ``readers`` and ``rooms`` are those of each site.
+    """
 
     world: World
     offers: dict[str, tuple[BorrowableJob, ...]] = field(default_factory=dict)
     taken: set[int] = field(default_factory=set)
     readers: defaultdict[str, Readers] = field(default_factory=lambda: defaultdict(Readers))
+    rooms: dict[str, int] = field(default_factory=dict)
 
     def take(
         self, request: MatchRequest, pilot: Pilot, queue: Queue, admission: Admission
@@ -146,8 +150,12 @@ class _Elsewhere:
         if queue.name not in self.offers:
             found = offers(self.world, queue.name)
             self.offers[queue.name] = tuple(offer for offer in found if offer.is_open)
+            self.rooms.setdefault(queue.site, room(self.world, queue))
         left = [offer for offer in self.offers[queue.name] if offer.job.id not in self.taken]
-        taken = chosen(left, request, pilot, queue, admission, self.readers[queue.site])
+        # What a site has no room for, its claim would hand back (M8).
+        asked = replace(request, max_jobs=min(request.max_jobs, self.rooms[queue.site]))
+        taken = chosen(left, asked, pilot, queue, admission, self.readers[queue.site])
+        self.rooms[queue.site] -= len(taken)
         self.taken |= {offer.job.id for offer in taken}
         return taken
 
