@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -337,7 +338,8 @@ def test_f3_where_jobs_of_another_owner_fail_alike_the_place_is_likelier_to_blam
     assert house.store.queries.task(other).state is TaskState.RUNNING  # type: ignore[union-attr]
 
 
-def test_f3_a_task_that_failed_at_three_queues_is_stopped_whatever_waits_at_others(house: House) -> None:
+def at_four_queues(house: House) -> tuple[int, list[str]]:
+    """A task with jobs at four queues, three of them in the south, and their names."""
     found = house.store.federation()
     element = ComputingElement(kind="fake", max_pilots=3)
     names = ["north-queue", *(f"queue-{number}" for number in range(3))]
@@ -347,6 +349,25 @@ def test_f3_a_task_that_failed_at_three_queues_is_stopped_whatever_waits_at_othe
     task = house.task(jobs=100, max_attempts=3)
     house.take("broker")
     assert queues_of(house, task) == set(names)
+    return task, names
+
+
+def test_f2_a_mistake_whose_last_line_is_never_the_same_closes_no_more_than_two_queues(house: House) -> None:
+    """A file with a name drawn by chance, say: each failure is a way of its own, and none comes up twice."""
+    _, names = at_four_queues(house)
+    letters = ("".join(some) for some in product("abcd", repeat=4))
+    rested = []
+    for name in names:
+        pilot = house.pilot(queue=name)
+        for _ in range(7):
+            fail(house, pilot, fetch(house, pilot), error=f"no such file: /tmp/{next(letters)}")
+        rested.append(fetch(house, pilot) == [])
+    assert rested == [True, True, False, False]
+    assert fetch(house, house.pilot()) != [], "it failed at four queues: none of them is to blame"
+
+
+def test_f3_a_task_that_failed_at_three_queues_is_stopped_whatever_waits_at_others(house: House) -> None:
+    task, names = at_four_queues(house)
     assert [fail_until_it_rests(house, name) for name in names[:2]] == [5, 5]
     assert house.take("stop") == 0, "two bad queues of four"
     last = house.pilot(queue=names[2])

@@ -53,8 +53,8 @@ class Failure:
     until one ends well at that; then its task alone."""
     proven: bool = False
     """Whether its task is not to blame: its payload never ran, jobs of the task end well, or run longer,
-    elsewhere, or it is in doubt: the task fails in this way at one queue, or two, and has jobs at others, or
-    other owners' jobs fail there alike."""
+    elsewhere, or it is in doubt: the task fails at one queue, or two, and has jobs at others, or it fails in
+    this way at one, or two, where other owners' jobs fail alike."""
 
     @property
     def whose(self) -> tuple[str, str]:

@@ -112,17 +112,27 @@ _ways = (
     .having(func.count(_f.queue.distinct()) <= 2, func.max(_f.against) != "task")
     .subquery("ways")
 )
+_spreads = (
+    select(
+        *(_f.task, func.count(_f.queue.distinct()).label("queues")),
+        *(func.min(_f.queue).label("first"), func.max(_f.queue).label("last")),
+    )
+    # Whatever the way: the last lines of a mistake may differ by more than numbers, as names of files do.
+    .where(among(_f.task, "tasks"), _f.exit_code.is_not(None))
+    .group_by(_f.task)
+    .subquery("spreads")
+)
 _looked_at = (
     select(_j.queue)
-    .where(_j.task == _ways.c.task, has_state(jobs, *PLACED))
+    .where(_j.task == _spreads.c.task, has_state(jobs, *PLACED))
     .limit(MOST_LOOKED_AT)
-    .correlate(_ways)
+    .correlate(_spreads)
     .subquery("looked_at")
 )
 _is_elsewhere = (
     select(_looked_at.c.queue)
-    .where(_looked_at.c.queue.not_in([_ways.c.first, _ways.c.last]))
-    .correlate(_ways)
+    .where(_spreads.c.queues <= 2, _looked_at.c.queue.not_in([_spreads.c.first, _spreads.c.last]))
+    .correlate(_spreads)
     .exists()
 )
 _is_shared = (
@@ -137,9 +147,13 @@ _is_shared = (
     .correlate(_ways)
     .exists()
 )
-_IN_DOUBT = select(_ways.c.task, _ways.c.exit_code, _ways.c.ending).where(or_(_is_elsewhere, _is_shared))
-"""Ways to fail that a task shows at one queue, or two, while jobs of it are at another, or other owners' jobs
-fail there alike.
+_IN_DOUBT = (
+    select(_ways.c.task, _ways.c.exit_code, _ways.c.ending)
+    .join(_spreads, _spreads.c.task == _ways.c.task)
+    .where(or_(_is_elsewhere, _is_shared))
+)
+"""Ways to fail of a task that fails at one queue, or two, while jobs of it are at another, and those that it
+shows at one or two where other owners' jobs fail alike.
 
 One that it shows at a node where jobs of its owner end well is its own."""
 _ALIKE = (
