@@ -47,5 +47,8 @@ def test_e2_jobs_that_end_together_count_as_if_each_had_ended_alone(house: House
 
 
 def test_e2_no_run_is_believed_that_is_longer_than_its_pilot_may_be(house: House) -> None:
-    run(house, 1e10)
+    run(house, 1e10, cpu_seconds=1e10)
     assert measured(house) == 86_400
+    used = house.store.queries.job(1)
+    assert used
+    assert (used.wall_seconds, used.cpu_seconds) == (86_400, 8 * 86_400), "its pilot has eight cores"
