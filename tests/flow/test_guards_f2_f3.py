@@ -321,11 +321,29 @@ def test_f3_a_task_that_failed_at_one_queue_alone_is_not_stopped_before_its_jobs
     assert not [rule for rule, _, _ in rules(house, other) if rule == "F2"], "and no place is to blame"
 
 
+def test_f3_a_way_to_fail_at_a_node_where_jobs_of_its_owner_end_well_is_its_own(house: House) -> None:
+    two_queues(house)
+    house.task(jobs=1, queues=("north-queue",))
+    house.take("broker")
+    well = house.pilot()
+    good = fetch(house, well, node="node")
+    task = house.task(jobs=60, max_attempts=3)
+    house.take("broker")
+    assert queues_of(house, task) == {"north-queue", "south-queue"}
+    north = [house.pilot() for _ in range(11)]
+    for pilot, jobs in [(pilot, fetch(house, pilot, node="node")) for pilot in north]:
+        fail(house, pilot, jobs)
+    assert house.take("stop") == 0, "it is in doubt, with jobs in the south"
+    end_well(house, well, good)
+    assert house.take("stop") > 0
+
+
+@pytest.mark.parametrize("owner", [BOB, replace(ALICE, vo="virgo")], ids=["bob", "alice of another VO"])
 @pytest.mark.parametrize(("ending", "stopped"), [("OSError: disk 9", False), ("KeyError: 'x'", True)])
 def test_f3_where_jobs_of_another_owner_fail_alike_the_place_is_likelier_to_blame(
-    house: House, ending: str, stopped: bool
+    house: House, ending: str, stopped: bool, owner: Identity
 ) -> None:
-    task, other = house.task(jobs=20, max_attempts=3), house.task(owner=BOB, jobs=2)
+    task, other = house.task(jobs=20, max_attempts=3), house.task(owner=owner, jobs=2)
     house.take("broker")
     own = {job.id for job in house.store.queries.jobs(task, None, 100)}
     held = [(pilot, fetch(house, pilot, most=8)) for pilot in (house.pilot(), house.pilot(), house.pilot())]
