@@ -251,6 +251,12 @@ def test_f2_a_place_whose_rest_is_over_is_tried_by_one_job_its_own_or_a_borrowed
     found = replace(found, jobs=(*found.jobs, own), pilots=(pilot(queue="TAKER"),), requests=(asking,))
     assert sent(match(replace(found, failures=()))) == [2, 1]
     assert sent(match(found)) == [2]
+    borrowable = waiting(job(1, since=NOW - 10_000), job(3, since=NOW - 10_000), failures=failed)
+    pilots = (pilot(1, queue="TAKER"), pilot(2, queue="TAKER"))
+    requests = tuple(request(queue="TAKER", pilot=one.id) for one in pilots)
+    borrowable = replace(borrowable, pilots=pilots, requests=requests)
+    assert len(sent(match(replace(borrowable, failures=())))) == 2
+    assert len(sent(match(borrowable))) == 1, "and no other pilot borrows before it has told"
 
 
 def test_e3_what_was_tried_before_is_not_read_from_afar() -> None:
