@@ -14,6 +14,7 @@ from pilotage.model.federation import ComputingElement, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
 from pilotage.model.world import Heartbeat, Report
+from pilotage.store.match_requests import Given
 
 from .house import ALICE, House, attempts
 from .test_calls_of_many import match_all
@@ -450,3 +451,25 @@ def test_f2_an_owner_whose_job_was_only_a_spare_has_its_try_still(house: House) 
         assert resting.admission(pilot, house.now).trying == {("ligo", "alice")}
         resting.take_back(resting.begin(pilot, asked, house.now), given)
         assert resting.admission(pilot, house.now).trying == still_trying
+
+
+def test_f2_a_try_whose_job_could_not_be_given_is_left_to_another(house: House) -> None:
+    two_queues(house)
+    black_hole(house)
+    house.take("watch")
+    house.now += 1800
+    task = house.task(jobs=1, queues=("north-queue",))
+    house.take("broker")
+    resting, pilot = Resting(house.store), house.store.queries.pilot(house.pilot())
+    assert pilot is not None
+    before = resting.admission(pilot, house.now)
+    assert before.trying
+
+    def fails() -> Given:
+        assert not resting.admission(pilot, house.now).trying
+        raise ConnectionError
+
+    (job,) = [job for job in house.store.snapshots.whole(house.now, 1).jobs if job.task == task]
+    with pytest.raises(ConnectionError):
+        resting.tried(pilot, [job.requirements], house.now, fails)
+    assert resting.admission(pilot, house.now) == before

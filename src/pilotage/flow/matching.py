@@ -138,9 +138,8 @@ class Matching:
         return found
 
     def _taken(self, pilot: Pilot, wanted: WantedElsewhere, time: float, seed: int) -> Given:
-        tries = self._resting.begin(pilot, {one.job.requirements for one in wanted.jobs}, time)
-        given = self._store.matches.take(wanted)
-        self._resting.take_back(tries, given.jobs)
+        asked = {one.job.requirements for one in wanted.jobs}
+        given = self._resting.tried(pilot, asked, time, lambda: self._store.matches.take(wanted))
         self._borrowing.note(wanted, given)
         self._shares.note(given.jobs)
         return self._handed(pilot, given, time, seed)
@@ -253,9 +252,8 @@ class Matching:
         return described
 
     def _give(self, known: Known, pilot: Pilot, draws: Sequence[Draw], time: float, seed: int) -> Given:
-        tries = self._resting.begin(pilot, {draw.requirements for draw in draws}, time)
-        given = self._store.matches.give(_wanted(known, pilot, draws, time))
-        self._resting.take_back(tries, given.jobs)
+        wanted, asked = _wanted(known, pilot, draws, time), {draw.requirements for draw in draws}
+        given = self._resting.tried(pilot, asked, time, lambda: self._store.matches.give(wanted))
         with self._lock:
             for draw, jobs in Counter(map(_drawn, given.jobs)).items():
                 known.lines.left(draw, jobs)

@@ -1,7 +1,7 @@
 """The rests of queues and nodes as the matches of one process know them (F2)."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pilotage.model.black_holes import EVERYBODY, Rest, rests
 from pilotage.model.decision import Committed, Decision, Move
@@ -9,6 +9,7 @@ from pilotage.model.failures import Failure
 from pilotage.model.work import Job, Pilot, Requirements
 from pilotage.pilots.tries import OPEN, Admission, Tries, TryKey, Whose
 from pilotage.store import Store
+from pilotage.store.match_requests import Given
 
 KNOWN_FOR = 5.0
 """Seconds after which failures are read anew: another server may have heard of some."""
@@ -40,6 +41,19 @@ class Resting:
             if not self._rests:
                 return OPEN
             return self._tries.admission(self._rests, pilot.queue, pilot.place, time)
+
+    def tried(
+        self, pilot: Pilot, requirements: Iterable[str], time: float, give: Callable[[], Given]
+    ) -> Given:
+        """Give a pilot jobs of task queues; of owners of whom it is given none, nothing counts as a try."""
+        tries = self.begin(pilot, requirements, time)
+        jobs: Sequence[Job] = ()
+        try:
+            given = give()
+            jobs = given.jobs
+        finally:
+            self.take_back(tries, jobs)
+        return given
 
     def begin(self, pilot: Pilot, requirements: Iterable[str], time: float) -> list[TryKey]:
         """Note that a pilot is about to be given jobs of task queues; returns the tries that these are."""
