@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import event, select, text
 
 from pilotage.model.decision import Claim, Touch
 from pilotage.model.identity import Credential
@@ -16,6 +16,7 @@ from pilotage.model.states import PilotState, TransferState
 from pilotage.model.work import File
 from pilotage.model.world import Heartbeat, Report
 from pilotage.store import Store, direct_statements
+from pilotage.store.counters import counts
 from pilotage.store.held_jobs import held_by
 from pilotage.store.jobs import jobs
 from pilotage.store.live_work import LIVE_WORK
@@ -198,3 +199,17 @@ def test_unfinished_work_is_added_up_from_an_index_alone(busy: Store) -> None:
         query = str(LIVE_WORK.compile(dialect=busy.database.engine.dialect))
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", ("atlas",)).all()
     assert next(row[-1] for row in plan).startswith("SEARCH tasks USING COVERING INDEX tasks_live (vo=?")
+
+
+def test_postgresql_finds_the_counts_of_a_task_by_an_index(postgresql_url: str) -> None:
+    """However many tasks are counted: their completion looks up one after the other."""
+    store = Store.open(postgresql_url)
+    query = select(counts.c.count).where(counts.c.counter == "jobs_by_task", counts.c.first == "1")
+    statement = query.compile(dialect=store.database.engine.dialect, compile_kwargs={"literal_binds": True})
+    with store.database.engine.begin() as connection:
+        # A table of a few rows is read whole, whatever its indexes.
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        plan = [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}")]
+    store.close()
+    (found,) = [line for line in plan if "Index Cond" in line]
+    assert "(first)::text = '1'::text" in found

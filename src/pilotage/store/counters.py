@@ -68,12 +68,16 @@ class Counts(TableClause):
 
 counts = Counts("counts", *(column(name, of.type) for name, of in counters.c.items()))
 
+# All of one type: else PostgreSQL reads every row of a counter for each of its keys.
 _BRANCHES = " UNION ALL ".join(
     [
         "SELECT counter, first, second, state, count FROM counters",
         *(
             f"SELECT '{name}', {first}, {second}, {state}, {sign}count FROM job_deltas WHERE {state} <> ''"
-            for name, first, second in ((JOBS_BY_QUEUE, "queue", "share"), (JOBS_BY_TASK, "task::text", "''"))
+            for name, first, second in (
+                (JOBS_BY_QUEUE, "queue", "share"),
+                (JOBS_BY_TASK, "task::varchar", "''"),
+            )
             for state, sign in (("source", "-"), ("target", ""))
         ),
     ]
