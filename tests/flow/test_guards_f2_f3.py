@@ -162,6 +162,23 @@ def test_f2_what_two_owners_have_seen_fail_rests_for_everybody(house: House) -> 
     assert ("F2", "wait", "north-queue") in rules(house, other)
 
 
+def test_f2_what_two_owners_broken_tasks_close_while_in_doubt_stays_open_to_others(house: House) -> None:
+    """Both run the same program, which cannot work, at the only queue."""
+    for owner in (ALICE, BOB):
+        house.task(owner=owner, jobs=20)
+    house.take("broker")
+    first, *others = [house.pilot() for _ in range(7)]
+    # Together: what fails while its place rests counts nothing.
+    for pilot, jobs in [(one, fetch(house, one, most=6)) for one in (first, *others)]:
+        fail(house, pilot, jobs)
+    assert fetch(house, first) == [], "it rests for both"
+    sound = house.task(owner=Identity(name="carol", vo="ligo"), jobs=2)
+    house.take("broker")
+    assert house.states(sound) == {J.ACTIVATED: 2}
+    found = fetch(house, first, most=8)
+    assert {house.store.queries.job(job).task for job, _ in found} == {sound}  # type: ignore[union-attr]
+
+
 def test_f2_one_bad_node_of_a_good_queue_rests_alone(house: House) -> None:
     two_queues(house)
     house.task(jobs=100, max_attempts=9)

@@ -18,6 +18,7 @@ class Rest:
     """A queue, or one ``node`` of it, that gets no jobs of an owner until a time, in s since 1970.
 
     ``whose`` is VO and name of the owner. ``failures`` counts what failed fast in a row, ``last`` the newest.
+    It is ``certain`` where as many failed as make it rest whose tasks are not to blame without a doubt.
     """
 
     queue: str
@@ -27,6 +28,7 @@ class Rest:
     until: float
     failures: int
     last: Failure
+    certain: bool
 
     @property
     def text(self) -> str:
@@ -43,8 +45,8 @@ def rests(failures: Iterable[Failure], constants: GuardConstants) -> tuple[Rest,
     """Places where jobs failed fast in a row. Where the rest is over, one job tries.
 
     A row counts for its owner alone, so that nobody's broken tasks close a queue to others; where two owners'
-    rests overlap, it is closed to everybody. Failures that their task may be to blame for count nothing until
-    the place has rested: then it is the likelier cause, as long as no job does well there.
+    rests overlap, and neither is in doubt, it is closed to everybody. Failures that may be their task's fault
+    count nothing until the place has rested: then it is likelier to blame, as long as no job does well there.
     """
     rows: dict[tuple[str, str, tuple[str, str]], list[Failure]] = defaultdict(list)
     for failure in sorted(failures, key=lambda one: (one.time, one.job, one.attempt)):
@@ -88,14 +90,16 @@ def _rest(
         until=found.until,
         failures=found.failures,
         last=found.last,
+        certain=sum(one.proven and not one.doubted for one in row) >= constants.in_a_row,
     )
 
 
 def _of_everybody(found: list[Rest]) -> list[Rest]:
-    """Rests of places where those of two owners overlap, as long as both last."""
+    """Rests of places where those of two owners overlap, as long as both last; none of them is in doubt."""
     by_place: dict[tuple[str, str], list[Rest]] = defaultdict(list)
     for rest in found:
-        by_place[rest.queue, rest.node].append(rest)
+        if rest.certain:
+            by_place[rest.queue, rest.node].append(rest)
     closed = []
     for (queue, node), several in by_place.items():
         # The two that end last; None where there is one alone.
@@ -110,6 +114,7 @@ def _of_everybody(found: list[Rest]) -> list[Rest]:
                     until=second.until,
                     failures=first.failures + second.failures,
                     last=first.last,
+                    certain=True,
                 )
             )
     return closed

@@ -55,6 +55,8 @@ class Failure:
     """Whether its task is not to blame: its payload never ran, jobs of the task end well, or run longer,
     elsewhere, or it is in doubt: the task fails at one queue, or two, and has jobs at others, or it fails in
     this way at one, or two, where other owners' jobs fail alike."""
+    doubted: bool = False
+    """Whether it counts for that doubt alone: it closes nothing to others."""
 
     @property
     def whose(self) -> tuple[str, str]:

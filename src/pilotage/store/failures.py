@@ -233,8 +233,9 @@ def _proven(reader: RecordReader, time: float, found: Sequence[Any]) -> tuple[Fa
     unclear = sorted({row.task for row, clear in zip(rows, cleared, strict=True) if not clear})
     in_doubt = {tuple(way) for way in reader.raw_rows(_IN_DOUBT, tasks=unclear)} if unclear else set()
     return tuple(
-        Failure(**row._asdict(), proven=clear or (row.task, row.exit_code, row.ending) in in_doubt)
+        Failure(**row._asdict(), proven=clear or doubted, doubted=doubted)
         for row, clear in zip(rows, cleared, strict=True)
+        for doubted in [not clear and (row.task, row.exit_code, row.ending) in in_doubt]
     )
 
 
