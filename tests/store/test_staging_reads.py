@@ -60,6 +60,51 @@ def test_a_pass_starts_what_it_would_start_if_it_had_read_all(store: Store, seed
     assert started(read) or slots < 8
 
 
+@pytest.mark.parametrize("seed", [0, 15, 25])
+def test_d7_what_has_aged_goes_first_among_many_shares_and_priorities_behind_full_storages(
+    store: Store, seed: int
+) -> None:
+    rng = random.Random(seed)
+    shares = [f"s{number}" for number in range(rng.choice([1, 3, 12]))]
+    names = [one.name for one in FEDERATION.storages]
+    limits = {name: rng.choice([0, 0, 1, 2]) for name in names}
+    storages = tuple(replace(one, transfer_slots=limits[one.name] or None) for one in FEDERATION.storages)
+    constants = StagingConstants(
+        preparing_slots=rng.choice([1, 3, 8, 20]),
+        base_priorities={share: rng.randint(1, 100) for share in shares},
+        ageing_timeout=600,
+        ageing_period=rng.choice([30, 300]),
+    )
+    store.save_federation(replace(FEDERATION, storages=storages, staging=constants), "tester")
+    most = rng.choice([5, 40, 100])
+    for number in range(15):
+        made = []
+        for n in range(25):
+            share, priority = rng.choice(shares), rng.randint(1, most)
+            direction = rng.choice(["download", "upload"])
+            source, destination = rng.sample(names, 2)
+            made.append(
+                new_transfer(
+                    f"f{number}.{n}",
+                    share=share,
+                    priority=priority,
+                    direction=direction,
+                    source=source,
+                    destination=destination,
+                )
+            )
+        ids = create(store, *made, time=NOW - rng.randint(0, 15000))
+        if number % 4 == 0:
+            moved(store, *passage(ids[:2], X.QUEUED, X.DELIVERING), time=NOW)
+    read = replace(store.snapshots.for_staging(NOW, seed, 1000), unawaited=())
+    everything = replace(store.snapshots.whole(NOW, seed), unawaited=())
+
+    def started(world: World) -> list[int]:
+        return sorted(id_ for one in preparing.prepare(world).moves for id_ in one.ids)
+
+    assert started(read) == started(everything)
+
+
 def test_d2_downloads_that_no_job_waits_for_are_told_once_they_were_queued_for_a_minute(store: Store) -> None:
     store.save_federation(FEDERATION, "tester")
     create(store, *(File(name=name, size=1, checksum="") for name in ("wanted", "given-up")))

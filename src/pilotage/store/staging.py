@@ -35,6 +35,9 @@ UNAWAITED_AFTER = 60.0
 FAILED_LATELY = 86400.0
 """How long a transfer that failed is looked at for jobs that wait for it, in s."""
 
+MOST_GAINED = 1000
+"""Priority that is gained by age at most, as far as is read: no transfer has as much of its own."""
+
 _x, _j = transfers.c, jobs.c
 _LIMIT: Any = bindparam("limit", type_=None)
 _X, _J = TransferState, JobState
@@ -74,6 +77,22 @@ _PLACES = {
     FROM json_array_elements(CAST(:places AS json)) AS value
   ) AS place""",
 }
+_AGED_PLACES = {
+    "sqlite": """(
+    SELECT value ->> 0 AS share, value ->> 1 AS direction, value ->> 2 AS highest, value ->> 3 AS lowest,
+      value ->> 4 AS most FROM json_each(:places)
+  ) AS place""",
+    "postgresql": """(
+    SELECT value ->> 0 AS share, value ->> 1 AS direction, (value ->> 2)::int AS highest,
+      (value ->> 3)::int AS lowest, (value ->> 4)::int AS most
+    FROM json_array_elements(CAST(:places AS json)) AS value
+  ) AS place""",
+}
+_GAIN = {
+    "sqlite": "min(x.priority + CAST((:before - x.since) / :period AS INTEGER), place.most)",
+    "postgresql": "least(x.priority + floor((:before - x.since) / :period), place.most)",
+}
+_OLDEST = select(_x.since).where(is_state(transfers, _X.QUEUED)).order_by(_x.since).limit(1)
 _HEADS = {
     "sqlite": "CROSS JOIN transfers AS x ON x.id IN (SELECT x.id {head})",
     "postgresql": "CROSS JOIN LATERAL (SELECT x.* {head}) AS x",
@@ -127,27 +146,31 @@ def _first_queued(dialect: str, limited: bool) -> TextClause:
 
 @cache
 def _aged_first(dialect: str, limited: bool) -> TextClause:
-    """The query for the first of each priority below the highest of their place, by how long they wait.
+    """The query for the first of each place by age, of the priorities from its lowest to below ``highest``.
 
     Of like priority, who has waited longest has gained most: no others need be looked at, however many wait.
     """
     below = f"""(
-    SELECT max(x.priority) FROM transfers AS x WHERE x.share = {{0}}.share AND x.direction = {{0}}.direction
-      AND x.state = '{_X.QUEUED}' AND x.priority < {{0}}.{{1}}
+    SELECT max(x.priority) FROM transfers AS x WHERE x.share = place.share AND x.direction = place.direction
+      AND x.state = '{_X.QUEUED}' AND x.priority < place.{{}} AND x.priority >= place.lowest
   )"""
     head = f"""
     FROM transfers AS x WHERE x.share = place.share AND x.direction = place.direction
       AND x.priority = place.priority AND x.since <= :before AND {_condition(dialect, limited)}
     ORDER BY x.since, x.id LIMIT :each"""
+    same = "place.share, place.direction, place.lowest, place.most"
     return text(f"""
-  WITH RECURSIVE levels(share, direction, priority) AS (
-    SELECT place.share, place.direction, {below.format("place", "highest")} FROM {_PLACES[dialect]}
+  WITH RECURSIVE levels(share, direction, lowest, most, priority) AS (
+    SELECT {same}, {below.format("highest")} FROM {_AGED_PLACES[dialect]}
     UNION ALL
-    SELECT place.share, place.direction, {below.format("place", "priority")} FROM levels AS place
-    WHERE place.priority IS NOT NULL
+    SELECT {same}, {below.format("priority")} FROM levels AS place WHERE place.priority IS NOT NULL
+  ), heads AS (
+    SELECT x.id, row_number() OVER (
+      PARTITION BY x.share, x.direction ORDER BY {_GAIN[dialect]} DESC, x.created, x.id
+    ) AS turn
+    FROM levels AS place {_HEADS[dialect].format(head=head)} WHERE place.priority IS NOT NULL
   )
-  SELECT {_COLUMNS} FROM levels AS place {_HEADS[dialect].format(head=head)}
-  WHERE place.priority IS NOT NULL""")
+  SELECT {_COLUMNS} FROM heads JOIN transfers AS x ON x.id = heads.id WHERE heads.turn <= :each""")
 
 
 _READERS = (
@@ -292,10 +315,27 @@ def _queued(reader: RecordReader, world: World, limit: int, full: _Full) -> list
         each = min(max(slots - active + 2, each), limit)
         first = _first(reader, world, places, each, full)
     read = Counter((transfer.share, transfer.direction) for transfer in first)
-    # Sorted by falling priority, and read backwards: the highest of each place is written last, and stays.
+    gain = _most_gained(reader, world) if each in read.values() else 0
+    if gain < 1:
+        return first
+    # Sorted by falling priority, and read backwards: the highest of each is written last, and stays.
     highest = {(one.share, one.direction): one.priority for one in reversed(first)}
-    more = [(*place, highest[place]) for place, count in read.items() if count == each]
+    most = {one.share: one.priority for one in reversed(first)}
+    # What does not reach the last that was read goes behind all of them.
+    reached = {(one.share, one.direction): one.priority - gain for one in first}
+    more = [
+        (*place, highest[place] + 1, reached[place], most[place[0]])
+        for place, count in read.items()
+        if count == each
+    ]
     return [*first, *_aged(reader, world, more, each, full)]
+
+
+def _most_gained(reader: RecordReader, world: World) -> int:
+    """What the transfer that has waited longest of all has gained by its age (D7)."""
+    constants = world.federation.staging
+    overdue = [world.time - constants.ageing_timeout - since for (since,) in reader.raw_rows(_OLDEST)]
+    return min(MOST_GAINED, int(max(0.0, *overdue, 0.0) // constants.ageing_period))
 
 
 def _first(
@@ -308,14 +348,12 @@ def _first(
 
 
 def _aged(
-    reader: RecordReader, world: World, more: Sequence[tuple[str, str, int]], each: int, full: _Full
+    reader: RecordReader, world: World, more: Sequence[tuple[str, str, int, int, int]], each: int, full: _Full
 ) -> list[Transfer]:
-    """Read the first of each lower priority that gain by their age (D7), of shares that have more."""
+    """Read the first by their age of each share and direction that have more (D7)."""
     constants = world.federation.staging
-    before = world.time - constants.ageing_timeout
-    if not more:
-        return []
-    values = {"places": json.dumps(more), "time": world.time, "each": each, "before": before, **full.values()}
+    values = {"places": json.dumps(more), "time": world.time, "each": each, **full.values()}
+    values |= {"before": world.time - constants.ageing_timeout, "period": constants.ageing_period}
     return [*map(transfer_rows.transfer, reader.raw_rows(_aged_first(reader.dialect, full.any), **values))]
 
 
