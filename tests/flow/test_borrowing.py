@@ -562,8 +562,8 @@ def test_explain_says_who_took_a_job_and_why_and_who_left_it(house: House) -> No
     assert attempts(house.match(pilot, most=1)) == [(2, 1)]
     (told,) = (line for line in lines(house, 2) if "preferred" in line)
     assert told == (
-        "attempt 1 preferred north-queue; taken by south-queue at 09:06: ends 10:06 there, "
-        "11:12 at north-queue, where 1 are ahead (E2)"
+        "attempt 1 preferred north-queue; taken by south-queue at 09:06:00: ends 10:06:00 there, "
+        "11:12:00 at north-queue, where 1 are ahead (E2)"
     )
     assert any("takes it in its turn: gain 3960 s" in line for line in lines(house, 1))
 

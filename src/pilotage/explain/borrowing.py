@@ -47,9 +47,9 @@ def of_none(preferred: str, said: Binding | None) -> str:
 
 
 def _clock(time: float, now: float) -> str:
-    """The time of day, with the day where it is another one; UTC."""
+    """The time of day, with the day where it is another one; UTC. To the second: short jobs gain a few."""
     then, today = datetime.fromtimestamp(time, UTC), datetime.fromtimestamp(now, UTC)
-    return then.strftime("%H:%M" if then.date() == today.date() else "%Y-%m-%d %H:%M")
+    return then.strftime("%H:%M:%S" if then.date() == today.date() else "%Y-%m-%d %H:%M:%S")
 
 
 def _size(megabytes: float) -> str:
