@@ -65,3 +65,12 @@ def test_where_jobs_are_left_and_what_keeps_them_out_is_told(tmp_path: Path) -> 
     told = CliRunner().invoke(app, ["simulate", str(path)])
     line = "pilotage, seed 1: jobs left at the limit: 3 activated, 2 pending; refused 2 by B13 cores\n"
     assert line in told.stderr
+
+
+def test_jobs_of_a_log_that_are_wider_than_what_is_taken_are_told(tmp_path: Path) -> None:
+    rest = "-1 -1 -1 -1 -1 1 7 -1 -1 0 -1 -1 -1"
+    (tmp_path / "log").write_text("".join(f"{n} 0 -1 60 {n} {rest}\n" for n in (1, 2, 3)))
+    text = FEW.partition("generated:")[0] + "swf: { path: log }\n"
+    path = small(tmp_path, scenario=text)
+    told = CliRunner().invoke(app, ["simulate", str(path)])
+    assert "log: 2 of the 3 jobs that ran are wider than most_cores (1), and left out\n" in told.stderr

@@ -85,12 +85,16 @@ def _run(scenario: Path, policies: Sequence[str], seeds: int, workers: int) -> "
     from pilotage.simulation.parallel import trials
     from pilotage.simulation.policies import UnknownPolicy, policy_of
     from pilotage.simulation.reading import read
+    from pilotage.simulation.swf import too_wide
     from pilotage.simulation.trials import TrialFailed
 
     case = read(scenario)
     try:
         for name in policies:
             policy_of(name, case.scenario.policies)
+        if case.scenario.swf and (wide := too_wide(case.log, case.scenario.swf)):
+            told = f"{wide} of the {plural(len(case.log), 'job')} that ran are wider than most_cores"
+            echo(f"{case.scenario.swf.path}: {told} ({case.scenario.swf.most_cores}), and left out", err=True)
         with _quiet(), _bar(len(policies) * seeds) as bar:
             return trials(case, policies, range(1, seeds + 1), workers, lambda: bar.advance(bar.task_ids[0]))
     except UnknownPolicy as error:

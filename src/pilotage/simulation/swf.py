@@ -48,6 +48,11 @@ def taken(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[LoggedJob]:
     return [job for job in log if job.cores <= work.most_cores][work.first : work.first + work.jobs]
 
 
+def too_wide(log: Sequence[LoggedJob], work: SwfWork) -> int:
+    """How many jobs of a log have more cores than are taken."""
+    return sum(job.cores > work.most_cores for job in log)
+
+
 def arrivals(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[float]:
     """When the jobs that are taken come, in s since the simulation began: with the first of them."""
     submitted = [job.submitted for job in taken(log, work)]
