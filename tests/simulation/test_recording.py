@@ -93,7 +93,9 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     assert (empty.exit_code, "has ended well" in empty.output) == (1, True)
     as_json = tmp_path / "day.json"
     server.answers["GET /tasks"] = {"tasks": views}
-    assert CliRunner().invoke(app, ["record", str(as_json)], env=environment).exit_code == 0
+    written = CliRunner().invoke(app, ["record", str(as_json)], env=environment)
+    assert written.exit_code == 0
+    assert "pilots wait 600 s (median) at each site in it, unless you add default_site" in written.stderr
     assert json.loads(as_json.read_text())["tasks"][0]["task"]["name"] == SPEC.name
 
 

@@ -62,6 +62,8 @@ def record(
         echo(
             f"{scenario} holds {plural(len(made.tasks), 'task')}; {left} without a result left out", err=True
         )
+        wait = made.default_site.wait
+        echo(f"pilots wait {wait:g} s (median) at each site in it, unless you add default_site", err=True)
 
 
 def _write(document: dict[str, Any], file: Path) -> None:
