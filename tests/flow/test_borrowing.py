@@ -563,7 +563,8 @@ def test_explain_says_who_took_a_job_and_why_and_who_left_it(house: House) -> No
     (told,) = (line for line in lines(house, 2) if "preferred" in line)
     assert told == (
         "attempt 1 preferred north-queue; taken by south-queue at 09:06:00: ends 10:06:00 there, "
-        "11:12:00 at north-queue, where 1 are ahead (E2)"
+        "11:12:00 at north-queue, where 1 are ahead, none of its share runs, "
+        "and it waited, or nothing started, for 3960 s (E2)"
     )
     assert any("takes it in its turn: gain 3960 s" in line for line in lines(house, 1))
 

@@ -11,11 +11,13 @@ def of_borrowings(found: Iterable[Borrowing]) -> Iterator[str]:
     """Tell where attempts of a job were preferred, who took them, and what was expected of that."""
     for one in found:
         came = f" and {_size(one.staging)} are still to come" if one.staging else ""
-        gain = f"{_clock(one.ends_there, one.time)} at {one.preferred}, where {one.ahead} are ahead{came}"
+        idle = f", none of its share runs, and it waited, or nothing started, for {one.nothing_for:.0f} s"
+        line = f"{one.ahead} are ahead{came}{idle if one.nothing_for else ''}"
+        gain = f"{_clock(one.ends_there, one.time)} at {one.preferred}, where {line}"
         ends = f"ends {_clock(one.ends_here, one.time)} there, {gain}"
-        why = ends if one.binding == "elastic" else f"bound to none; {ends}"
+        why = f"{ends} (E2)" if one.binding == "elastic" else f"bound to none (E1); {ends}"
         taken = f"taken by {one.queue} at {_clock(one.time, one.time)}"
-        yield f"attempt {one.attempt} preferred {one.preferred}; {taken}: {why} (E2)"
+        yield f"attempt {one.attempt} preferred {one.preferred}; {taken}: {why}"
 
 
 def of_comparisons(preferred: str, found: Iterable[Comparison]) -> Iterator[str]:

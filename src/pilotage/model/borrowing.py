@@ -75,6 +75,8 @@ class Borrowing:
     """When it would have ended there, in s since 1970."""
     ends_here: float
     """When it was to end where it was taken, in s since 1970."""
+    nothing_for: float = 0.0
+    """s since anything had started there, by which the wait was predicted; 0 where jobs of its share ran."""
     reads: Mapping[str, float] = field(default_factory=dict)
     """MB/s that it reads over links, averaged over its run, by the site that they come from (E3)."""
 

@@ -211,6 +211,7 @@ def record(offer: BorrowableJob, queue: Queue, time: float) -> Borrowing:
         staging=found.staging,
         ends_there=time + found.there,
         ends_here=time + found.here,
+        nothing_for=found.nothing_for,
         reads=offer.rates,
     )
 

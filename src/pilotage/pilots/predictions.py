@@ -23,6 +23,7 @@ class Prediction(NamedTuple):
 
     ``ahead`` jobs of its share stand before it, ``staging`` MB of its inputs are still to come, which takes
     ``arrival``. Here its inputs are read in ``read``: infinity where no link to read them over is known.
+    While none of its share runs, it waits as long as nothing has started: ``nothing_for``.
     """
 
     ahead: int = 0
@@ -32,6 +33,7 @@ class Prediction(NamedTuple):
     run_there: float = 0
     run_here: float = 0
     read: float = 0
+    nothing_for: float = 0
 
     @property
     def there(self) -> float:
@@ -101,14 +103,16 @@ class Predictions:
         ahead = max(0, self._waiting[line] - 1 - behind)
         run_there, run_here = self._both_runs(job)
         staging, arrival = self._arrival(job) if job.inputs else (0.0, 0.0)
+        nothing_for = self._nothing_for(job)
         return Prediction(
             ahead=ahead,
-            wait=self._wait(job, ahead, run_there),
+            wait=nothing_for or self._wait(job, ahead, run_there),
             staging=staging,
             arrival=arrival,
             run_there=run_there,
             run_here=run_here,
             read=inf if reads is None else sum(map(self._over, reads, reads.values())),
+            nothing_for=nothing_for,
         )
 
     def needed(self, prediction: Prediction) -> float:
@@ -154,15 +158,15 @@ class Predictions:
         return f"no rate is known of the link from {' or '.join(sorted(reads))}" if unknown else slow
 
     def _wait(self, job: Job, ahead: int, run: float) -> float:
-        """Those ahead over the slots of the share, each for as long as payloads take there.
+        """Those ahead over the slots of the share, each for as long as payloads take there."""
+        report, slots = self._reports.get(job.queue), self._running[job.queue, job.share]
+        return ahead / slots * (report.mean_run if report and report.mean_run else run) if slots else 0.0
 
-        While nothing of the share runs there, the time since anything started, or as long as it has waited.
-        """
+    def _nothing_for(self, job: Job) -> float:
+        """Seconds since anything started there, or for which the job has waited; 0 while its share runs."""
+        if self._running[job.queue, job.share]:
+            return 0.0
         report = self._reports.get(job.queue)
-        slots = self._running[job.queue, job.share]
-        if slots:
-            mean = report.mean_run if report and report.mean_run else run
-            return ahead / slots * mean
         started = report.last_start if report else None
         return self.world.time - min(job.since, self.world.time if started is None else started)
 
