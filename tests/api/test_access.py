@@ -52,6 +52,7 @@ EVERYBODY = {
     ("POST", "/plan/broker"),
     ("GET", "/tasks"),
     ("GET", "/queues"),
+    ("GET", "/pilots/waits"),
     ("GET", "/queues/{queue}/explain"),
     ("GET", "/shares"),
     ("GET", "/storages"),

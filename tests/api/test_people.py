@@ -53,6 +53,18 @@ def test_shares_show_what_is_theirs(house: House, alice: TestClient, submit: Sub
     assert share["jobs"] == {"activated": 1}
 
 
+def test_what_pilots_waited_before_they_called_is_told_by_queue(
+    house: House, alice: TestClient, operator: TestClient
+) -> None:
+    for queue, wait in (("north-queue", 7), ("north-queue", 9), ("south-queue", 40)):
+        _, client = house.pilot(queue)
+        house.now += wait
+        client.post("/pilot/report", json={})
+    house.pilot("south-queue")
+    assert alice.get("/pilots/waits").json()["waits"] == {"north-queue": [9, 7], "south-queue": [40]}
+    assert alice.get("/pilots/waits", params={"after": house.now}).json()["waits"] == {}
+
+
 def test_pilots_are_listed_by_state_and_queue(house: House, operator: TestClient) -> None:
     first, client = house.pilot("north-queue")
     second, _ = house.pilot("south-queue")

@@ -41,7 +41,7 @@ def task(created: float, *walls: float) -> RecordedTask:
 def test_work_is_what_jobs_took_by_the_power_of_where_they_ran() -> None:
     declared = read_document(Federation, FEDERATION)
     tasks = [task(500, 100.0, 200.0, 400.0), task(300, 50.0), task(50, 50.0), task(400)]
-    made = recorded("day", "federation.yaml", declared, tasks, begin=100)
+    made = recorded("day", "federation.yaml", declared, tasks, begin=100, waits={})
     assert [(one.at, one.work, one.user) for one in made.tasks] == [(0, 400, "alice"), (200, 1600, "alice")]
     assert made.tasks[0].job_spread == 0
     assert made.tasks[1].job_spread == pytest.approx(0.566, abs=0.001)
@@ -67,6 +67,7 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
         {"id": id_, "owner": "alice", "vo": "", "created": now - ago}
         for id_, ago in ((9, 60), (8, 3600), (7, 90_000))
     ]
+    server.answers["GET /pilots/waits"] = {"waits": {"north-queue": [8.0, 10.0, 40.0], "gone": [1.0]}}
     server.answers["GET /federation"] = to_document(read_document(Federation, FEDERATION))
     server.answers["GET /tasks"] = {"tasks": views}
     for view in views:
@@ -85,6 +86,11 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     assert "secret" not in path.read_text()
     case = read(path)
     assert [(one.work, one.job_spread) for one in case.scenario.tasks] == [(7200, 0)], "no merge job's"
+    assert list(case.scenario.sites) == ["north"], "there alone pilots started"
+    north = case.scenario.sites["north"]
+    assert north.wait == 10
+    assert north.wait_spread == pytest.approx(0.71, abs=0.01)
+    assert case.scenario.tick == 30
     found = run(case, "early", 1, submissions(case, 1)).metrics
     assert (found.jobs, found.lost, found.unfinished) == (4, 0, 0)
     assert found.pilots >= 1, "those count that still stay at the end"
@@ -95,7 +101,8 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
     server.answers["GET /tasks"] = {"tasks": views}
     written = CliRunner().invoke(app, ["record", str(as_json)], env=environment)
     assert written.exit_code == 0
-    assert "pilots wait 600 s (median) at each site in it, unless you add default_site" in written.stderr
+    assert "pilots wait 10 s (median) at north in it, as they did" in written.stderr
+    assert "pilots wait 600 s (median) at east in it, as none started there" in written.stderr
     assert json.loads(as_json.read_text())["tasks"][0]["task"]["name"] == SPEC.name
 
 
@@ -105,13 +112,24 @@ def test_a_day_of_a_server_is_written_and_simulated_under_another_policy(
 )
 def test_a_recording_has_a_name_that_a_scenario_may_have(text: str, name: str) -> None:
     declared = read_document(Federation, FEDERATION)
-    made = recorded(text, "federation.yaml", declared, [task(500, 100.0)], begin=100)
+    made = recorded(text, "federation.yaml", declared, [task(500, 100.0)], begin=100, waits={})
     assert checked(Scenario, document_of(made)).name == name
 
 
 def test_a_recording_of_a_month_may_last_longer_than_that(tmp_path: Path) -> None:
     (tmp_path / "federation.yaml").write_text(FEDERATION.read_text())
     tasks = [task(created, 100.0) for created in (0, 30 * 86_400.0)]
-    made = recorded("month", "federation.yaml", read_document(Federation, FEDERATION), tasks, begin=0)
+    made = recorded(
+        "month", "federation.yaml", read_document(Federation, FEDERATION), tasks, begin=0, waits={}
+    )
     (tmp_path / "month.json").write_text(json.dumps(document_of(made)))
     assert read(tmp_path / "month.json").scenario.limit == 37 * 86_400
+
+
+def test_ticks_of_a_recording_are_short_beside_its_jobs() -> None:
+    declared = read_document(Federation, FEDERATION)
+    ticks = [
+        recorded("day", "f.yaml", declared, [task(500, wall)], begin=100, waits={}).tick
+        for wall in (2.0, 60.0, 6000.0)
+    ]
+    assert ticks == [1, 6, 30]

@@ -1,18 +1,21 @@
 """Pilots, as people see them."""
 
-from fastapi import APIRouter, HTTPException, Response
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Response
 
 from pilotage.model.logs import LogKey
 from pilotage.model.states import PilotState
 from pilotage.model.work import Name
 from pilotage.pilots.rests import QueueRest, empty_queues
+from pilotage.store.batch_waits import batch_waits
 
-from .access import FOR_OPERATORS
+from .access import FOR_OPERATORS, FOR_PEOPLE
 from .answers import answer, documented
 from .dependencies import PREFIX, AnyId, Id, Limit, TheRuntime, Width
 from .explanations import PilotExplanation, explained_pilot
 from .logs import KeptLogs, shown
-from .views import Pilots
+from .views import BatchWaits, Pilots
 
 router = APIRouter(prefix=f"{PREFIX}/pilots", tags=["pilots"])
 
@@ -36,6 +39,14 @@ def get_pilots(
         resting = tuple(rest for rest in empty_queues(world) if queue in (None, rest.queue))
     found = runtime.store.queries.pilots(state, queue, limit, empty)
     return answer({"pilots": found, "resting": resting})
+
+
+@router.get("/waits", dependencies=[FOR_PEOPLE], responses=documented(BatchWaits))
+def get_waits(
+    runtime: TheRuntime, after: Annotated[float, Query(ge=0, le=1e11)] = 0, limit: Limit = 1000
+) -> Response:
+    """Waits of the newest pilots that were recorded after a time, in s since 1970, and called home."""
+    return answer({"waits": batch_waits(runtime.store.database, after, limit)})
 
 
 @router.get("/{pilot}/explain", dependencies=[FOR_OPERATORS], responses=documented(PilotExplanation, 404))

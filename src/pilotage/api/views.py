@@ -44,6 +44,12 @@ class Pilots(BaseModel):
     resting: list[QueueRest]
 
 
+class BatchWaits(BaseModel):
+    """The s that pilots waited before they called home, newest first, by queue."""
+
+    waits: dict[str, list[float]]
+
+
 class Transfers(BaseModel):
     """Transfers, newest first."""
 

@@ -50,7 +50,8 @@ def record(
     with Client() as client, console(stderr=True).status("reading tasks"):
         declared = from_document(Federation, client.get("/federation"))
         tasks = list(_tasks(client, begin, most))
-    made = recorded(scenario.stem, str(federation), declared, tasks, begin)
+        waits = client.get("/pilots/waits", after=int(begin), limit=PAGE)["waits"]
+    made = recorded(scenario.stem, str(federation), declared, tasks, begin, waits)
     if not made.tasks:
         which = plural(len(tasks), "task")
         raise CommandFailure(f"no job of the {which} of the last {hours:g} h has ended well")
@@ -62,8 +63,9 @@ def record(
         echo(
             f"{scenario} holds {plural(len(made.tasks), 'task')}; {left} without a result left out", err=True
         )
-        wait = made.default_site.wait
-        echo(f"pilots wait {wait:g} s (median) at each site in it, unless you add default_site", err=True)
+        for site in dict.fromkeys(queue.site for queue in declared.queues):
+            which = "as they did" if site in made.sites else "as none started there; change its sites"
+            echo(f"pilots wait {made.site(site).wait:.0f} s (median) at {site} in it, {which}", err=True)
 
 
 def _write(document: dict[str, Any], file: Path) -> None:

@@ -1,7 +1,8 @@
 """Scenarios from what a server's jobs did: yesterday's work, to be done again under other policies."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log
 from statistics import median, pstdev
@@ -12,7 +13,7 @@ from pilotage.model.federation import UNKNOWN_CORE_POWER, Federation
 from pilotage.model.types import DESCRIBED
 from pilotage.model.work import InputFile, TaskSpec
 
-from .scenario import Arrival, Scenario
+from .scenario import Arrival, Scenario, SiteBehaviour
 
 SHORTEST, WIDEST = 1.0, 5.0
 """The least work in HS23 s, and the widest spread, that a scenario may have."""
@@ -42,14 +43,19 @@ class RecordedTask:
 
 
 def recorded(
-    name: str, federation: str, declared: Federation, tasks: Iterable[RecordedTask], begin: float
+    name: str,
+    federation: str,
+    declared: Federation,
+    tasks: Iterable[RecordedTask],
+    begin: float,
+    waits: Mapping[str, Sequence[float]],
 ) -> Scenario:
     """The scenario of tasks that were submitted from ``begin`` on, of which jobs ended well.
 
     It begins with the first of them, and may last as long after the last as others do after their beginning;
     ``federation`` is the file that it names. Commands, environments and
     payload files are left out: they may hold secrets, and no simulation runs them. Where jobs ran tells how
-    much work they were.
+    much work they were, and what pilots waited, in s by queue, how long batch systems let them wait.
     """
     powers = {queue.name: queue.core_power or UNKNOWN_CORE_POWER for queue in declared.queues}
     storages = {storage.name for storage in declared.storages}
@@ -57,8 +63,35 @@ def recorded(
     first = min((task.created for task in found), default=begin)
     arrivals = [_arrival(task, powers, storages, task.created - first) for task in found]
     arrivals.sort(key=lambda arrival: arrival.at)
-    made = Scenario(name=_name(name), federation=federation, tasks=tuple(arrivals))
+    made = Scenario(
+        name=_name(name),
+        federation=federation,
+        tasks=tuple(arrivals),
+        sites=_sites(declared, waits),
+        tick=_tick([job.wall_seconds for task in found for job in task.jobs]),
+    )
     return replace(made, limit=made.limit + ceil(arrivals[-1].at)) if arrivals else made
+
+
+def _sites(declared: Federation, waits: Mapping[str, Sequence[float]]) -> dict[str, SiteBehaviour]:
+    """The batch system of each site where pilots started, as long as it let them wait."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for queue in declared.queues:
+        found[queue.site] += waits.get(queue.name, ())
+    return {
+        site: SiteBehaviour(wait=median(own), wait_spread=_spread([max(SHORTEST, wait) for wait in own]))
+        for site, own in sorted(found.items())
+        if own
+    }
+
+
+def _tick(walls: Sequence[float]) -> float:
+    """A tick in which few jobs begin and end: a tenth of a run, 1 s at least, 30 s at most, in s."""
+    return min(30.0, max(1.0, round(median(walls) / 10))) if walls else 30.0
+
+
+def _spread(values: Sequence[float]) -> float:
+    return min(WIDEST, pstdev(map(log, values)))
 
 
 def _name(text: str) -> str:
@@ -80,7 +113,7 @@ def _arrival(task: RecordedTask, powers: dict[str, float], storages: set[str], a
         user=task.owner,
         vo=task.vo,
         work=median(works),
-        job_spread=min(WIDEST, pstdev(map(log, works))),
+        job_spread=_spread(works),
         output_size=max(1.0, task.spec.out_disk * task.spec.events_per_job),
     )
 
@@ -110,7 +143,9 @@ def document_of(scenario: Scenario) -> dict[str, Any]:
         for one in scenario.tasks
     ]
     document = {"name": scenario.name, "federation": scenario.federation, "limit": scenario.limit}
-    return {**document, "tasks": tasks}
+    document |= {"tick": scenario.tick}
+    sites = {name: {"wait": one.wait, "wait_spread": one.wait_spread} for name, one in scenario.sites.items()}
+    return {**document, **({"sites": sites} if sites else {}), "tasks": tasks}
 
 
 _SPEC = to_document(TaskSpec(name="-"))

@@ -1,0 +1,37 @@
+"""Waits of pilots in batch systems, as their histories tell them."""
+
+from collections import defaultdict
+
+from sqlalchemy import Connection, select
+
+from pilotage.model.states import PilotState
+
+from .engine import Database
+from .history import events
+from .pilots import pilots
+
+_p = pilots.c
+
+
+def batch_waits(database: Database, after: float, most: int) -> dict[str, list[float]]:
+    """Read the s that pilots waited before they called home, by queue.
+
+    These are the newest ``most`` of those that were recorded after a time, in s since 1970.
+    """
+    query = (
+        select(_p.queue, _p.created, _p.history)
+        .where(_p.created > after, _p.heartbeat.is_not(None))
+        .order_by(_p.id.desc())
+        .limit(most)
+    )
+
+    def read(connection: Connection) -> dict[str, list[float]]:
+        found: defaultdict[str, list[float]] = defaultdict(list)
+        rows = connection.execute(query).all()
+        for row, told in zip(rows, events(connection, [row.history for row in rows]), strict=True):
+            started = [event.time for event in told if event.target is PilotState.RUNNING]
+            if started:
+                found[row.queue].append(max(0.0, started[0] - row.created))
+        return dict(found)
+
+    return database.read(read)
