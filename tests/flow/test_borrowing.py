@@ -305,6 +305,26 @@ def test_p13_what_waits_at_its_own_queue_goes_first(house: House) -> None:
     assert queues(house, own) == {("south-queue", J.SENT): 1}
 
 
+@pytest.mark.parametrize(
+    ("spec", "offered"),
+    [({"gpus": 1}, {"gpus": 1}), ({"ram": 2000}, {"memory": 2000})],
+    ids=["GPUs", "memory"],
+)
+def test_p13_what_its_own_queue_s_job_uses_up_a_pilot_does_not_offer_to_others(
+    house: House, spec: dict[str, Any], offered: dict[str, Any]
+) -> None:
+    declare(house)
+    known = house.store.federation()
+    with_gpus = tuple(replace(queue, gpus=1) for queue in known.queues)
+    house.store.save_federation(replace(known, queues=with_gpus), "test")
+    waiting(house, 2, minutes=100, **spec)
+    own = house.task(queues=("south-queue",), walltime=3600, **spec)
+    house.take("broker")
+    (request,) = requests(house, [south(house)], "south-queue")
+    free = replace(request, cores=8, max_jobs=8, **offered)
+    assert [job.task for job in house.runtime.matching.match(free, house.now, 1).jobs] == [own]
+
+
 def test_b2_named_queues_and_p7_private_pilots_hold(house: House) -> None:
     declare(house)
     waiting(house, 1, minutes=100, queues=("north-queue",))
@@ -348,7 +368,9 @@ def test_e3_no_read_takes_longer_than_the_run(house: House) -> None:
     assert read_afar(house, 1_000_000_000, walltime=60) == []
 
 
-def test_e3_the_jobs_of_one_look_hold_no_more_than_their_link_carries(house: House) -> None:
+@pytest.mark.parametrize("in_turns", [False, True])
+def test_e3_the_jobs_of_one_look_hold_no_more_than_their_link_carries(house: House, in_turns: bool) -> None:
+    """Of two servers the second looks at what the first has left, or each finds that the other was faster."""
     declare(house)
     file = InputFile(name="a.dat", size=1_000_000_000, replicas=("north-disk",))
     for _ in range(48):
@@ -360,10 +382,11 @@ def test_e3_the_jobs_of_one_look_hold_no_more_than_their_link_carries(house: Hou
         for one in requests(house, [south(house) for _ in range(6)], "south-queue")
     ]
     servers = [Matching(house.store), Matching(house.store)]
+    order = servers * len(asking) if in_turns else sorted(servers * len(asking), key=servers.index)
     given = [
         job.id
-        for number, one in enumerate(asking * 2)
-        for job in servers[number // len(asking)].match(one, house.now, number).jobs
+        for number, (server, one) in enumerate(zip(order, asking * 2, strict=True))
+        for job in server.match(one, house.now, number).jobs
     ]
     assert len(given) in (35, 36), "36 of 1 GB in an hour hold 10 MB/s, however many slots are free"
 
@@ -445,7 +468,7 @@ def test_m8_a_site_that_told_its_counts_takes_no_more_than_it_has_room_for(house
     assert attempts(house.match(south(house))) == []
 
 
-def full_site(house: House, pilots: int, current: int, most: int = 5) -> list[int]:
+def full_site(house: House, pilots: int, current: int, most: int = 5, **told: int) -> list[int]:
     """Pilots of a slot each that run in the south, which tells what is there, and the most that may be."""
     element = ComputingElement(kind="fake", max_pilots=most)
     declare(house, computing_element=element)
@@ -453,7 +476,7 @@ def full_site(house: House, pilots: int, current: int, most: int = 5) -> list[in
     found = [house.pilot(queue="south-queue", site="south") for _ in range(pilots)]
     for pilot in found:
         house.match(pilot, most=0)
-    counts = {"MaxJobs": most, "CurrentJobs": current}
+    counts = {"MaxJobs": most, "CurrentJobs": current, **told}
     ad = NewAdvertisement(site="south", source="pushed", attributes=counts, replaces=None)
     change = Create(records=(ad,), cause="told")
     house.store.commit(Decision(step="t", time=house.now, seed=1, changes=(change,)), "test")
@@ -472,6 +495,21 @@ def test_m8_a_site_that_its_own_pilots_fill_goes_on_borrowing(house: House) -> N
             given += len(jobs)
         house.now += 6
     assert given == 15
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"MaxSubmittingJobs": 2, "CurrentSubmittingJobs": 5},
+        {"MaxPendingJobs": 2, "PendingJobs": 5},
+    ],
+    ids=["submitting", "pending"],
+)
+def test_m8_where_too_many_wait_at_a_site_pilots_that_run_there_go_on_borrowing(
+    house: House, told: dict[str, int]
+) -> None:
+    pilots = full_site(house, pilots=5, current=5, **told)
+    assert [len(attempts(house.match(pilot, most=1))) for pilot in pilots] == [1] * 5
 
 
 def test_m8_what_others_have_at_a_site_is_not_taken_by_pilots_that_count_already(house: House) -> None:
