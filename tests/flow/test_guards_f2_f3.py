@@ -10,6 +10,7 @@ from pilotage.flow.calls import match as calls
 from pilotage.flow.calls.pilot_end import end_all
 from pilotage.flow.errors import PilotGone
 from pilotage.flow.resting import Resting
+from pilotage.model.black_holes import EVERYBODY
 from pilotage.model.federation import ComputingElement, Queue
 from pilotage.model.identity import Identity
 from pilotage.model.states import JobState, TaskState
@@ -21,6 +22,7 @@ from .test_calls_of_many import match_all
 
 J = JobState
 BOB = Identity(name="bob", vo="ligo")
+CAROL = Identity(name="carol", vo="ligo")
 
 
 def two_queues(house: House) -> None:
@@ -157,7 +159,7 @@ def test_f2_what_two_owners_have_seen_fail_rests_for_everybody(house: House) -> 
     two_queues(house)
     black_hole(house, owner=ALICE)
     black_hole(house, owner=BOB)
-    other = house.task(owner=Identity(name="carol", vo="ligo"), jobs=2)
+    other = house.task(owner=CAROL, jobs=2)
     house.take("broker")
     assert ("F2", "wait", "north-queue") in rules(house, other)
 
@@ -374,6 +376,23 @@ def test_f3_where_jobs_of_another_owner_fail_alike_the_place_is_likelier_to_blam
     assert house.store.queries.task(other).state is TaskState.RUNNING  # type: ignore[union-attr]
 
 
+def test_f3_another_owner_s_failures_where_jobs_of_his_end_well_excuse_nobody(house: House) -> None:
+    task = house.task(jobs=20, max_attempts=3)
+    house.task(owner=BOB, jobs=4, max_attempts=3)
+    house.take("broker")
+    own = {job.id for job in house.store.queries.jobs(task, None, 100)}
+    pilot = house.pilot()
+    held = fetch(house, pilot, most=24)
+    bobs = [one for one in held if one[0] not in own]
+    assert len(bobs) == 4
+    fail(house, pilot, [one for one in held if one[0] in own])
+    fail(house, pilot, bobs[1:])
+    assert house.take("stop") == 0, "his fail alike, and the place is likelier to blame"
+    end_well(house, pilot, bobs[:1])
+    assert house.take("stop") > 0
+    assert house.store.queries.task(task).state is TaskState.FAILED  # type: ignore[union-attr]
+
+
 def at_four_queues(house: House) -> tuple[int, list[str]]:
     """A task with jobs at four queues, three of them in the south, and their names."""
     found = house.store.federation()
@@ -468,6 +487,25 @@ def test_f2_an_owner_whose_job_was_only_a_spare_has_its_try_still(house: House) 
         assert resting.admission(pilot, house.now).trying == {("ligo", "alice")}
         resting.take_back(resting.begin(pilot, asked, house.now), given)
         assert resting.admission(pilot, house.now).trying == still_trying
+
+
+def test_f2_any_owner_s_job_is_the_try_of_what_is_closed_to_everybody_once_it_is_given(house: House) -> None:
+    two_queues(house)
+    black_hole(house, owner=ALICE)
+    black_hole(house, owner=BOB)
+    house.take("watch")
+    house.now += 1800
+    task = house.task(owner=CAROL, jobs=1, queues=("north-queue",))
+    house.take("broker")
+    carols = [job for job in house.store.snapshots.whole(house.now, 1).jobs if job.task == task]
+    resting, pilot = Resting(house.store), house.store.queries.pilot(house.pilot())
+    assert pilot is not None
+    asked = [job.requirements for job in carols]
+    for given, is_tried in (([], False), (carols, True)):
+        assert EVERYBODY in resting.admission(pilot, house.now).trying
+        resting.take_back(resting.begin(pilot, asked, house.now), given)
+        admission = resting.admission(pilot, house.now)
+        assert (EVERYBODY in admission.closed, EVERYBODY in admission.trying) == (is_tried, not is_tried)
 
 
 def test_f2_a_try_whose_job_could_not_be_given_is_left_to_another(house: House) -> None:
