@@ -105,6 +105,23 @@ def test_d7_what_has_aged_goes_first_among_many_shares_and_priorities_behind_ful
     assert started(read) == started(everything)
 
 
+def test_d7_of_many_that_age_those_are_read_that_have_waited_longest_whenever_they_were_made(
+    store: Store,
+) -> None:
+    constants = StagingConstants(preparing_slots=1)
+    store.save_federation(replace(FEDERATION, staging=constants), "tester")
+    low, high = ([new_transfer(f"{p}.{n}", priority=p) for n in range(9)] for p in (10, 20))
+    again = create(store, *low, time=NOW - 9000)
+    (oldest,) = create(store, new_transfer("oldest", priority=10), time=NOW - 8000)
+    create(store, *high, time=NOW)
+    # They were put back lately, and wait anew: their storage rested.
+    put_back = move("transfer", again, X.PREPARED, X.QUEUED)
+    moved(store, *passage(again, X.QUEUED, X.PREPARED), put_back, time=NOW - 4000)
+    world = replace(store.snapshots.for_staging(NOW, 1, 1000), unawaited=())
+    assert len(world.transfers) < 19
+    assert [move.ids for move in preparing.prepare(world).moves] == [(oldest,)]
+
+
 def test_d2_downloads_that_no_job_waits_for_are_told_once_they_were_queued_for_a_minute(store: Store) -> None:
     store.save_federation(FEDERATION, "tester")
     create(store, *(File(name=name, size=1, checksum="") for name in ("wanted", "given-up")))
