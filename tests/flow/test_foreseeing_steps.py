@@ -2,23 +2,31 @@
 
 from dataclasses import replace
 
-from pilotage.flow.step import take
+from pilotage.flow.passes import Pass
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Phase, always, take
 from pilotage.flow.steps import step
 from pilotage.model.decision import Committed, Decision, Move
 from pilotage.model.foreseen import foreseen
 from pilotage.model.states import JobState, TransferState
 from pilotage.model.work import File, Replica
+from pilotage.model.world import World
 from pilotage.testing.stores import create, new_transfer
 
 from .house import House
 
 
-def _queued(house: House) -> int:
-    record = new_transfer("file", source="north-disk", destination="south-disk")
+def _queued(house: House, file: str = "file") -> int:
+    record = new_transfer(file, source="north-disk", destination="south-disk")
     held = Replica(file=record.file, storage="north-disk")
     create(house.store, File(name=record.file, size=1, checksum=""), held)
     (id_,) = create(house.store, record, time=house.now)
     return id_
+
+
+def _moved(time: float, source: TransferState, target: TransferState, *ids: int) -> Decision:
+    move = Move(kind="transfer", ids=ids, source=source, target=target, cause="test")
+    return Decision(step="stage", time=time, seed=1, changes=(move,))
 
 
 def test_d8_a_transfer_with_room_is_delivered_by_the_first_pass(house: House) -> None:
@@ -49,6 +57,28 @@ def test_what_the_commit_handed_back_is_not_foreseen(house: House) -> None:
     )
     assert after == moved
     assert foreseen(world, decision, Committed(accepted=((),), created=((),))) == world
+
+
+def test_the_next_actor_sees_what_was_committed_and_not_what_was_handed_back(house: House) -> None:
+    held, taken = _queued(house, "held"), _queued(house, "taken")
+    seen: dict[int, TransferState] = {}
+
+    def prepare(world: World) -> Decision:
+        return _moved(world.time, TransferState.QUEUED, TransferState.PREPARING, held, taken)
+
+    def look(world: World) -> Decision:
+        seen.update({one.id: one.state for one in world.transfers})
+        return Decision(step="stage", time=world.time, seed=1)
+
+    def reads(runtime: Runtime, now: Pass) -> World:
+        world = runtime.store.snapshots.for_staging(now.time, now.seed, limit=now.batch)
+        cancelled = _moved(now.time, TransferState.QUEUED, TransferState.CANCELLED, taken)
+        runtime.store.commit(cancelled, "somebody else")
+        return world
+
+    phases = always(Phase(actor="first", decide=prepare), Phase(actor="second", decide=look))
+    take(replace(step("stage"), reads=reads, phases=phases), house.runtime, house.runtime.begin(100))
+    assert seen == {held: TransferState.PREPARING, taken: TransferState.QUEUED}
 
 
 def test_replicas_that_rest_on_moves_are_foreseen(house: House) -> None:
