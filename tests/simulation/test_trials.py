@@ -3,17 +3,19 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner
 
 from pilotage.cli.app import app
+from pilotage.cli.simulating import _cell
 from pilotage.model.constants import BindingConstants
 from pilotage.simulation import baselines
 from pilotage.simulation.metrics import Metrics
 from pilotage.simulation.outcomes import Unended
-from pilotage.simulation.pictures import SHOWN
+from pilotage.simulation.pictures import SHOWN, ratios, runs
 from pilotage.simulation.policies import KNOWN, changed
 from pilotage.simulation.reading import read
 from pilotage.simulation.scenario import Spell
@@ -131,17 +133,44 @@ def test_what_runs_in_an_outage_runs_again(tmp_path: Path) -> None:
     assert found.cpu_efficiency < 1
 
 
-def test_differences_are_paired_by_seed() -> None:
-    def runs(policy: str, factor: float) -> list[Trial]:
-        found = []
-        for seed, time in enumerate((100.0, 1000.0, 10000.0)):
-            values = dict.fromkeys(Metrics.__dataclass_fields__, 1) | {"task_time": time * factor}
-            found.append(Trial(policy=policy, seed=seed, metrics=Metrics(**values), unended=NONE, seconds=1))  # type: ignore[arg-type]
-        return found
+def made(policy: str, name: str, *values: float | None) -> list[Trial]:
+    """A run for each value of a metric, all others of which are 1."""
+    rest: dict[str, Any] = dict.fromkeys(Metrics.__dataclass_fields__, 1)
+    return [
+        Trial(policy=policy, seed=seed, metrics=Metrics(**{**rest, name: value}), unended=NONE, seconds=1)
+        for seed, value in enumerate(values)
+    ]
 
-    found = compared([*runs("one", 1), *runs("other", 0.5)])["other"]["task_time"]
+
+def test_differences_are_paired_by_seed() -> None:
+    one = made("one", "task_time", 100, 1000, 10000)
+    other = made("other", "task_time", 50, 500, 5000)
+    found = compared([*one, *other])["other"]["task_time"]
     assert found.ratio == pytest.approx(0.5)
     assert [found.low, found.high] == pytest.approx([0.5, 0.5])
+
+
+def test_seeds_without_short_jobs_are_left_out_of_the_mean_of_their_waits_and_of_its_ratio() -> None:
+    found = compared([*made("one", "short_wait", 100, 300, None), *made("other", "short_wait", None, 600, 7)])
+    assert [found[policy]["short_wait"].mean for policy in found] == [200, 303.5]
+    assert found["other"]["short_wait"].ratio == pytest.approx(2)
+    none = compared([*made("one", "short_wait", None), *made("other", "short_wait", None)])
+    assert {(by["short_wait"].mean, by["short_wait"].ratio) for by in none.values()} == {(None, None)}
+    assert _cell(none["other"]["short_wait"]) == "–"
+
+
+def test_pictures_have_no_dot_where_a_run_has_no_short_job() -> None:
+    for waits, dots in ((("short_wait", None, 60.0), 1), (("short_wait", None, None), 0)):
+        found = made("one", *waits)
+        drawn = ElementTree.fromstring(runs(found))
+        assert len(drawn.findall(f".//{SVG}circle")) == 2 * (len(SHOWN) - 1) + dots
+        assert ElementTree.fromstring(ratios(compared(found))) is not None
+
+
+@pytest.mark.slow
+def test_where_no_job_is_short_their_wait_is_absent_and_not_the_best(tmp_path: Path) -> None:
+    text = FEW.replace("work: 600", "work: 36000, work_spread: 0")
+    assert trial(small(tmp_path, scenario=text)).metrics.short_wait is None
 
 
 @pytest.mark.slow

@@ -219,7 +219,9 @@ def _rows(names: Iterable[str], estimates: "Mapping[str, Mapping[str, Estimate]]
 
 
 def _cell(estimate: "Estimate") -> str:
-    """A mean, and its ratio to the first policy with the interval: ``5200 ×0.81 (0.75–0.88)``."""
+    """A mean, and its ratio to the first policy: ``5200 ×0.81 (0.75–0.88)``; ``–`` without any value."""
+    if estimate.mean is None:
+        return "–"
     text = f"{estimate.mean:.4g}"
     if estimate.ratio is not None:
         text += f" ×{estimate.ratio:.2f}"

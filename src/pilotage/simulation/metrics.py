@@ -40,8 +40,8 @@ class Metrics:
     simulation for one that never starts or is lost, to its limit where done_99 is."""
     wait_95: float
     """The same, of the job that waits longer than 95 % of them."""
-    short_wait: float
-    """Mean of the same for short jobs; 0 without any."""
+    short_wait: float | None
+    """Mean of the same for short jobs; none where no job is short."""
     task_time: float
     """Mean of the s from a task's arrival to its end; to that of the simulation where it did not finish, to
     its limit where done_99 is."""
@@ -101,7 +101,7 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
         done_99_bound=earliest(best, rate, found.needed(0.99, planned)),
         wait=_mean([wait for wait, _ in waits]),
         wait_95=_quantile([wait for wait, _ in waits], 0.95),
-        short_wait=_mean(short),
+        short_wait=fmean(short) if short else None,
         task_time=_mean(times),
         task_time_bound=shortest(best, rate),
         task_time_95=_quantile(times, 0.95),

@@ -49,8 +49,8 @@ def runs(found: Sequence[Trial]) -> str:
     parts: list[str] = []
     for number, name in enumerate(SHOWN):
         x, y = PANEL * (number % ACROSS), TALL * (number // ACROSS)
-        values = [(trial.policy, float(getattr(trial.metrics, name))) for trial in found]
-        parts += _panel(x, y, name, policies, values)
+        values = [(trial.policy, getattr(trial.metrics, name)) for trial in found]
+        parts += _panel(x, y, name, policies, [(of, value) for of, value in values if value is not None])
     return _svg(PANEL * ACROSS, TALL * -(-len(SHOWN) // ACROSS), parts)
 
 
@@ -58,15 +58,17 @@ def _panel(
     x: int, y: int, name: str, policies: Sequence[str], values: Sequence[tuple[str, float]]
 ) -> Iterator[str]:
     top = max([value for _, value in values] + [1e-12])
-    yield _text(x + 10, y + 16, f"{name.replace('_', ' ')}, up to {top:.3g}", "start")
+    words = f"up to {top:.3g}" if values else "in no run"
+    yield _text(x + 10, y + 16, f"{name.replace('_', ' ')}, {words}", "start")
     yield _line(x + 10, y + TALL - 30, x + PANEL - 10, y + TALL - 30, "#888")
     step = (PANEL - 20) / len(policies)
     for place, policy in enumerate(policies):
         own = [value for of, value in values if of == policy]
         middle, colour = x + 10 + step * (place + 0.5), COLOURS[place % len(COLOURS)]
         heights = [y + TALL - 30 - (TALL - 60) * value / top for value in own]
-        mean = sum(heights) / len(heights)
-        yield _line(middle - step / 3, mean, middle + step / 3, mean, colour)
+        if heights:
+            mean = sum(heights) / len(heights)
+            yield _line(middle - step / 3, mean, middle + step / 3, mean, colour)
         yield from (_dot(middle, height, colour) for height in heights)
         yield _text(middle, y + TALL - 14, policy, "middle", size=9)
 

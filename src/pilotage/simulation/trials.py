@@ -85,12 +85,13 @@ def _ideal(scenario: Scenario) -> Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A mean over seeds. ``ratio`` is to the first policy, paired by seed, with its 95 % interval.
+    """A mean over the seeds that have a value.
 
-    There is no ratio where a value is 0, and no interval of one seed.
+    ``ratio`` is to the first policy, paired by seed, with its 95 % interval.
+    There is no mean where no seed has a value, no ratio where a value is 0, and no interval of one seed.
     """
 
-    mean: float
+    mean: float | None
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
@@ -112,8 +113,10 @@ def compared(found: Sequence[Trial]) -> Mapping[str, Mapping[str, Estimate]]:
 
 
 def _estimate(name: str, runs: Mapping[int, Metrics], first: Mapping[int, Metrics] | None) -> Estimate:
-    mean = fmean(getattr(one, name) for one in runs.values())
-    pairs = [(getattr(one, name), getattr(first[seed], name)) for seed, one in runs.items()] if first else []
+    values = _values(name, runs)
+    mean = fmean(values.values()) if values else None
+    others = _values(name, first or {})
+    pairs = [(value, others[seed]) for seed, value in values.items() if seed in others]
     if not pairs or any(value <= 0 for pair in pairs for value in pair):
         return Estimate(mean=mean)
     logs = [log(own / other) for own, other in pairs]
@@ -122,6 +125,12 @@ def _estimate(name: str, runs: Mapping[int, Metrics], first: Mapping[int, Metric
         return Estimate(mean=mean, ratio=exp(middle))
     width = _student(len(logs) - 1) * stdev(logs) / sqrt(len(logs))
     return Estimate(mean=mean, ratio=exp(middle), low=exp(middle - width), high=exp(middle + width))
+
+
+def _values(name: str, runs: Mapping[int, Metrics]) -> dict[int, float]:
+    """A metric by seed, of the seeds that have it: where no job is short, nothing is their wait."""
+    found = {seed: getattr(one, name) for seed, one in runs.items()}
+    return {seed: value for seed, value in found.items() if value is not None}
 
 
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
