@@ -156,6 +156,15 @@ def test_users_of_a_log_have_a_vo_that_is_served(tmp_path: Path) -> None:
     assert one.owner.vo == "atlas"
 
 
+@pytest.mark.parametrize("text", ['swf: {path: "a\\0b"}\n', 'federation: "a\\0b"\ngenerated: {}\n'])
+def test_a_path_that_no_file_can_have_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "federation.yaml").write_text((EXAMPLES / "federation.yaml").read_text())
+    path = tmp_path / "scenario.yaml"
+    path.write_text((BEGIN if "swf" in text else "name: s\n") + text)
+    with pytest.raises(BadFile, match="a\0b: is not a path: embedded null byte; give one without"):
+        read(path)
+
+
 def test_a_bad_line_of_a_log_is_told(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("; a comment\n1 2 3\n")
     with pytest.raises(BadFile, match="log:2: has 3 fields, a job has 18"):

@@ -256,6 +256,8 @@ def read_text(path: str | FilePath, most: int = MAX_BYTES) -> str:
         raise bad("is a directory", "give a file") from None
     except OSError as error:
         raise bad(f"cannot be read: {error.strerror}", "check the path and its permissions") from error
+    except ValueError as error:  # such as a NUL, which no file's name may hold
+        raise bad(f"is not a path: {error}", "give one without that character") from error
     if len(data) > most:
         raise bad(f"is larger than {most} bytes", "give a smaller file")
     try:
