@@ -87,7 +87,7 @@ def _ideal(scenario: Scenario) -> Scenario:
 class Estimate:
     """A mean over the seeds that have a value.
 
-    ``ratio`` is to the first policy, paired by seed, with its 95 % interval.
+    ``ratio`` is the geometric mean of those to the first policy, seed by seed, with its 95 % interval.
     There is no mean where no seed has a value, no ratio where a value is 0, and no interval of one seed.
     """
 
