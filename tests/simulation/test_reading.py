@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotage.federation.faults import BadFile
+from pilotage.federation.faults import MOST_FAULTS, BadFile
 from pilotage.simulation.reading import Case, read
 from pilotage.simulation.submissions import submissions
 
@@ -154,6 +154,18 @@ def test_users_of_a_log_have_a_vo_that_is_served(tmp_path: Path) -> None:
         case(tmp_path, "swf: {path: log}\n", vos="[atlas]")
     (one,) = submissions(case(tmp_path, "swf: {path: log, vo: atlas}\n", vos="[atlas]"), 1)
     assert one.owner.vo == "atlas"
+
+
+def test_faults_of_a_scenario_are_told_up_to_a_bound_and_name_a_few_sites(tmp_path: Path) -> None:
+    declared = (EXAMPLES / "federation.yaml").read_text()
+    more = "".join(f"  - {{ name: more-{number} }}\n" for number in range(50))
+    (tmp_path / "federation.yaml").write_text(declared.replace("sites:\n", f"sites:\n{more}"))
+    unknown = ", ".join(f"mars-{number}: {{}}" for number in range(MOST_FAULTS + 500))
+    (tmp_path / "scenario.yaml").write_text(f"{BEGIN}generated: {{}}\nsites: {{{unknown}}}\n")
+    with pytest.raises(BadFile) as caught:
+        read(tmp_path / "scenario.yaml")
+    assert len(caught.value.faults) == MOST_FAULTS
+    assert caught.value.faults[0].remedy.endswith("more-9, ...")
 
 
 @pytest.mark.parametrize("text", ['swf: {path: "a\\0b"}\n', 'federation: "a\\0b"\ngenerated: {}\n'])

@@ -127,7 +127,7 @@ def read(
 ) -> T:
     """The federation or world in a file of YAML or JSON, sound by what is checked ``also``.
 
-    Raises :class:`BadFile` with every fault.
+    Raises :class:`BadFile` with every fault, up to ``MOST_FAULTS``.
     """
     source = SourceFile.of(path)
     try:
@@ -135,7 +135,7 @@ def read(
         if not isinstance(document, dict):
             raise BadDocument([Fault((), f"{messages.show(document)} is not a mapping", "give name: value")])
         value = checked(kind, document)
-        if faults := list(also(value)):
+        if faults := list(islice(also(value), MOST_FAULTS)):
             raise BadDocument(faults)
         return value
     except BadDocument as bad:

@@ -154,7 +154,9 @@ def _contradictions(scenario: Scenario, federation: Federation) -> Iterator[Faul
 
 def _unknown(path: Path, kind: str, name: str, known: Sequence[str]) -> Iterator[Fault]:
     if name not in known:
-        yield Fault(path, f"the federation has no {kind} {name}", f"it has {', '.join(known)}")
+        # Ten of them: each of a thousand such faults would name all of a large federation.
+        names = ", ".join([*known[:10], *(["..."] if len(known) > 10 else [])])
+        yield Fault(path, f"the federation has no {kind} {name}", f"it has {names}")
 
 
 def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
