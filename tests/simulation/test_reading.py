@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pilotage.federation.faults import MOST_FAULTS, BadFile
+from pilotage.simulation.drawn_jobs import expected
 from pilotage.simulation.reading import Case, read
 from pilotage.simulation.submissions import submissions
 
@@ -35,6 +36,21 @@ def test_the_examples_are_sound(path: Path) -> None:
         ("generated: {}\nswf: {path: log}\n", "work is given by generated and swf"),
         ("generated: {taks: 3}\n", "scenario.yaml:3: generated.taks: "),
         ("generated: {tasks: 0}\n", "scenario.yaml:3: generated.tasks: "),
+        (
+            "generated:\n  tasks: 100000\n  jobs: 100000\n  jobs_spread: 0\n",
+            "scenario.yaml:5: generated.jobs: some 1e+10 jobs in all would be drawn; give fewer tasks "
+            "or jobs, for at most 10000000 in all",
+        ),
+        ("generated: {}\nperiod: 1.0e-9\n", "scenario.yaml:4: period: 1e-09 is below 1; give seconds"),
+        ("generated: {}\ntick: 1.0e-9\n", "scenario.yaml:4: tick: 1e-09 is below 1; give 1 or more"),
+        (
+            "generated: {}\nheartbeat: 1.0e-9\n",
+            "scenario.yaml:4: heartbeat: 1e-09 is below 1; give seconds",
+        ),
+        (
+            "generated: {}\npolicies: {mine: {constants: {loops: {heartbeat: 0.5}}}}\n",
+            "scenario.yaml:4: policies.mine.constants.loops.heartbeat: 0.5 is below 1; give seconds",
+        ),
         ("generated: {nucleus: mars}\n", "generated.nucleus: the federation has no site mars"),
         (
             "generated: {}\nsites: {mars: {wait: 3}}\n",
@@ -218,6 +234,14 @@ def test_a_log_gives_tasks_of_one_job(tmp_path: Path) -> None:
 def test_the_same_seed_gives_the_same_work(tmp_path: Path) -> None:
     drawn = case(tmp_path, "generated: {tasks: 5}\nestimate_spread: 1\n")
     assert submissions(drawn, 1) == submissions(drawn, 1) != submissions(drawn, 2)
+
+
+@pytest.mark.parametrize("text", ["jobs: 30", "jobs: 300, short: 0.5", "jobs: 2000, jobs_spread: 4"])
+def test_as_many_jobs_are_expected_as_are_drawn(tmp_path: Path, text: str) -> None:
+    drawn = case(tmp_path, f"generated: {{tasks: 300, {text}}}\n")
+    assert drawn.scenario.generated
+    jobs = [sum(one.spec.planned_jobs for one in submissions(drawn, seed)) for seed in (1, 2, 3)]
+    assert expected(drawn.scenario.generated) == pytest.approx(sum(jobs) / 3, rel=0.2)
 
 
 def test_estimates_differ_from_the_truth_by_their_spread_alone(tmp_path: Path) -> None:

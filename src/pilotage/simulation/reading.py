@@ -11,8 +11,9 @@ from pilotage.federation.task_checks import task_faults
 from pilotage.model.federation import ComputingElement, Federation
 from pilotage.model.work import InputFile
 
+from .drawn_jobs import MOST_DRAWN, expected
 from .policies import KNOWN, REFERENCE_RUN, Policy, changed
-from .scenario import Scenario, Spell, SwfWork
+from .scenario import SHORTEST_INTERVAL, Scenario, Spell, SwfWork
 from .swf import BadLog, LoggedJob, arrivals, jobs, taken
 
 
@@ -104,6 +105,9 @@ def _faults(scenario: Scenario) -> Iterator[Fault]:
     if len(given) != 1:
         what = f"work is given by {' and '.join(given)}" if given else "no work is given"
         yield Fault((), what, "give one of generated, swf and tasks")
+    if scenario.generated and (drawn := expected(scenario.generated)) > MOST_DRAWN:
+        what = f"some {drawn:.3g} jobs in all would be drawn"
+        yield Fault(("generated", "jobs"), what, f"give fewer tasks or jobs, for at most {MOST_DRAWN} in all")
     for place, spells in _spells(scenario):
         for at, spell in enumerate(spells):
             if spell.ends <= spell.begins:
@@ -194,6 +198,9 @@ def _of_policy(name: str, policy: Policy, federation: Federation) -> Iterator[Fa
         yield Fault(path, what, "change them in a federation of its own")
         return
     try:
-        changed(federation, policy)
+        heartbeat = changed(federation, policy).loops.heartbeat
+        if heartbeat < SHORTEST_INTERVAL:
+            place = ("policies", name, "constants", "loops", "heartbeat")
+            yield Fault(place, f"{heartbeat:g} is below {SHORTEST_INTERVAL:g}", "give seconds")
     except BadDocument as bad:
         yield from (replace(fault, path=("policies", name, *fault.path)) for fault in bad.faults)

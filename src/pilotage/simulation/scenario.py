@@ -9,7 +9,6 @@ from pydantic import Field
 from pilotage.model.types import (
     CLOSED,
     Count,
-    Day,
     Fraction,
     Megabytes,
     Name,
@@ -25,6 +24,12 @@ from .policies import Policy
 
 Spread = Annotated[float, Field(ge=0, le=5)]
 """Standard deviation of the logarithm: 0 is none, 1 makes one in six 2.7 times as long as the median."""
+
+SHORTEST_INTERVAL = 1.0
+"""s below which a simulation would pass through more moments than anybody waits for."""
+
+Interval = Annotated[float, Field(ge=SHORTEST_INTERVAL, le=86_400)]
+"""s between two moments at which something happens again and again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,11 +232,11 @@ class Scenario:
     Given tasks have their own estimates."""
     limit: Annotated[float, Field(gt=0, le=1e8)] = 7 * 86_400
     """s after which a simulation ends, whatever has not ended by then; no work may come later."""
-    tick: Day = 30
+    tick: Interval = 30
     """s between two moments at which pilots call and steps are taken: longer ones are faster and coarser."""
-    period: Day = 300
+    period: Interval = 300
     """s between two passes of a step that nothing wakes, in place of the federation's."""
-    heartbeat: Day = 1800
+    heartbeat: Interval = 1800
     """s between two reports of a pilot, in place of the federation's."""
     policies: Mapping[str, Policy] = field(default_factory=dict)
     """Policies beside the known ones, by name."""

@@ -9,13 +9,11 @@ from pilotage.model.identity import Identity
 from pilotage.model.spec import MOST_JOBS
 from pilotage.model.work import InputFile, TaskSpec
 
+from .drawn_jobs import SHORT
 from .payloads import SimulatedTask
 from .reading import Case
 from .scenario import Arrival, GeneratedWork, SwfWork
 from .swf import LoggedJob, arrivals, taken
-
-SHORT = 0.1
-"""Jobs of a short task, and their work, against those of others."""
 
 
 def submissions(case: Case, seed: int) -> list[SimulatedTask]:
