@@ -374,6 +374,10 @@ def test_f3_where_jobs_of_another_owner_fail_alike_the_place_is_likelier_to_blam
         fail(house, pilot, [one for one in jobs if one[0] not in own], error=error)
     assert (house.take("stop") > 0) == stopped
     assert house.store.queries.task(other).state is TaskState.RUNNING  # type: ignore[union-attr]
+    house.now += 86_399
+    assert house.take("stop") == 0
+    house.now += 2
+    assert (house.take("stop") > 0) != stopped, "a doubt lasts for a day, in which something would end well"
 
 
 def test_f3_another_owner_s_failures_where_jobs_of_his_end_well_excuse_nobody(house: House) -> None:

@@ -56,6 +56,9 @@ failures = Table(
 KEPT = 7 * 86400.0
 """Seconds for which a failure is kept: many times the longest rest."""
 
+DOUBTED = 86400.0
+"""Seconds after its first failure for which a task of which nothing ends well is in doubt: no longer."""
+
 MOST_OF_A_PLACE = 20
 """Failures of an owner that are kept for a node: enough for the longest rest, however many jobs failed."""
 
@@ -109,7 +112,11 @@ _ways = (
     .where(among(_f.task, "tasks"))
     .group_by(_f.task, _f.exit_code, _f.ending)
     # Of two queues the first and the last by name are all: black holes are few, and a mistake is everywhere.
-    .having(func.count(_f.queue.distinct()) <= 2, func.max(_f.against) != "task")
+    .having(
+        func.count(_f.queue.distinct()) <= 2,
+        func.max(_f.against) != "task",
+        func.min(_f.time) > bindparam("doubted_after"),
+    )
     .subquery("ways")
 )
 _spreads = (
@@ -231,7 +238,8 @@ def _proven(reader: RecordReader, time: float, found: Sequence[Any]) -> tuple[Fa
     }
     cleared = [row.exit_code is None or row.task in well or _runs_longer(row, running) for row in rows]
     unclear = sorted({row.task for row, clear in zip(rows, cleared, strict=True) if not clear})
-    in_doubt = {tuple(way) for way in reader.raw_rows(_IN_DOUBT, tasks=unclear)} if unclear else set()
+    ways = reader.raw_rows(_IN_DOUBT, tasks=unclear, doubted_after=time - DOUBTED) if unclear else ()
+    in_doubt = {tuple(way) for way in ways}
     return tuple(
         Failure(**row._asdict(), proven=clear or doubted, doubted=doubted)
         for row, clear in zip(rows, cleared, strict=True)
