@@ -155,6 +155,17 @@ def test_a_first_match_notes_the_node_also_where_what_was_known_had_changed(stor
     assert (noted.node, noted.containment, noted.matched, noted.heartbeat) == ("n1", "bubblewrap", 1, NOW)
 
 
+def test_a_pilot_stays_on_the_machine_that_it_told_first(store: Store) -> None:
+    """With a name of another each time it would stand for several, of which two close a storage (F4)."""
+    matching, task, pilot = Matching(store), new_task(store), running(store)
+    activated(store, task, 3, 0, 500)
+    for node in ("", "n1", "n2"):
+        assert len(matching.match(replace(asked(store, pilot), node=node), NOW, 1).jobs) == 1
+    noted = store.queries.pilot(pilot)
+    assert noted is not None
+    assert (noted.node, noted.matched) == ("n1", 3)
+
+
 def test_a_federation_that_closes_the_queue_counts_at_once(store: Store) -> None:
     matching, task, pilot = Matching(store), new_task(store), running(store)
     activated(store, task, 2, 0, 500)

@@ -244,7 +244,8 @@ class Matching:
             self._store.commit(decision, f"pilot:{pilot.id}")
             raise PilotRefused(reason)
         containment = containments.in_force(queue, request.containment) or pilot.containment
-        node = request.node or pilot.node
+        # It stays on one machine: with another name each time, it alone would speak for several (F2, F4).
+        node = pilot.node or request.node
         if (containment, node) == (pilot.containment, pilot.node):
             return pilot
         described = replace(pilot, containment=containment, node=node)
