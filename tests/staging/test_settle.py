@@ -198,6 +198,22 @@ def test_an_upload_that_a_former_attempt_left_is_cancelled_before_the_new_one_is
     assert moves[1].attempts == (3,)
 
 
+def test_what_a_former_attempt_brought_at_last_is_no_replica_of_the_new_one_s_output() -> None:
+    """The file is of other bytes by now, and goes to another storage."""
+    seen = world(
+        three_sites(),
+        jobs=[job(1, J.HOLDING, queue="QW", attempt=2)],
+        tasks=[task()],
+        files=[file(output(1), 1)],
+        transfers=[upload(9, X.FINISHING, output(1), destination="east")],
+    )
+    done, started = settle(seen).moves
+    assert (done.ids, done.target, done.creates) == ((9,), X.DONE, {})
+    ((request,),) = started.creates.values()
+    assert isinstance(request, NewTransfer)
+    assert (request.destination, request.source_path) == ("west", ".scratch/three/1.2/out")
+
+
 def test_jobs_whose_outputs_have_all_arrived_are_finished_or_wait_to_be_merged() -> None:
     jobs = [
         job(1, J.TRANSFERRING, queue="QE"),

@@ -108,8 +108,16 @@ class _Facts:
 def _done(facts: _Facts) -> tuple[Move, ...]:
     finishing = [t for t in facts.world.transfers if t.state is TransferState.FINISHING]
     instance = facts.world.federation.name
-    replicas: dict[int, tuple[Creation, ...]] = {t.id: (_replica(t, instance),) for t in finishing}
-    return move(finishing, TransferState.DONE, "replica recorded", creates=replicas)
+    # The outputs of a job that holds are on no way yet: such an upload brought a former attempt's bytes.
+    held = {file.name for job in facts.jobs(JobState.HOLDING) for file in facts.outputs[job.id]}
+    former = [t for t in finishing if t.direction == "upload" and t.file in held]
+    over = {t.id for t in former}
+    good = [t for t in finishing if t.id not in over]
+    replicas: dict[int, tuple[Creation, ...]] = {t.id: (_replica(t, instance),) for t in good}
+    return (
+        *move(good, TransferState.DONE, "replica recorded", creates=replicas),
+        *move(former, TransferState.DONE, "of an attempt that is over: no replica"),
+    )
 
 
 def _replica(transfer: Transfer, instance: str) -> Replica:
