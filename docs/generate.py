@@ -103,9 +103,7 @@ def time_outs() -> str:
     ]
     outcomes = "\n".join(f"- **{name}**: {text}" for name, text in timeouts.OUTCOMES.items())
     return (
-        "# Time-outs (rules T)\n\nNone holds while the queue is paused or has `disable_reassign`. "
-        "At a pilot a job's time in its state counts\nup to the pilot's last call: "
-        "what a silent one has may have begun, and waits for its silence.\n\n"
+        "# Time-outs (rules T)\n\nNone holds while the queue is paused or has `disable_reassign`.\n\n"
         + table(("kind", "state", "because", "after", "at priority ≥ 800", "outcome"), rows)
         + f"\n{outcomes}\n"
     )

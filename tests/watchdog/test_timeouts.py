@@ -208,21 +208,6 @@ def test_a_silent_pilot_is_lost_and_its_jobs_are_others() -> None:
     assert timeouts.watch(world(*jobs, pilots=(pilot(silent=2 * HOUR - 1),))).changes == ()
 
 
-@pytest.mark.parametrize("state", [S.SENT, S.STARTING, S.RUNNING])
-def test_what_a_silent_pilot_did_not_tell_in_time_may_run_there_and_waits_for_its_silence(
-    state: JobState,
-) -> None:
-    """The network, or the server, was away: the lease lets a payload run on meanwhile (decision 3)."""
-    limits = {"sent": HOUR / 2, "starting": HOUR / 2, "starting_high": HOUR / 2, "running": HOUR / 2}
-
-    def watched(silent: float) -> dict[int, tuple[JobState, int]]:
-        where = world(job(1, state, HOUR), pilots=(pilot(silent=silent),))
-        return after(with_timeouts(where, **limits))
-
-    assert watched(HOUR / 2 + 1) == {1: (state, 1)}
-    assert watched(HOUR / 2) == {1: (S.DEFINED, 2)}
-
-
 @pytest.mark.parametrize("present", [(), (pilot(1, P.FINISHED),)])
 def test_what_a_pilot_that_took_its_leave_held_is_others_at_once(present: tuple[Pilot, ...]) -> None:
     jobs = (job(1, S.SENT), job(2, S.RUNNING))

@@ -98,11 +98,8 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 """Every time-out. Those of jobs, and of silent pilots, rest while the queue is paused or has
-``disable_reassign``. A job's time in a state at a pilot counts up to the pilot's last call: one that is
-silent may have begun long ago, and only its silence tells when it has ended (decision 3).
-
-That a pilot took its leave is no time-out: what it held is taken from it at once. One that is only known to
-have failed, or was cancelled, may have payloads left: its jobs wait for its silence.
+``disable_reassign``. That a pilot took its leave is no time-out: what it held is taken from it at once. One
+that is only known to have failed, or was cancelled, may have payloads left: its jobs wait for its silence.
 What has not started at a queue that left the federation is brokered again at once, too. Where the
 brokerage set a pending job's ``wake_at``, that holds instead of ``pending``."""
 

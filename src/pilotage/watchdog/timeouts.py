@@ -114,9 +114,7 @@ class _Watchdog:
             if held and pilot and self._world.time - pilot.last_heard >= silence:
                 return held.outcome, f"{held.text} for longer than {silence:g} s"
             rule = _RULES.get(("job", job.state, "state"))
-            # One that is silent may have begun long ago: only what a pilot that calls has not told counts.
-            until = pilot.last_heard if held and pilot else self._world.time
-            if rule and until - job.since >= self._limit(job, rule):
+            if rule and self._world.time - job.since >= self._limit(job, rule):
                 return rule.outcome, f"{rule.text}: {job.state} for {self._limit(job, rule):g} s"
         return "none", ""
 
