@@ -29,6 +29,8 @@ class FakeServer:
     status: int = 200
     status_of: dict[str, int] = field(default_factory=dict)
     lease: float = 30
+    first_lease: float = 0
+    deaf_once_it_gave_work: bool = False
     heartbeat: float = 0.2
     idle: float = 0.2
     port: int = 0
@@ -55,7 +57,15 @@ class FakeServer:
         if name == "match":
             self.matches.append(body)
             works = self.works.pop(0) if self.works else []
-            return {"lease": self.lease, "heartbeat": self.heartbeat, "idle": self.idle, "works": works}
+            if works and self.deaf_once_it_gave_work:
+                self.status_of["report"] = 503
+            return {
+                "lease": self.lease,
+                "first_lease": self.first_lease,
+                "heartbeat": self.heartbeat,
+                "idle": self.idle,
+                "works": works,
+            }
         if name == "report":
             self.reports += [from_document(Report, report) for report in body["reports"]]
             self.holding = [(job, attempt) for job, attempt in body["holding"]]

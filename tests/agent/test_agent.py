@@ -344,6 +344,20 @@ def test_without_the_server_payloads_live_no_longer_than_the_lease(tmp_path: Pat
     assert server.last().error.startswith("stopped by its pilot: no contact with the server")
 
 
+def test_what_no_report_was_answered_of_lives_no_longer_than_the_first_lease(tmp_path: Path) -> None:
+    """The server may not know that it began, and gives its job to others sooner."""
+    server = FakeServer(lease=600, first_lease=6, idle=2, deaf_once_it_gave_work=True)
+    site = Site(tmp_path, server)
+    site.shared.mkdir()
+    with server.serving():
+        server.works = [[site.work("python3", "-c", HANG)]]
+        with site.agent():
+            gone(site.payload())
+            server.status_of.clear()
+            wait_for(lambda: bool(server.reports), "its end is reported")
+    assert server.last().error.startswith("stopped by its pilot: no contact with the server")
+
+
 def test_a_pilot_whose_server_does_not_come_back_ends(tmp_path: Path) -> None:
     server = FakeServer(lease=3)
     site = Site(tmp_path, server)

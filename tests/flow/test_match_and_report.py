@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pilotage.flow.calls import cancel, pilot_end
-from pilotage.flow.calls.match import lease
+from pilotage.flow.calls.match import first_lease, lease
 from pilotage.flow.errors import NoSuchTask, PilotGone
 from pilotage.model.federation import GlobalShare
 from pilotage.model.states import JobState, PilotState
@@ -116,3 +116,4 @@ def test_a_pilot_outlives_a_server_that_is_away_for_an_hour() -> None:
     """Its payloads run on for the lease, which is less than the time after which its jobs are others'."""
     as_delivered = federation()
     assert 3600 + as_delivered.loops.heartbeat < lease(as_delivered) < as_delivered.timeouts.heartbeat
+    assert first_lease(as_delivered) < as_delivered.timeouts.sent

@@ -84,6 +84,10 @@ class PilotHost(Protocol):
     def lease_end(self) -> float:
         """The moment until which payloads may run without news from the server."""
 
+    @property
+    def first_lease_end(self) -> float:
+        """The same for a payload of which no report was answered yet."""
+
     def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
         """Put a report in line, with what is kept of an attempt that has ended."""
 
@@ -254,7 +258,7 @@ class JobRunner:
     async def _run_payload(self, held: Held) -> Ended:
         place = self._place(held)
         order = await self._in_thread(self._order, held)
-        held.payload = payload = Payload(order, self._pilot.lease_end)
+        held.payload = payload = Payload(order, self._pilot.first_lease_end)
         read_from = {file.source for file in held.attempt.order.inputs if file.source}
         self._pilot.say(Report(*held.attempt.pair, "running", read_from=tuple(sorted(read_from))))
         ended = await payload.ended()

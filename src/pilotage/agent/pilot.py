@@ -71,6 +71,7 @@ class PilotAgent:
         self._read_own = False
         self._end_by = inf
         self._lease, self._heartbeat, self._idle = 0.0, FIRST_HEARTBEAT, FIRST_IDLE
+        self._first_lease = 0.0
         self._talk, self._ask = Pause(longest=LONGEST_PAUSE), Pause(longest=ASK_EVERY)
         self._node: Node | None = None
         self._told = False
@@ -123,6 +124,11 @@ class PilotAgent:
     def lease_end(self) -> float:
         """The moment until which payloads may run without news from the server."""
         return self._contact + self._lease
+
+    @property
+    def first_lease_end(self) -> float:
+        """The same for what begins now: until a report is answered, the server may not know of it."""
+        return self._contact + self._first_lease
 
     def say(self, report: Report, logs: AttemptLogs | None = None) -> None:
         """Put a report in line: an end is sent at once, other news may wait for company."""
@@ -270,6 +276,7 @@ class PilotAgent:
         if not self._lease:
             self._contact = begun
         self._lease, self._idle = answer.lease, answer.idle
+        self._first_lease = min(answer.lease, answer.first_lease or answer.lease)
         # Thousands may stay for an hour: together they must not ask their server too often.
         self._ask.longest = max(ASK_EVERY, min(ASK_SELDOM, self._idle / 60))
         # Three calls within a lease: two may be lost before payloads are killed.

@@ -159,14 +159,16 @@ class Work:
 class MatchAnswer:
     """Jobs for a pilot, and its times in s.
 
-    Payloads must stop after ``lease`` without an answered report; reports are due every ``heartbeat``; a
-    pilot ends after ``idle`` without work.
+    Payloads must stop after ``lease`` without an answered report, and after ``first_lease`` where none was
+    answered since they began; 0: the same. Reports are due every ``heartbeat``; a pilot ends after ``idle``
+    without work.
     """
 
     lease: float
     heartbeat: float
     idle: float
     works: tuple[Work, ...] = ()
+    first_lease: float = 0.0
 
 
 @dataclass(frozen=True)

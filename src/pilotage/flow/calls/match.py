@@ -75,10 +75,19 @@ def _keep(runtime: Runtime, pilot: Pilot, found: Mapping[str, Any], time: float,
         runtime.store.commit(lacks, f"pilot:{pilot.id}")
 
 
+LEASED = 0.6
+"""Part of a time-out that is leased: what is left is for payloads to be killed, and for clocks that run apart
+(decision 3)."""
+
+
 def lease(federation: Federation) -> float:
     """Seconds that a pilot may run on without a report, well below the time after which it is given up."""
-    # What is left of the time-out is for payloads to be killed, and for clocks that run apart (decision 3).
-    return shortest_heartbeat(federation.timeouts) * 0.6
+    return shortest_heartbeat(federation.timeouts) * LEASED
+
+
+def first_lease(federation: Federation) -> float:
+    """The same for what no report was heard of: others get what was ``sent`` for too long."""
+    return min(lease(federation), federation.timeouts.sent * LEASED)
 
 
 def specification(runtime: Runtime, job: int, pilot: int) -> Specification | None:
@@ -105,6 +114,7 @@ def _answer(runtime: Runtime, matched: "Matched", time: float) -> MatchAnswer:
         idle = runtime.staying.seconds(federation, matched.queue, time)
     return MatchAnswer(
         lease=lease(federation),
+        first_lease=first_lease(federation),
         heartbeat=federation.loops.heartbeat,
         idle=idle,
         works=works,
