@@ -199,16 +199,40 @@ def test_a_bad_line_of_a_log_is_told(tmp_path: Path) -> None:
         case(tmp_path, "swf: {path: log}\n")
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-1e300"])
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        ("-10000000001", r"holds a number beyond 1e\+10; "),
+        *(
+            (word, f"is '{word}', which is no number of")
+            for word in ("nan", "inf", "-1e300", "1_000", "٣", "1-2")
+        ),
+    ],
+)
 @pytest.mark.parametrize("field", [0, 1, 3, 4, 11])
 def test_a_log_with_an_absurd_number_is_refused_with_its_line(
-    tmp_path: Path, number: str, field: int
+    tmp_path: Path, number: str, told: str, field: int
 ) -> None:
     words = ["1", "100", "-1", "60", *["1"] * 14]
     words[field] = number
     (tmp_path / "log").write_text("; a comment\n" + " ".join(words))
-    with pytest.raises(BadFile, match=r"log:2: holds a number beyond 1e\+10, or none; give 18 numbers"):
+    with pytest.raises(BadFile, match=f"log:2: .*{told}") as caught:
         case(tmp_path, "swf: {path: log}\n")
+    assert "give 18 numbers, -1 for what is not known" in str(caught.value)
+
+
+def test_a_job_of_a_log_that_ran_was_submitted_after_the_log_began(tmp_path: Path) -> None:
+    never_ran = LOGGED.format(number=1, at=-1).replace(" 60 ", " -1 ")
+    (tmp_path / "log").write_text(never_ran + LOGGED.format(number=2, at=-5))
+    with pytest.raises(BadFile, match="log:2: the job ran, and was submitted at -5, before the log began"):
+        case(tmp_path, "swf: {path: log}\n")
+
+
+def test_jobs_of_a_log_come_in_the_order_of_their_times(tmp_path: Path) -> None:
+    lines = [LOGGED.format(number=number, at=at) for number, at in ((1, 300), (2, 100), (3, 200))]
+    (tmp_path / "log").write_text("".join(lines))
+    found = submissions(case(tmp_path, "swf: {path: log}\n"), 1)
+    assert [(one.spec.name, one.at) for one in found] == [("job-2", 0), ("job-3", 100), ("job-1", 200)]
 
 
 def test_a_log_of_which_no_job_is_taken_is_refused(tmp_path: Path) -> None:

@@ -1,11 +1,17 @@
 """Logs in the Standard Workload Format: one job a line, 18 numbers, -1 for what is not known."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pilotage.federation.messages import show
 
 from .scenario import SwfWork
 
 FIELDS = 18
+
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")
+"""A number as the format has it. Python's own would take ``1_000`` and the digits of every script, too."""
 
 LARGEST = 1e10
 """The largest number that a log may hold: as s some three hundred years."""
@@ -39,6 +45,10 @@ def jobs(text: str) -> list[LoggedJob]:
             continue
         job = _job(number, line.split())
         if job.run_time > 0 and job.cores > 0:
+            if job.submitted < 0:
+                raise BadLog(
+                    number, f"the job ran, and was submitted at {job.submitted:g}, before the log began"
+                )
             found.append(job)
     return found
 
@@ -63,13 +73,14 @@ def arrivals(log: Sequence[LoggedJob], work: SwfWork) -> Sequence[float]:
 def _job(line: int, words: list[str]) -> LoggedJob:
     if len(words) != FIELDS:
         raise BadLog(line, f"has {len(words)} fields, a job has {FIELDS}")
-    try:
-        numbers = [float(word) for word in words]
-    except ValueError:
-        raise BadLog(line, "holds a field that is no number") from None
-    # NaN fails every comparison, and so is refused, too.
+    for at, word in enumerate(words, 1):
+        if not NUMBER.fullmatch(word):
+            raise BadLog(
+                line, f"field {at} is {show(word)}, which is no number of digits, a sign and a point"
+            )
+    numbers = [float(word) for word in words]
     if not all(-LARGEST <= number <= LARGEST for number in numbers):
-        raise BadLog(line, f"holds a number beyond {LARGEST:g}, or none")
+        raise BadLog(line, f"holds a number beyond {LARGEST:g}")
     job, submitted, _, run_time, allocated, _, _, requested, _, _, _, user, *_ = numbers
     cores = int(allocated if allocated > 0 else requested)
     return LoggedJob(int(job), submitted, run_time, cores, int(user))
