@@ -193,6 +193,20 @@ def test_a_path_that_no_file_can_have_is_told(tmp_path: Path, text: str) -> None
         read(path)
 
 
+def test_a_file_that_is_not_there_is_told_with_the_line_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.yaml"
+    path.write_text("name: s\nfederation: nofed.yaml\n")
+    with pytest.raises(BadFile) as caught:
+        read(path)
+    none, missing = str(caught.value).splitlines()
+    assert none.startswith(f"{path}:1: no work is given"), "its other faults are told, too"
+    assert missing == f"{path}:2: federation: {tmp_path}/nofed.yaml: there is no such file; check the path"
+    with pytest.raises(BadFile) as caught:
+        case(tmp_path, "swf: {path: nolog}\n")
+    told = f"{path}:3: swf.path: {tmp_path}/nolog: there is no such file; check the path"
+    assert str(caught.value) == told
+
+
 def test_a_bad_line_of_a_log_is_told(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("; a comment\n1 2 3\n")
     with pytest.raises(BadFile, match="log:2: has 3 fields, a job has 18"):

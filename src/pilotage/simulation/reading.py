@@ -1,11 +1,12 @@
 """Scenarios read from files, with the federation and the log that they name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path as FilePath
 
 from pilotage.federation import checks, documents
+from pilotage.federation.documents import SourceFile
 from pilotage.federation.faults import BadDocument, BadFile, Fault, FileFault, Path
 from pilotage.federation.task_checks import task_faults
 from pilotage.model.federation import ComputingElement, Federation
@@ -37,20 +38,35 @@ def read(path: FilePath) -> Case:
     def also(scenario: Scenario) -> Iterator[Fault]:
         faults = list(_faults(scenario))
         yield from faults
-        found.append(documents.read(Federation, path.parent / scenario.federation))
+        declared = yield from _named(("federation",), path.parent / scenario.federation)
+        if declared is None:
+            return
+        found.append(documents.read(Federation, declared))
         yield from _contradictions(scenario, found[0])
         if scenario.swf and not faults:
-            log.extend(_log(path.parent / scenario.swf.path, scenario.swf))
+            file = yield from _named(("swf", "path"), path.parent / scenario.swf.path)
+            log.extend(_log(file, scenario.swf) if file else ())
         yield from _late(scenario, log)
 
     scenario = documents.read(Scenario, path, also=also)
     return Case(scenario, virtual(found[0], scenario), tuple(log))
 
 
-def _log(path: FilePath, work: SwfWork) -> tuple[LoggedJob, ...]:
-    text = documents.read_text(path)
+def _named(field: Path, path: FilePath) -> Generator[Fault, None, SourceFile | None]:
+    """The file that a field of the scenario names; of one that cannot be read, the fault of that field."""
     try:
-        found = tuple(jobs(text))
+        return SourceFile.of(path)
+    except BadFile as bad:
+        for fault in bad.faults:
+            place = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
+            yield Fault(field, f"{place}: {fault.message}", fault.remedy)
+        return None
+
+
+def _log(file: SourceFile, work: SwfWork) -> tuple[LoggedJob, ...]:
+    path = file.path
+    try:
+        found = tuple(jobs(file.content))
     except BadLog as bad:
         remedy = "give 18 numbers, -1 for what is not known"
         raise BadFile([FileFault(str(path), bad.line, "", bad.message, remedy)]) from bad
