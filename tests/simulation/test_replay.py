@@ -69,6 +69,8 @@ def test_the_command_replays_a_file(tmp_path: Path) -> None:
     table = CliRunner().invoke(app, words)
     assert "elsewhere than now" in table.stdout
     assert CliRunner().invoke(app, ["simulate", "--replay", str(path), "--policy", "x"]).exit_code == 2
+    misspelt = CliRunner().invoke(app, ["simulate", "--replay", str(path), "--policy", "elatsic"])
+    assert "there is no policy 'elatsic'; did you mean elastic?" in misspelt.output
 
 
 @pytest.fixture

@@ -157,12 +157,16 @@ def _replay(path: Path, scenario: Path | None, names: Sequence[str], json_output
 
 def _replayable(scenario: Path | None, names: Sequence[str]) -> "dict[str, Policy]":
     """The policies of these names, those of a scenario among them, under which a world can be brokered."""
-    from pilotage.simulation.policies import KNOWN
+    from pilotage.simulation.policies import KNOWN, UnknownPolicy, policy_of
     from pilotage.simulation.reading import read
 
     own = read(scenario).scenario.policies if scenario is not None else {}
     known = {name: one for name, one in {**KNOWN, **own}.items() if one.is_of_the_brokerage}
     if unknown := [name for name in names if name not in known]:
+        try:
+            policy_of(unknown[0], own)
+        except UnknownPolicy as error:
+            raise BadInput(str(error)) from error
         raise BadInput(f"no world is brokered under the policy {unknown[0]!r}; there are {', '.join(known)}")
     return {name: known[name] for name in names}
 

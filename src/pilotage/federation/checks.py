@@ -65,7 +65,7 @@ def file_faults(
 
     With an ``owner``, where their VO may name files.
     """
-    storages = _KnownNames("storage", {storage.name for storage in federation.storages})
+    storages = KnownNames("storage", {storage.name for storage in federation.storages})
     for at, file in enumerate(files):
         for fault in (
             *(fault for name in file.replicas for fault in storages.lacks(("replicas",), name)),
@@ -93,8 +93,8 @@ def _names(federation: Federation) -> Iterator[Fault]:
 
 
 def _places(federation: Federation) -> Iterator[Fault]:
-    sites = _KnownNames("site", {site.name for site in federation.sites})
-    storages = _KnownNames("storage", {storage.name for storage in federation.storages})
+    sites = KnownNames("site", {site.name for site in federation.sites})
+    storages = KnownNames("storage", {storage.name for storage in federation.storages})
     for at, storage in enumerate(federation.storages):
         yield from sites.lacks(("storages", at, "site"), storage.site)
     for at, queue in enumerate(federation.queues):
@@ -112,7 +112,7 @@ def _places(federation: Federation) -> Iterator[Fault]:
 
 
 def _catalogues(federation: Federation) -> Iterator[Fault]:
-    storages = _KnownNames("storage", {storage.name for storage in federation.storages})
+    storages = KnownNames("storage", {storage.name for storage in federation.storages})
     for at, catalogue in enumerate(federation.catalogues):
         path: Path = ("catalogues", at)
         if catalogue.name in ("vo", "nobody"):
@@ -122,17 +122,20 @@ def _catalogues(federation: Federation) -> Iterator[Fault]:
             yield from storages.lacks((*path, "storages", number, "storage"), one.storage)
 
 
-class _KnownNames(NamedTuple):
-    """The names of one kind that a reference may have."""
+class KnownNames(NamedTuple):
+    """The names of one kind that a reference may have; so many are told where none is near."""
 
     kind: str
     names: Collection[str]
+    told: int = 10
 
     def lacks(self, path: Path, name: str) -> Iterator[Fault]:
+        """Yield the fault of a name that is none of these, with the nearest that is."""
         if name not in self.names:
             # It compares with every name: above some thousands that takes seconds for each fault.
             near = difflib.get_close_matches(name, self.names, n=1) if len(self.names) <= 1000 else []
-            known = ", ".join(sorted(self.names)[:10]) + (", ..." if len(self.names) > 10 else "")
+            known = ", ".join(sorted(self.names)[: self.told])
+            known += ", ..." if len(self.names) > self.told else ""
             remedy = f"did you mean {near[0]}?" if near else f"known: {known}" if known else ""
             yield Fault(path, f"there is no {self.kind} {name!r}", remedy)
 
@@ -141,7 +144,7 @@ def _parents(kind: str, records: Sequence[Queue | GlobalShare]) -> Iterator[Faul
     """Parents that do not exist, and circles of parents, each told once."""
     parents = {record.name: record.parent for record in records}
     places = {record.name: at for at, record in enumerate(records)}
-    known = _KnownNames(kind.removesuffix("s"), parents.keys())
+    known = KnownNames(kind.removesuffix("s"), parents.keys())
     settled: set[str] = set()
     for start in parents:
         name = start
@@ -192,7 +195,7 @@ def _constants(federation: Federation) -> Iterator[Fault]:
 def _pilots(federation: Federation) -> Iterator[Fault]:
     """Submit pools that do not exist, servers that share a name, ranks that are no arithmetic (P5, P6)."""
     director = federation.director
-    pools = _KnownNames("submit pool", director.submit_pools.keys())
+    pools = KnownNames("submit pool", director.submit_pools.keys())
     for at, name in enumerate(director.default_submit_pools):
         yield from pools.lacks(("director", "default_submit_pools", at), name)
     for name, pool in director.submit_pools.items():
@@ -216,14 +219,14 @@ def _servers(path: Path, element: ComputingElement) -> Iterator[Fault]:
 
 
 def _plugins(federation: Federation) -> Iterator[Fault]:
-    known = _KnownNames("brokerage plugin", brokerages())
+    known = KnownNames("brokerage plugin", brokerages())
     for vo, name in federation.plugins.items():
         yield from known.lacks(("plugins", vo), name)
     for name, options in federation.plugin_options.items():
         yield from known.lacks(("plugin_options", name), name)
         if name in known.names:
             yield from _options(name, options)
-    shares = _KnownNames("share", {share.name for share in federation.shares})
+    shares = KnownNames("share", {share.name for share in federation.shares})
     for name in federation.brokerage.nqueue_limit_site_by_share:
         yield from shares.lacks(("brokerage", "nqueue_limit_site_by_share", name), name)
 
@@ -247,16 +250,16 @@ def brokerages() -> frozenset[str]:
 def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) -> Iterator[Fault]:
     yield from _nucleus(spec, federation)
     yield from _stations(spec, federation)
-    queues = _KnownNames("queue", {queue.name for queue in federation.queues})
+    queues = KnownNames("queue", {queue.name for queue in federation.queues})
     for at, name in enumerate(spec.queues):
         yield from queues.lacks(("queues", at), name)
-    pools = _KnownNames("submit pool", federation.director.submit_pools.keys())
+    pools = KnownNames("submit pool", federation.director.submit_pools.keys())
     for at, name in enumerate(spec.submit_pools):
         yield from pools.lacks(("submit_pools", at), name)
     if spec.brokerage:
-        yield from _KnownNames("brokerage plugin", brokerages()).lacks(("brokerage",), spec.brokerage)
+        yield from KnownNames("brokerage plugin", brokerages()).lacks(("brokerage",), spec.brokerage)
     shares = {share.name: share for share in federation.shares}
-    yield from _KnownNames("share", shares.keys()).lacks(("share",), spec.share)
+    yield from KnownNames("share", shares.keys()).lacks(("share",), spec.share)
     vo = shares[spec.share].vo if spec.share in shares else ""
     if owner and vo and owner.vo != vo:
         mine = ", ".join(sorted(share.name for share in shares.values() if share.vo in ("", owner.vo)))
@@ -264,8 +267,8 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
         yield Fault(("share",), f"{spec.share!r} belongs to the VO {vo}", remedy)
     if owner and spec.transfer_sub_share:
         declared = declared_sub_shares(owner, federation.staging)
-        yield from _KnownNames("sub-share", declared).lacks(("transfer_sub_share",), spec.transfer_sub_share)
-    storages = _KnownNames("storage", {storage.name for storage in federation.storages})
+        yield from KnownNames("sub-share", declared).lacks(("transfer_sub_share",), spec.transfer_sub_share)
+    storages = KnownNames("storage", {storage.name for storage in federation.storages})
     for at, file in enumerate(spec.inputs):
         if isinstance(file, InputFile) and not file.replicas:
             message = f"no storage is known to hold {file.name!r}"
@@ -277,7 +280,7 @@ def _references(spec: TaskSpec, federation: Federation, owner: Identity | None) 
 
 
 def _stations(spec: TaskSpec, federation: Federation) -> Iterator[Fault]:
-    stations = _KnownNames("station", set(chain(*stations_of(federation).values())))
+    stations = KnownNames("station", set(chain(*stations_of(federation).values())))
     for at, name in enumerate(spec.stations):
         yield from stations.lacks(("stations", at), name)
 
@@ -286,7 +289,7 @@ def _nucleus(spec: TaskSpec, federation: Federation) -> Iterator[Fault]:
     if not spec.nucleus:
         return
     sites = {site.name for site in federation.sites}
-    yield from _KnownNames("site", sites).lacks(("nucleus",), spec.nucleus)
+    yield from KnownNames("site", sites).lacks(("nucleus",), spec.nucleus)
     holding = {storage.site for storage in federation.storages}
     if spec.nucleus in sites and spec.nucleus not in holding:
         message = f"the site {spec.nucleus!r} has no storage for outputs"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from pilotage.federation.checks import KnownNames
 from pilotage.federation.documents import checked
 from pilotage.federation.faults import BadDocument, Fault, Path
 from pilotage.federation.messages import unknown_field
@@ -126,8 +127,8 @@ def policy_of(name: str, own: Mapping[str, Policy]) -> Policy:
     Raises :class:`UnknownPolicy`.
     """
     known = {**KNOWN, **own, REFERENCE_RUN: REFERENCE}
-    if name not in known:
-        raise UnknownPolicy(f"there is no policy {name!r}; there are {', '.join(known)}")
+    for fault in KnownNames("policy", known, told=len(known)).lacks((), name):
+        raise UnknownPolicy(fault.text)
     return known[name]
 
 
