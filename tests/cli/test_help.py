@@ -55,6 +55,7 @@ def test_help_ends_with_an_example(pilotage: Pilotage, words: tuple[str, ...]) -
     result = pilotage(*words, "--help")
     assert result.exit_code == 0
     assert f"Example: pilotage {' '.join(words)}" in result.stdout
+    assert " | pilotage " not in " ".join(result.stdout.split()), "that is a pipe of the shell"
 
 
 @pytest.mark.parametrize("words", [words for words in COMMANDS if words != ("up",)], ids=" ".join)

@@ -23,8 +23,9 @@ PAGE = 1000
 
 
 @app.command(
-    epilog="Example: pilotage record day.yaml --hours 24 | pilotage federation show > federation.yaml | "
-    "pilotage simulate day.yaml --policy pilotage --policy early"
+    epilog="Example: pilotage record day.yaml --hours 24\n\n"
+    "Then: pilotage federation show > federation.yaml\n\n"
+    "Then: pilotage simulate day.yaml --policy pilotage --policy early"
 )
 def record(
     scenario: Annotated[Path, typer.Argument(help="The file to write, JSON where it ends in .json.")],

@@ -23,9 +23,10 @@ app = typer.Typer()
 
 
 @app.command(
-    epilog="Example: pilotage simulate scenario.yaml --policy pilotage --policy early --seeds 3 | "
-    "pilotage simulate --replay world.yaml --policy pilotage --policy bounded. The policy `reference` is the "
-    "same federation without waits in batch systems and with free data; its faults stay."
+    epilog="Example: pilotage simulate scenario.yaml --policy pilotage --policy early --seeds 5\n\n"
+    "Example: pilotage simulate --replay world.yaml --policy pilotage --policy bounded\n\n"
+    "The policy `reference` is the same federation without waits in batch systems and with free "
+    "data; its faults stay."
 )
 def simulate(
     scenario: Annotated[

@@ -56,7 +56,7 @@ def _of(count: int | None, most: int | None) -> str:
     return told if most is None else f"{told} of {most}"
 
 
-@app.command(epilog="Example: pilotage sites ad lab | pilotage sites ad lab --send lab.ad")
+@app.command(epilog="Example: pilotage sites ad lab\n\nExample: pilotage sites ad lab --send lab.ad")
 def ad(
     site: Annotated[str, typer.Argument(help="The site.")],
     send: Annotated[
