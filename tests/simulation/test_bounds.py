@@ -2,7 +2,9 @@
 
 import pytest
 
-from pilotage.model.federation import ComputingElement, GlobalShare, Queue
+from pilotage.model.federation import ComputingElement, GlobalShare, Queue, QueueStatus
+from pilotage.model.identity import Identity
+from pilotage.model.work import TaskSpec
 from pilotage.simulation.bounds import (
     Ideal,
     earliest,
@@ -14,7 +16,9 @@ from pilotage.simulation.bounds import (
     share_error,
     shortest,
 )
+from pilotage.simulation.payloads import SimulatedTask
 from pilotage.simulation.scenario import Scenario, SiteBehaviour
+from pilotage.simulation.usable_queues import usable
 from pilotage.testing.worlds import federation
 
 SHARES = (GlobalShare(name="a", target=3), GlobalShare(name="b", target=1))
@@ -77,6 +81,27 @@ def test_a_slot_of_a_queue_that_takes_any_cores_may_have_those_of_the_widest_job
     queue = Queue(name="q", site="lab", storage="disk", core_power=10, cores=0, computing_element=element)
     scenario = Scenario(name="s", federation="")
     assert power(federation(queues=(queue,)), scenario, widest=4) == pytest.approx(2 * 3 * 4 * 10)
+
+
+def test_queues_count_that_are_open_to_the_work_or_named_by_it_and_serve_its_vos() -> None:
+    def queue(name: str, status: QueueStatus = "online", *vos: str) -> Queue:
+        return Queue(name=name, site="lab", storage="disk", status=status, vos=vos)
+
+    def names(*queues: str) -> list[str]:
+        spec = TaskSpec(name="t", queues=queues)
+        task = SimulatedTask(spec=spec, owner=Identity(name="alice", vo="sim"), work=(1,))
+        return [one.name for one in usable(declared, [task]).queues]
+
+    declared = federation(
+        queues=(
+            queue("all"),
+            queue("ours", "standby", "other", "sim"),
+            queue("nobody's", "online", "nobody"),
+            queue("off", "offline"),
+        )
+    )
+    assert names() == ["all", "ours"]
+    assert names("off", "nobody's") == ["all", "ours", "off"]
 
 
 def best(at: float, *works: float, cores: int = 1) -> Ideal:

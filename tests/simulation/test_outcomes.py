@@ -55,6 +55,17 @@ def test_jobs_that_were_not_made_by_the_limit_are_unfinished(tmp_path: Path) -> 
     assert (found.jobs, found.unfinished) == (40, 40)
 
 
+def test_cores_that_serve_none_of_the_work_are_none_that_it_could_have_had(tmp_path: Path) -> None:
+    path = small(tmp_path, scenario=FEW)
+    before = trial(path).metrics
+    declared = tmp_path / "federation.yaml"
+    more = "queues:\n  - { name: huge, site: north, storage: north-disk, core_power: 900, vos: [nobody], "
+    more += "computing_element: { max_pilots: 400 } }\n"
+    declared.write_text(declared.read_text().replace("queues:\n", more))
+    after = trial(path).metrics
+    assert (after.done_99_bound, after.task_time_bound) == (before.done_99_bound, before.task_time_bound)
+
+
 def test_where_jobs_are_left_and_what_keeps_them_out_is_told(tmp_path: Path) -> None:
     waiting = "{ task: { name: waits, share: production, jobs: 3, scouts: 0 } }"
     too_wide = "{ task: { name: wide, share: production, cores: 64, jobs: 2, scouts: 0 } }"

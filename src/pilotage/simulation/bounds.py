@@ -53,7 +53,8 @@ class Ideal:
 
 def ideal(federation: Federation, at: float, works: Sequence[float], cores: int) -> Ideal:
     """The best that could become of a task of so many cores."""
-    strength = max(queue.core_power or UNKNOWN_CORE_POWER for queue in federation.queues) * max(1, cores)
+    powers = (queue.core_power or UNKNOWN_CORE_POWER for queue in federation.queues)
+    strength = max(powers, default=UNKNOWN_CORE_POWER) * max(1, cores)
     return Ideal(at, tuple(works), tuple(work / strength for work in works))
 
 

@@ -12,6 +12,7 @@ from .idleness import Empty
 from .outcomes import Outcomes, outcomes
 from .scenario import Scenario
 from .simulation import BEGIN, Simulation
+from .usable_queues import usable
 
 SHORT = 900.0
 """Seconds up to which a job counts as short, on a core of 10 HS23."""
@@ -88,8 +89,7 @@ def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     waits = _waits(simulation, found, never)
     short = [wait for wait, work in waits if work <= SHORT * 10]
     times = [found.ends.get(task, never) - at for task, at in arrivals.items()]
-    widest = max((one.spec.cores for one in payloads.tasks.values()), default=1)
-    rate, best = power(simulation.federation, scenario, max(1, widest)), _best(simulation)
+    rate, best = _possible(simulation, scenario)
     planned = sum(len(task.works) for task in best)
     idle, granted = simulation.idleness.seconds, simulation.granted
     return Metrics(
@@ -140,9 +140,13 @@ def _waits(simulation: Simulation, found: Outcomes, never: float) -> list[tuple[
     return waits
 
 
-def _best(simulation: Simulation) -> list[Ideal]:
+def _possible(simulation: Simulation, scenario: Scenario) -> tuple[float, list[Ideal]]:
+    """The HS23 of all cores that the work may use, and the best that could become of each task."""
     found = simulation.payloads.tasks.values()
-    return [ideal(simulation.federation, one.at, one.work, one.spec.cores) for one in found]
+    federation = usable(simulation.federation, found)
+    widest = max((one.spec.cores for one in found), default=1)
+    best = [ideal(federation, one.at, one.work, one.spec.cores) for one in found]
+    return power(federation, scenario, max(1, widest)), best
 
 
 def _arrived(simulation: Simulation) -> list[Arrived]:
