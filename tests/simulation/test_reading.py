@@ -294,6 +294,26 @@ def test_a_user_whose_vo_no_queue_serves_is_told(tmp_path: Path) -> None:
         case(tmp_path, "generated: {users: [{name: alice, vo: nobody}]}\n", vos="[dune]")
 
 
+@pytest.mark.parametrize(("status", "names"), [("offline", False), ("offline", True), ("standby", False)])
+def test_a_site_may_be_too_small_for_pilots_of_a_queue_to_which_none_goes(
+    tmp_path: Path, status: str, names: bool
+) -> None:
+    declared = (
+        (EXAMPLES / "federation.yaml").read_text().replace("max_pilots:", "pilot_slots: 3, max_pilots:")
+    )
+    closed = declared.replace("name: north-queue", f"name: north-queue\n    status: {status}")
+    (tmp_path / "federation.yaml").write_text(closed)
+    queues = "[north-queue]" if names else "[]"
+    path = tmp_path / "scenario.yaml"
+    task = f"{{name: t, share: production, queues: {queues}}}"
+    path.write_text(f"{BEGIN}sites: {{north: {{slots: 2}}}}\ntasks: [{{task: {task}}}]\n")
+    if status == "offline" and not names:
+        assert read(path)
+    else:
+        with pytest.raises(BadFile, match=r"sites\.north\.slots: no pilot of north-queue starts"):
+            read(path)
+
+
 def test_a_part_of_the_tasks_is_multi_core(tmp_path: Path) -> None:
     found = submissions(case(tmp_path, "generated: {tasks: 40, cores: 8, multicore: 0.5}\n"), 1)
     assert {one.spec.cores for one in found} == {1, 8}
