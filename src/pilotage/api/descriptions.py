@@ -198,6 +198,8 @@ FIELDS: Mapping[str, str] = {
     "QueueMatch.rank": "the Rank where the jobs match; null: they do not",
     "Specification.grace": "s from the end of a pilot's lease until its jobs are given to others",
     "Specification.instance": "name of the federation",
+    "BatchWaits.waits": "s from a pilot's request to its first call, by queue, newest first",
+    "MatchAnswer.first_lease": "s after which payloads stop of which no report was answered; 0: as lease",
     "Submission.lease": "s after which nothing of them runs any more unless it is renewed; 0: no lease",
     "Reports.logs": "logs of attempts that end, or are read",
     "own_log": "the log of the pilot's agent; null: none",
