@@ -68,6 +68,14 @@ def rules(house: House, task: int) -> set[tuple[str, str, str]]:
     return {(item.rule, item.mend, queue) for item in choice.refusals for queue in item.queues}
 
 
+def rested_for_half_an_hour(house: House) -> None:
+    """Two queues, of which the first is a black hole whose first rest is over."""
+    two_queues(house)
+    black_hole(house)
+    house.take("watch")
+    house.now += 1800
+
+
 def test_f2_a_queue_where_five_jobs_failed_fast_rests_and_its_jobs_go_elsewhere(house: House) -> None:
     two_queues(house)
     task, north = black_hole(house)
@@ -121,10 +129,7 @@ def test_f2_after_the_rest_one_job_tries_and_a_rest_twice_as_long_follows_its_fa
 
 
 def test_f2_a_try_that_ends_well_opens_the_queue(house: House) -> None:
-    two_queues(house)
-    black_hole(house)
-    house.take("watch")
-    house.now += 1800
+    rested_for_half_an_hour(house)
     house.task(jobs=5, queues=("north-queue",))
     house.take("broker")
     north = house.pilot()
@@ -133,10 +138,7 @@ def test_f2_a_try_that_ends_well_opens_the_queue(house: House) -> None:
 
 
 def test_f2_a_try_that_does_not_fail_fast_opens_the_queue(house: House) -> None:
-    two_queues(house)
-    black_hole(house)
-    house.take("watch")
-    house.now += 1800
+    rested_for_half_an_hour(house)
     house.task(jobs=5, queues=("north-queue",))
     house.take("broker")
     assert len(fetch(house, house.pilot(), most=8)) == 1
@@ -457,10 +459,7 @@ def test_f2_a_try_of_a_task_that_never_ran_elsewhere_counts_where_the_place_has_
 def test_f2_a_try_that_was_meant_for_a_pilot_that_ended_is_left_to_another(
     house: House, together: bool
 ) -> None:
-    two_queues(house)
-    black_hole(house)
-    house.take("watch")
-    house.now += 1800
+    rested_for_half_an_hour(house)
     house.task(jobs=5, queues=("north-queue",))
     house.take("broker")
     gone, other = house.pilot(), house.pilot()
@@ -475,10 +474,7 @@ def test_f2_a_try_that_was_meant_for_a_pilot_that_ended_is_left_to_another(
 
 
 def test_f2_an_owner_whose_job_was_only_a_spare_has_its_try_still(house: House) -> None:
-    two_queues(house)
-    black_hole(house)
-    house.take("watch")
-    house.now += 1800
+    rested_for_half_an_hour(house)
     alices = house.task(jobs=1, queues=("north-queue",))
     bobs = house.task(owner=BOB, jobs=1, queues=("north-queue",))
     house.take("broker")
@@ -513,10 +509,7 @@ def test_f2_any_owner_s_job_is_the_try_of_what_is_closed_to_everybody_once_it_is
 
 
 def test_f2_a_try_whose_job_could_not_be_given_is_left_to_another(house: House) -> None:
-    two_queues(house)
-    black_hole(house)
-    house.take("watch")
-    house.now += 1800
+    rested_for_half_an_hour(house)
     task = house.task(jobs=1, queues=("north-queue",))
     house.take("broker")
     resting, pilot = Resting(house.store), house.store.queries.pilot(house.pilot())
