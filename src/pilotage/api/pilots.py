@@ -8,7 +8,6 @@ from pilotage.model.logs import LogKey
 from pilotage.model.states import PilotState
 from pilotage.model.work import Name
 from pilotage.pilots.rests import QueueRest, empty_queues
-from pilotage.store.batch_waits import batch_waits
 
 from .access import FOR_OPERATORS, FOR_PEOPLE
 from .answers import answer, documented
@@ -46,7 +45,7 @@ def get_waits(
     runtime: TheRuntime, after: Annotated[float, Query(ge=0, le=1e11)] = 0, limit: Limit = 1000
 ) -> Response:
     """Waits of the newest pilots that were recorded after a time, in s since 1970, and called home."""
-    return answer({"waits": batch_waits(runtime.store.database, after, limit)})
+    return answer({"waits": runtime.store.batch_waits.since(after, limit)})
 
 
 @router.get("/{pilot}/explain", dependencies=[FOR_OPERATORS], responses=documented(PilotExplanation, 404))

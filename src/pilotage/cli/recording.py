@@ -64,9 +64,9 @@ def record(
         echo(
             f"{scenario} holds {plural(len(made.tasks), 'task')}; {left} without a result left out", err=True
         )
-        for site in dict.fromkeys(queue.site for queue in declared.queues):
-            which = "as they did" if site in made.sites else "as none started there; change its sites"
-            echo(f"pilots wait {made.site(site).wait:.0f} s (median) at {site} in it, {which}", err=True)
+        others = {queue.site for queue in declared.queues} - {*made.sites}
+        waits = f"pilots wait as they did at {plural(len(made.sites), 'site')}, {made.default_site.wait:g} s"
+        echo(f"{waits} (median) at {len(others)} where none started: add default_site to change it", err=True)
 
 
 def _write(document: dict[str, Any], file: Path) -> None:

@@ -264,6 +264,11 @@ class Queue:
     """VOs whose tasks may use it; none named: all (F1)."""
 
     @property
+    def is_online(self) -> bool:
+        """Tell whether brokerages place jobs there whose task does not name it (B4)."""
+        return self.status in ("online", "standby")
+
+    @property
     def forwards(self) -> bool:
         """Tell whether whole jobs are handed to another Pilotage, which chooses for itself (M1)."""
         return self.computing_element is not None and self.computing_element.kind == "pilotage"

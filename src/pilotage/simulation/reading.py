@@ -16,7 +16,6 @@ from .drawn_jobs import MOST_DRAWN, expected
 from .policies import KNOWN, REFERENCE_RUN, Policy, changed
 from .scenario import SHORTEST_INTERVAL, Scenario, Spell, SwfWork
 from .swf import BadLog, LoggedJob, arrivals, jobs, taken
-from .usable_queues import is_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,7 @@ def _unknown(path: Path, kind: str, name: str, known: Sequence[str]) -> Iterator
 
 def _unserved(path: Path, vo: str, federation: Federation) -> Iterator[Fault]:
     """A VO whose jobs would wait until the end: an imported federation serves its own VOs alone."""
-    served = [queue.vos for queue in federation.queues if is_open(queue)]
+    served = [queue.vos for queue in federation.queues if queue.is_online]
     if served and all(vos and vo not in vos for vos in served):
         known = sorted({name for vos in served for name in vos})
         yield Fault(path, f"no queue that is online serves VO {vo}", f"these are served: {', '.join(known)}")
@@ -195,7 +194,7 @@ def _too_wide(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
     go, unless a task names them.
     """
     named = {name for arrival in scenario.tasks for name in arrival.task.queues}
-    for queue in (one for one in federation.queues if is_open(one, named)):
+    for queue in (one for one in federation.queues if one.is_online or one.name in named):
         site = scenario.site(queue.site)
         taken = queue.computing_element.pilot_slots if queue.computing_element else 1
         needed = taken + (site.slots_taken > 0)

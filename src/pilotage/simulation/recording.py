@@ -13,7 +13,7 @@ from pilotage.model.federation import UNKNOWN_CORE_POWER, Federation
 from pilotage.model.types import DESCRIBED
 from pilotage.model.work import InputFile, TaskSpec
 
-from .scenario import Arrival, Scenario, SiteBehaviour
+from .scenario import SHORTEST_INTERVAL, TICK, Arrival, Scenario, SiteBehaviour
 
 SHORTEST, WIDEST = 1.0, 5.0
 """The least work in HS23 s, and the widest spread, that a scenario may have."""
@@ -86,8 +86,8 @@ def _sites(declared: Federation, waits: Mapping[str, Sequence[float]]) -> dict[s
 
 
 def _tick(walls: Sequence[float]) -> float:
-    """A tick in which few jobs begin and end: a tenth of a run, 1 s at least, 30 s at most, in s."""
-    return min(30.0, max(1.0, round(median(walls) / 10))) if walls else 30.0
+    """The s of a tick in which few jobs begin and end: a tenth of a run, no more than a scenario's own."""
+    return min(TICK, max(SHORTEST_INTERVAL, round(median(walls) / 10))) if walls else TICK
 
 
 def _spread(values: Sequence[float]) -> float:

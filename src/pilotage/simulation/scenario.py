@@ -28,6 +28,9 @@ Spread = Annotated[float, Field(ge=0, le=5)]
 SHORTEST_INTERVAL = 1.0
 """s below which a simulation would pass through more moments than anybody waits for."""
 
+TICK = 30
+"""s of a scenario's tick that says nothing."""
+
 Interval = Annotated[float, Field(ge=SHORTEST_INTERVAL, le=86_400)]
 """s between two moments at which something happens again and again."""
 
@@ -232,7 +235,7 @@ class Scenario:
     Given tasks have their own estimates."""
     limit: Annotated[float, Field(gt=0, le=1e8)] = 7 * 86_400
     """s after which a simulation ends, whatever has not ended by then; no work may come later."""
-    tick: Interval = 30
+    tick: Interval = TICK
     """s between two moments at which pilots call and steps are taken: longer ones are faster and coarser."""
     period: Interval = 300
     """s between two passes of a step that nothing wakes, in place of the federation's."""

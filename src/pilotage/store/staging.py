@@ -335,7 +335,7 @@ def _most_gained(reader: RecordReader, world: World) -> int:
     """What the transfer that has waited longest of all has gained by its age (D7)."""
     constants = world.federation.staging
     overdue = [world.time - constants.ageing_timeout - since for (since,) in reader.raw_rows(_OLDEST)]
-    return min(MOST_GAINED, int(max(0.0, *overdue, 0.0) // constants.ageing_period))
+    return min(MOST_GAINED, int(max([0.0, *overdue]) // constants.ageing_period))
 
 
 def _first(

@@ -8,6 +8,7 @@ from pilotage.model.federation import Federation
 
 from . import schema
 from .archive import Archive
+from .batch_waits import PilotWaits
 from .catalogue import Catalogue
 from .clock import Clock, clock_of
 from .commit import Commit, check, is_light, meanings
@@ -63,6 +64,7 @@ class Store:
         self.datasets = Datasets(database)
         self.transfer_queries = TransferQueries(database)
         self.publication_queries = PublicationQueries(database)
+        self.batch_waits = PilotWaits(database)
         self.tokens = Tokens(database, clock, new_token)
 
     @classmethod

@@ -22,7 +22,7 @@ def attributes(queues: list[Queue]) -> dict[str, Any]:
         "test": _mask("test" in queue.name.lower() for queue in queues),
         "unified": _mask(queue.name in parents for queue in queues),
         "status": _labels(queue.status for queue in queues),
-        "online": _mask(queue.status in ("online", "standby") for queue in queues),
+        "online": _mask(queue.is_online for queue in queues),
         "direct_access": _mask(queue.direct_access for queue in queues),
         "event_service": _labels(queue.event_service for queue in queues),
         "opportunistic": _mask(queue.pledged_cpu == -1 for queue in queues),
