@@ -74,10 +74,21 @@ class Passes:
 def test_the_first_pass_looks_at_every_task_and_the_next_at_those_that_come_first() -> None:
     passes = Passes()
     passes.add(*range(1, 1001))
-    assert passes.take(room=1000) == dict.fromkeys(range(1, 1001), 5)
-    assert passes.take(room=1000) == {1: 995, 2: 255}
-    assert passes.take(room=10) == {2: 990, 3: 260}
-    assert passes.take(room=10) == {2: 980, 3: 113}
+    assert passes.take(room=1000) == {**dict.fromkeys(range(1, 1001), 5), 1: LEAST}
+    assert passes.take(room=1000) == {1: 800, 2: 450}
+    assert passes.take(room=10) == {2: 795, 3: 455}
+    assert passes.take(room=10) == {2: 785, 3: 308}
+
+
+def test_a_look_at_all_leaves_the_room_to_what_comes_first() -> None:
+    passes = Passes()
+    passes.add(*range(1, 1001), each=300)
+    for _ in range(2 * WHOLE_AFTER):
+        waited = {task: len(jobs) for task, jobs in passes.jobs.items()}
+        passes.take(room=LEAST)
+        went = {task for task, jobs in passes.jobs.items() if len(jobs) < waited[task]}
+        assert went == set(sorted(task for task in waited if waited[task])[: len(went)])
+        assert 1 <= len(went) <= 2
 
 
 def test_what_finds_room_again_doubles_with_each_pass() -> None:

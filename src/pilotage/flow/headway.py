@@ -80,14 +80,18 @@ class Headway:
             self._most.clear()
 
     def _some_of_every(self, limit: int) -> Mapping[int, int]:
-        """Some jobs of every task; of more tasks than a pass may have jobs the next after the last such."""
+        """The first jobs of each share, and some of every other task: what comes first goes first.
+
+        Of more tasks than a pass may have jobs, the next after the last such.
+        """
         tasks = list(self._listed)
         # The same for each plugin of a pass: one that read the next would never see its own among the others.
         begin = self._looked_before if self._looked_before < len(tasks) else 0
         looked = tasks[begin : begin + limit]
         self._looked = begin + limit
+        found, part = self._first(limit), max(1, limit // max(1, len(looked)))
         self._leaves_out = len(looked) < len(tasks)
-        return dict.fromkeys(looked, max(1, limit // max(1, len(tasks))))
+        return found | {task: part for task in looked if found.get(task, 0) < part}
 
     def _list(self, waiting: Callable[[], Sequence[Waiting]]) -> None:
         if not self._is_listed:
@@ -96,7 +100,7 @@ class Headway:
             self._list_again = self._clock() + REST * (self._clock() - begun)
             self._is_listed = True
 
-    def _first(self, limit: int) -> Mapping[int, int]:
+    def _first(self, limit: int) -> dict[int, int]:
         """The first jobs of each share, as many as may find room."""
         waiting = [one for one in self._listed.values() if one.task not in self._stayed]
         wanted = {one.share: self._wanted.get(one.share, LEAST) for one in waiting}
