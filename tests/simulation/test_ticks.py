@@ -1,4 +1,4 @@
-"""Long ticks: what a server does part after part is done in as many parts as a tick has minutes."""
+"""Ticks: a long one has as many parts as minutes, and each begins with what happened since the last."""
 
 from dataclasses import replace
 
@@ -9,6 +9,7 @@ from pilotage.model.federation import ComputingElement, Federation
 from pilotage.model.identity import Identity
 from pilotage.model.work import TaskSpec
 from pilotage.simulation.payloads import SimulatedTask
+from pilotage.simulation.policies import KNOWN
 from pilotage.simulation.reading import virtual
 from pilotage.simulation.scenario import Scenario
 from pilotage.simulation.simulation import Simulation
@@ -42,3 +43,30 @@ def test_a_tick_of_minutes_splits_and_brokers_as_much_as_its_minutes_would(
         assert tuple(made) == (split, brokered)
     finally:
         simulation.close()
+
+
+def test_room_that_comes_between_two_ticks_goes_to_what_comes_first() -> None:
+    scenario = Scenario(name="turns", federation="", tick=60, period=300)
+    simulation = Simulation(virtual(federation(), scenario), scenario, 1, KNOWN["early"])
+    try:
+        for number in range(40):
+            spec = replace(SUBMITTED.spec, name=f"task{number}", jobs=25, priority=200 + number % 3 * 100)
+            work = tuple(3000.0 + 500 * (number % 7) + 400 * job for job in range(25))
+            assert not simulation.submit(replace(SUBMITTED, spec=spec, work=work)).refused
+        simulation.run(60)
+        waits = _waiting(simulation)
+        for _ in range(100):
+            simulation.run(60)
+            before, waits = waits, _waiting(simulation)
+            went = before - waits
+            assert not (went and waits) or max(went) <= min(waits)
+        assert not waits
+    finally:
+        simulation.close()
+
+
+def _waiting(simulation: Simulation) -> set[tuple[int, int, int]]:
+    """Jobs without a queue, by the order in which they are due: less priority, task, number."""
+    query = text("SELECT -priority, task, id FROM jobs WHERE state = 'defined'")
+    found = simulation.store.database.read(lambda connection: connection.execute(query).all())
+    return {(less, task, id_) for less, task, id_ in found}

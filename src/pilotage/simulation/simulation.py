@@ -88,6 +88,7 @@ class Simulation:
         self._scenario = scenario
         self._steps = steps_of(policy)
         self._waiting: set[str] = set()
+        self._changed: set[str] = set()
         self._seeds = Seeds(seed, self.clock)
         links = links_of(federation, scenario.links, self.clock)
         self.runtime = Runtime(
@@ -149,7 +150,7 @@ class Simulation:
     def _next_tick(self) -> float:
         """The end of the tick in which something happens next, or in which steps that wait are taken."""
         tick = self._scenario.tick
-        happens = self.clock() if self._waiting else self.clock.next_event
+        happens = self.clock() if self._waiting or self._changed else self.clock.next_event
         return BEGIN + (floor((happens - BEGIN) / tick) + 1) * tick if happens < inf else inf
 
     def has_ended(self, tasks: int) -> bool:
@@ -171,9 +172,9 @@ class Simulation:
         self._seeds.of("pilots")
         self._calls.report()
         for step in self._steps:
-            if self.runtime.wakeups.is_woken(step.name):
-                self._waiting.add(step.name)
-            if step.name in self._waiting:
+            is_due = self._is_due(step)
+            self._changed.discard(step.name)
+            if is_due:
                 self._take(step)
         self._seeds.of("pilots")
         self._calls.match()
@@ -183,15 +184,27 @@ class Simulation:
             jobs = self.store.database.read(waiting)
             self.idleness.note(self.clock(), empty(jobs, slots(self.federation, self._sites)))
 
+    def _is_due(self, step: Step) -> bool:
+        """Tell whether a step is taken in this tick.
+
+        One that changed something is asked only now whether it goes on, as a server's loop asks: much may
+        have happened since, and then its next pass does not follow the last one.
+        """
+        if step.name in self._waiting or self.runtime.wakeups.waits(step.name):
+            return True
+        return step.name in self._changed and step.goes_on(self.runtime)
+
     def _take(self, step: Step) -> None:
-        """Take a step; one that has changed something is taken again, at the next tick unless at once."""
+        """Take a step; one that goes on is taken again, after its last pass of this tick in the next."""
         self._seeds.of(step.name)
-        for _ in range(self._passes(step)):
-            self.runtime.wakeups.is_woken(step.name)
-            changed = take(step, self.runtime, self.runtime.begin(self.federation.loops.batch))
-            if not (changed and step.goes_on(self.runtime)):
-                self._waiting.discard(step.name)
+        self._waiting.discard(step.name)
+        for number in range(self._passes(step)):
+            if number and not step.goes_on(self.runtime):
                 return
+            self.runtime.wakeups.is_woken(step.name)
+            if not take(step, self.runtime, self.runtime.begin(self.federation.loops.batch)):
+                return
+        self._changed.add(step.name)
 
     def _passes(self, step: Step) -> int:
         """The passes of a step in one tick, at most."""
