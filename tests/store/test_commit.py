@@ -12,10 +12,12 @@ from pilotage.model.work import File, NewJob, Replica
 from pilotage.store import IllegalColumn, IllegalTransition, Store
 from pilotage.testing import NOW
 from pilotage.testing.stores import (
+    FEDERATION,
     WITHOUT_INPUTS,
     bring,
     create,
     decision,
+    elastic,
     move,
     moved,
     new_jobs,
@@ -299,3 +301,22 @@ def test_a_choice_that_moves_nothing_is_kept_once_a_task(store: Store) -> None:
     store.commit(moving, "tester")
     store.commit(decision(choices=(choice(task, (99,)),), time=NOW + 99), "tester")
     assert [c.jobs for c in store.queries.task_choices(task)] == [(99,), (job,)]
+
+
+def test_without_reasons_choices_are_numbered_their_candidates_kept_and_nothing_else() -> None:
+    worlds = []
+    for keeps_reasons in (True, False):
+        store = Store.open("sqlite:///:memory:", lambda: NOW, keeps_reasons=keeps_reasons)
+        store.save_federation(FEDERATION, "tester")
+        task = new_task(store)
+        waiting = decision(choices=(choice(task, (1,)), choice(task, (2,))))
+        store.commit(waiting, "tester")
+        jobs = elastic(store, task, 3)
+        assert bool(store.queries.task_choices(task)) == keeps_reasons
+        assert bool(store.queries.job_choices(jobs[0])) == keeps_reasons
+        worlds.append((store.snapshots.newest_choices(), store.snapshots.for_borrowing(NOW, 1, "CERN-q")))
+        store.close()
+    with_reasons, without = worlds
+    assert with_reasons == without
+    assert without[0] == {"CERN-q": 3, "PIC-q": 3}
+    assert without[1].candidacies

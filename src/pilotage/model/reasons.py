@@ -6,7 +6,7 @@ what they have as a column that all choices of the pass point at.
 
 from abc import abstractmethod
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress
@@ -100,9 +100,9 @@ class Choices(Sequence[Choice]):
         """The facts that they share."""
         return self._facts()
 
-    def packed(self) -> list[PackedChoice]:
-        """The choices in columns, in their order."""
-        return [item.packed() for item in self._items]
+    def packed(self, places: Iterable[int]) -> list[PackedChoice]:
+        """The choices at these places, in columns."""
+        return [self._items[place].packed() for place in places]
 
     @overload
     def __getitem__(self, place: int) -> Choice: ...
@@ -123,13 +123,19 @@ class Choices(Sequence[Choice]):
         return hash(tuple(self))
 
 
-def packed(choices: Sequence[Choice]) -> tuple[Facts, list[PackedChoice]]:
-    """Any choices in columns; those of a brokerage that makes each by itself share names and labels only.
+def packed(
+    choices: Sequence[Choice], places: Sequence[int] | None = None
+) -> tuple[Facts, list[PackedChoice]]:
+    """Any choices in columns, or those at some places of them.
 
-    What they refuse comes in the order of the names then.
+    Those of a brokerage that makes each by itself share names and labels only. What they refuse comes in the
+    order of the names then.
     """
+    if places is None:
+        places = range(len(choices))
     if isinstance(choices, Choices):
-        return choices.facts, choices.packed()
+        return choices.facts, choices.packed(places)
+    choices = [choices[place] for place in places]
     names = {name: number for number, name in enumerate(sorted(_names(choices)))}
     labels: dict[Label, int] = {}
     found = [_packed(choice, names, labels) for choice in choices]

@@ -16,6 +16,7 @@ from .drawn_jobs import MOST_DRAWN, expected
 from .policies import KNOWN, REFERENCE_RUN, Policy, changed
 from .scenario import SHORTEST_INTERVAL, Scenario, Spell, SwfWork
 from .swf import BadLog, LoggedJob, arrivals, jobs, taken
+from .usable_queues import open_queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +194,7 @@ def _too_wide(scenario: Scenario, federation: Federation) -> Iterator[Fault]:
     Of slots of which others take a part, there are never all. To queues that are closed no pilot is meant to
     go, unless a task names them.
     """
-    named = {name for arrival in scenario.tasks for name in arrival.task.queues}
-    for queue in (one for one in federation.queues if one.is_online or one.name in named):
+    for queue in open_queues(federation, (arrival.task for arrival in scenario.tasks)):
         site = scenario.site(queue.site)
         taken = queue.computing_element.pilot_slots if queue.computing_element else 1
         needed = taken + (site.slots_taken > 0)

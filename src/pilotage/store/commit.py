@@ -163,7 +163,7 @@ class Commit:
         self._deltas = LightDeltas(connection) if light else Deltas(connection)
         self._entries = entries
         self._numbers = Numbers(connection)
-        first = self._numbers.take("decision", len(documents.rows)).start
+        first = self._numbers.take("decision", documents.choices).start
         self._reasons = CommitChoices(connection, documents, first)
         self._creator = Creator(connection, decision.time, self._deltas, entries, self._numbers)
         self._last_seen = LastSeen(connection, decision.time)

@@ -75,10 +75,12 @@ _FACTS = select(_f.id, _f.document).where(among(_f.id, "facts"))
 class Documents:
     """The rows of a decision's choices, but for what the commit adds, and the document of their facts.
 
-    ``candidates`` are the queues of choices by index, and whether jobs were placed there, where pilots of all
-    of them may take the jobs (E1): of the newest that are kept.
+    There are ``choices``; no rows where reasons are not kept. ``candidates`` are the queues of choices by
+    index, and whether jobs were placed there, where pilots of all of them may take the jobs (E1): of the
+    newest that are kept.
     """
 
+    choices: int = 0
     facts: bytes = b""
     rows: Sequence[dict[str, Any]] = ()
     candidates: Mapping[int, Sequence[tuple[str, bool]]] = field(default_factory=dict)
@@ -94,10 +96,33 @@ def documents(decision: Decision) -> Documents:
         {"task": choice.task, "step": decision.step, "time": decision.time, "document": document}
         for choice, document in zip(choices, own, strict=True)
     ]
-    takers = {move.choice: move.takers for move in decision.moves if move.binding != "early"}
-    newest = sorted(index for index in takers if index is not None)[-borrowing_queues.MOST_CHOICES :]
-    passed = {index: _candidates(facts, choices[index], takers[index]) for index in newest}
-    return Documents(shared, rows, passed)
+    takers = _takers(decision)
+    passed = {index: _candidates(facts, choices[index], takers[index]) for index in takers}
+    return Documents(len(choices), shared, rows, passed)
+
+
+def candidates_alone(decision: Decision) -> Documents:
+    """Count the choices of a decision, and pack those that candidates are kept of: no reasons are stored."""
+    number = len(decision.choices)
+    takers = _takers(decision)
+    if not takers:
+        return Documents(number)
+    facts, choices = packed(decision.choices, list(takers))
+    passed = {
+        index: _candidates(facts, choice, takers[index])
+        for index, choice in zip(takers, choices, strict=True)
+    }
+    return Documents(number, candidates=passed)
+
+
+def _takers(decision: Decision) -> dict[int, Sequence[str] | None]:
+    """Who may take the jobs of the choices that candidates are kept of: the newest that let others do so."""
+    found = {
+        move.choice: move.takers
+        for move in decision.moves
+        if move.choice is not None and move.binding != "early"
+    }
+    return {index: found[index] for index in sorted(found)[-borrowing_queues.MOST_CHOICES :]}
 
 
 def _candidates(facts: Facts, choice: PackedChoice, takers: Sequence[str] | None) -> list[tuple[str, bool]]:

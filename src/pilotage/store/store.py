@@ -14,7 +14,7 @@ from .clock import Clock, clock_of
 from .commit import Commit, check, is_light, meanings
 from .counters import fold
 from .datasets import Datasets
-from .decisions import documents
+from .decisions import candidates_alone, documents
 from .engine import Database
 from .federations import Federations
 from .heartbeats import Heartbeats
@@ -41,11 +41,15 @@ class Store:
     """All that Pilotage knows, in one database. Safe to use from many threads and processes.
 
     ``listeners`` are called, in the thread that committed, after each commit of this process. ``clock`` tells
-    the time, in s since 1970 UTC; ``new_token`` makes tokens that nobody can guess.
+    the time, in s since 1970 UTC; ``new_token`` makes tokens that nobody can guess. Where
+    reasons are not kept, choices are numbered and not stored.
     """
 
-    def __init__(self, database: Database, clock: Clock, new_token: Callable[[], str]) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, new_token: Callable[[], str], keeps_reasons: bool = True
+    ) -> None:
         self.database = database
+        self._keeps_reasons = keeps_reasons
         self.clock = clock
         self.listeners: list[Listener] = []
         self._federations = Federations(database)
@@ -73,12 +77,13 @@ class Store:
         url: str,
         clock: Clock | None = None,
         new_token: Callable[[], str] = secrets.token_urlsafe,
+        keeps_reasons: bool = True,
     ) -> "Store":
         """Open a store and bring its tables up to date.
 
         ``url`` is ``sqlite:///PATH``, ``postgresql+psycopg://...``, or ``sqlite:///:memory:`` for one that
-        ends with this object. The clock is the database's unless one is given. Raises ValueError for another
-        kind of address, and :class:`NewerStore`.
+        ends with this object. The clock is the database's unless one is given. Reasons are kept unless nobody
+        will ask for them. Raises ValueError for another kind of address, and :class:`NewerStore`.
         """
         database = Database(url)
         try:
@@ -87,7 +92,7 @@ class Store:
         except BaseException:
             database.close()
             raise
-        return cls(database, clock, new_token)
+        return cls(database, clock, new_token, keeps_reasons)
 
     @staticmethod
     def is_current(url: str) -> bool:
@@ -112,7 +117,7 @@ class Store:
         if not decision.changes and not decision.choices:
             return Committed()
         # Packed before the transaction, in which others would wait for it.
-        reasons = documents(decision)
+        reasons = documents(decision) if self._keeps_reasons else candidates_alone(decision)
         # SQLite has one writer anyway: nothing would be won beside it.
         light = self.database.is_postgresql and is_light(decision)
         numbers = self._meanings.numbers(meanings(decision, actor))
