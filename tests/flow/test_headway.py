@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-from pilotage.flow.headway import LEAST, REST, WHOLE_AFTER, Headway
+from pilotage.flow.headway import AMPLE, LEAST, REST, WHOLE_AFTER, Headway
 from pilotage.flow.passes import Pass
 from pilotage.model.federation import ComputingElement
 from pilotage.model.states import JobState
@@ -74,10 +74,10 @@ class Passes:
 def test_the_first_pass_looks_at_every_task_and_the_next_at_those_that_come_first() -> None:
     passes = Passes()
     passes.add(*range(1, 1001))
-    assert passes.take(room=1000) == {**dict.fromkeys(range(1, 1001), 5), 1: LEAST}
-    assert passes.take(room=1000) == {1: 800, 2: 450}
-    assert passes.take(room=10) == {2: 795, 3: 455}
-    assert passes.take(room=10) == {2: 785, 3: 308}
+    assert passes.take(room=1000) == {**dict.fromkeys(range(1, 1001), 5), 1: AMPLE * LEAST}
+    assert passes.take(room=1000) == {1: 600, 2: 650}
+    assert passes.take(room=10) == {2: 595, 3: 655}
+    assert passes.take(room=10) == {2: 585, 3: 508}
 
 
 def test_a_look_at_all_leaves_the_room_to_what_comes_first() -> None:
@@ -89,6 +89,18 @@ def test_a_look_at_all_leaves_the_room_to_what_comes_first() -> None:
         went = {task for task, jobs in passes.jobs.items() if len(jobs) < waited[task]}
         assert went == set(sorted(task for task in waited if waited[task])[: len(went)])
         assert 1 <= len(went) <= 2
+
+
+def test_more_room_than_lately_goes_to_what_comes_first_in_a_look_at_all_too() -> None:
+    passes = Passes()
+    passes.add(*range(1, 1001), each=300)
+    for _ in range(WHOLE_AFTER):
+        passes.take(room=400)
+    waited = sorted(task for task, jobs in passes.jobs.items() if jobs)
+    assert len(passes.take(room=900)) == len(waited)
+    left = {task: len(passes.jobs[task]) for task in waited}
+    assert all(left[task] == 0 for task in waited[:3])
+    assert all(left[task] == 300 for task in waited[4:])
 
 
 def test_what_finds_room_again_doubles_with_each_pass() -> None:

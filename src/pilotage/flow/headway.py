@@ -19,6 +19,9 @@ and none of the tasks whose jobs did: what went since has left them no more.
 WHOLE_AFTER = 8
 """Passes after which one looks at all tasks again, at the earliest."""
 
+AMPLE = 2
+"""Times as many of the first jobs that a look at all reads: room that they find is not for others to take."""
+
 REST = 10.0
 """Times what it took to list all tasks, or to look at them, until that is done again, at the earliest."""
 
@@ -89,7 +92,7 @@ class Headway:
         begin = self._looked_before if self._looked_before < len(tasks) else 0
         looked = tasks[begin : begin + limit]
         self._looked = begin + limit
-        found, part = self._first(limit), max(1, limit // max(1, len(looked)))
+        found, part = self._first(limit, AMPLE), max(1, limit // max(1, len(looked)))
         self._leaves_out = len(looked) < len(tasks)
         return found | {task: part for task in looked if found.get(task, 0) < part}
 
@@ -100,10 +103,10 @@ class Headway:
             self._list_again = self._clock() + REST * (self._clock() - begun)
             self._is_listed = True
 
-    def _first(self, limit: int) -> dict[int, int]:
-        """The first jobs of each share, as many as may find room."""
+    def _first(self, limit: int, times: int = 1) -> dict[int, int]:
+        """The first jobs of each share: so many times as may find room."""
         waiting = [one for one in self._listed.values() if one.task not in self._stayed]
-        wanted = {one.share: self._wanted.get(one.share, LEAST) for one in waiting}
+        wanted = {one.share: times * self._wanted.get(one.share, LEAST) for one in waiting}
         wanted |= dict.fromkeys(self._left & wanted.keys(), LEAST)
         scale = min(1.0, limit / max(1, sum(wanted.values())))
         left = {share: max(1, int(jobs * scale)) for share, jobs in wanted.items()}
