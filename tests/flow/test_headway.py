@@ -290,6 +290,20 @@ def test_a_pass_that_follows_reads_nothing_that_stayed() -> None:
     assert passes.take(room=10_000)[1] > LEAST
 
 
+def test_a_pass_that_follows_lists_no_tasks_anew() -> None:
+    passes = Passes(looking=1.0)
+    passes.add(1, 2, each=20_000)
+    passes.take(room=10_000)
+    passes.take(room=10_000)
+    listed = passes.listings
+    assert passes.headway.goes_on()
+    assert sum(passes.take(room=10_000).values()) > LEAST
+    assert passes.listings == listed
+    assert passes.headway.goes_on(has_changed=True)
+    passes.take(room=10_000)
+    assert passes.listings == listed + 1
+
+
 def test_a_pass_that_follows_probes_a_share_of_which_jobs_stayed() -> None:
     passes = Passes(looking=1.0)
     passes.add(1, each=300)

@@ -45,7 +45,7 @@ class Headway:
         self._listed: dict[int, Waiting] = {}
         self._list_again = self._look_again = 0.0
         self._is_listed = self._looks_at_all = self._leaves_out = self._had_room = False
-        self._goes_on = False
+        self._goes_on = self._follows = False
         self._wanted: dict[str, int] = {}
         self._left: set[str] = set()
         self._stayed: set[int] = set()
@@ -63,7 +63,9 @@ class Headway:
         if self._looks_at_all:
             self._list(waiting)
             return self._some_of_every(limit)
-        if self._clock() < self._list_again and (found := self._first(limit)) and self._leaves_out:
+        # One that follows another at once finds what that one left: more would have changed the world.
+        is_known = self._follows or self._clock() < self._list_again
+        if is_known and (found := self._first(limit)) and self._leaves_out:
             return found
         self._list(waiting)
         return self._first(limit)
@@ -71,8 +73,8 @@ class Headway:
     def _begin(self, now: Pass) -> None:
         self._learn()
         self._pass = now
-        follows, self._goes_on = self._goes_on, False
-        if not follows:
+        self._follows, self._goes_on = self._goes_on, False
+        if not self._follows:
             self._left, self._stayed = set(), set()
         self._passes += 1
         self._is_listed = self._had_room = False
@@ -105,7 +107,8 @@ class Headway:
 
     def _first(self, limit: int, times: int = 1) -> dict[int, int]:
         """The first jobs of each share: so many times as may find room."""
-        waiting = [one for one in self._listed.values() if one.task not in self._stayed]
+        listed = self._listed.values()
+        waiting = [one for one in listed if one.jobs and one.task not in self._stayed]
         wanted = {one.share: times * self._wanted.get(one.share, LEAST) for one in waiting}
         wanted |= dict.fromkeys(self._left & wanted.keys(), LEAST)
         scale = min(1.0, limit / max(1, sum(wanted.values())))
