@@ -45,7 +45,7 @@ class Headway:
         self._listed: dict[int, Waiting] = {}
         self._list_again = self._look_again = 0.0
         self._is_listed = self._looks_at_all = self._leaves_out = self._had_room = False
-        self._goes_on = self._follows = False
+        self._goes_on = False
         self._wanted: dict[str, int] = {}
         self._left: set[str] = set()
         self._stayed: set[int] = set()
@@ -63,9 +63,7 @@ class Headway:
         if self._looks_at_all:
             self._list(waiting)
             return self._some_of_every(limit)
-        # One that follows another at once finds what that one left: more would have changed the world.
-        is_known = self._follows or self._clock() < self._list_again
-        if is_known and (found := self._first(limit)) and self._leaves_out:
+        if self._clock() < self._list_again and (found := self._first(limit)) and self._leaves_out:
             return found
         self._list(waiting)
         return self._first(limit)
@@ -73,11 +71,13 @@ class Headway:
     def _begin(self, now: Pass) -> None:
         self._learn()
         self._pass = now
-        self._follows, self._goes_on = self._goes_on, False
-        if not self._follows:
+        follows, self._goes_on = self._goes_on, False
+        if not follows:
             self._left, self._stayed = set(), set()
+            # One that follows finds what the others left: more tasks would have changed the world.
+            self._is_listed = False
         self._passes += 1
-        self._is_listed = self._had_room = False
+        self._had_room = False
         self._looks_at_all = self._passes >= WHOLE_AFTER and self._clock() >= self._look_again
         if self._looks_at_all:
             self._passes = 0
@@ -106,9 +106,8 @@ class Headway:
             self._is_listed = True
 
     def _first(self, limit: int, times: int = 1) -> dict[int, int]:
-        """The first jobs of each share: so many times as may find room."""
-        listed = self._listed.values()
-        waiting = [one for one in listed if one.jobs and one.task not in self._stayed]
+        """The first jobs of each share, so many times as many as may find room."""
+        waiting = [one for one in self._listed.values() if one.task not in self._stayed]
         wanted = {one.share: times * self._wanted.get(one.share, LEAST) for one in waiting}
         wanted |= dict.fromkeys(self._left & wanted.keys(), LEAST)
         scale = min(1.0, limit / max(1, sum(wanted.values())))
@@ -167,7 +166,8 @@ class Headway:
         for task, one in self._listed.items():
             if self._were[task]:
                 shares[one.share].append(task)
-                self._listed[task] = one._replace(jobs=max(0, one.jobs - self._went[task]))
+                self._listed[task] = one._replace(jobs=one.jobs - self._went[task])
+        self._listed = {task: one for task, one in self._listed.items() if one.jobs > 0}
         for share, tasks in shares.items():
             read, gone = (sum(counted[task] for task in tasks) for counted in (self._were, self._went))
             following = 2 * gone if gone == read else gone * 5 // 4
