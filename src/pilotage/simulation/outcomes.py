@@ -1,7 +1,7 @@
 """Outcomes of jobs and tasks by the end of a simulation: what finished and when, what was lost or is left."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Select, func, select
 
 from pilotage.explain.analysis import obstacles
+from pilotage.flow.steps.broker import place, plugins
 from pilotage.model.states import ENDED, JobState, TaskState
 from pilotage.model.types import DESCRIBED
 from pilotage.store.jobs import is_live, jobs
@@ -88,22 +89,35 @@ class Unended:
 
 def unended(simulation: Simulation) -> Unended:
     """Find where jobs that have not ended are, and why those that fit nowhere do not, most first."""
-    of_job = (jobs.c.state, jobs.c.task, func.count(), func.min(jobs.c.id))
-    query = select(*of_job).where(is_live).group_by(jobs.c.state, jobs.c.task).order_by(jobs.c.task)
+    query = select(jobs.c.state, jobs.c.task, func.count()).where(is_live).group_by(jobs.c.state, jobs.c.task)
     states: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
-    for state, _, count, job in _rows(simulation, query):
+    pending: dict[int, int] = {}
+    for state, task, count in _rows(simulation, query.order_by(jobs.c.task)):
         states[str(state)] += count
         if state == JobState.PENDING:
-            refused[_refusal(simulation, job)] += count
+            pending[task] = count
+    checks = _refusing(simulation, pending)
+    refused: Counter[str] = Counter()
+    for task, count in pending.items():
+        refused[checks.get(task, "no check")] += count
     return Unended(states=dict(states.most_common()), refused=dict(refused.most_common()))
 
 
-def _refusal(simulation: Simulation, job: int) -> str:
-    """The check that stands in the way of a job that fits no queue, by its last choice."""
-    last = simulation.store.queries.job_choices(job, limit=1)
-    found = obstacles(last[0].refusals) if last else ()
-    return f"{found[0].rule} {found[0].name}" if found else "no check"
+def _refusing(simulation: Simulation, waiting: Iterable[int]) -> dict[int, str]:
+    """The check that stands in the way of each task's first pending job now, if one does.
+
+    What was said when it was made pending is not kept.
+    """
+    first = dict.fromkeys(waiting, 1)
+    world = simulation.store.snapshots.for_broker(
+        simulation.clock(), 0, len(first), state=JobState.PENDING, parts=lambda _: first
+    )
+    found: dict[int, str] = {}
+    for plugin in plugins(world):
+        for choice in place(world, plugin, simulation.runtime.brokerages).choices:
+            if standing := obstacles(choice.refusals):
+                found[choice.task] = f"{standing[0].rule} {standing[0].name}"
+    return found
 
 
 def _rows(simulation: Simulation, query: Select[Any]) -> list[Any]:
