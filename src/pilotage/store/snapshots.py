@@ -55,6 +55,9 @@ from .sets import among
 from .tasks import TASK_COLUMNS, SpecCache, tasks
 from .waiting import Parts
 
+SCOUTS = 10
+"""Jobs that a task which is not split at all counts for: it may make its scouts alone."""
+
 ENDED_LATELY = 3600.0
 """How long the director hears of a pilot that has ended, in s."""
 
@@ -66,7 +69,10 @@ _LIMIT: Any = bindparam("limit", type_=None)
 
 
 _TO_SPLIT = (
-    select(*TASK_COLUMNS).where(is_state(tasks, *TASKS_TO_SPLIT)).order_by(_t.since, _t.id).limit(_LIMIT)
+    select(_t.id, _t.state, _t.planned_jobs)
+    .where(is_state(tasks, *TASKS_TO_SPLIT))
+    .order_by(_t.since, _t.id)
+    .limit(_LIMIT)
 )
 _WORKING = (
     select(_c.first)
@@ -127,11 +133,14 @@ class Snapshots:
 
         return self._database.read(work)
 
-    def for_split(self, time: float, seed: int, limit: int) -> World:
-        """Tasks that are not split, or not all of them; those that waited longest first, and their jobs."""
+    def for_split(self, time: float, seed: int, limit: int, turn: int = 1) -> World:
+        """Tasks that are not split, or not all of them, and their jobs.
+
+        Those that waited longest, as many as take ``limit`` jobs where none is given more than ``turn``.
+        """
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
-            found = reader.tasks_from(_TO_SPLIT, limit=limit)
+            found = reader.tasks(_first_to_split(reader.raw_rows(_TO_SPLIT, limit=limit), limit, turn))
             if not found:
                 return {}
             return {"tasks": found, "task_counts": reader.task_counts(task.id for task in found)}
@@ -330,6 +339,17 @@ class Snapshots:
     def whole(self, time: float, seed: int) -> World:
         """All that is live, in order, and a request for work of every pilot that runs."""
         return self._world(time, seed, whole.read)
+
+
+def _first_to_split(found: Iterable[tuple[int, str, int]], limit: int, turn: int) -> list[int]:
+    """The first of some tasks, with their states and planned jobs, that take so many jobs together."""
+    first: list[int] = []
+    for task, state, planned in found:
+        if limit <= 0:
+            break
+        limit -= min(planned, SCOUTS if state == TaskState.REGISTERED else turn)
+        first.append(task)
+    return first
 
 
 def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:

@@ -63,12 +63,10 @@ _WAITING_LONGEST = {
 }
 _p = pilots.c
 _heard = func.coalesce(_p.heartbeat, _p.since)
-_LOSING = (
-    select(_j.pilot)
-    .join_from(jobs, pilots, _p.id == _j.pilot)
-    .where(is_state(jobs, *AT_A_PILOT))
-    .where(or_(_p.state == str(PilotState.FINISHED), _heard <= bindparam("before")))
-    .distinct()
+_HOLDING = select(_j.pilot).where(is_state(jobs, *AT_A_PILOT)).distinct()
+# Each pilot once, and not with each of its jobs.
+_LOSING = select(_p.id).where(
+    _p.id.in_(_HOLDING), or_(_p.state == str(PilotState.FINISHED), _heard <= bindparam("before"))
 )
 _LOST = (
     select(*JOB_COLUMNS)

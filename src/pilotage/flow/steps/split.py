@@ -12,7 +12,8 @@ from pilotage.tasks import splitting
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    return runtime.store.snapshots.for_split(now.time, now.seed, limit=min(now.batch, splitting.SLICE))
+    most = min(now.batch, splitting.SLICE)
+    return runtime.store.snapshots.for_split(now.time, now.seed, most, splitting.TURN)
 
 
 def _idle(world: World) -> Iterator[str]:
