@@ -18,7 +18,6 @@ from pilotage.model.states import (
     JOBS_AT_WORK,
     LIVE_JOBS,
     LIVE_PILOTS,
-    TASKS_TO_SPLIT,
     JobState,
     PilotState,
     PublicationState,
@@ -37,6 +36,7 @@ from . import (
     publications,
     speaking,
     staging,
+    unsplit_tasks,
     waiting,
     watching,
     whole,
@@ -55,9 +55,6 @@ from .sets import among
 from .tasks import TASK_COLUMNS, SpecCache, tasks
 from .waiting import Parts
 
-SCOUTS = 10
-"""Jobs that a task which is not split at all counts for: it may make its scouts alone."""
-
 ENDED_LATELY = 3600.0
 """How long the director hears of a pilot that has ended, in s."""
 
@@ -68,12 +65,6 @@ _j, _t, _c = jobs.c, tasks.c, counts.c
 _LIMIT: Any = bindparam("limit", type_=None)
 
 
-_TO_SPLIT = (
-    select(_t.id, _t.state, _t.planned_jobs)
-    .where(is_state(tasks, *TASKS_TO_SPLIT))
-    .order_by(_t.since, _t.id)
-    .limit(_LIMIT)
-)
 _WORKING = (
     select(_c.first)
     .where(_c.counter == JOBS_BY_TASK, _c.state.in_(JOBS_AT_WORK))
@@ -140,7 +131,7 @@ class Snapshots:
         """
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
-            found = reader.tasks(_first_to_split(reader.raw_rows(_TO_SPLIT, limit=limit), limit, turn))
+            found = unsplit_tasks.read(reader, limit, turn)
             if not found:
                 return {}
             return {"tasks": found, "task_counts": reader.task_counts(task.id for task in found)}
@@ -339,17 +330,6 @@ class Snapshots:
     def whole(self, time: float, seed: int) -> World:
         """All that is live, in order, and a request for work of every pilot that runs."""
         return self._world(time, seed, whole.read)
-
-
-def _first_to_split(found: Iterable[tuple[int, str, int]], limit: int, turn: int) -> list[int]:
-    """The first of some tasks, with their states and planned jobs, that take so many jobs together."""
-    first: list[int] = []
-    for task, state, planned in found:
-        if limit <= 0:
-            break
-        limit -= min(planned, SCOUTS if state == TaskState.REGISTERED else turn)
-        first.append(task)
-    return first
 
 
 def _to_merge(found: Sequence[Task], counts: Iterable[TaskCount]) -> list[int]:

@@ -1,0 +1,41 @@
+"""Tasks that are not split, or not all of them: a pass reads no more of them than it makes jobs for."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import bindparam, select
+
+from pilotage.model.states import TASKS_TO_SPLIT, TaskState
+from pilotage.model.work import Task
+
+from .columns import is_state
+from .reader import RecordReader
+from .tasks import tasks
+
+SCOUTS = 10
+"""Jobs that a task which is not split at all counts for: it may make its scouts alone."""
+
+_t = tasks.c
+_LIMIT: Any = bindparam("limit", type_=None)
+_LONGEST_FIRST = (
+    select(_t.id, _t.state, _t.planned_jobs)
+    .where(is_state(tasks, *TASKS_TO_SPLIT))
+    .order_by(_t.since, _t.id)
+    .limit(_LIMIT)
+)
+
+
+def read(reader: RecordReader, limit: int, turn: int) -> tuple[Task, ...]:
+    """Those that waited longest, as many as take ``limit`` jobs where none is given more than ``turn``."""
+    return reader.tasks(_first(reader.raw_rows(_LONGEST_FIRST, limit=limit), limit, turn))
+
+
+def _first(found: Iterable[tuple[Any, ...]], limit: int, turn: int) -> list[int]:
+    """The first of some tasks, with their states and planned jobs, that take so many jobs together."""
+    first: list[int] = []
+    for task, state, planned in found:
+        if limit <= 0:
+            break
+        limit -= min(planned, SCOUTS if state == TaskState.REGISTERED else turn)
+        first.append(task)
+    return first
