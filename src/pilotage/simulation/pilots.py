@@ -44,7 +44,6 @@ class _Running:
     outputs: tuple[Output, ...]
     left: int = 1
     flows: list[int] = field(default_factory=list)
-    told: bool = False
     report: Report | None = None
 
     @property
@@ -84,6 +83,8 @@ class VirtualPilot:
     _had_jobs: bool = False
     _asks_again: bool = False
     _running: dict[Attempt, _Running] = field(default_factory=dict)
+    # What the server does not know yet: which of them began, or ended.
+    _news: dict[Attempt, _Running] = field(default_factory=dict)
     _cores_taken: int = 0
     _idle_since: float | None = None
 
@@ -177,7 +178,7 @@ class VirtualPilot:
         outputs = tuple(Output(name=example(name), size=size, checksum="") for name in spec.outputs)
         attempt = (job.id, job.attempt)
         running = _Running(attempt, task.id, cores, amount, scene.clock(), lasts * cores, outputs)
-        self._running[attempt] = running
+        self._running[attempt] = self._news[attempt] = running
         self._cores_taken += cores
         self._had_jobs, self._idle_since = True, None
         scene.journal.started(job.id, scene.clock())
@@ -201,6 +202,7 @@ class VirtualPilot:
         running = self._running.pop(attempt, None)
         if running is None:
             return
+        self._news.pop(attempt, None)
         self._cores_taken -= running.cores
         for flow in running.flows:
             self.site.scene.links.cancel(flow)
@@ -219,16 +221,17 @@ class VirtualPilot:
         )
         if not fails:
             self.site.scene.journal.ended[job] = (self.site.scene.clock(), running.task, running.work)
+        self._news[running.attempt] = running
         self.site.scene.calls.tell(self)
         self._ask()
 
     def told(self) -> Heartbeat:
         """Tell what runs and what has ended; it is told again where the answer is lost."""
-        news = [running for running in self._running.values() if running.report or not running.told]
+        ended = {attempt for attempt, running in self._news.items() if running.report}
         return Heartbeat(
             pilot=self.order.pilot,
-            holding=tuple([attempt for attempt, running in self._running.items() if not running.report]),
-            reports=tuple([running.report or running.started for running in news]),
+            holding=tuple([attempt for attempt in self._running if attempt not in ended]),
+            reports=tuple([running.report or running.started for running in self._news.values()]),
         )
 
     def reported(self, told: Heartbeat, stops: Sequence[Attempt] | None) -> None:
@@ -240,7 +243,7 @@ class VirtualPilot:
             return
         for report in told.reports:
             if report.state == "running":
-                self._running[report.job, report.attempt].told = True
+                del self._news[report.job, report.attempt]
             else:
                 self._stop((report.job, report.attempt))
         for attempt in stops:

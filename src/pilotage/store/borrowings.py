@@ -75,16 +75,17 @@ _WAITS = {
 _TAIL = """FROM jobs AS x
   WHERE x.choice = line.choice AND x.queue = line.queue AND x.choice IS NOT NULL AND {waits}
   ORDER BY x.priority, x.id DESC LIMIT :each"""
+_NAMED = {
+    "sqlite": "SELECT value ->> 0 AS choice, value ->> 1 AS queue FROM json_each(:lines)",
+    "postgresql": """
+SELECT (value ->> 0)::bigint AS choice, value ->> 1 AS queue
+FROM json_array_elements(CAST(:lines AS json)) AS value""",
+}
 _JOBS = {
     "sqlite": """
-SELECT {columns} FROM (
-  SELECT value ->> 0 AS choice, value ->> 1 AS queue FROM json_each(:lines)
-) AS line CROSS JOIN jobs AS job ON job.id IN (SELECT x.id {tail})""",
+SELECT {columns} FROM ({lines}) AS line CROSS JOIN jobs AS job ON job.id IN (SELECT x.id {tail})""",
     "postgresql": """
-SELECT {columns} FROM (
-  SELECT (value ->> 0)::bigint AS choice, value ->> 1 AS queue
-  FROM json_array_elements(CAST(:lines AS json)) AS value
-) AS line CROSS JOIN LATERAL (SELECT x.* {tail}) AS job""",
+SELECT {columns} FROM ({lines}) AS line CROSS JOIN LATERAL (SELECT x.* {tail}) AS job""",
 }
 _PLACED = text("SELECT choice, queue FROM candidates WHERE placed ORDER BY choice DESC, queue LIMIT :most")
 _LAST = (
@@ -113,18 +114,24 @@ _TAKERS = (
 def tails(dialect: str) -> TextClause:
     """The query for the last jobs of lines, ``each`` so many."""
     tail = _TAIL.format(waits=_WAITS[dialect])
-    return text(_JOBS[dialect].format(columns=_COLUMNS, tail=tail))
+    return text(_JOBS[dialect].format(columns=_COLUMNS, lines=_NAMED[dialect], tail=tail))
 
 
 @cache
 def counted_tails(dialect: str) -> TextClause:
-    """The query for how many jobs stand at the tails of lines, ``each`` at most, by what they require."""
-    columns = "job.choice, job.queue, job.requirements, job.priority"
-    found = _JOBS[dialect].format(columns=columns, tail=_TAIL.format(waits=_WAITS[dialect]))
-    return text(
-        f"SELECT choice, queue, requirements, count(*), max(priority) FROM ({found}) AS counted "
-        "GROUP BY choice, queue, requirements ORDER BY choice, queue, requirements"
-    )
+    """The query for how many jobs stand at the tails of lines, ``each`` at most, and what they require.
+
+    All jobs of a choice require the same: those at a tail are counted in the index, and one is looked up.
+    """
+    tail = _TAIL.format(waits=_WAITS[dialect])
+    return text(f"""
+WITH line AS ({_NAMED[dialect]}), counted AS (
+  SELECT choice, queue, (SELECT count(*) FROM (SELECT x.id {tail}) AS found) AS jobs,
+    (SELECT max(priority) FROM (SELECT x.priority {tail}) AS found) AS priority,
+    (SELECT x.id {tail.replace(":each", "1")}) AS job FROM line
+)
+SELECT counted.choice, counted.queue, jobs.requirements, counted.jobs, counted.priority
+FROM counted JOIN jobs ON jobs.id = counted.job ORDER BY counted.choice, counted.queue""")
 
 
 def write(connection: Connection, records: Sequence[Borrowing]) -> None:

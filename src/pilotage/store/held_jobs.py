@@ -46,6 +46,13 @@ WHERE pilot = ANY (CAST(:pilots AS BIGINT[])) AND state IN ({_LISTED}) GROUP BY 
 }
 """The same with one text for each pilot, as :func:`words` makes it: to make rows of all takes longest."""
 
+# SQLite would look up each row of these states: the index of what pilots have takes a tenth of the time.
+HOLDERS: Mapping[str, str] = {
+    "sqlite": f"SELECT DISTINCT pilot FROM jobs INDEXED BY jobs_at_pilots WHERE {_COMPARED}",
+    "postgresql": f"SELECT DISTINCT pilot FROM jobs WHERE state IN ({_LISTED})",
+}
+"""Statements for the pilots that have jobs."""
+
 _PILOT, _ATTEMPT = itemgetter(0), itemgetter(1, 2)
 
 

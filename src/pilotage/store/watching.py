@@ -1,9 +1,10 @@
 """The world of the watchdog: only what may be due, found by how long it has been as it is (rules T)."""
 
 from collections.abc import Sequence, Set
+from functools import cache
 from typing import Any
 
-from sqlalchemy import bindparam, func, not_, or_, select
+from sqlalchemy import TextClause, bindparam, func, not_, select, text
 
 from pilotage.model.black_holes import resting_now
 from pilotage.model.counters import JOBS_BY_QUEUE
@@ -24,6 +25,7 @@ from pilotage.model.world import JobCount, QueueReport, World
 from . import failures
 from .columns import has_state, is_state
 from .counters import counts
+from .held_jobs import HOLDERS
 from .jobs import JOB_COLUMNS, is_in, is_urgent, jobs
 from .pilots import pilots
 from .reader import RecordReader
@@ -63,11 +65,17 @@ _WAITING_LONGEST = {
 }
 _p = pilots.c
 _heard = func.coalesce(_p.heartbeat, _p.since)
-_HOLDING = select(_j.pilot).where(is_state(jobs, *AT_A_PILOT)).distinct()
-# Each pilot once, and not with each of its jobs.
-_LOSING = select(_p.id).where(
-    _p.id.in_(_HOLDING), or_(_p.state == str(PilotState.FINISHED), _heard <= bindparam("before"))
-)
+
+
+@cache
+def _losing(dialect: str) -> TextClause:
+    """The query for pilots that have jobs, and took their leave or were not heard since ``before``."""
+    return text(
+        f"SELECT id FROM pilots WHERE id IN ({HOLDERS[dialect]})"
+        f" AND (state = '{PilotState.FINISHED}' OR coalesce(heartbeat, since) <= :before)"
+    )
+
+
 _LOST = (
     select(*JOB_COLUMNS)
     .where(is_state(jobs, *AT_A_PILOT), among(_j.pilot, "pilots"))
@@ -174,7 +182,7 @@ def _pending(reader: RecordReader, world: World, limit: int) -> list[Job]:
 
 def _lost(reader: RecordReader, world: World, limit: int) -> tuple[Job, ...]:
     """Jobs at pilots that took their leave, or have gone silent."""
-    losing = [pilot for (pilot,) in reader.raw_rows(_LOSING, before=_unheard_since(world))]
+    losing = [pilot for (pilot,) in reader.raw_rows(_losing(reader.dialect), before=_unheard_since(world))]
     return reader.jobs(_LOST, pilots=losing, limit=limit) if losing else ()
 
 
