@@ -61,11 +61,13 @@ _USES = (
 
 
 def read(reader: RecordReader, world: World, limit: int) -> dict[str, Any]:
-    """Read copies that may go, and how much all of them take; nothing before the period is over."""
+    """Read copies that may go, and how much all take; nothing where there are none, or before it is time."""
     cleaned = reader.iterated(CLEAN)
     if cleaned is not None and world.time - cleaned < world.federation.staging.cleaning_period:
         return {"cleaned": cleaned}
     sizes = _sizes(reader)
+    if not sizes:
+        return {"cleaned": cleaned}
     found = _may_go(reader, world, sizes, limit)
     names = sorted({row[0] for row in found})
     wanted = catalogue.wanted_of(reader, names)
