@@ -58,7 +58,7 @@ def _measured(queues: int, work: GeneratedWork = WORK, policy: str = "pilotage")
     return _timed(Case(scenario, virtual(_federation(queues, element), scenario)), policy)
 
 
-def _measured_many(lives: int, policy: str, load: int = 5) -> tuple[int, float, float]:
+def _measured_many(lives: int, policy: str, load: int) -> tuple[int, float, float]:
     """The same for about so many: what arrives in an hour is ``load`` times what the cores do in one."""
     work = replace(WORK, tasks=max(1, 2900 * lives // 1_000_000), arrivals=0.2 / load * lives)
     scenario = replace(SCENARIO, tick=600, period=600, limit=2e6, generated=work)

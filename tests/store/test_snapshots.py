@@ -96,11 +96,12 @@ def test_split_sees_no_more_tasks_than_its_jobs_go_to(house: Store) -> None:
     new = [new_task(house, jobs=5000) for _ in range(3)]
     moved(house, move("task", large, T.REGISTERED, T.SPLITTING))
     bring(house, new_jobs(house, large[0], 30), J.ACTIVATED)
-    world = house.snapshots.for_split(NOW, 1, 100, 50)
+    world = house.snapshots.for_split(NOW, 1, 10, jobs=100, turn=50)
     assert ids(world.tasks) == [*small, *large[:2]]
     assert {(count.task, count.jobs) for count in world.task_counts} == {(large[0], 30)}
     moved(house, move("task", large, T.SPLITTING, T.RUNNING))
-    assert ids(house.snapshots.for_split(NOW, 1, 26, 50).tasks) == [*small, *new[:2]]
+    assert ids(house.snapshots.for_split(NOW, 1, 10, jobs=26, turn=50).tasks) == [*small, *new[:2]]
+    assert ids(house.snapshots.for_split(NOW, 1, 2, jobs=26, turn=50).tasks) == small[:2]
 
 
 def test_broker_sees_defined_jobs_by_priority_then_age_with_their_inputs(house: Store) -> None:

@@ -109,9 +109,10 @@ def _refusing(simulation: Simulation, waiting: Iterable[int]) -> dict[int, str]:
     What was said when it was made pending is not kept.
     """
     first = dict.fromkeys(waiting, 1)
-    world = simulation.store.snapshots.for_broker(
+    read = simulation.store.snapshots.for_broker(
         simulation.clock(), 0, len(first), state=JobState.PENDING, parts=lambda _: first
     )
+    world = simulation.runtime.elements.reported(read)
     found: dict[int, str] = {}
     for plugin in plugins(world):
         for choice in place(world, plugin, simulation.runtime.brokerages).choices:

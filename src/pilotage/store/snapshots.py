@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
+from math import inf
 from typing import Any
 
 from sqlalchemy import bindparam, func, or_, select
@@ -124,14 +125,14 @@ class Snapshots:
 
         return self._database.read(work)
 
-    def for_split(self, time: float, seed: int, limit: int, turn: int = 1) -> World:
+    def for_split(self, time: float, seed: int, limit: int, jobs: float = inf, turn: int = 1) -> World:
         """Tasks that are not split, or not all of them, and their jobs.
 
-        Those that waited longest, as many as take ``limit`` jobs where none is given more than ``turn``.
+        The first ``limit`` by how long they waited, and no more than take so many ``jobs``, ``turn`` of each.
         """
 
         def read(reader: RecordReader, _: World) -> dict[str, Any]:
-            found = unsplit_tasks.read(reader, limit, turn)
+            found = unsplit_tasks.read(reader, limit, jobs, turn)
             if not found:
                 return {}
             return {"tasks": found, "task_counts": reader.task_counts(task.id for task in found)}

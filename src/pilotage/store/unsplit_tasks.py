@@ -25,17 +25,17 @@ _LONGEST_FIRST = (
 )
 
 
-def read(reader: RecordReader, limit: int, turn: int) -> tuple[Task, ...]:
-    """Those that waited longest, as many as take ``limit`` jobs where none is given more than ``turn``."""
-    return reader.tasks(_first(reader.raw_rows(_LONGEST_FIRST, limit=limit), limit, turn))
+def read(reader: RecordReader, limit: int, jobs: float, turn: int) -> tuple[Task, ...]:
+    """The first ``limit`` by how long they waited; no more than take so many ``jobs``, ``turn`` of each."""
+    return reader.tasks(_first(reader.raw_rows(_LONGEST_FIRST, limit=limit), jobs, turn))
 
 
-def _first(found: Iterable[tuple[Any, ...]], limit: int, turn: int) -> list[int]:
+def _first(found: Iterable[tuple[Any, ...]], jobs: float, turn: int) -> list[int]:
     """The first of some tasks, with their states and planned jobs, that take so many jobs together."""
     first: list[int] = []
     for task, state, planned in found:
-        if limit <= 0:
+        if jobs <= 0:
             break
-        limit -= min(planned, SCOUTS if state == TaskState.REGISTERED else turn)
+        jobs -= min(planned, SCOUTS if state == TaskState.REGISTERED else turn)
         first.append(task)
     return first

@@ -4,7 +4,7 @@ from collections.abc import Sequence, Set
 from functools import cache
 from typing import Any
 
-from sqlalchemy import TextClause, bindparam, func, not_, select, text
+from sqlalchemy import Select, bindparam, func, not_, or_, select, text
 
 from pilotage.model.black_holes import resting_now
 from pilotage.model.counters import JOBS_BY_QUEUE
@@ -68,12 +68,11 @@ _heard = func.coalesce(_p.heartbeat, _p.since)
 
 
 @cache
-def _losing(dialect: str) -> TextClause:
+def _losing(dialect: str) -> Select[Any]:
     """The query for pilots that have jobs, and took their leave or were not heard since ``before``."""
-    return text(
-        f"SELECT id FROM pilots WHERE id IN ({HOLDERS[dialect]})"
-        f" AND (state = '{PilotState.FINISHED}' OR coalesce(heartbeat, since) <= :before)"
-    )
+    has_jobs = text(f"pilots.id IN ({HOLDERS[dialect]})")
+    is_gone = or_(_p.state == str(PilotState.FINISHED), _heard <= bindparam("before"))
+    return select(_p.id).where(has_jobs, is_gone)
 
 
 _LOST = (

@@ -12,8 +12,9 @@ from pilotage.tasks import splitting
 
 
 def _reads(runtime: Runtime, now: Pass) -> World:
-    most = min(now.batch, splitting.SLICE)
-    return runtime.store.snapshots.for_split(now.time, now.seed, most, splitting.TURN)
+    most = splitting.SLICE
+    limit = min(now.batch, most)
+    return runtime.store.snapshots.for_split(now.time, now.seed, limit, jobs=most, turn=splitting.TURN)
 
 
 def _idle(world: World) -> Iterator[str]:
