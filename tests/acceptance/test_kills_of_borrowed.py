@@ -43,7 +43,7 @@ binding: {{ default: elastic, least_gain: 0, run_part: 0 }}
 director: {{ period: 0.2, failing_pause: 0.5 }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 20 }}
 timeouts:
-  {{ heartbeat: {heartbeat}, sent: 6, starting: 60, holding: 60, transferring: 60, pilot_created: 15 }}
+  {{ heartbeat: {silence}, sent: {unanswered}, starting: 60, holding: 60, transferring: 60, pilot_created: 15 }}
 staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
 
@@ -60,8 +60,11 @@ names = pathlib.Path("inputs.txt").read_text().split()
 pathlib.Path("out.txt").write_text("".join(pathlib.Path(name).read_text() for name in names))
 """
 
-SILENCE = {"server": 120, "pilots": 15}
-"""Seconds after which a pilot is taken for dead: a server that takes long to start again must find it."""
+SILENCE, UNANSWERED = {"server": 120, "pilots": 15}, {"server": 60, "pilots": 6}
+"""Seconds after which a pilot is taken for dead, and a payload ends of whose start no report was answered.
+
+A server that takes long to start again must find both.
+"""
 
 MOMENTS = {"borrow": 0.0, "start": 0.5, "report": SECONDS + 0.3}
 """Seconds after which something is killed once a borrowed job was seen: it is given, runs, or has ended."""
@@ -72,7 +75,7 @@ def house(request: pytest.FixtureRequest, free_port: int, victim: str) -> Iterat
     """A running house in a directory that also the user of a PostgreSQL server may enter."""
     place = Path(tempfile.mkdtemp(prefix="pilotage-borrowed-"))
     place.chmod(0o755)
-    federation = FEDERATION.format(place=place, heartbeat=SILENCE[victim])
+    federation = FEDERATION.format(place=place, silence=SILENCE[victim], unanswered=UNANSWERED[victim])
     store, server = "", None
     if request.param == "postgresql":
         server = postgresql.start(place / "postgresql")
