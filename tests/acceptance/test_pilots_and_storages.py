@@ -14,7 +14,7 @@ from tests.conftest import locked_port
 from tests.movers.servers import nginx, program, running
 from tests.movers.sftp import sftp
 from tests.movers.xrootd import xrootd
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE, wait_for
 
 from .house import House
 
@@ -52,8 +52,8 @@ def _s3(_: Path, place: Path, stack: ExitStack) -> Served:
     command = [program("moto_server", "pip install moto[s3,server]"), "-H", "127.0.0.1", "-p", str(port)]
     stack.enter_context(running(command, port, place / "log"))
     url = f"http://127.0.0.1:{port}"
-    httpx.put(f"{url}/bucket").raise_for_status()
-    httpx.put(f"{url}/bucket/s3.txt", content=b"s3\n").raise_for_status()
+    httpx.put(f"{url}/bucket", timeout=PATIENCE).raise_for_status()
+    httpx.put(f"{url}/bucket/s3.txt", content=b"s3\n", timeout=PATIENCE).raise_for_status()
     return "s3://bucket", {"endpoint_url": url, "region": "us-east-1"}
 
 
@@ -143,7 +143,7 @@ def test_a_job_reads_and_writes_at_a_storage_that_its_pilot_cannot_open(
     (output,) = made.call("GET", f"/tasks/{task['id']}/outputs")["files"]
     headers = {"Authorization": f"Bearer {(made.home / 'token').read_text()}"}
     content = httpx.get(
-        f"{made.url}/api/v1/files/content", params={"file": output["file"]}, headers=headers, timeout=30
+        f"{made.url}/api/v1/files/content", params={"file": output["file"]}, headers=headers, timeout=PATIENCE
     )
     assert content.text == f"{kind}\n" * 2
     told = [path.read_text() for path in (made.home.parent / "pilots").glob("**/*.log")]

@@ -14,6 +14,7 @@ from pilotage.movers.backend import PathEntry, StorageOptionError
 from pilotage.ports.moving import WrongFileError
 from tests.movers.servers import program, rclone, running
 from tests.movers.test_http import answer, server
+from tests.waiting import PATIENCE
 
 s3 = pytest.importorskip("pilotage.movers.s3_backend", exc_type=ImportError)
 LARGE = bytes(range(256)) * 80_000
@@ -67,11 +68,11 @@ def test_an_address_opens_one_file_for_who_has_no_key(bucket: tuple[Path, str]) 
     (root / "in").write_bytes(b"hello")
     backend = s3.S3Backend("s3://bucket", {"endpoint_url": url, "region": "us-east-1"})
     reading, writing = backend.grant("in", None), backend.grant("folder/out", 4)
-    assert requests.get(reading.url, timeout=10).content == b"hello"
-    assert requests.put(writing.url, data=b"four", timeout=10).ok
+    assert requests.get(reading.url, timeout=PATIENCE).content == b"hello"
+    assert requests.put(writing.url, data=b"four", timeout=PATIENCE).ok
     assert (root / "folder/out").read_bytes() == b"four"
     for url in (reading.url.replace("/in?", "/other?"), reading.url.partition("?")[0]):
-        assert requests.get(url, timeout=10).status_code in (400, 403)
+        assert requests.get(url, timeout=PATIENCE).status_code in (400, 403)
     assert "Signature" not in repr(reading)
     assert backend.grant("out", (5 << 30) + 1) is None
 
