@@ -43,7 +43,8 @@ binding: {{ default: elastic, least_gain: 0, run_part: 0 }}
 director: {{ period: 0.2, failing_pause: 0.5 }}
 loops: {{ period: 0.2, heartbeat: 0.4, pilot_idle: 20 }}
 timeouts:
-  {{ heartbeat: {silence}, sent: {unanswered}, starting: 60, holding: 60, transferring: 60, pilot_created: 15 }}
+  {{ heartbeat: {silence}, sent: {unanswered}, pilot_created: 15, starting: 60, holding: 60,
+    transferring: 60 }}
 staging: {{ delivery_timeout: 3, retry_delay: 0.2, max_attempts: 50 }}
 """
 
@@ -164,7 +165,8 @@ def _check(house: House, task: int, place: Path, survives: bool) -> None:
     assert sorted(path.read_text() for path in made) == [f"{number}\n" for number in range(JOBS)]
     taken = 0
     for job in _jobs(house, task):
-        events = house.call("GET", f"/jobs/{job['id']}")["events"]
+        found = house.call("GET", f"/jobs/{job['id']}")
+        events = found["events"]
         for before, after in itertools.pairwise(events):
             assert after["source"] == before["target"], events
         sent = Counter(event["attempt"] for event in events if event["target"] == "sent")
@@ -173,5 +175,5 @@ def _check(house: House, task: int, place: Path, survives: bool) -> None:
         taken += sum("(E2)" in event["cause"] for event in events)
         # A job whose pilot never got the answer is given again; what it began goes on without the server.
         began = {event["attempt"] for event in events if event["target"] == "starting"}
-        assert not survives or began == {job["attempt"]}, events
+        assert not survives or began == {job["attempt"]}, found["failed_attempts"]
     assert taken > 0

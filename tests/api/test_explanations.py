@@ -12,6 +12,8 @@ from pilotage.model.work import NewPilot
 
 from .conftest import ALICE, OTHER_ALICE, House, Submit
 
+OFFER = {"cores": 10, "memory": 2000, "walltime": 5000, "max_jobs": 10}
+
 
 def brokered(house: House, submit: Submit, **spec: Any) -> int:
     task: int = submit(**spec)
@@ -42,6 +44,36 @@ def test_a_job_is_explained_with_what_happened_to_it(house: House, submit: Submi
     assert " defined: " in found["lines"][1]
     assert found["job"]["id"] == job["id"]
     assert len(found["explanations"]) == len(found["choices"]) == 1
+
+
+def test_a_job_that_ended_well_still_says_why_an_attempt_of_it_had_failed(
+    house: House, submit: Submit
+) -> None:
+    task = submit(command=["true"])
+    (job,) = house.activate(task)
+    _, pilot = house.pilot()
+    ways: list[dict[str, Any]] = [
+        {
+            "state": "failed",
+            "error": "payload exited with code 3\nbad value 17",
+            "exit_code": 3,
+            "wall_seconds": 12,
+        },
+        {"state": "done", "exit_code": 0},
+    ]
+    for attempt, way in enumerate(ways, start=1):
+        pilot.post("/pilot/match", json=OFFER).raise_for_status()
+        for told in ({"state": "starting"}, {"state": "running"}, way):
+            report = {"job": job, "attempt": attempt, **told}
+            pilot.post("/pilot/report", json={"reports": [report]}).raise_for_status()
+        if attempt < len(ways):
+            assert house.activate(task) == (job,)
+    alice = house.as_("user", ALICE)
+    found = alice.get(f"/jobs/{job}/explain").json()
+    (failed,) = found["job"]["failed_attempts"]
+    assert (found["job"]["state"], found["job"]["error"], failed["attempt"]) == ("finished", "", 1)
+    line = f"attempt 1 failed at north-queue, node {failed['node']}, after 12 s: exit code 3, bad value #"
+    assert f"  {line}" in found["lines"]
 
 
 def test_a_task_that_no_brokerage_has_seen_is_said_to_be_one(house: House, submit: Submit) -> None:

@@ -46,6 +46,7 @@ FIELDS: Mapping[str, str] = {
     "errors": "faults by field",
     "event": "what would lift it",
     "events": "what happened to it, oldest first",
+    "failed_attempts": "attempts that failed at pilots, oldest first, as far as that is kept: a week",
     "exit_code": "of the payload; null: none was reported",
     "expires": f"when it ends, in {_WHEN}; null: never",
     "expires_in": "s from now until it ends; null: never",

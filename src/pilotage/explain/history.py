@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from pilotage.model.failures import FailedAttempt
 from pilotage.model.states import JobState, State
 
 from .words import moment
@@ -36,14 +37,25 @@ class _JobWithHistory(Protocol):
     def error(self) -> str: ...
     @property
     def events(self) -> Sequence[Event]: ...
+    @property
+    def failed_attempts(self) -> Sequence[FailedAttempt]: ...
 
 
 def of_job(job: _JobWithHistory) -> Iterator[str]:
-    """Tell the job's state, each transition (oldest first), and its last error."""
+    """Tell the job's state, each transition (oldest first), how earlier attempts failed, its last error."""
     where = f" at {job.queue}" if job.queue else ""
     yield f"job {job.id} of task {job.task}: {job.state}{where}, attempt {job.attempt}"
     for event in job.events:
         change = f"{event.source} to {event.target}" if event.source else str(event.target)
         yield f"  {moment(event.time)}  {change}: {event.cause}"
+    for failed in job.failed_attempts:
+        if failed.attempt < job.attempt:
+            yield f"  attempt {failed.attempt} failed {_how(failed)}"
     if job.error:
         yield f"  error: {job.error}"
+
+
+def _how(failed: FailedAttempt) -> str:
+    how = "its payload never ran" if failed.exit_code is None else f"exit code {failed.exit_code}"
+    where = f"at {failed.queue}, node {failed.node}, after {failed.lasted:.0f} s"
+    return f"{where}: {how}{failed.ending and f', {failed.ending}'}"

@@ -17,6 +17,28 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedAttempt:
+    """How an attempt of a job failed at a pilot, as its history tells it."""
+
+    __pydantic_config__ = DESCRIBED
+
+    attempt: int
+    """The attempt."""
+    time: float
+    """When it failed, in s since 1970."""
+    queue: str
+    """Where it ran."""
+    node: str
+    """The machine; the pilot where that did not tell it."""
+    lasted: float
+    """s for which its payload ran."""
+    exit_code: int | None
+    """Exit code of its payload; none: it never ran."""
+    ending: str
+    """Last line of its error, with ``#`` for the numbers in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """An attempt that failed at a pilot."""
 

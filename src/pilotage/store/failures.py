@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 
 from pilotage.model.counters import JOBS_BY_TASK
-from pilotage.model.failures import Failure
+from pilotage.model.failures import FailedAttempt, Failure
 from pilotage.model.states import AT_A_PILOT, DONE_JOBS, LIVE_TASKS, JobState
 from pilotage.model.work import Job
 
@@ -175,6 +175,8 @@ _ALIKE = (
     )
 )
 _LIVE = select(*TASK_COLUMNS).where(among(_t.id, "ids"), has_state(tasks, *LIVE_TASKS)).order_by(_t.id)
+_ATTEMPT_COLUMNS = ("attempt", "time", "queue", "node", "lasted", "exit_code", "ending")
+_OF_JOB = select(*(_f[name] for name in _ATTEMPT_COLUMNS)).where(_f.job == bindparam("its_job"))
 _OF_TASKS = select(failures).where(among(_f.task, "tasks")).order_by(_f.time, _f.job)
 
 
@@ -200,6 +202,12 @@ def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple
     return (
         _proven(reader, time, reader.raw_rows(_OF_JOBS, after=time - KEPT, jobs=retried)) if retried else ()
     )
+
+
+def of_job(connection: Connection, job: int) -> tuple[FailedAttempt, ...]:
+    """Read which attempts of a job failed at pilots, as far as that is kept, oldest first."""
+    found = connection.execute(_OF_JOB.order_by(_f.attempt), {"its_job": job})
+    return tuple(FailedAttempt(**row) for row in found.mappings())
 
 
 def of_places(reader: RecordReader, time: float) -> tuple[Failure, ...]:

@@ -18,6 +18,7 @@ from sqlalchemy import (
     select,
 )
 
+from pilotage.model.failures import FailedAttempt
 from pilotage.model.priorities import HIGH_PRIORITY
 from pilotage.model.states import AT_A_PILOT, LIVE_JOBS, UNSTARTED_JOBS, JobState, State
 from pilotage.model.work import Job, JobKind
@@ -135,6 +136,7 @@ class JobDetails(JobView):
     """A job with its history, oldest first."""
 
     events: tuple[EventView, ...]
+    failed_attempts: tuple[FailedAttempt, ...]
 
 
 def job(row: Sequence[Any], inputs: tuple[str, ...]) -> Job:

@@ -29,7 +29,7 @@ from pilotage.model.states import (
 )
 from pilotage.model.work import File, JobKind, Pilot, Transfer
 
-from . import borrowings, conditions
+from . import borrowings, conditions, failures
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -183,7 +183,7 @@ class Queries:
         )
 
     def job(self, job: int) -> JobDetails | None:
-        """One job, with its history."""
+        """One job, with its history, and how attempts of it failed."""
         query = JOB_VIEW.add_columns(_j.history).where(_j.id == job)
 
         def read(connection: Connection) -> JobDetails | None:
@@ -191,7 +191,8 @@ class Queries:
             if row is None:
                 return None
             (happened,) = events(connection, [row.history])
-            return JobDetails(**job_rows.shown(row, self._sites(connection)), events=happened)
+            shown = job_rows.shown(row, self._sites(connection))
+            return JobDetails(**shown, events=happened, failed_attempts=failures.of_job(connection, job))
 
         return self._database.read(read)
 
