@@ -179,7 +179,7 @@ def test_the_command_prints_a_table_or_a_document(tmp_path: Path) -> None:
     runner = CliRunner()
     table = runner.invoke(app, ["simulate", path, "--policy", "pilotage", "--policy", "bound"])
     assert table.exit_code == 0, table.output
-    assert "task time" in table.stdout
+    assert {"task time (s)", "moved (GB)"} <= {line.split("  ")[0] for line in table.stdout.splitlines()}
     document = json.loads(runner.invoke(app, ["simulate", path, "--json"]).stdout)
     assert document["runs"][0]["metrics"]["lost"] == 0
     assert document["compared"]["pilotage"]["wait"]["ratio"] is None

@@ -208,7 +208,8 @@ def _show(found: "Sequence[Trial]", json_output: bool) -> None:
         show_json({"runs": [to_document(trial) for trial in found], "compared": compared_document})
         return
     policies = list(estimates)
-    columns = (Column("metric"), *(Column(name, number=True) for name in policies))
+    others = (Column(name, essential=False, number=True) for name in policies[1:])
+    columns = (Column("metric"), Column(policies[0], number=True), *others)
     show(columns, _rows(NAMES, estimates), "No run")
     for trial in found:
         if trial.unended.states:
@@ -219,17 +220,25 @@ def _show(found: "Sequence[Trial]", json_output: bool) -> None:
 
 
 def _rows(names: Iterable[str], estimates: "Mapping[str, Mapping[str, Estimate]]") -> Iterable[Sequence[Any]]:
+    from pilotage.simulation.metrics import label
+
     for name in names:
-        yield (name.replace("_", " "), *(_cell(by_name[name]) for by_name in estimates.values()))
+        yield (label(name), *(_cell(by_name[name]) for by_name in estimates.values()))
 
 
 def _cell(estimate: "Estimate") -> str:
     """A mean, and its ratio to the first policy: ``5200 ×0.81 (0.75–0.88)``; ``–`` without any value."""
     if estimate.mean is None:
         return "–"
-    text = f"{estimate.mean:.4g}"
+    from pilotage.simulation.metrics import number
+
+    text = number(estimate.mean)
     if estimate.ratio is not None:
-        text += f" ×{estimate.ratio:.2f}"
-    if estimate.low is not None:
-        text += f" ({estimate.low:.2f}–{estimate.high:.2f})"
+        text += f" ×{_ratio(estimate.ratio)}"
+    if estimate.low is not None and estimate.high is not None:
+        text += f" ({_ratio(estimate.low)}–{_ratio(estimate.high)})"
     return text
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"

@@ -76,6 +76,25 @@ class Metrics:
     """Virtual s that were simulated."""
 
 
+_SECONDS = (
+    *("done_99", "done_99_bound", "wait", "wait_95", "short_wait", "task_time", "task_time_bound"),
+    *("task_time_95", "idle_pilot", "idle_inputs", "idle_batch", "idle_unasked", "lasted"),
+)
+_UNITS = dict.fromkeys(_SECONDS, "s") | {"moved": "GB"}
+"""Units of the metrics that are no numbers of things, and no parts of a whole."""
+
+
+def label(name: str) -> str:
+    """The name of a metric as people read it, with its unit."""
+    unit = f" ({_UNITS[name]})" if name in _UNITS else ""
+    return name.replace("_", " ") + unit
+
+
+def number(value: float) -> str:
+    """A value as people read it: four digits, and all of those before the point."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def metrics(simulation: Simulation, scenario: Scenario) -> Metrics:
     """Compute the metrics of a simulation that is over."""
     journal, payloads = simulation.journal, simulation.payloads

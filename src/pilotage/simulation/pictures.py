@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import log
 from xml.sax.saxutils import escape
 
+from .metrics import label, number
 from .trials import Estimate, Trial
 
 SHOWN = ("work", "done_99", "wait", "short_wait", "task_time", "task_time_95", "share_error", "moved")
@@ -47,8 +48,8 @@ def runs(found: Sequence[Trial]) -> str:
     """Draw a panel for each metric, with a dot for each run and a line at the mean of each policy."""
     policies = list(dict.fromkeys(trial.policy for trial in found))
     parts: list[str] = []
-    for number, name in enumerate(SHOWN):
-        x, y = PANEL * (number % ACROSS), TALL * (number // ACROSS)
+    for place, name in enumerate(SHOWN):
+        x, y = PANEL * (place % ACROSS), TALL * (place // ACROSS)
         values = [(trial.policy, getattr(trial.metrics, name)) for trial in found]
         parts += _panel(x, y, name, policies, [(of, value) for of, value in values if value is not None])
     return _svg(PANEL * ACROSS, TALL * -(-len(SHOWN) // ACROSS), parts)
@@ -58,8 +59,8 @@ def _panel(
     x: int, y: int, name: str, policies: Sequence[str], values: Sequence[tuple[str, float]]
 ) -> Iterator[str]:
     top = max([value for _, value in values] + [1e-12])
-    words = f"up to {top:.3g}" if values else "in no run"
-    yield _text(x + 10, y + 16, f"{name.replace('_', ' ')}, {words}", "start")
+    words = f"up to {number(top)}" if values else "in no run"
+    yield _text(x + 10, y + 16, f"{label(name)}, {words}", "start")
     yield _line(x + 10, y + TALL - 30, x + PANEL - 10, y + TALL - 30, "#888")
     step = (PANEL - 20) / len(policies)
     for place, policy in enumerate(policies):
