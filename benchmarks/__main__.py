@@ -10,7 +10,9 @@ import json
 import os
 import signal
 import sys
+import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -55,8 +57,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     console = Console()
     spreads: dict[str, Spread] = {}
+    speeds = [_core_s()]
     for name in names:
         spreads |= _measured(name, max(1, given.runs), console)
+        speeds.append(_core_s())
+    spreads["core_10m_additions_s"] = _spread(speeds)
     known: dict[str, float] = json.loads(RESULT.read_text()) if RESULT.exists() and given.only else {}
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps(known | _flat(spreads), indent=2, sort_keys=True) + "\n")
@@ -65,13 +70,25 @@ def main() -> None:
     console.print(f"{cores} cores; the load of the last minute was {load:.1f}, the bench's own included")
 
 
+def _core_s() -> float:
+    """Processor time of ten million additions: shared machines change their speed from hour to hour."""
+    begun, total = time.process_time(), 0
+    for number in range(10_000_000):
+        total += number
+    return time.process_time() - begun
+
+
+def _spread(values: Sequence[float]) -> Spread:
+    return min(values), median(values), max(values)
+
+
 def _measured(name: str, runs: int, console: Console) -> dict[str, Spread]:
     found: defaultdict[str, list[float]] = defaultdict(list)
     for number in range(runs):
         with console.status(f"measuring {name}, run {number + 1} of {runs} …"):
             for key, value in importlib.import_module(f"benchmarks.{name}").figures().items():
                 found[key].append(value)
-    return {key: (min(values), median(values), max(values)) for key, values in found.items()}
+    return {key: _spread(values) for key, values in found.items()}
 
 
 def _flat(spreads: dict[str, Spread]) -> dict[str, float]:
