@@ -325,5 +325,6 @@ def test_an_input_that_was_not_there_is_no_replica_any_more() -> None:
     decision = receive(told(said, jobs=(job,)))
     storage = next(q.storage for q in told(jobs=()).federation.queues if q.name == job.queue)
     assert decision.changes[-1] == Forget(replicas=(Replica(file="a", storage=storage),))
+    assert next(c.cause for c in decision.changes if isinstance(c, Move)).startswith("an input was lost")
     old = replace(said, attempt=9)
     assert not [c for c in receive(told(old, jobs=(job,))).changes if isinstance(c, Forget)]

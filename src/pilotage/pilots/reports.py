@@ -18,6 +18,9 @@ from pilotage.model.world import Heartbeat, Output, Report, World
 
 from .storage_faults import StorageFaults
 
+FAILED, LOST = "failed at its pilot", "an input was lost: not as recorded at its storage"
+"""Causes of a failure in a job's history: few, for every process remembers them."""
+
 Attempt = tuple[int, int]
 
 
@@ -154,9 +157,10 @@ class _Hearing:
             faults = self._storage_faults.failure(self._pilot, job, report)
             news: tuple[Creation, ...] = (*self._failure(job, report), *faults)
             error = report.error or "failed without saying why"
-            self._fail(
-                job, error, _metrics(report, self._pilot), news, self._storage_faults.wait(job, faults)
-            )
+            # It is no failure as guards see it, so that nothing but its history tells of it later.
+            cause = LOST if report.lost_inputs else FAILED
+            waits = self._storage_faults.wait(job, faults)
+            self._fail(job, error, _metrics(report, self._pilot), news, waits, cause)
         elif report.state == "starting":
             if self._states[job.id] == JobState.SENT:
                 self._step(job, JobState.STARTING, "its pilot prepares it")
@@ -229,10 +233,11 @@ class _Hearing:
         metrics: Mapping[str, Value],
         creates: tuple[Creation, ...] = (),
         wait: Wait | None = None,
+        cause: str = FAILED,
     ) -> None:
         changes = {"ended": self._world.time, "error": error, **metrics}
         state, most = self._states[job.id], self._most(job)
-        self.moves.fail(job, state, most, "failed at its pilot", changes, creates, wait)
+        self.moves.fail(job, state, most, cause, changes, creates, wait)
         self._states[job.id] = JobState.FAILED
 
     def _most(self, job: Job) -> int:
