@@ -36,6 +36,9 @@ that would end it sooner, or is taken by any candidate's pilot (E1)."""
 MOST_JOBS = 100_000
 """Most jobs of one task."""
 
+SCOUTS = 10
+"""Scouts of a task that does not say how many."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFile:
@@ -174,7 +177,7 @@ class TaskSpec:
     """Events that one job works on."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
     """Attempts of a job before it fails for good; failures that are their place's fault do not count (F2)."""
-    scouts: Annotated[int, Field(ge=0, le=1000)] = 10
+    scouts: Annotated[int, Field(ge=0, le=1000)] = SCOUTS
     """Jobs that run first, to measure what the others need; 0: none. None either without a command, or with
     no more jobs than twice as many."""
 

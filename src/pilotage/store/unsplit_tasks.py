@@ -5,15 +5,13 @@ from typing import Any
 
 from sqlalchemy import bindparam, select
 
+from pilotage.model.spec import SCOUTS
 from pilotage.model.states import TASKS_TO_SPLIT, TaskState
 from pilotage.model.work import Task
 
 from .columns import is_state
 from .reader import RecordReader
 from .tasks import tasks
-
-SCOUTS = 10
-"""Jobs that a task which is not split at all counts for: it may make its scouts alone."""
 
 _t = tasks.c
 _LIMIT: Any = bindparam("limit", type_=None)
@@ -36,6 +34,7 @@ def _first(found: Iterable[tuple[Any, ...]], jobs: float, turn: int) -> list[int
     for task, state, planned in found:
         if jobs <= 0:
             break
+        # One that is not split at all may make its scouts alone, mostly as many as tasks have by themselves.
         jobs -= min(planned, SCOUTS if state == TaskState.REGISTERED else turn)
         first.append(task)
     return first
