@@ -374,10 +374,8 @@ def test_a_pilot_whose_server_does_not_come_back_ends(tmp_path: Path) -> None:
 
 def test_what_is_done_while_the_server_is_away_is_reported_when_it_is_back(site: Site) -> None:
     site.server.works = [[site.work(*sh("echo out > out"), outputs=["out"])]]
-    site.server.idle = 0.6
+    site.server.idle, site.server.deaf_once_it_gave_work = 0.6, True
     with site.agent() as agent:
-        wait_for(lambda: site.server.matches, "a match")
-        site.server.status_of = {"report": 503}
         wait_for((site.scratch() / "out").exists, "the output")
         site.server.status_of = {}
         assert agent.wait(PATIENCE) == 0
@@ -387,10 +385,8 @@ def test_what_is_done_while_the_server_is_away_is_reported_when_it_is_back(site:
 def test_outputs_that_the_server_may_have_heard_of_are_not_deleted(site: Site) -> None:
     """The answer to "done" got lost, the server has the outputs moved, and wants the attempt stopped."""
     site.server.works = [[site.work(*sh("echo out > out"), outputs=["out"])]]
-    site.server.idle = 0.6
+    site.server.idle, site.server.deaf_once_it_gave_work = 0.6, True
     with site.agent() as agent:
-        wait_for(lambda: site.server.matches, "a match")
-        site.server.status_of = {"report": 502}
         wait_for((site.scratch() / "out").exists, "the output")
         wait_for(lambda: _told_of_an_end(site.server), "a report with an end in it")
         site.server.stop = [(1, 1)]
