@@ -207,9 +207,8 @@ def _show(found: "Sequence[Trial]", json_output: bool) -> None:
         }
         show_json({"runs": [to_document(trial) for trial in found], "compared": compared_document})
         return
-    policies = list(estimates)
-    others = (Column(name, essential=False, number=True) for name in policies[1:])
-    columns = (Column("metric"), Column(policies[0], number=True), *others)
+    policies = (Column(name, essential=not at, number=True) for at, name in enumerate(estimates))
+    columns = (Column("metric"), *policies)
     show(columns, _rows(NAMES, estimates), "No run")
     for trial in found:
         if trial.unended.states:

@@ -24,44 +24,10 @@ class FailedAttempt:
 
     attempt: int
     """The attempt."""
-    time: float
-    """When it failed, in s since 1970."""
     queue: str
     """Where it ran."""
     node: str
     """The machine; the pilot where that did not tell it."""
-    lasted: float
-    """s for which its payload ran."""
-    exit_code: int | None
-    """Exit code of its payload; none: it never ran."""
-    ending: str
-    """Last line of its error, with ``#`` for the numbers in it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """An attempt that failed at a pilot."""
-
-    __pydantic_config__ = DESCRIBED
-
-    job: int
-    """The job."""
-    attempt: int
-    """The attempt."""
-    task: int
-    """The task that it belongs to."""
-    owner: str
-    """Whose task it is."""
-    vo: str
-    """VO of the owner."""
-    queue: str
-    """Where it ran."""
-    node: str
-    """The machine; the pilot where that did not tell it."""
-    pilot: int
-    """The pilot that had it."""
-    pilots: int
-    """Pilots that ran at the queue then."""
     time: float
     """When it failed, in s since 1970."""
     lasted: float
@@ -69,7 +35,25 @@ class Failure:
     exit_code: int | None = None
     """Exit code of its payload; none: it never ran."""
     ending: str = ""
-    """End of its error, without the digits in it."""
+    """End of its error, with ``#`` for each number in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure(FailedAttempt):
+    """An attempt that failed at a pilot, as guards see it (F2, F3)."""
+
+    job: int
+    """The job."""
+    task: int
+    """The task that it belongs to."""
+    owner: str
+    """Whose task it is."""
+    vo: str
+    """VO of the owner."""
+    pilot: int
+    """The pilot that had it."""
+    pilots: int
+    """Pilots that ran at the queue then."""
     against: Against = "queue"
     """What it speaks against: its queue, until a job of the owner ends well at another node there; its node,
     until one ends well at that; then its task alone."""

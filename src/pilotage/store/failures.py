@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import (
@@ -175,8 +176,11 @@ _ALIKE = (
     )
 )
 _LIVE = select(*TASK_COLUMNS).where(among(_t.id, "ids"), has_state(tasks, *LIVE_TASKS)).order_by(_t.id)
-_ATTEMPT_COLUMNS = ("attempt", "time", "queue", "node", "lasted", "exit_code", "ending")
-_OF_JOB = select(*(_f[name] for name in _ATTEMPT_COLUMNS)).where(_f.job == bindparam("its_job"))
+_OF_JOB = (
+    select(*(_f[item.name] for item in fields(FailedAttempt)))
+    .where(_f.job == bindparam("its_job"))
+    .order_by(_f.attempt)
+)
 _OF_TASKS = select(failures).where(among(_f.task, "tasks")).order_by(_f.time, _f.job)
 
 
@@ -206,7 +210,7 @@ def of_retried(reader: RecordReader, time: float, found: Iterable[Job]) -> tuple
 
 def of_job(connection: Connection, job: int) -> tuple[FailedAttempt, ...]:
     """Read which attempts of a job failed at pilots, as far as that is kept, oldest first."""
-    found = connection.execute(_OF_JOB.order_by(_f.attempt), {"its_job": job})
+    found = connection.execute(_OF_JOB, {"its_job": job})
     return tuple(FailedAttempt(**row) for row in found.mappings())
 
 
