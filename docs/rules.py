@@ -456,8 +456,9 @@ RULES: tuple[Rule, ...] = (
         "Pilots are shared by priority over the sum of priorities, and by jobs over the sum of jobs.",
         ("pilots.formula", "pilots.demand", "pilots.director", "store.iterations"),
         ("director.pilots_per_iteration", "director.period"),
-        "Nothing waits: nothing is submitted. One iteration in a period, however many servers look. The "
-        "priorities of an owner's task queues are together the highest of them.",
+        "Nothing waits: nothing is submitted. One iteration in a period, however many servers look. "
+        "Each task queue counts with its own priority, whoever owns it: shares by owner are those of P12 and "
+        "P13.",
     ),
     Rule(
         "P3",
@@ -536,8 +537,9 @@ RULES: tuple[Rule, ...] = (
         ("pilots.balanced", "pilots.rests", "pilots.lacking"),
         ("director.policy", "director.empty_pause"),
         "`balanced` makes as many pilots as are missing, an iteration's at most, and counts every pilot that "
-        "could serve a task queue. Where pilots ended without work it rests like P6, and for jobs that need "
-        "GPUs or containers also where the nodes of pilots sent for these lack them.",
+        "could serve a task queue. An owner's task queues have together the share of the highest priority. "
+        "Where pilots ended without work it rests like P6, and for jobs that need GPUs or "
+        "containers also where the nodes of pilots sent for these lack them.",
     ),
     Rule(
         "P13",

@@ -75,12 +75,37 @@ def test_p2_where_nothing_waits_no_iteration_begins() -> None:
     assert director.provision(world(task_queues=(line(0), line(5, at="elsewhere")))).changes == ()
 
 
-# P2 and its shares
+# P2 and P12: priorities, and shares of owners
 
 
-def test_p2_a_share_belongs_to_its_owner_however_many_task_queues_the_work_is_spread_over() -> None:
+def test_p2_each_task_queue_counts_with_its_own_priority() -> None:
+    """Task queues of alice, alice and bob at priority 500 want 20 each, as in the published formula."""
+    lines = (line(10, memory=1), line(10, memory=2), line(10, owner=BOB))
+    fed = with_pool(director=DirectorConstants(pilots_per_iteration=30))
+    assert notes(director.provision(world(federation=fed, task_queues=lines)), "mean") == [20, 20, 20]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4000), st.integers(1, 99)), min_size=1, max_size=6))
+def test_p2_pilots_per_priority_and_per_job_are_those_of_the_formula_whoever_owns_the_work(
+    many: list[tuple[bool, int, int]],
+) -> None:
+    lines = tuple(
+        line(jobs, priority, at=f"q{n}", owner=BOB if is_bob else ALICE)
+        for n, (is_bob, priority, jobs) in enumerate(many)
+    )
+    constants = DirectorConstants(pilots_per_iteration=1000)
+    queues = [queue(f"q{n}", max_pilots=10_000) for n in range(len(many))]
+    decision = director.provision(world(federation=federation(queues, director=constants), task_queues=lines))
+    per_priority = 1000 / sum(max(1, priority) for _, priority, _ in many)
+    per_job = 1000 / sum(jobs for _, _, jobs in many)
+    assert notes(decision, "mean") == pytest.approx(
+        [per_priority * max(1, priority) + per_job * jobs for _, priority, jobs in many]
+    )
+
+
+def test_p12_a_share_belongs_to_its_owner_however_many_task_queues_the_work_is_spread_over() -> None:
     queues = [queue(f"q{n}", max_pilots=10_000) for n in range(11)]
-    fed = federation(queues, director=DirectorConstants(pilots_per_iteration=1000, extra_pilots=0))
+    fed = federation(queues, director=DirectorConstants(policy="balanced", pilots_per_iteration=1000))
     spread = tuple(line(100, at=f"q{n}") for n in range(10))
     alone = line(1000, at="q10", owner=BOB)
     decision = director.provision(world(federation=fed, task_queues=(*spread, alone)))
@@ -89,19 +114,19 @@ def test_p2_a_share_belongs_to_its_owner_however_many_task_queues_the_work_is_sp
 
 
 @given(st.lists(st.integers(1, 4000), min_size=1, max_size=6), st.integers(1, 4000))
-def test_p2_the_task_queues_of_an_owner_divide_the_highest_of_their_priorities(
+def test_p12_the_task_queues_of_an_owner_divide_the_highest_of_their_priorities(
     many: list[int], other: int
 ) -> None:
     lines = [line(1, priority, memory=n) for n, priority in enumerate(many)]
-    constants = DirectorConstants(pilots_per_iteration=1000)
+    constants = DirectorConstants(policy="balanced", pilots_per_iteration=1000)
     decision = director.provision(
         world(federation=with_pool(director=constants), task_queues=(*lines, line(1, other, owner=BOB)))
     )
-    per_job = 1000 / (len(many) + 1)
+    per_job = 500 / (len(many) + 1)
     shares = [mean - per_job for mean in notes(decision, "mean")]
     owners = ["bob" in text for text in notes(decision, "requirements")]
     hers = sum(share for share, is_bob in zip(shares, owners, strict=True) if not is_bob)
-    assert hers == pytest.approx(1000 * max(many) / (max(many) + other), rel=1e-6)
+    assert hers == pytest.approx(500 * max(many) / (max(many) + other), rel=1e-6)
 
 
 # P1 in time

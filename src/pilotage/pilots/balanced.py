@@ -63,7 +63,8 @@ def wants(world: World, demand: Demand) -> Wants:
         served[rows] = _served(_needs(queue, demand.wanted[rows]), demand.worth[rows], supply)
     # Sums of fractions: without the margin a rounding error would be one more pilot.
     missing = np.ceil(demand.worth - served - 1e-9).astype(np.int64)
-    means = demand.shares / demand.shares.sum() + demand.jobs / demand.jobs.sum()
+    shares = demand.owner_shares()
+    means = shares / shares.sum() + demand.jobs / demand.jobs.sum()
     most = world.federation.director.pilots_per_iteration
     return Wants(
         # Above 0, as weights of room must be.

@@ -1,4 +1,4 @@
-"""Demand for pilots: task queues as columns, and the shares of their owners (P1, P2)."""
+"""Demand for pilots: task queues as columns, their priorities, and the shares of their owners (P1, P2)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,20 +21,27 @@ from .task_queues import element_of, holds_room, seconds_at, starts_pilots
 class Demand:
     """Task queues with jobs at queues that start pilots, one a row, by queue and requirements.
 
-    ``shares`` are priorities. Those of one owner are together the highest of them: a share belongs to its
-    owner, however many task queues, or queues, the work is spread over. ``seconds`` are the walltime of a
-    job at its queue, ``worth`` the pilots that would take all its jobs at once. Of these pilots ``elsewhere``
-    are for jobs that wait at other queues (E4), which ``jobs`` contain.
+    ``seconds`` are the walltime of a job at its queue, ``worth`` the pilots that would take all its jobs at
+    once. Of these pilots ``elsewhere`` are for jobs that wait at other queues (E4), which ``jobs`` contain.
     """
 
     entries: Sequence[TaskQueue]
     wanted: Sequence[Requirements]
     queues: Sequence[Queue]
     jobs: Ints
-    shares: Floats
+    priorities: Floats
     seconds: Floats
     worth: Ints
     elsewhere: Ints
+
+    def owner_shares(self) -> Floats:
+        """Priorities as shares of their owners: those of one owner are together the highest of them (P12).
+
+        So nobody has more for spreading work over many task queues, or queues.
+        """
+        numbers: dict[tuple[str, str, str], int] = {}
+        owners = [numbers.setdefault((one.vo, one.group, one.owner), len(numbers)) for one in self.wanted]
+        return owner_shares(self.priorities, np.array(owners, dtype=np.int64))
 
     def rows(self) -> list[tuple[Queue, slice]]:
         """The rows of each queue."""
@@ -70,7 +77,8 @@ def demand(world: World, wanted: Mapping[str, Requirements], elsewhere: Sequence
         wanted=asked,
         queues=queues,
         jobs=jobs,
-        shares=_shares(busy, asked),
+        # Priority 0 is work as well: it counts least, not for nothing.
+        priorities=np.array([max(1, entry.priority) for entry in busy], dtype=np.float64),
         seconds=np.array([seconds_at(one, queue) for one, queue in zip(asked, queues, strict=True)]),
         worth=worth,
         elsewhere=worth - -(-(jobs - foreign) // slots),
@@ -92,15 +100,6 @@ def _with_others(
 
 def _jobs(entry: TaskQueue | None) -> int:
     return 0 if entry is None else entry.jobs
-
-
-def _shares(busy: Sequence[TaskQueue], wanted: Sequence[Requirements]) -> Floats:
-    """Priorities as shares of their owners."""
-    numbers: dict[tuple[str, str, str], int] = {}
-    owners = [numbers.setdefault((one.vo, one.group, one.owner), len(numbers)) for one in wanted]
-    # Priority 0 is work as well: it has the smallest share, not none.
-    priorities = np.array([max(1, entry.priority) for entry in busy], dtype=np.float64)
-    return owner_shares(priorities, np.array(owners, dtype=np.int64))
 
 
 def most_waiting(director: DirectorConstants, worth: int) -> int:

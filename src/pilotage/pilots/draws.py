@@ -106,7 +106,7 @@ def weights(heads: Floats, owners: Ints) -> Floats:
 
 
 def owner_shares(priorities: Floats, owners: Ints) -> Floats:
-    """Priorities as shares of their owners: those of one owner are together the highest of them (P2, P13).
+    """Priorities as shares of their owners: those of one owner are together the highest of them (P12, P13).
 
     So nobody has more for spreading work over many task queues. ``owners`` are numbers from 0.
     """

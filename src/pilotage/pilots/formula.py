@@ -16,15 +16,15 @@ MOST = 1e12
 def wants(world: World, demand: Demand) -> Wants:
     """The mean (P2, P3), a draw from its Poisson distribution, and the bound less what waits (P4).
 
-    Pilots per priority and per job are those of an iteration over the sums of all task queues that wait.
-    Short jobs are boosted: CPU time is that at the queue.
+    Pilots per priority and per job are those of an iteration over the sums of all task queues that wait:
+    each counts with its own priority, whoever owns it. Short jobs are boosted: CPU time is that at the queue.
     """
     constants = world.federation.director
     jobs = demand.jobs / demand.jobs.sum()
-    shares = demand.shares / demand.shares.sum()
+    priorities = demand.priorities / demand.priorities.sum()
     boost = constants.max_cpu / np.maximum(demand.seconds, max(constants.lowest_cpu_boost, 1e-6))
     # Above 0, as weights of room must be.
-    means = np.clip(constants.pilots_per_iteration * (shares + jobs) * boost, 1e-12, MOST)
+    means = np.clip(constants.pilots_per_iteration * (priorities + jobs) * boost, 1e-12, MOST)
     own = (demand.worth - demand.elsewhere).tolist()
     bounds = np.array([most_waiting(constants, worth) for worth in own], dtype=np.int64) + demand.elsewhere
     waiting = believed_waiting(world)
