@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from pilotage.model.archive_age import LEAST_ARCHIVE_DAYS
+from pilotage.model.urls import url_fault
 
 
 def _store(known: dict[str, Any]) -> str:
@@ -19,6 +20,8 @@ def _token(known: dict[str, Any]) -> str:
         return Path(known["home"], "token").read_text().strip()
     except FileNotFoundError:
         return ""
+    except UnicodeDecodeError:
+        raise ValueError(f"{Path(known['home'], 'token')} is no text, so no token") from None
 
 
 def _host(known: dict[str, Any]) -> str:
@@ -33,7 +36,7 @@ def _port(known: dict[str, Any]) -> int:
 class Settings(BaseModel, frozen=True, extra="forbid", validate_default=True):
     """Settings of this machine's server and commands.
 
-    Each is set by the variable of its name, where that is not empty: ``PILOTAGE_HOME``, ``PILOTAGE_STORE``
+    Each is set by the variable of its name, where that is not blank: ``PILOTAGE_HOME``, ``PILOTAGE_STORE``
     and so on. ``home`` holds the default store, ``pilotage.sqlite``, and the default token, ``token``.
     ``url`` is where clients and pilots reach the server, ``host`` and ``port`` where it listens: the url's,
     unless given. ``archive`` is a directory to which the server moves what ended ``archive_after`` days ago;
@@ -41,7 +44,7 @@ class Settings(BaseModel, frozen=True, extra="forbid", validate_default=True):
     """
 
     home: Path = Field(default_factory=lambda: Path.home() / ".pilotage")
-    store: str = Field(default_factory=_store)
+    store: Annotated[str, Field(repr=False)] = Field(default_factory=_store)
     url: str = "http://127.0.0.1:8470"
     token: Annotated[str, Field(repr=False)] = Field(default_factory=_token)
     host: str = Field(default_factory=_host)
@@ -54,20 +57,33 @@ class Settings(BaseModel, frozen=True, extra="forbid", validate_default=True):
     def _with_environment(cls, given: dict[str, Any]) -> dict[str, Any]:
         # By hand: pydantic-settings would take 3 MiB of every server.
         variables = {name: os.environ.get(f"PILOTAGE_{name.upper()}") for name in cls.model_fields}
-        return {name: value for name, value in variables.items() if value} | given
+        return {name: value for name, value in variables.items() if value and value.strip()} | given
 
     @field_validator("home")
     @classmethod
     def _expanded(cls, home: Path) -> Path:
         return home.expanduser().absolute()
 
+    @field_validator("token")
+    @classmethod
+    def _is_sent(cls, token: str) -> str:
+        # A variable made of a file often ends with the file's line end.
+        token = token.strip()
+        if not all("!" <= character <= "~" for character in token):
+            # Never the token itself: this is read on screens and in logs of others.
+            raise ValueError("the token has a blank, or a character that no token has")
+        return token
+
+    @property
+    def token_file(self) -> Path | None:
+        """The file that the token was read from; None where it was given otherwise."""
+        return None if "token" in self.model_fields_set else self.home / "token"
+
     @field_validator("url")
     @classmethod
     def _is_http(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("give a URL like http://127.0.0.1:8470")
-        parts.port  # noqa: B018 -- raises ValueError where it is not a port
+        if fault := url_fault(url, ("http", "https")):
+            raise ValueError(f"{fault}; give a URL like http://127.0.0.1:8470")
         return url.rstrip("/")
 
     def at(self, host: str | None, port: int | None) -> "Settings":

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ class FakeServer:
         self.answers: dict[str, Any] = {}
         self.requests: list[tuple[str, Any]] = []
         self.tokens: list[str] = []
+        self.fallback: Callable[[], tuple[int, Any]] = lambda: (404, {"detail": "nothing"})
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -48,9 +49,9 @@ class FakeServer:
 
     def take(self, call: str) -> tuple[int, Any]:
         """The next answer to a call: a document, or a status and a document."""
-        answer = self.answers.get(
-            call, self.answers.get(call.partition("?")[0], (404, {"detail": "nothing"}))
-        )
+        answer = self.answers.get(call, self.answers.get(call.partition("?")[0], self.fallback))
+        if callable(answer):
+            answer = answer()
         if isinstance(answer, list):
             answer = answer.pop(0) if len(answer) > 1 else answer[0]
         return answer if isinstance(answer, tuple) else (200, answer)

@@ -1,11 +1,21 @@
 """What the server answers, or does not, as exit codes and one sentence on standard error."""
 
 import socket
+import threading
 from pathlib import Path
 
 import pytest
 
 from .conftest import FakeServer, Pilotage
+
+OUTPUT = {
+    "name": "tasks/f/12/1/x",
+    "file": "user.a:tasks/f/12/1/x",
+    "size": 1,
+    "checksum": "",
+    "job": 1,
+    "kind": "normal",
+}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +68,10 @@ def test_the_token_is_that_of_the_environment_or_of_the_home(pilotage: Pilotage,
 def test_wrong_settings_are_bad_input_and_named(pilotage: Pilotage) -> None:
     result = pilotage("queues", PILOTAGE_URL="ftp://here")
     assert result.exit_code == 2
-    assert result.stderr == "PILOTAGE_URL: give a URL like http://127.0.0.1:8470\n"
+    assert (
+        result.stderr
+        == "PILOTAGE_URL: does not begin with http:// or https://; give a URL like http://127.0.0.1:8470\n"
+    )
 
 
 def test_authorities_that_cannot_be_read_are_named(pilotage: Pilotage, tmp_path: Path) -> None:
@@ -71,6 +84,74 @@ def test_authorities_that_cannot_be_read_are_named(pilotage: Pilotage, tmp_path:
 def test_a_token_that_no_header_can_hold_is_bad_input(pilotage: Pilotage) -> None:
     result = pilotage("queues", PILOTAGE_TOKEN="schlüssel")
     assert result.exit_code == 2
-    assert result.stderr == (
-        f"the token has a character that none has; set PILOTAGE_TOKEN or {pilotage.home / 'token'}\n"
-    )
+    assert result.stderr == "PILOTAGE_TOKEN: the token has a blank, or a character that no token has\n"
+    (pilotage.home / "token").write_bytes("schlüssel".encode())
+    told = pilotage("queues").stderr
+    assert told == "the file token in the home: the token has a blank, or a character that no token has\n"
+
+
+@pytest.mark.parametrize("around", ["{} ", "{}\n", " {}", "\t{}\r\n"])
+def test_what_surrounds_a_token_is_not_sent(pilotage: Pilotage, server: FakeServer, around: str) -> None:
+    server.answers["GET /queues"] = {"queues": []}
+    assert pilotage("queues", PILOTAGE_TOKEN=around.format("s3cret")).exit_code == 0
+    assert server.tokens == ["Bearer s3cret"]
+    (pilotage.home / "token").write_text(around.format("other"))
+    assert pilotage("queues", PILOTAGE_TOKEN=" \n").exit_code == 0
+    assert server.tokens[1:] == ["Bearer other"]
+
+
+def test_a_refused_token_is_read_again_from_its_file(pilotage: Pilotage, server: FakeServer) -> None:
+    """Commands that run for long go on when the token's file is replaced, in whatever order that is done."""
+    (pilotage.home / "token").write_text("old")
+    seen: list[str] = []
+
+    def queues() -> tuple[int, object]:
+        seen.append(server.tokens[-1])
+        if seen == ["Bearer old"]:
+            (pilotage.home / "token").write_text("new\n")
+        return (200, {"queues": []}) if seen[-1] == "Bearer new" else (401, {"detail": "gone"})
+
+    server.answers["GET /queues"] = queues
+    assert pilotage("queues").exit_code == 0
+    assert seen == ["Bearer old", "Bearer new"]
+    # A token of the environment has no file that could be renewed.
+    refused = pilotage("queues", PILOTAGE_TOKEN="older")
+    assert refused.exit_code == 1
+    assert seen[2:] == ["Bearer older"]
+
+
+@pytest.mark.parametrize(
+    "command", ["status --watch", "transfers --watch", "fetch 12 --to {}", "logs job:1 --follow"]
+)
+def test_long_commands_outlive_their_token(
+    pilotage: Pilotage, server: FakeServer, tmp_path: Path, command: str
+) -> None:
+    """The first token is revoked before the second one is written: the command waits for it."""
+    (pilotage.home / "token").write_text("old")
+    revoked = threading.Event()
+    calls: list[tuple[str, str]] = []
+
+    def answer() -> tuple[int, object]:
+        call, token = server.requests[-1][0], server.tokens[-1]
+        calls.append((call, token))
+        if token == "Bearer old" and revoked.is_set():
+            return 401, {"detail": "no such token"}
+        if token == "Bearer new" and "watch" in command:
+            # How a test ends what goes on for ever.
+            return 400, {"detail": "that is enough"}
+        if not revoked.is_set():
+            threading.Timer(0.5, (pilotage.home / "token").write_text, ("new",)).start()
+        revoked.set()
+        if "outputs" in call:
+            return 200, {"files": [OUTPUT]}
+        if "content" in call:
+            return 200, b"x"
+        runs = token == "Bearer old"
+        log = {"stream": "stdout", "size": 1, "parts": [{"start": 0, "end": 1, "text": "x"}]}
+        logs = {"runs": runs, "attempt": 1, "attempts": [1], "logs": [log]}
+        return 200, {"tasks": [], "transfers": [], "time": 0.0, "delivering": [], "counts": {}, **logs}
+
+    server.fallback = answer
+    told = pilotage(*command.format(tmp_path / "to").split())
+    assert told.exit_code == (2 if "watch" in command else 0), told.stderr
+    assert {token for _, token in calls} == {"Bearer old", "Bearer new"}

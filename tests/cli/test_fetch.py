@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pilotage.cli.destination import Destination
 from pilotage.cli.download import WantedFile, download
 from pilotage.cli.errors import Unreachable
 
@@ -77,6 +78,98 @@ def test_folders_of_outputs_come_along_and_lead_nowhere_else(
     assert "has no name that a file can have here" in told.stderr
 
 
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"job": "../../victim"},
+        {"job": "/etc"},
+        {"job": ".."},
+        {"job": True},
+        {"job": None},
+        {"job": "../../victim", "name": "x"},
+        {"name": "tasks/f/12/1/../../victim/out.txt"},
+        {"name": "tasks/f/12/1//etc/passwd"},
+        {"name": "tasks/f/12/1/a\0b"},
+        {"name": "tasks/f/12/1/.bashrc"},
+        {"name": "..", "kind": "merge"},
+        {"name": "/etc/passwd", "kind": "merge"},
+        {"name": ".ssh/authorized_keys", "kind": "merge"},
+        {"name": ["a"], "kind": "merge"},
+        {"size": "10000"},
+        {"size": -1},
+        {"checksum": None},
+    ],
+)
+def test_a_server_that_lies_writes_nothing_outside(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path, lie: dict[str, Any]
+) -> None:
+    """Whatever a server says, nothing appears but in the folder, and the command ends with a sentence."""
+    before = sorted(tmp_path.rglob("*"))
+    served.answers["GET /tasks/12/outputs"] = {"files": [{**output(1), **lie}]}
+    told = pilotage("fetch", 12, "--to", tmp_path / "a" / "b")
+    assert told.exit_code == 2
+    assert len(told.stderr.splitlines()) == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+LINKED = {
+    "the file": "1/out.txt",
+    "its folder": "1",
+    "its part": "1/.out.txt.part",
+    "a folder above": "1/plots",
+}
+
+
+@pytest.mark.parametrize("place", LINKED.values(), ids=LINKED)
+@pytest.mark.parametrize("hard", [False, True], ids=["symbolic", "hard"])
+def test_a_link_in_the_destination_is_refused(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path, place: str, hard: bool
+) -> None:
+    outside, home = tmp_path / "outside", tmp_path / "to"
+    (home / "1").mkdir(parents=True)
+    outside.mkdir()
+    victim = outside / "out.txt"
+    victim.write_text("precious")
+    link = home / place
+    if place in ("1", "1/plots") and hard:
+        pytest.skip("folders have no hard links")
+    if place == "1":
+        link.rmdir()
+    if hard:
+        link.hardlink_to(victim)
+    else:
+        link.symlink_to(victim if "out.txt" in place else outside)
+    name = "plots/out.txt" if place == "1/plots" else "out.txt"
+    one = {**output(1), "name": f"tasks/f/12/1/{name}"}
+    served.answers["GET /tasks/12/outputs"] = {"files": [one, output(2)]}
+    told = pilotage("fetch", 12, "--to", home)
+    assert told.exit_code == 1
+    assert f"{link} is " in told.stderr.replace("\n", " ")
+    assert "--to" in told.stderr
+    assert (victim.read_text(), [path.name for path in outside.iterdir()]) == ("precious", ["out.txt"])
+    assert (home / "2" / "out.txt").read_bytes() == CONTENT
+
+
+def test_the_folder_that_the_user_names_may_be_a_link(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "to").symlink_to(tmp_path / "real")
+    assert pilotage("fetch", 12, "--merged", "--to", tmp_path / "to").exit_code == 0
+    assert (tmp_path / "real" / "merged.txt").read_bytes() == CONTENT
+
+
+def test_two_outputs_of_one_place_are_told_and_neither_is_written(
+    pilotage: Pilotage, served: FakeServer, tmp_path: Path
+) -> None:
+    merged = output(3, "merge", name="tasks/f/12/3/1/out.txt")
+    served.answers["GET /tasks/12/outputs"] = {"files": [output(1), merged]}
+    told = pilotage("fetch", 12, "--to", tmp_path / "to")
+    assert told.exit_code == 1
+    assert "would both be 1/out.txt" in told.stderr
+    assert pilotage("fetch", 12, "--merged", "--to", tmp_path / "to").exit_code == 0
+
+
 def test_what_is_not_as_it_should_be_is_told_and_left_nowhere(
     pilotage: Pilotage, served: FakeServer, tmp_path: Path
 ) -> None:
@@ -111,28 +204,28 @@ def test_a_folder_that_takes_no_files_is_told_in_a_sentence(
     (tmp_path / "1").write_text("no folder")
     told = pilotage("fetch", 12, "--to", tmp_path)
     assert told.exit_code == 1
-    assert f"user.a:tasks/f/12/1/out.txt: {tmp_path / '1'}: File exists" in told.stderr.replace("\n", " ")
+    assert f"user.a:tasks/f/12/1/out.txt: {tmp_path / '1'}: Not a directory" in told.stderr.replace("\n", " ")
     assert (tmp_path / "2" / "out.txt").read_bytes() == CONTENT
 
 
 def test_an_answer_that_breaks_off_is_gone_on_with(tmp_path: Path) -> None:
     client, seen = Breaking(4000), list[int]()
-    wanted = WantedFile.of(output(1), tmp_path / "out")
+    wanted = WantedFile.of(output(1), Destination(tmp_path, "out"))
     download(client, wanted, seen.append)  # type: ignore[arg-type]
     assert (client.offsets, sum(seen)) == ([0, 4000, 8000], len(CONTENT))
-    assert wanted.path.read_bytes() == CONTENT
+    assert wanted.place.path.read_bytes() == CONTENT
 
 
 def test_a_part_that_a_former_try_left_is_gone_on_with_or_read_anew(tmp_path: Path) -> None:
-    wanted = WantedFile.of(output(1), tmp_path / "out")
+    wanted = WantedFile.of(output(1), Destination(tmp_path, "out"))
     for part, offsets in ((CONTENT[:7000], [7000]), (b"of another file", [15, 0]), (b"x" * 20_000, [0])):
-        wanted.path.unlink(missing_ok=True)
-        wanted.part.write_bytes(part)
+        wanted.place.path.unlink(missing_ok=True)
+        (tmp_path / wanted.part).write_bytes(part)
         client = Breaking(len(CONTENT))
         download(client, wanted, lambda _: None)  # type: ignore[arg-type]
         assert client.offsets == offsets
-        assert wanted.path.read_bytes() == CONTENT
-        assert not wanted.part.exists()
+        assert wanted.place.path.read_bytes() == CONTENT
+        assert not (tmp_path / wanted.part).exists()
 
 
 def test_a_manifest_is_registered_in_batches_and_a_faulty_line_is_told(

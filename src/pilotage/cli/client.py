@@ -11,6 +11,7 @@ import httpx
 
 from pilotage.settings import Settings
 
+from .authorization import TokenAuthorization
 from .configuration import settings as current
 from .errors import BadInput, CommandFailure, Unreachable
 
@@ -30,13 +31,9 @@ class Client:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings or current()
-        if not (self._settings.token.isascii() and self._settings.token.isprintable()):
-            # As a header it could not be sent.
-            raise BadInput(f"the token has a character that none has; set {self._token_place}")
-        headers = {"Authorization": f"Bearer {self._settings.token}"} if self._settings.token else {}
         self._http = httpx.Client(
             base_url=self._settings.url + PREFIX,
-            headers=headers,
+            auth=TokenAuthorization(self._settings),
             timeout=httpx.Timeout(PATIENCE, connect=10),
             # A proxy of the environment cannot reach this machine's own addresses.
             trust_env=not self._settings.url.split("//")[1].startswith(("127.", "localhost", "[::1]")),

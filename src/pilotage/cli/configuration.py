@@ -23,7 +23,7 @@ def settings() -> "Settings":
         from pilotage.federation import messages
 
         faults = (
-            f"PILOTAGE_{str(fault['loc'][0]).upper()}: {messages.of_setting(fault).text}"
+            f"{_place(str(fault['loc'][0]))}: {messages.of_setting(fault).text}"
             for fault in error.errors()
             # A default made of a setting that is wrong itself: that one is told.
             if fault["type"] != "default_factory_not_called"
@@ -31,6 +31,16 @@ def settings() -> "Settings":
         raise BadInput("; ".join(faults)) from error
     except OSError as error:
         raise BadInput(f"{error.filename}: {error.strerror}") from error
+
+
+def _place(name: str) -> str:
+    """Where a setting stands: its variable, or the file of a token."""
+    import os
+
+    variable = f"PILOTAGE_{name.upper()}"
+    if name == "token" and not os.environ.get(variable, "").strip():
+        return "the file token in the home"
+    return variable
 
 
 def store_name(url: str) -> str:

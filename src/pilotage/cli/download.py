@@ -5,10 +5,10 @@ import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from .errors import CommandFailure, Unreachable
+from .destination import Destination, OpenFolder
+from .errors import BadInput, CommandFailure, Unreachable
 
 if TYPE_CHECKING:
     from .client import Client
@@ -26,17 +26,25 @@ class WantedFile:
     file: str
     size: int
     checksum: str
-    path: Path
+    place: Destination
 
     @classmethod
-    def of(cls, view: Any, path: Path) -> "WantedFile":
-        """Take a file as the server describes it."""
-        return cls(file=view["file"], size=view["size"], checksum=view["checksum"], path=path)
+    def of(cls, view: Any, place: Destination) -> "WantedFile":
+        """Take a file as the server describes it. Raises BadInput where that is no description."""
+        file, size, checksum = (view.get(name) for name in ("file", "size", "checksum"))
+        if not (isinstance(file, str) and isinstance(checksum, str) and type(size) is int and size >= 0):
+            raise BadInput(f"the server describes the file {file!r} without name, size or checksum")
+        return cls(file, size, checksum, place)
 
     @property
-    def part(self) -> Path:
+    def name(self) -> str:
+        """Name of the file in its folder."""
+        return self.place.path.name
+
+    @property
+    def part(self) -> str:
         """Name of the file until it is whole."""
-        return self.path.with_name(f".{self.path.name}.part")
+        return f".{self.name}.part"
 
 
 class Digest:
@@ -67,41 +75,48 @@ def download(client: "Client", wanted: WantedFile, advanced: Callable[[int], obj
     A file that is here and right is left as it is. A part of it that is here is gone on with; where the whole
     turns out to be wrong, it is read anew once, for the part may have been that of another file.
     """
-    if _is_right(wanted):
-        advanced(wanted.size)
-        return
-    wanted.path.parent.mkdir(parents=True, exist_ok=True)
-    began = wanted.part.exists()
-    try:
-        _complete(client, wanted, advanced)
-    except WrongChecksum:
-        # Without an older part nothing can be better the second time: the file itself is wrong.
-        if not began:
-            raise
-        _complete(client, wanted, lambda _: None)
-    wanted.part.replace(wanted.path)
+    with wanted.place.folder() as folder:
+        if _is_right(wanted, folder):
+            advanced(wanted.size)
+            return
+        began = folder.has(wanted.part)
+        try:
+            _complete(client, wanted, folder, advanced)
+        except WrongChecksum:
+            # Without an older part nothing can be better the second time: the file itself is wrong.
+            if not began:
+                raise
+            _complete(client, wanted, folder, lambda _: None)
+        folder.rename(wanted.part, wanted.name)
 
 
 class WrongChecksum(CommandFailure):
     """A file came whole, and is not what it should be; its part is deleted."""
 
 
-def _is_right(wanted: WantedFile) -> bool:
-    if not wanted.path.is_file() or wanted.path.stat().st_size != wanted.size or not wanted.checksum:
+def _is_right(wanted: WantedFile, folder: OpenFolder) -> bool:
+    # Opened also where it cannot be compared: a link in its place is refused before anything is read.
+    file = folder.open(wanted.name, os.O_RDONLY)
+    if file is None:
         return False
-    digest = Digest(wanted.checksum)
-    with wanted.path.open("rb") as file:
+    with file:
+        if os.fstat(file.fileno()).st_size != wanted.size or not wanted.checksum:
+            return False
+        digest = Digest(wanted.checksum)
         _add_all(digest, file)
-    return str(digest) == wanted.checksum
+        return str(digest) == wanted.checksum
 
 
-def _complete(client: "Client", wanted: WantedFile, advanced: Callable[[int], object]) -> None:
+def _complete(
+    client: "Client", wanted: WantedFile, folder: OpenFolder, advanced: Callable[[int], object]
+) -> None:
     digest = Digest(wanted.checksum)
-    # "ab+" keeps what is there, which "wb+" would cut, and makes what is not.
-    with wanted.part.open("ab+") as part:
-        part.seek(0)
+    opened = folder.open(wanted.part, os.O_RDWR | os.O_CREAT)
+    assert opened is not None  # made where it was missing
+    with opened as part:
         size = _add_all(digest, part)
         if size > wanted.size:
+            part.seek(0)
             part.truncate(0)
             size, digest = 0, Digest(wanted.checksum)
         advanced(size)
@@ -119,7 +134,7 @@ def _complete(client: "Client", wanted: WantedFile, advanced: Callable[[int], ob
         # A file under its own name is believed whole the next time, also after a power cut.
         os.fsync(part.fileno())
     if size != wanted.size or wanted.checksum not in ("", str(digest)):
-        wanted.part.unlink()
+        folder.remove(wanted.part)
         wrong = f"{size} bytes, {digest}"
         raise WrongChecksum(f"came with {wrong}, should have {wanted.size} bytes, {wanted.checksum}")
 

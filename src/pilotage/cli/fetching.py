@@ -41,7 +41,9 @@ def fetch(
         wanted = _wanted(client, task, to, merged, match)
         failed = _fetch(client, wanted, json_output)
     if json_output:
-        show_json({"files": [{"file": one.file, "path": str(one.path)} for one in wanted], "failed": failed})
+        show_json(
+            {"files": [{"file": one.file, "path": str(one.place.path)} for one in wanted], "failed": failed}
+        )
     elif not failed:
         echo(f"{plural(len(wanted), 'file')} of task {task} in {to}")
     if failed:
@@ -52,6 +54,7 @@ def fetch(
 def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> "list[WantedFile]":
     from fnmatch import fnmatchcase
 
+    from .destination import Destination
     from .download import WantedFile
 
     outputs = client.get(f"/tasks/{task}/outputs")["files"]
@@ -61,23 +64,34 @@ def _wanted(client: "Client", task: int, to: Path, merged: bool, match: str) -> 
         what = "merged outputs" if merged else "outputs"
         which = f" that match {match!r}" if kinds else f"; how far it is: pilotage status {task}"
         raise CommandFailure(f"task {task} has no {what}{which}")
-    return [WantedFile.of(file, to / _place(file)) for file in found]
+    places: dict[str, Any] = {}
+    for file in found:
+        first = places.setdefault(_place(file), file)
+        if first is not file:
+            both = f"{first['file']} and {file['file']}"
+            raise CommandFailure(f"{both} would both be {_place(file)}; choose one with --merged or --match")
+    return [WantedFile.of(file, Destination(to, place)) for place, file in places.items()]
 
 
-def _place(file: Any) -> Path:
+def _place(file: Any) -> str:
     """Return where an output is put: several jobs give theirs the same name."""
-    return Path(_path(file)) if file["kind"] == "merge" else Path(str(file["job"]), _path(file))
+    if file["kind"] == "merge":
+        return _path(file)
+    if type(file["job"]) is not int:
+        raise BadInput(
+            f"the output {file['name']!r} is said to be of job {file['job']!r}, which is no number"
+        )
+    return f"{file['job']}/{_path(file)}"
 
 
 def _path(file: Any) -> str:
     """Return the path of an output in its job's directory."""
-    from pilotage.model.paths import path_in_job
+    from pilotage.model.paths import is_file_name, path_in_job
 
-    path = path_in_job(file["name"])
-    # Such a name would lead out of the folder.
-    if {"", ".", ".."} & set(path.split("/")):
+    # A server may be anybody's: the name of an output must be one that outputs can have.
+    if not (isinstance(file["name"], str) and is_file_name(file["name"])):
         raise BadInput(f"the output {file['name']!r} has no name that a file can have here")
-    return path
+    return path_in_job(file["name"])
 
 
 def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> list[str]:
@@ -90,13 +104,13 @@ def _fetch(client: "Client", wanted: "list[WantedFile]", quiet: bool) -> list[st
     with bar(sum(one.size for one in wanted), quiet) as progress:
         (shown,) = progress.task_ids
         for one in wanted:
-            progress.update(shown, description=visible(one.path.name))
+            progress.update(shown, description=visible(one.name))
             try:
                 download(client, one, partial(progress.advance, shown))
             except CommandFailure as failure:
                 failed.append(f"{one.file}: {failure}")
             except OSError as error:
-                failed.append(f"{one.file}: {error.filename or one.path}: {error.strerror}")
+                failed.append(f"{one.file}: {error.filename or one.place.path}: {error.strerror}")
     return failed
 
 

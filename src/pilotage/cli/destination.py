@@ -1,0 +1,108 @@
+"""The folder that a command puts files into: no name leads out of it, and no link in it is followed."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from .errors import CommandFailure
+
+REMEDY = "remove it, or name another folder with --to"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A place below a folder of the user's choice. ``name`` may come from a stranger.
+
+    The folder itself may be a link: the user named it. What lies in it may have been put there by anybody.
+    """
+
+    root: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """The place as people read it."""
+        return self.root / self.name
+
+    @contextmanager
+    def folder(self) -> Iterator["OpenFolder"]:
+        """Make and open the folder of the place, part by part. Raises CommandFailure at a link, OSError."""
+        *parts, _ = self.name.split("/")
+        self.root.mkdir(parents=True, exist_ok=True)
+        path, found = self.root, os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for part in parts:
+            above, path = found, path / part
+            try:
+                found = _entered(above, part, path)
+            finally:
+                os.close(above)
+        try:
+            yield OpenFolder(found, path)
+        finally:
+            os.close(found)
+
+
+def _entered(above: int, part: str, path: Path) -> int:
+    if part in ("", ".", ".."):
+        raise CommandFailure(f"{path}: leads out of its folder")
+    with suppress(FileExistsError):
+        os.mkdir(part, dir_fd=above)
+    try:
+        return os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    except OSError as error:
+        _refuse_link(above, part, path)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _refuse_link(folder: int, name: str, path: Path) -> None:
+    with suppress(FileNotFoundError):
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise CommandFailure(f"{path} is a link, which is not followed; {REMEDY}")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFolder:
+    """An open folder: its files are reached by its descriptor, so nobody can put a link on the way."""
+
+    descriptor: int
+    path: Path
+
+    def open(self, name: str, flags: int) -> BinaryIO | None:
+        """Open a regular file; None where there is none and ``flags`` make none.
+
+        Raises CommandFailure where something else has its name, OSError.
+        """
+        path = self.path / name
+        # Without O_NONBLOCK a pipe in the place of a file would be waited for.
+        safe = flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            found = os.open(name, safe, 0o666, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _refuse_link(self.descriptor, name, path)
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        # A second name of a file may stand for one that lies elsewhere.
+        if stat.S_ISREG((told := os.fstat(found)).st_mode) and told.st_nlink == 1:
+            return os.fdopen(found, "rb" if flags & os.O_ACCMODE == os.O_RDONLY else "rb+")
+        os.close(found)
+        raise CommandFailure(f"{path} is no file of its own: a link, a pipe or a device; {REMEDY}")
+
+    def has(self, name: str) -> bool:
+        """Tell whether something has the name."""
+        with suppress(FileNotFoundError):
+            os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+            return True
+        return False
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a file another name here; what has it already is replaced, and never written into."""
+        os.replace(name, to, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+    def remove(self, name: str) -> None:
+        """Delete a file."""
+        os.unlink(name, dir_fd=self.descriptor)
