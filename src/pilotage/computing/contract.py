@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotage.ports.computing import Capacity, ComputingElementPort, PilotOrder, PilotStatus, Submitted
 
-STATES = ("waiting", "running", "ended", "unknown")
+STATES = ("waiting", "running", "stuck", "ended", "unknown")
 STRANGE = ("nobody's", "", "0", "../../etc")
 """References that no adapter ever gave."""
 

@@ -46,8 +46,12 @@ class Submitted:
     error: str = ""
 
 
-ElementState = Literal["waiting", "running", "ended", "unknown"]
-"""The state of a pilot as its computing element tells it."""
+ElementState = Literal["waiting", "running", "stuck", "ended", "unknown"]
+"""The state of a pilot as its computing element tells it.
+
+``stuck``: it is held, or in an error that its batch system does not get over: it does not start unless
+somebody intervenes there.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +59,8 @@ class PilotStatus:
     """The status of a pilot in its batch system.
 
     ``unknown`` means that it cannot be seen now, which is not the same as ``ended``. ``reason`` says why it
-    waits or ended, as the batch system puts it; ``exit_code`` is that of the agent, negative for a signal, or
-    None where nobody knows it.
+    waits, is stuck or ended, as the batch system puts it; ``exit_code`` is that of the agent, negative for a
+    signal, or None where nobody knows it.
     """
 
     state: ElementState

@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -21,6 +21,9 @@ from .system import MOST_NAMED, BatchSystem
 
 LONGEST_SUBMISSION = 180.0
 """Seconds after which no further array is submitted in one call."""
+
+MOST_EXPLAINED = 20
+"""Jobs and arrays whose reasons are asked for at one poll, where a listing does not have them."""
 
 MOST_CANCELLED = 10_000
 """Cancelled pilots that are remembered, the latest ones."""
@@ -67,13 +70,53 @@ class BatchElement:
         if not known:
             return statuses
         system = self._system()
-        jobs = dict(system.jobs([found.job for found in known.values()]))
-        # A number may be given to another's job one day: only one with our name counts.
-        if lost := {found.job for found in known.values() if not _is(jobs.get(found.job), found)}:
-            jobs |= system.remembered(lost)
+        jobs = self._own(known.values(), system.jobs([found.job for found in known.values()]))
+        complaints: Mapping[str, str] = {}
+        if lost := [found for found in known.values() if found not in jobs]:
+            told = system.remembered({found.job for found in lost})
+            jobs |= self._own(lost, told.jobs)
+            complaints = told.complaints
+        jobs |= self._with_reasons(jobs, system)
         for text, found in known.items():
-            statuses[text] = self._status(found, jobs.get(found.job))
+            statuses[text] = self._status(found, jobs.get(found), complaints.get(found.job, ""))
         return self._with_last_words(statuses, known)
+
+    def _own(
+        self, references: Iterable[Reference], jobs: Mapping[str, BatchJob]
+    ) -> dict[Reference, BatchJob]:
+        """The jobs that references mean: a number may be another's one day, only one of our name counts."""
+        spelled: dict[str, list[BatchJob]] = defaultdict(list)
+        for number, job in jobs.items():
+            spelled[self._profile.same(number)].append(job)
+        found = {}
+        for reference in references:
+            exact = [jobs[reference.job]] if reference.job in jobs else []
+            for job in (*exact, *spelled.get(self._profile.same(reference.job), ())):
+                if job.name == reference.name:
+                    found[reference] = job
+                    break
+        return found
+
+    def _with_reasons(
+        self, jobs: Mapping[Reference, BatchJob], system: BatchSystem
+    ) -> dict[Reference, BatchJob]:
+        """Those jobs that do not run, with the reasons that the listing does not have."""
+        idle = {
+            found: job
+            for found, job in jobs.items()
+            if job.state in ("waiting", "stuck") and not job.explained
+        }
+        # Those in trouble first: they are given up when their words are known.
+        numbers = dict.fromkeys(
+            self._profile.number(found.job)
+            for found in sorted(idle, key=lambda found: idle[found].state != "stuck")
+        )
+        told = system.reasons(list(numbers)[:MOST_EXPLAINED]) if numbers else {}
+        return {
+            found: replace(job, reason=f"{job.reason}: {words}")
+            for found, job in idle.items()
+            if (words := told.get(self._profile.number(found.job)))
+        }
 
     def cancel(self, references: Collection[str]) -> None:
         """End those pilots that are listed under their names."""
@@ -82,12 +125,8 @@ class BatchElement:
             return
         system = self._system()
         # Asked anew: a number that was given again since must not be cancelled.
-        jobs = system.jobs([found.job for found in known], fresh=True)
-        live = [
-            found
-            for found in known
-            if _is(job := jobs.get(found.job), found) and job and job.state != "ended"
-        ]
+        jobs = self._own(known, system.jobs([found.job for found in known], fresh=True))
+        live = [found for found, job in jobs.items() if job.state != "ended"]
         if not live:
             return
         system.cancel([found.job for found in live])
@@ -100,9 +139,9 @@ class BatchElement:
         """Slots of the queue, and the account's pilots there, whichever server submitted them."""
         system = self._system()
         states = [job.state for job in system.all_jobs().values() if self._is_pilot_here(job)]
-        return Capacity(
-            slots=system.slots(), running=states.count("running"), waiting=states.count("waiting")
-        )
+        # What is listed in a state that is not known holds a place all the same.
+        waiting = len(states) - states.count("running") - states.count("ended")
+        return Capacity(slots=system.slots(), running=states.count("running"), waiting=waiting)
 
     def _is_pilot_here(self, job: BatchJob) -> bool:
         """Tell whether a job is a pilot of this queue, as far as the listing says which queue it is in."""
@@ -175,6 +214,9 @@ class BatchElement:
             stem = name if count > 1 else ""
             script = pilot_script(orders, stem, paths, self._options, self._profile.index, url)
             jobs = self._system().submit(request, script)
+        except TimeoutError:
+            # In doubt is not refused: the same orders come again, and what was taken is found by its name.
+            raise
         except (OSError, CommandFault) as fault:
             return _refused(orders, str(fault))
         return {
@@ -182,15 +224,14 @@ class BatchElement:
             for job, order in zip(jobs, orders, strict=True)
         }
 
-    def _status(self, reference: Reference, job: BatchJob | None) -> PilotStatus:
-        if job is not None and _is(job, reference):
+    def _status(self, reference: Reference, job: BatchJob | None, complaint: str) -> PilotStatus:
+        if job is not None:
             return PilotStatus(state=job.state, reason=job.reason, exit_code=job.exit_code)
         with self._lock:
             if reference in self._cancelled:
                 return PilotStatus(state="ended", reason="cancelled from here")
-        return PilotStatus(
-            state="unknown", reason=f"{self._profile.kind} does not list it, and remembers no end"
-        )
+        reason = f"{self._profile.kind} does not list it, and remembers no end"
+        return PilotStatus(state="unknown", reason=f"{reason}: {complaint}" if complaint else reason)
 
     def _with_last_words(
         self, statuses: dict[str, PilotStatus], known: Mapping[str, Reference]
@@ -209,10 +250,6 @@ class BatchElement:
             reason = "; its log ends: ".join(part for part in (status.reason, words) if part)
             statuses[text] = replace(status, reason=reason)
         return statuses
-
-
-def _is(job: BatchJob | None, reference: Reference) -> bool:
-    return job is not None and job.name == reference.name
 
 
 def _refused(orders: Sequence[PilotOrder], error: str) -> dict[str, Submitted]:

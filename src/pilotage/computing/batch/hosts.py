@@ -34,6 +34,7 @@ class Host:
         self._lock = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
         self._answers: dict[object, _Shared] = {}
+        self._rests: dict[object, float] = {}
 
     def run(self, command: Command) -> Outcome:
         """Run a command. Raises OSError where the host cannot be reached and nothing was done."""
@@ -56,6 +57,16 @@ class Host:
                 known = _Shared(time.monotonic(), ask())
                 self._answers[key] = known
             return known.answer  # type: ignore[no-any-return]
+
+    def rests(self, key: object) -> bool:
+        """Tell whether a question is left alone for now, see :meth:`rest`."""
+        with self._lock:
+            return time.monotonic() < self._rests.get(key, 0.0)
+
+    def rest(self, key: object, seconds: float) -> None:
+        """Leave a question alone that had no answer."""
+        with self._lock:
+            self._rests[key] = time.monotonic() + seconds
 
     def changed(self) -> None:
         """Forget all answers: something was submitted or cancelled."""

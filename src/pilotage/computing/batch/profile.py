@@ -28,13 +28,31 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchJob:
-    """A job as a batch system lists it, by its name there. ``queue`` is the partition, where it says it."""
+    """A job as a batch system lists it, by its name there. ``queue`` is the partition, where it says it.
+
+    ``explained`` tells whether ``reason`` has all that the batch system says of a job that does not run.
+    """
 
     name: str
     state: ElementState
     reason: str = ""
     exit_code: int | None = None
     queue: str = ""
+    explained: bool = True
+
+
+DOUBTFUL = (
+    "timed out",
+    "timeout",
+    "time-out",
+    "no response",
+    "end of file",
+    "connection reset",
+    "connection closed",
+    "broken pipe",
+    "zero bytes were transmitted or received",
+)
+"""Parts of complaints after which a batch system may have taken a job, or may take it yet."""
 
 
 class CommandFault(ValueError):
@@ -58,6 +76,9 @@ class Profile(ABC):
     queues: frozenset[str] = frozenset()
     """The queues that pilots go to; empty: whichever the batch system chooses."""
 
+    doubtful: Sequence[str] = DOUBTFUL
+    """Parts of complaints, in lower case, after which nobody knows whether a job was taken."""
+
     @abstractmethod
     def log_ending(self, count: int) -> str:
         """The ending of a log's path, so that each job of an array has its own."""
@@ -68,7 +89,14 @@ class Profile(ABC):
 
     @abstractmethod
     def submitted(self, stdout: str) -> str:
-        """The array's or job's number in the answer. Raises CommandFault."""
+        """The array's or job's number in the answer.
+
+        Raises CommandFault unless exactly one number in it can be the job's, see :func:`only_number`.
+        """
+
+    def same(self, job: str) -> str:
+        """The part of a job's name in which its spellings agree: all of it, unless a profile differs."""
+        return job
 
     def name(self, name: str) -> str:
         """A name as the batch system allows it: any, unless a profile says otherwise."""
@@ -108,6 +136,14 @@ class Profile(ABC):
         """Jobs by number, of any command of :meth:`history`. Raises CommandFault."""
         return self.listed(stdout)
 
+    def reasons(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002
+        """The command that tells why jobs do not run; empty where the listing says it."""
+        return ()
+
+    def explained(self, stdout: str) -> Mapping[str, str]:  # noqa: ARG002
+        """Reasons by number, of the answer to :meth:`reasons`."""
+        return {}
+
     @abstractmethod
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
         """The command that ends jobs."""
@@ -123,6 +159,24 @@ class Profile(ABC):
     def remedy(self, complaint: str) -> str:
         """Say who can mend what a command complains of, and how; empty where that is not known."""
         return next((remedy for words, remedy in self.remedies if words in complaint.lower()), "")
+
+
+def only_number(answer: str, *patterns: str) -> str:
+    """The one number that lines of an answer give, each as one of these patterns with a group for it.
+
+    Sites print notes before and after the batch system's own words. Empty where no line fits, or where lines
+    that fit differ: then any of them may be a note's.
+    """
+    lines = [line.strip() for line in answer.split("\n")]
+    found = {
+        match[1] for line in lines for pattern in patterns if (match := re.fullmatch(pattern, line, re.ASCII))
+    }
+    return found.pop() if len(found) == 1 else ""
+
+
+def own(*command: str) -> tuple[str, ...]:
+    """A command of which the last argument becomes the account's own name."""
+    return ("sh", "-c", 'exec "$0" "$@" "$(id -un)"', *command)
 
 
 def queue_names(option: str) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """Commands at the other end of an SSH connection."""
 
 import asyncio
+import secrets
 import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,23 @@ from .commands import LONGEST_OUTPUT, Command, Outcome, outcome
 if TYPE_CHECKING:
     from asyncssh import SSHClientConnection, SSHClientProcess
 
+CLEARED = ("SQUEUE_", "SACCT_", "SBATCH_", "SCANCEL_", "SINFO_", "SCONTROL_", "SALLOC_", "SLURM_", "LSB_")
+"""Beginnings of variables by which an account's owner changes what a batch system's commands do or print."""
+
+KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
+"""Variables among them that lead to the batch system."""
+
+_UNSET = (
+    "for n in $(env | sed -n "
+    + " ".join(f"-e 's/^\\({start}[A-Za-z0-9_]*\\)=.*/\\1/p'" for start in CLEARED)
+    + f'); do case "$n" in {"|".join(KEPT)}) ;; *) unset "$n" ;; esac; done'
+)
+_MARKED = (
+    f'mark=$1; shift; echo "$mark"; echo "$mark" >&2; {_UNSET}; "$@"; code=$?; '
+    'printf "\\n%s\\n" "$mark"; printf "\\n%s\\n" "$mark" >&2; exit "$code"'
+)
+"""A shell's script that runs its arguments between marks on both outputs."""
+
 ENDED_BY_TIMEOUT = (124, 137)
 """Exit statuses of ``timeout`` when it ended its command, and when it had to kill it."""
 
@@ -18,12 +36,19 @@ REFUSALS = 50
 
 
 async def execute(connection: "SSHClientConnection", command: Command) -> Outcome:
-    """Run a command at the other end, where it is ended after its time even if nobody listens any more."""
+    """Run a command at the other end, where it is ended after its time even if nobody listens any more.
+
+    Marks stand before and after its outputs: what start-up files print is not the command's. Raises OSError
+    where the login shell ran nothing.
+    """
     import asyncssh
 
+    mark = f"--pilotage-{secrets.token_hex(8)}--"
     limit = ["timeout", "-k", "5", f"{command.time_limit:g}"]
     try:
-        process = await _started(connection, shlex.join([*limit, *command.argv]))
+        process = await _started(
+            connection, shlex.join([*limit, "sh", "-c", _MARKED, "sh", mark, *command.argv])
+        )
         async with process:
             with suppress(OSError):  # a quick command may have ended before all was written
                 process.stdin.write(command.stdin)
@@ -34,7 +59,20 @@ async def execute(connection: "SSHClientConnection", command: Command) -> Outcom
             code = process.returncode
     except (asyncssh.Error, OSError) as error:
         return Outcome(stderr=str(error))
-    return outcome(out, complaints, None if code in ENDED_BY_TIMEOUT else code)
+    if max(len(out), len(complaints)) > LONGEST_OUTPUT or code in (None, *ENDED_BY_TIMEOUT):
+        return outcome(_between(out, mark)[0], _between(complaints, mark)[0], None)
+    (told, begun, ended), (complained, *_) = _between(out, mark), _between(complaints, mark)
+    if not begun:
+        text = " ".join((out + complaints).decode(errors="replace").split())[-300:]
+        raise OSError(f"the login shell does not run commands: {text or f'exit status {code}'}")
+    return outcome(told, complained, code if ended else None)
+
+
+def _between(output: bytes, mark: str) -> tuple[bytes, bool, bool]:
+    """The part of an output between its marks, and whether the first and the last mark are there."""
+    _, begun, rest = output.partition(f"{mark}\n".encode())
+    told, ended, _ = rest.partition(f"\n{mark}\n".encode())
+    return (told if begun else output), bool(begun), bool(ended)
 
 
 async def _started(connection: "SSHClientConnection", text: str) -> "SSHClientProcess[bytes]":

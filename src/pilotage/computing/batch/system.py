@@ -4,6 +4,8 @@ import logging
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -22,6 +24,15 @@ SUBMIT_LIMIT = 50.0
 LOOK_AGAIN = 2.0
 """Seconds between looks for jobs whose submission was not answered."""
 
+LOOKS = 3
+"""Looks for jobs whose submission was answered with something that says neither yes nor no."""
+
+MOST_ASKED = 40
+"""Questions to a history that refuses some jobs and does not say which."""
+
+BROKEN_FOR = 600.0
+"""Seconds for which a history that refuses every single job is asked for all of them at once only."""
+
 MOST_NAMED = 500
 """Jobs that one command names."""
 
@@ -35,10 +46,11 @@ class BatchSystem:
         self._commands = commands
 
     def submit(self, request: Request, script: str) -> list[str]:
-        """Submit jobs that are alike; returns them in the order of their indexes. Raises CommandFault.
+        """Submit jobs that are alike; returns them in the order of their indexes.
 
-        Where no answer comes, they are looked for by their name, and submitted again only when they are not
-        there after the time in which the command must have ended.
+        Where an answer is in doubt they are looked for by their name. Where none comes, they are submitted
+        again, but only when they are not there after the time in which the command must have ended. Raises
+        CommandFault where they were refused, and TimeoutError where nobody knows whether they were.
         """
         command = self._profile.submit(request)
         outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
@@ -53,9 +65,45 @@ class BatchSystem:
                 return found
             outcome = self._run(command, script.encode(), SUBMIT_LIMIT)
             self.host.changed()
-        if outcome.code != 0:
-            raise CommandFault(self._fault(command, outcome))
-        return self._profile.elements(self._profile.submitted(outcome.stdout), request.count)
+        if number := self._number(outcome):
+            return self._profile.elements(number, request.count)
+        return self._resolved(request, command, outcome)
+
+    def _number(self, outcome: Outcome) -> str:
+        """The number of a submission that went well; empty where it is in doubt.
+
+        Where several lines have digits, one that looks like the job's number may be a note's.
+        """
+        lines = [line for line in outcome.stdout.split("\n") if re.search(r"\d", line)]
+        if outcome.code == 0 and len(lines) == 1:
+            with suppress(CommandFault):
+                return self._profile.submitted(outcome.stdout)
+        return ""
+
+    def _resolved(self, request: Request, command: tuple[str, ...], outcome: Outcome) -> list[str]:
+        """The jobs of a submission whose answer is in doubt, by their name. Raises as :meth:`submit`."""
+        fault = self._fault(command, outcome)
+        if outcome.code == 0:
+            fault = f"{self.host.name}: {_program(command)} answered {outcome.stdout[:200]!r}"
+        if outcome.code == NOT_FOUND:
+            raise CommandFault(fault)
+        complaint = f"{outcome.stdout} {outcome.stderr}".lower()
+        in_doubt = outcome.code in (0, None) or any(words in complaint for words in self._profile.doubtful)
+        for look in range(LOOKS if in_doubt else 1):
+            if look:
+                time.sleep(LOOK_AGAIN)
+            try:
+                number = self.numbers().get(request.name)
+            except OSError as error:
+                # A refusal that is understood needs no listing to be believed.
+                in_doubt = in_doubt or not self._profile.remedy(outcome.complaint)
+                submission_log(log).warning("%s", error)
+            else:
+                if number:
+                    return self._profile.elements(number, request.count)
+        if in_doubt:
+            raise TimeoutError(f"{fault}: nobody knows whether {request.name} was submitted")
+        raise CommandFault(fault)
 
     def jobs(self, jobs: Collection[str], *, fresh: bool = False) -> Mapping[str, BatchJob]:
         """Return the ``jobs`` that the system lists, among others, as it was a second ago at most."""
@@ -78,16 +126,57 @@ class BatchSystem:
             found[listed.name] = max(found.get(listed.name, ""), number, key=_age)
         return found
 
-    def remembered(self, jobs: Collection[str]) -> Mapping[str, BatchJob]:
-        """Return the ``jobs`` that the system's history knows; none where it has no history."""
+    def remembered(self, jobs: Collection[str]) -> "Remembered":
+        """Return the ``jobs`` that the system's history knows; none where it has no history.
+
+        A history that refuses some of them is asked for the others without these.
+        """
         found: dict[str, BatchJob] = {}
+        complaints: dict[str, str] = {}
         for some in _chunks(sorted(jobs)):
+            refused, complaint = False, ""
             for command in self._profile.history(some):
                 outcome = self._run(command)
-                if outcome.code == 0:
+                # What it tells before it complains is as good as without.
+                with suppress(CommandFault):
                     found |= self._profile.remembered(outcome.stdout)
+                if outcome.code == 0:
                     break
-        return found
+                refused, complaint = True, complaint or outcome.complaint
+            missing = [job for job in some if job not in found]
+            if refused and missing:
+                complaints |= dict.fromkeys(missing, complaint)
+                self._ask_apart(missing, complaint, found, complaints)
+        return Remembered(found, {job: said for job, said in complaints.items() if job not in found})
+
+    def _ask_apart(
+        self, jobs: Sequence[str], complaint: str, found: dict[str, BatchJob], complaints: dict[str, str]
+    ) -> None:
+        """Ask a history in parts that refused all of these jobs: first without those that it names."""
+        named = set(re.findall(r"[\w.\[\]-]+", complaint)) & set(jobs)
+        clean = [job for job in jobs if job not in named]
+        parts = [part for part in (clean, sorted(named)) if part] if named else _halves(clean)
+        key, answered = ("history", self._profile.kind), False
+        if len(jobs) == 1 or self.host.rests(key):
+            return
+        for _ in range(MOST_ASKED):
+            if not parts:
+                break
+            part = parts.pop(0)
+            outcome = self._run(self._profile.history(part)[0])
+            with suppress(CommandFault):
+                found |= self._profile.remembered(outcome.stdout)
+            answered = answered or outcome.code == 0
+            if outcome.code != 0:
+                complaints |= dict.fromkeys(part, outcome.complaint)
+                parts += _halves(part)
+        if not answered:
+            self.host.rest(key, BROKEN_FOR)
+
+    def reasons(self, numbers: Sequence[str]) -> Mapping[str, str]:
+        """Reasons why jobs and arrays do not run, by number, as far as the system tells them."""
+        command = self._profile.reasons(numbers)
+        return self._profile.explained(self._run(command).stdout) if command else {}
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """End jobs."""
@@ -101,7 +190,8 @@ class BatchSystem:
     def _are_live(self, jobs: Sequence[str]) -> bool:
         """Tell whether some still wait or run: a command complains also of those that have just ended."""
         listed = self.jobs(jobs, fresh=True)
-        return any(job in listed and listed[job].state != "ended" for job in jobs)
+        meant = {self._profile.same(job) for job in jobs}
+        return any(job.state != "ended" for name, job in listed.items() if self._profile.same(name) in meant)
 
     def slots(self) -> int | None:
         """Slots of the queue, None where the system does not tell."""
@@ -140,10 +230,7 @@ class BatchSystem:
                 if time.monotonic() >= until:
                     return []
             if time.monotonic() >= until + SUBMIT_LIMIT:
-                raise OSError(
-                    f"{self.host.name}: nobody knows whether {request.name} was submitted: if it was, "
-                    "its pilots end when they start"
-                )
+                raise TimeoutError(f"{self.host.name}: nobody knows whether {request.name} was submitted")
             time.sleep(LOOK_AGAIN)
 
     def _run(self, argv: tuple[str, ...], stdin: bytes = b"", time_limit: float = 60.0) -> Outcome:
@@ -156,10 +243,28 @@ class BatchSystem:
         """Describe a failure: the command, its complaint, and who can mend it."""
         remedy = self._profile.remedy(outcome.complaint)
         if outcome.code == NOT_FOUND:
-            remedy = f"name the directory of {argv[0]} with option commands"
+            remedy = f"name the directory of {_program(argv)} with option commands"
         shown = Command(argv=argv)
         advice = f" ({remedy})" if remedy else ""
         return f"{self.host.name}: {outcome.complaint}{advice}; the command was: {shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """Jobs that a history knows, by number, and its ``complaints`` about those that it refused."""
+
+    jobs: Mapping[str, BatchJob]
+    complaints: Mapping[str, str]
+
+
+def _program(argv: Sequence[str]) -> str:
+    """The batch system's own command: the one that a shell's script runs, where there is one."""
+    return argv[3] if argv[:2] == ("sh", "-c") and len(argv) > 3 else argv[0]
+
+
+def _halves(jobs: Sequence[str]) -> list[Sequence[str]]:
+    middle = len(jobs) // 2
+    return [jobs[:middle], jobs[middle:]] if middle else []
 
 
 def _age(number: str) -> tuple[int, str]:

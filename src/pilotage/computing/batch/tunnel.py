@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import shlex
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -48,15 +49,22 @@ class Tunnel:
         root, folder = placed.stdout.splitlines()[0], made.stdout.strip()
         await connection.forward_remote_path_to_port(f"{folder}/server", server.hostname, server.port or 80)
         relay = await connection.create_process(_relay(self._options, root, folder))
-        try:
-            said = await asyncio.wait_for(relay.stdout.readline(), START)
-        except TimeoutError:
-            said = ""
-        if not said.startswith("https://"):
+        said = ""
+        with suppress(TimeoutError):
+            said = await asyncio.wait_for(_address(relay), START)
+        if not said:
             told = await execute(connection, shell(f"tail -c 400 {shlex.quote(root)}/logs/relay.log"))
             raise OSError(f"the relay does not start: {told.complaint}; it needs Python 3.9 there")
         self._relay = relay
         log.info("%s: pilots reach this server at %s", self._options.ssh, said.strip())
+
+
+async def _address(relay: "SSHClientProcess[str]") -> str:
+    """The address that the relay prints, below whatever start-up files print; empty where it ends first."""
+    while line := await relay.stdout.readline():
+        if line.startswith("https://"):
+            return line
+    return ""
 
 
 def _relay(options: BatchOptions, root: str, folder: str) -> str:

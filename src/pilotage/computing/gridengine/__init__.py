@@ -1,8 +1,8 @@
 """Grid Engine: ``qsub -terse`` with arrays, one ``qstat -xml`` for all, ``qacct`` for the past."""
 
+import html
 import math
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,13 +10,22 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.computing.batch.profile import CommandFault, plain_name, queue_names
+from pilotage.computing.batch.profile import CommandFault, only_number, own, plain_name, queue_names
 from pilotage.computing.options import Word, parse
 from pilotage.ports.computing import ElementState
 
 _RESERVED = "-N -t -o -e -j -S -r -terse -V -b -sync -now -i -notify -@ -help -verify -w"
 RESERVED = tuple(_RESERVED.split())
 """Options of qsub that the adapter says itself, or that would change what it answers."""
+
+RAN = ("0", "12", "13", "14", "15", "16", "17", "24", "25", "30", "37", "100")
+"""Values of ``failed`` of jobs that ran: of others the exit status means nothing, as they never started."""
+
+_TROUBLE = {
+    "E": "in error: Grid Engine could not start it, and does not try again (`qmod -cj` once that is mended)",
+    "h": "held: it starts when its holder releases it (`qrls`)",
+}
+"""What a letter of a job's state says of one that does not start by itself."""
 
 REMEDIES = (
     ("unknown queue", "correct option queue: `qconf -sql` lists those there are"),
@@ -57,6 +66,8 @@ class GridEngineProfile(Profile):
 
     def __init__(self, options: GridEngineOptions) -> None:
         self._options = options
+        # Who submits held jobs on purpose wants them to wait.
+        self._holds = any(option.startswith(("-hold_jid", "-h")) for option in options.extra)
         self.queues = queue_names(options.queue)
 
     def name(self, name: str) -> str:
@@ -102,10 +113,9 @@ class GridEngineProfile(Profile):
         return (*command, *options.extra)
 
     def submitted(self, stdout: str) -> str:
-        """``12``, or ``12.1-3:1`` for an array."""
-        lines = stdout.split()
-        number = lines[-1].partition(".")[0] if lines else ""
-        if not number.isdecimal():
+        """``12``, or ``12.1-3:1`` for an array; ``Your job 12 ("name") has been submitted`` of a wrapper."""
+        number = only_number(stdout, r"(\d+)(?:\.\d+-\d+:\d+)?", r"Your job(?:-array)? (\d+)[ .].* submitted")
+        if not number:
             raise CommandFault(f"qsub answered {stdout[:200]!r}, which is no job's number")
         return number
 
@@ -119,30 +129,43 @@ class GridEngineProfile(Profile):
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:  # noqa: ARG002 -- one listing for all
         """All of this user that wait or run, each job of an array by itself."""
-        return ("qstat", "-xml", "-g", "d")
+        # Files of settings may have qstat list everybody's.
+        return own("qstat", "-xml", "-g", "d", "-u")
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """A document with an element for each job."""
-        # Entities of a document could expand to any size.
-        if "<!DOCTYPE" in stdout:
-            raise CommandFault("qstat answered a document with declarations of its own")
-        try:
-            root = ET.fromstring(stdout)
-        except ET.ParseError as error:
-            raise CommandFault(f"qstat answered no XML: {error}") from error
+        """Records of a document, each read by itself: one that is no XML hides no other."""
+        if not re.search(r"<job_info\b", stdout):
+            raise CommandFault(f"qstat answered {stdout[:200]!r}, which is no XML of jobs")
         found = {}
-        for entry in root.iter("job_list"):
-            words = {child.tag: (child.text or "").strip() for child in entry}
-            number, task, state = (
-                words.get("JB_job_number", ""),
-                words.get("tasks", ""),
-                words.get("state", ""),
-            )
-            job = f"{number}.{task}" if task.isdecimal() else number
+        for record in re.findall(r"<job_list\b[^>]*>(.*?)</job_list>", stdout, re.DOTALL):
+            words = _words(record)
+            number, task, state = (words.get(tag, "") for tag in ("JB_job_number", "tasks", "state"))
+            if not number.isdecimal():
+                continue
             queue = words.get("queue_name", "").partition("@")[0]
-            found[job] = BatchJob(
-                name=words.get("JB_name", ""), state=_state(state), reason=state, queue=queue
+            found[f"{number}.{task}" if task.isdecimal() else number] = BatchJob(
+                name=words.get("JB_name", ""),
+                state=_state(state, self._holds),
+                reason=f"{state}: {words_of}" if (words_of := _TROUBLE.get(_letters(state))) else state,
+                queue=queue,
+                explained=False,
             )
+        return found
+
+    def reasons(self, jobs: Collection[str]) -> tuple[str, ...]:
+        """All that is known of these jobs."""
+        return ("qstat", "-j", ",".join(jobs))
+
+    def explained(self, stdout: str) -> Mapping[str, str]:
+        """The errors of each job, else what its scheduling says; lines go on where they begin with blanks."""
+        found = {}
+        for block in re.split(r"^=+$", stdout, flags=re.MULTILINE):
+            number = re.search(r"^job_number: +(\d+)", block, re.MULTILINE)
+            errors = re.findall(r"^error reason +\d+: +(.+)$", block, re.MULTILINE)
+            hints = re.search(r"^scheduling info: +(.+(?:\n +.+)*)", block, re.MULTILINE)
+            told = errors[:1] or (hints[1].split("\n")[:3] if hints else [])
+            if number and told:
+                found[number[1]] = "; ".join(" ".join(line.split()) for line in told)
         return found
 
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
@@ -158,13 +181,14 @@ class GridEngineProfile(Profile):
             number, task = words.get("jobnumber", ""), words.get("taskid", "undefined")
             if not number.isdecimal():
                 continue
-            failed, code = words.get("failed", "0"), words.get("exit_status", "")
-            reason = "" if failed.strip() == "0" else f"failed {failed}"
+            failed, code = (" ".join(words.get(name, "0").split()) for name in ("failed", "exit_status"))
+            why = re.match(r"\d*", failed)[0]  # type: ignore[index]
+            reason = "" if why == "0" else f"failed {failed}"
             found[f"{number}.{task}" if task.isdecimal() else number] = BatchJob(
                 name=words.get("jobname", ""),
                 state="ended",
                 reason=reason or f"exit status {code}",
-                exit_code=_exit_code(code),
+                exit_code=_exit_code(code) if why in RAN else None,
                 queue=words.get("qname", ""),
             )
         return found
@@ -196,15 +220,30 @@ class GridEngine(BatchElement):
         super().__init__(GridEngineProfile(parsed), parsed)
 
 
-def _state(letters: str) -> ElementState:
-    """A running job may be suspended, or on its way out; all others wait."""
+def _words(record: str) -> dict[str, str]:
+    """The values of a record by their tags, whatever characters stand in them."""
+    return {
+        tag: html.unescape(value).strip()
+        for tag, value in re.findall(r"<(\w+)[^>]*>([^<]*?)</\1>", record, re.DOTALL)
+    }
+
+
+def _letters(state: str) -> str:
+    return "E" if "E" in state else "h" if "h" in state and "q" in state else ""
+
+
+def _state(letters: str, holds: bool) -> ElementState:
+    """One held or in error is stuck; a running one may be suspended, or on its way out; all others wait."""
+    if _letters(letters) == "E" or (_letters(letters) == "h" and not holds):
+        return "stuck"
     if "r" in letters or "t" in letters or letters.strip("d") in ("s", "S", "T"):
         return "running"
     return "waiting" if "q" in letters or "h" in letters else "unknown"
 
 
 def _exit_code(text: str) -> int | None:
-    """Above 128 is a signal."""
-    if not text.isdecimal():
+    """Above 128 is a signal, whose name may stand behind it."""
+    number = text.partition(" ")[0]
+    if not number.isdecimal():
         return None
-    return int(text) if int(text) <= 128 else 128 - int(text)
+    return int(number) if int(number) <= 128 else 128 - int(number)

@@ -19,7 +19,9 @@ RESERVED = tuple(_RESERVED.split())
 """Options of bsub that the adapter says itself, or that would change what it answers."""
 
 STATES: Mapping[str, ElementState] = {
-    **dict.fromkeys(("PEND", "PROV", "WAIT", "PSUSP"), "waiting"),
+    **dict.fromkeys(("PEND", "PROV", "WAIT"), "waiting"),
+    # Suspended by its owner or an administrator while it waited.
+    "PSUSP": "stuck",
     **dict.fromkeys(("RUN", "USUSP", "SSUSP"), "running"),
     **dict.fromkeys(("DONE", "EXIT"), "ended"),
 }
@@ -85,9 +87,10 @@ class LsfProfile(Profile):
 
     def submitted(self, stdout: str) -> str:
         """``Job <12> is submitted to queue <normal>.``"""
-        if not (found := re.search(r"Job <(\d+)> is submitted", stdout)):
+        found = set(re.findall(r"^\s*Job <(\d+)> is submitted", stdout, re.MULTILINE | re.ASCII))
+        if len(found) != 1:
             raise CommandFault(f"bsub answered {stdout[:200]!r}, which has no job's number")
-        return found[1]
+        return str(found.pop())
 
     def number(self, job: str) -> str:
         """An array's number stands before the index."""
@@ -103,12 +106,14 @@ class LsfProfile(Profile):
 
     def is_listed(self, outcome: Outcome) -> bool:
         """Tell whether the command answered: "no such job" is an answer, though it exits with an error."""
-        return outcome.code == 0 or any(words in outcome.stderr for words in NOTHING)
+        return outcome.code == 0 or (
+            outcome.code is not None and any(words in outcome.stderr for words in NOTHING)
+        )
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """A line for each job; the name of an array's has its index."""
         found = {}
-        for line in stdout.splitlines():
+        for line in stdout.split("\n"):
             values = [value.strip() for value in line.split("|", 6)]
             if len(values) < 7 or not values[0].isdecimal():
                 continue

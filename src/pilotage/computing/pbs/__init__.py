@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from pydantic import ConfigDict
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
 from pilotage.computing.batch.commands import Outcome
-from pilotage.computing.batch.profile import CommandFault, plain_name, queue_names
+from pilotage.computing.batch.profile import CommandFault, only_number, plain_name, queue_names
 from pilotage.computing.options import Word, parse
 from pilotage.ports.computing import ElementState
 
@@ -20,10 +20,23 @@ RESERVED = tuple(_RESERVED.split())
 """Options of qsub that the adapter says itself, or that would change what it answers."""
 
 STATES: Mapping[str, ElementState] = {
-    **dict.fromkeys("QHWTM", "waiting"),
+    **dict.fromkeys("QWTM", "waiting"),
+    "H": "stuck",
     **dict.fromkeys("RESUB", "running"),
     **dict.fromkeys("FX", "ended"),
 }
+
+OWN = (
+    'if jobs=$(qselect -x -u "$(id -un)" 2>/dev/null); then [ -z "$jobs" ] || exec "$0" "$@" $jobs; '
+    'else exec "$0" "$@"; fi'
+)
+"""A shell's script that has qstat tell of the account's own jobs: of others' it may write what is no JSON."""
+
+PARTLY = ("Unknown Job Id", "illegally formed job identifier")
+"""Complaints about some of the jobs that were asked for."""
+
+_NEEDED = ("Job_Name", "job_state", "queue", "comment", "Exit_status")
+_VALUE = re.compile(r'(?<!\\)"(\w+)"\s*:\s*"?((?<=")(?:[^"\\]|\\.)*|-?\d+)')
 
 REMEDIES = (
     ("unknown queue", "correct option queue: `qstat -Q` lists those there are"),
@@ -80,10 +93,14 @@ class PbsProfile(Profile):
 
     def submitted(self, stdout: str) -> str:
         """``12.server``, or ``12[].server`` for an array."""
-        lines = stdout.split()
-        if not lines or not re.fullmatch(r"\d+(\[\])?(\.[\w.-]+)?", lines[-1]):
+        number = only_number(stdout, r"(\d+(?:\[\])?(?:\.[\w.-]+)?)")
+        if not number:
             raise CommandFault(f"qsub answered {stdout[:200]!r}, which is no job's number")
-        return lines[-1]
+        return number
+
+    def same(self, job: str) -> str:
+        """The number: commands shorten the server's name each in its own way."""
+        return job.partition(".")[0]
 
     def number(self, job: str) -> str:
         """An array's number has empty brackets."""
@@ -94,20 +111,32 @@ class PbsProfile(Profile):
         return [number] if count == 1 else [number.replace("[]", f"[{at}]") for at in range(1, count + 1)]
 
     def listing(self, jobs: Collection[str]) -> tuple[str, ...]:
-        """List these jobs, also those that ended; all jobs of every user where none is named."""
-        return ("qstat", "-x", "-t", "-f", "-F", "json", *jobs)
+        """List these jobs, also those that ended; all jobs of the account where none is named."""
+        command = ("qstat", "-x", "-t", "-f", "-F", "json")
+        return (*command, *jobs) if jobs else ("sh", "-c", OWN, *command)
 
     def is_listed(self, outcome: Outcome) -> bool:
         """Tell whether the command answered: one that does not know some jobs tells of the others."""
-        return outcome.code == 0 or "Unknown Job Id" in outcome.stderr
+        return outcome.code == 0 or (
+            outcome.code is not None and any(words in outcome.stderr for words in PARTLY)
+        )
 
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
-        """One JSON document."""
+        """One JSON document; where it is none, as PBS writes values of jobs as they are, record by record."""
+        if not stdout.strip():
+            return {}
         try:
-            jobs = json.loads(stdout).get("Jobs", {}) if stdout.strip() else {}
-            return {str(job): _job(words) for job, words in jobs.items()}
-        except (ValueError, AttributeError, TypeError) as error:
-            raise CommandFault(f"qstat answered no JSON that is understood: {error}") from error
+            jobs = json.loads(stdout, strict=False).get("Jobs", {})
+            known: dict[str, Mapping[str, Any]] = {
+                str(job): words for job, words in jobs.items() if isinstance(words, dict)
+            }
+            understood = len(known) > 0 or not jobs
+        except (ValueError, AttributeError, TypeError, RecursionError):
+            known = dict(_records(stdout))
+            understood = bool(known)
+        if not understood:
+            raise CommandFault(f"qstat answered {stdout[:200]!r}, which is no JSON that is understood")
+        return {job: _job(words) for job, words in known.items()}
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
         """Delete these jobs; those that are over are left alone."""
@@ -122,13 +151,30 @@ class Pbs(BatchElement):
         super().__init__(PbsProfile(parsed), parsed)
 
 
+def _records(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The records of jobs in what is no JSON: whole where they are, else the values that are needed."""
+    begins = [*re.finditer(r'(?<!\\)"(\d+(?:\[\d*\])?(?:\.[\w.-]+)?)"\s*:\s*\{', text)]
+    ends = [found.start() for found in begins[1:]]
+    for found, end in zip(begins, [*ends, len(text)], strict=False):
+        body = text[found.end() - 1 : end]
+        try:
+            words = json.JSONDecoder(strict=False).raw_decode(body)[0]
+        except (ValueError, RecursionError):
+            words = {name: value for name, value in reversed(_VALUE.findall(body)) if name in _NEEDED}
+            if re.fullmatch(r"-?\d{1,9}", str(words.get("Exit_status", ""))):
+                words["Exit_status"] = int(words["Exit_status"])
+        if "job_state" in words:
+            yield found[1], words
+
+
 def _job(words: Mapping[str, Any]) -> BatchJob:
     state, code = str(words.get("job_state", "")), words.get("Exit_status")
     found = STATES.get(state, "unknown")
+    held = "held: it starts when its holder releases it (`qrls`)" if found == "stuck" else ""
     return BatchJob(
         name=str(words.get("Job_Name", "")),
         state=found,
-        reason=" ".join(part for part in (state, str(words.get("comment", ""))) if part),
+        reason=" ".join(part for part in (state, held, str(words.get("comment", ""))) if part),
         exit_code=_exit_code(code) if found == "ended" and isinstance(code, int) else None,
         queue=str(words.get("queue", "")),
     )

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from pilotage.computing.batch import BatchElement, BatchJob, Profile, Request, SubmitOptions
-from pilotage.computing.batch.profile import CommandFault, queue_names
+from pilotage.computing.batch.profile import CommandFault, only_number, queue_names
 from pilotage.computing.options import Word, parse
+from pilotage.model.time_limits import seconds
 from pilotage.ports.computing import ElementState, PilotSize
 
 _RESERVED = """
@@ -21,17 +22,25 @@ _RESERVED = """
 RESERVED = tuple(_RESERVED.split())
 """Options of sbatch that the adapter says itself, or that would change what it answers."""
 
-_WAITING = "PENDING CONFIGURING REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT RESV_DEL_HOLD"
+_WAITING = "PENDING CONFIGURING REQUEUED REQUEUE_FED POWER_UP_NODE EXPEDITING"
+_STUCK = "REQUEUE_HOLD SPECIAL_EXIT RESV_DEL_HOLD LAUNCH_FAILED RECONFIG_FAIL"
 _RUNNING = "RUNNING COMPLETING RESIZING SIGNALING STAGE_OUT STOPPED SUSPENDED"
 _ENDED = """
-BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REVOKED TIMEOUT
+BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED REVOKED TIMEOUT
 """
 STATES: Mapping[str, ElementState] = {
     **dict.fromkeys(_WAITING.split(), "waiting"),
+    **dict.fromkeys(_STUCK.split(), "stuck"),
     **dict.fromkeys(_RUNNING.split(), "running"),
     **dict.fromkeys(_ENDED.split(), "ended"),
 }
 """Slurm's states; any other is unknown."""
+
+_HELD = re.compile(
+    r"jobheld(user|admin)|.*requeued.*held.*|badconstraints|dependencyneversatisfied|invalid(account|qos)|"
+    r"launchfailed.*|qosnotallowed|accountnotallowed"
+)
+"""Reasons, in lower case without blanks and ``_``, of a pending job that does not start by itself."""
 
 NODES = ("sinfo", "--noheader", "--exact", "--format=%P|%a|%l|%t|%D|%c|%m")
 """Nodes alike: partition, whether it is up, its time limit, their state, count, processors, memory in MB."""
@@ -70,6 +79,11 @@ REMEDIES = (
     ),
     ("unable to contact slurm controller", "wait: Slurm is down; only its administrators can start it"),
     ("socket timed out", "wait: Slurm is too busy to answer"),
+    (
+        "invalid job array specification",
+        "lower option array: the highest index of an array is MaxArraySize - 1 (`scontrol show config`); "
+        "array: 1 where the cluster has no arrays",
+    ),
     ("munge", "Slurm's authentication is broken on this host: its administrators can mend it"),
 )
 """Who can mend what, by what a complaint holds, in lower case."""
@@ -140,10 +154,9 @@ class SlurmProfile(Profile):
         )
 
     def submitted(self, stdout: str) -> str:
-        """The number is the last line, with the cluster's name behind it where there are several."""
-        lines = stdout.split()
-        number = lines[-1].partition(";")[0] if lines else ""
-        if not number.isdecimal():
+        """The number is a line of its own, with the cluster's name behind it where there are several."""
+        number = only_number(stdout, r"(\d+)(?:;[\w.-]+)?", r"Submitted batch job (\d+)(?: on cluster .*)?")
+        if not number:
             raise CommandFault(f"sbatch answered {stdout[:200]!r}, which is no job's number")
         return number
 
@@ -163,7 +176,7 @@ class SlurmProfile(Profile):
     def listed(self, stdout: str) -> Mapping[str, BatchJob]:
         """Cut lines at the columns' widths; what waits of an array may be one record."""
         found: dict[str, BatchJob] = {}
-        for line in stdout.splitlines():
+        for line in stdout.split("\n"):
             values, at = [], 0
             for _, width in COLUMNS:
                 values.append(line[at : at + width].strip())
@@ -177,22 +190,27 @@ class SlurmProfile(Profile):
     def history(self, jobs: Collection[str]) -> tuple[tuple[str, ...], ...]:
         """The accounting; where there is none, the file of completed jobs, which knows no arrays."""
         columns = "--format=JobID,State,ExitCode,Partition,JobName"
-        asked = ("sacct", "--noheader", "--parsable2", "--allocations", columns, f"--jobs={','.join(jobs)}")
+        # Without it the indexes of an array that are many end with dots.
+        whole = ("env", "SLURM_BITSTR_LEN=0", "sacct", "--noheader", "--parsable2")
+        asked = (*whole, "--allocations", columns, f"--jobs={','.join(jobs)}")
         single = [job for job in jobs if "_" not in job]
-        completed = ("sacct", "--completion", "--noheader", "--parsable2", f"--jobs={','.join(single)}")
+        completed = (*whole, "--completion", f"--jobs={','.join(single)}")
         return (asked, completed) if single else (asked,)
 
     def remembered(self, stdout: str) -> Mapping[str, BatchJob]:
         """Rows of the accounting, or of the file of completed jobs, which have eight columns."""
-        found = {}
-        for line in stdout.splitlines():
+        found: dict[str, BatchJob] = {}
+        for line in stdout.split("\n"):
             values = line.split("|")
-            if len(values) == 8:
-                job, _, name, partition, _, _, state, _ = values
-                found[job] = job_of(state, "", None, partition, name)
-            elif len(values) >= 5:
+            if len(values) >= 5 and re.fullmatch(r"\d+:\d+", values[2]):
                 job, state, code, partition = values[:4]
-                found[job] = job_of(state, "", exit_code(code), partition, "|".join(values[4:]))
+                entry = job_of(state, "", exit_code(code), partition, "|".join(values[4:]))
+            elif len(values) == 8:
+                job, _, name, partition, _, _, state, _ = values
+                entry = job_of(state, "", None, partition, name)
+            else:
+                continue
+            found |= dict.fromkeys(_expanded(job), entry)
         return found
 
     def cancel(self, jobs: Collection[str]) -> tuple[str, ...]:
@@ -244,21 +262,9 @@ def fitting(listed: str, partitions: Collection[str], size: PilotSize) -> int:
         if up != "up" or state.rstrip("*~#!%$@^-+") in GONE or not all(n.isdecimal() for n in numbers):
             continue
         count, cores, memory = map(int, numbers)
-        if size.memory <= memory and size.walltime <= _seconds(limit):
+        if size.memory <= memory and size.walltime <= (seconds(limit) or math.inf):
             held[partition] = held.get(partition, 0) + count * (cores // size.cores)
     return max(held.values(), default=0)
-
-
-def _seconds(limit: str) -> float:
-    """Seconds of ``2-00:00:00``, ``1:00:00`` or ``30:00``; what is no time is no limit."""
-    days, _, clock = limit.rpartition("-")
-    parts = clock.split(":")
-    if not all(part.isdecimal() for part in (days or "0", *parts)):
-        return math.inf
-    seconds = float(int(days or 0) * 86400)
-    for part, unit in zip(reversed(parts), (1, 60, 3600), strict=False):
-        seconds += int(part) * unit
-    return seconds
 
 
 def _literal(log: str, count: int) -> str:
@@ -268,22 +274,30 @@ def _literal(log: str, count: int) -> str:
 
 
 def _expanded(job: str) -> Iterator[str]:
-    """The jobs of ``12``, ``12_3`` or ``12_[3,5-7%2]``."""
+    """The jobs of ``12``, ``12_3``, ``12_[3,5-7%2]`` or ``12_[1-9:4]``."""
     number, _, indexes = job.partition("_")
     if not indexes.startswith("["):
         yield job
         return
     for part in indexes.strip("[]").partition("%")[0].split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            yield from (
-                f"{number}_{at}" for at in range(int(first), min(int(last or first), int(first) + 10_000) + 1)
-            )
+        if match := re.fullmatch(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", part, re.ASCII):
+            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+            yield from (f"{number}_{at}" for at in range(first, min(last, first + 10_000) + 1, max(step, 1)))
 
 
 def job_of(state: str, reason: str, code: int | None, partition: str, name: str) -> BatchJob:
-    """A job in Slurm's words: of a state such as ``CANCELLED by 1000`` the first decides."""
-    found = STATES.get((state.split() or [""])[0].rstrip("+"), "unknown")
+    """A job in Slurm's words: of a state such as ``CANCELLED by 1000`` the first decides.
+
+    A state that Slurm has learnt since is unknown, with its name as the reason.
+    """
+    word = (state.split() or [""])[0]
+    found = STATES.get(word.rstrip("+"))
+    if found is None and word.endswith("+"):
+        # Cut to the width of a column.
+        found = next((STATES[name] for name in STATES if name.startswith(word[:-1])), None)
+    found = found or "unknown"
+    if found == "waiting" and _HELD.fullmatch(re.sub(r"[\s_]", "", reason.lower())):
+        found = "stuck"
     text = f"{state} ({reason})" if reason else state
     return BatchJob(
         name=name, state=found, reason=text, exit_code=code if found == "ended" else None, queue=partition

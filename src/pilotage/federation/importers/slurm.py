@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pilotage.model.constants import BrokerageConstants
+from pilotage.model.time_limits import seconds
 
 from .import_result import Entry, Imported, Note
 from .values import Names
@@ -159,7 +160,7 @@ def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
 
 def _queue(site: str, partition: _Partition, options: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
     """A queue of single cores; a partition of GPUs gives one to each pilot."""
-    limit = _seconds(partition.limit)
+    limit = seconds(partition.limit)
     asked = {**options, "partition": partition.name}
     queue: dict[str, Any] = {
         "name": f"{site}-{partition.name}",
@@ -207,17 +208,3 @@ def _gpus(gres: set[str]) -> list[str]:
             return []
         models |= {parts[1] if len(parts) > 2 else "any" for parts in gpus}
     return sorted(models)
-
-
-def _seconds(limit: str) -> int:
-    """Seconds of ``days-hours:minutes:seconds``; 0 for none."""
-    days, mark, rest = limit.rpartition("-")
-    parts = rest.split(":")
-    if not all(part.isdecimal() for part in parts) or (days and not days.isdecimal()):
-        return 0
-    numbers = [int(part) for part in parts]
-    if mark:
-        hours, minutes, seconds = [*numbers, 0, 0][:3]
-    else:
-        hours, minutes, seconds = ([0, 0, *numbers] if len(numbers) > 1 else [0, numbers[0], 0])[-3:]
-    return int(days or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
