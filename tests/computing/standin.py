@@ -24,6 +24,18 @@ def install(folder: Path) -> str:
     return str(folder)
 
 
+def install_failing(folder: Path, commands: str) -> str:
+    """A directory with the same commands, of which those that submit fail after they did so."""
+    folder.mkdir()
+    for name in COMMANDS:
+        failing = "; echo 'hook failed' >&2; exit 1" if name in ("qsub", "bsub") else ""
+        (folder / name).write_text(
+            f'#!/bin/sh\n{commands}/{name} "$@"{" >/dev/null" if failing else ""}{failing}\n'
+        )
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
 def main(place: Path, command: str, arguments: list[str]) -> None:
     """Do what a command would do."""
     if command in ("qsub", "bsub"):

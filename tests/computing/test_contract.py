@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -23,7 +23,7 @@ def orders() -> Iterator[list[PilotOrder]]:
 
 
 def test_processes_keep_the_contract(tmp_path: Path, orders: list[PilotOrder]) -> None:
-    assert violations(Process, {"directory": str(tmp_path)}, orders) == []
+    assert violations(Process, {"directory": str(tmp_path)}, orders, losing=Process) == []
 
 
 class Batch:
@@ -91,3 +91,42 @@ def test_a_batch_system_in_memory_keeps_the_contract() -> None:
 def test_the_contract_finds_an_adapter_that_breaks_it(fault: str, said: str) -> None:
     found = violations(Batch, {"fault": fault}, ORDERS, patience=0)
     assert [text for text in found if said in text], found
+
+
+class Named(Batch):
+    """One that knows pilots by their names, whoever asks, and may lose or fail an answer."""
+
+    known: ClassVar[dict[str, str]] = {}
+
+    def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
+        for order in orders:
+            if self.fault == "forgets names" or order.name not in self.known:
+                self.known[order.name] = f"batch-{len(self.all)}"
+                self.all[self.known[order.name]] = "waiting"
+        if self.fault == "loses":
+            raise TimeoutError
+        error = "hook failed" if self.fault == "refuses" else ""
+        return [Submitted(reference="" if error else self.known[one.name], error=error) for one in orders]
+
+    all: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(options)
+        self.states = self.all
+
+
+@pytest.mark.parametrize(
+    ("fault", "losing", "said"),
+    [
+        ("", "loses", ""),
+        ("", "", ""),
+        ("", "refuses", "a pilot that was taken is refused: hook failed"),
+        ("forgets names", "loses", "pilots that are ordered again are others"),
+    ],
+)
+def test_the_contract_has_pilots_found_by_their_names(fault: str, losing: str, said: str) -> None:
+    Named.known.clear()
+    Named.all.clear()
+    found = violations(Named, {"fault": fault}, ORDERS, patience=0, losing=lambda _: Named({"fault": losing}))
+    assert bool(found) == bool(said), found
+    assert not said or any(said in text for text in found), found

@@ -16,7 +16,7 @@ from pilotage.ports.computing import PilotOrder
 from tests.agent.fake_pilot_server import TOKEN, FakeServer
 from tests.waiting import wait_for
 
-from .standin import install
+from .standin import install, install_failing
 
 PBS = PbsProfile(PbsOptions(queue="workq", account="phys", resources=("ngpus=1",)))
 LSF = LsfProfile(LsfOptions(queue="normal", project="phys", gpu="num=1"))
@@ -102,7 +102,8 @@ def test_they_keep_the_contract(kind: Any, tmp_path: Path) -> None:
             PilotOrder(pilot=n, name=f"here-pilot-{n}", token=TOKEN, server_url=server.url, walltime=3600)
             for n in range(1, 4)
         ]
-        assert violations(kind, options, orders) == []
+        failing = {**options, "commands": install_failing(tmp_path / "failing", options["commands"])}
+        assert violations(kind, options, orders, losing=lambda _: kind(failing)) == []
         (answer,) = kind({**options, "queue": "nowhere"}).submit([replace(orders[0], name="here-pilot-4")])
         assert "correct option queue" in answer.error
 

@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from pilotage.ports.computing import Capacity, ComputingElementPort, PilotOrder, PilotStatus, Submitted
@@ -16,12 +18,14 @@ def violations(
     options: Mapping[str, Any],
     orders: Sequence[PilotOrder],
     patience: float = 240,
+    losing: Callable[[Mapping[str, Any]], ComputingElementPort] | None = None,
 ) -> list[str]:
     """List the promises that an adapter breaks; empty where it keeps them all.
 
     ``make`` is what the adapter's entry point stands for. ``orders`` are two pilots or more that would live
     until they are cancelled; all are ended in the end. What does not happen within ``patience`` s is taken
-    for never.
+    for never. ``losing`` makes the adapter of the same batch system on a bad day: what it submits is
+    taken, and the answer fails or gets lost. Without it no pilot is ordered twice.
     """
     faults = list(_options(make, options))
     element = make(options)
@@ -31,12 +35,16 @@ def violations(
     try:
         faults += _submitted(orders, answers)
         faults += _seen(element, references, orders)
+        if losing is not None:
+            faults += _again(make(options), orders, references)
         faults += _others(element, references)
         if references:
             faults += _ended(element, references[:1], references[1:], patience)
     finally:
         element.cancel(references)
     faults += _ended(element, references, [], patience)
+    if losing is not None:
+        faults += _in_doubt(losing(options), element, orders, patience)
     return faults
 
 
@@ -92,6 +100,35 @@ def _seen(
         count = getattr(capacity := element.capacity(), name)
         if not isinstance(capacity, Capacity) or (count is not None and count < 0):
             yield f"capacity: {name} is {count}"
+
+
+def _again(
+    element: ComputingElementPort, orders: Sequence[PilotOrder], references: Sequence[str]
+) -> Iterator[str]:
+    """Order the pilots again, as a server does that lost the answer: none is submitted twice."""
+    found = [answer.reference for answer in element.submit(orders)]
+    if len(references) == len(orders) and found != list(references):
+        yield f"pilots that are ordered again are others: {found} and not {list(references)}"
+
+
+def _in_doubt(
+    losing: ComputingElementPort, element: ComputingElementPort, orders: Sequence[PilotOrder], patience: float
+) -> Iterator[str]:
+    """Submit pilots whose answers fail: each is found by its name, now or when its order comes again."""
+    orders = [replace(order, name=f"{order.name}0") for order in orders]
+    first: Sequence[Submitted] = ()
+    with suppress(TimeoutError):
+        first = losing.submit(orders)
+    yield from (f"a pilot that was taken is refused: {answer.error}" for answer in first if answer.error)
+    found = [answer.reference for answer in element.submit(orders)]
+    try:
+        if "" in found or len(set(found)) != len(orders):
+            yield f"pilots whose answers were lost are not found by their names: {found}"
+        if first and [answer.reference for answer in first] != found:
+            yield f"pilots whose answers were lost are submitted twice: {found}"
+    finally:
+        element.cancel([reference for reference in found if reference])
+    yield from _ended(element, [reference for reference in found if reference], [], patience)
 
 
 def _others(element: ComputingElementPort, references: Collection[str]) -> Iterator[str]:

@@ -20,6 +20,9 @@ from pilotage.settings import Settings
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 OPTIONS = {"directory", "environment"}
+PROCESS = "process"
+"""The file in a pilot's directory that holds its reference."""
+
 GRACE = 10.0
 """Seconds that cancelled pilots have to kill their payloads and say goodbye, also on a busy machine."""
 
@@ -93,7 +96,7 @@ class Process:
         self._exits: dict[str, int] = {}
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Start an agent for each order, in a session of its own."""
+        """Start an agent for each order, in a session of its own, unless it runs already."""
         return [self._submit(order) for order in orders]
 
     def poll(self, references: Collection[str]) -> Mapping[str, PilotStatus]:
@@ -122,8 +125,12 @@ class Process:
 
     def _submit(self, order: PilotOrder) -> Submitted:
         place = self._directory / order.name
+        if there := _running(place):
+            return Submitted(reference=there)
         try:
             pid = self._start(order, place)
+            # Who comes again finds the pilot there, also another server after this one's end.
+            (place / PROCESS).write_text(f"{ProcessReference.of(pid) or ''}\n")
         except OSError as error:
             return Submitted(error=f"pilot {order.name} cannot be started: {error}")
         reference = ProcessReference.of(pid)
@@ -192,6 +199,16 @@ class Process:
         with self._lock:
             code = self._exits.get(text)
         return PilotStatus(state="ended", reason=_reason(code), exit_code=code)
+
+
+def _running(place: Path) -> str:
+    """The reference of the pilot that runs in a directory; empty where none does."""
+    try:
+        text = (place / PROCESS).read_text().strip()
+        reference = ProcessReference.parse(text)
+    except (OSError, ValueError):
+        return ""
+    return text if ProcessReference.of(reference.pid) == reference else ""
 
 
 def _reason(code: int | None) -> str:
