@@ -18,8 +18,8 @@ class Api:
 
     objects: dict[tuple[str, str], Document] = field(default_factory=dict)
     broken: dict[str, int | None] = field(default_factory=dict)
-    """By method and kind, or these and a name: a status that answers, or None, which breaks the connection
-    after the deed."""
+    """By method and kind, or these and a name: a status that answers; a negative one answers after the deed,
+    and None breaks the connection then."""
     _numbers: count = field(default_factory=lambda: count(1))  # type: ignore[type-arg]
 
     def __call__(self, asked: Request) -> tuple[int, bytes] | None:
@@ -28,9 +28,11 @@ class Api:
         _, kind, name = found.groups()
         line = f"{asked.method} {kind}"
         fault = self.broken.get(f"{line} {name}", self.broken.get(line, 200))
-        if fault is not None and fault != 200:
+        if fault is not None and fault > 0 and fault != 200:
             return _failure(fault, "as told")
         status, document = self._answer(asked, kind, name)
+        if fault is not None and fault < 0:
+            return _failure(-fault, "as told, after the deed")
         return None if fault is None else (status, json.dumps(document).encode())
 
     def _answer(self, asked: Request, kind: str, name: str | None) -> tuple[int, Document]:

@@ -12,7 +12,7 @@ from pilotage.computing.agent_file import agent_file
 from pilotage.computing.contract import violations
 from pilotage.computing.htcondor import HTCondor
 from pilotage.computing.htcondor import client as clients
-from pilotage.computing.htcondor.client import ProcessClient
+from pilotage.computing.htcondor.client import NotAnswered, ProcessClient
 from pilotage.ports.computing import PilotOrder, PilotSize
 
 from .fake_htcondor import Queue
@@ -224,3 +224,33 @@ def test_p8_resources_are_the_slots_of_the_pool(queue: Queue, element: HTCondor)
     queue.slots.append(ClassAd({"SlotType": "Static"}))
     assert element.resources(size) == 17
     assert element.resources(PilotSize(cores=65, memory=0, walltime=60)) == 0
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_what_nobody_knows_of_comes_again(
+    element: HTCondor, queue: Queue, monkeypatch: pytest.MonkeyPatch, sees: bool
+) -> None:
+    """The schedd does not answer: it may take the pilots yet, or cannot be asked for them."""
+    call, submitted = queue.call, []
+
+    def mute(request: Any) -> dict[str, Any]:
+        if request["call"] == "submit":
+            submitted.append(request)
+            raise NotAnswered("HTCondor does not answer", reached=True, in_doubt=sees)
+        if submitted and not sees:
+            raise NotAnswered("Failed to connect", reached=False)
+        return call(request)
+
+    monkeypatch.setattr(queue, "call", mute)
+    with pytest.raises(TimeoutError, match="does not answer"):
+        element.submit([order()])
+
+
+@pytest.mark.parametrize(("code", "state"), [(16, "waiting"), (1, "stuck"), (12, "stuck"), (None, "stuck")])
+def test_a_held_job_is_stuck_unless_its_files_are_on_their_way(
+    element: HTCondor, queue: Queue, code: int | None, state: str
+) -> None:
+    (reference,) = references(element, "bed-pilot-1")
+    queue.ad("bed-pilot-1").update({"JobStatus": 5, "HoldReason": "Disk full", "HoldReasonCode": code})
+    status = element.poll([reference])[reference]
+    assert (status.state, status.reason) == (state, "held: Disk full")

@@ -93,12 +93,21 @@ def test_a_name_that_somebody_else_took_is_an_error(element: Kubernetes, api: Ap
     assert ("secrets", "bed-pilot-1") not in api.objects
 
 
-def test_a_creation_whose_answer_is_lost_is_found_when_it_is_ordered_again(
-    element: Kubernetes, api: Api
+@pytest.mark.parametrize("lost", [None, -500, -502, -503, -504])
+def test_a_creation_whose_answer_is_lost_is_found_at_once(
+    element: Kubernetes, api: Api, lost: int | None
 ) -> None:
-    api.broken["POST jobs"] = None
-    (answer,) = element.submit([order()])
-    assert "cannot be reached" in answer.error
+    api.broken["POST jobs"] = lost
+    reference = submitted(element, order())
+    assert reference.endswith(api.objects["jobs", "bed-pilot-1"]["metadata"]["uid"])
+    assert ("secrets", "bed-pilot-1") in api.objects
+
+
+@pytest.mark.parametrize("lost", [None, -504, 504])
+def test_a_creation_that_nobody_knows_of_comes_again(element: Kubernetes, api: Api, lost: int | None) -> None:
+    api.broken |= {"POST jobs": lost, "GET jobs": 504}
+    with pytest.raises(TimeoutError):
+        element.submit([order()])
     api.broken.clear()
     reference = submitted(element, order())
     assert reference.endswith(api.objects["jobs", "bed-pilot-1"]["metadata"]["uid"])

@@ -48,8 +48,10 @@ def login(tmp_path: Path) -> Iterator[dict[str, Any]]:
             stderr=asyncio.subprocess.PIPE,
             env={"PATH": os.environ["PATH"], "HOME": str(home)},
         )
-        await process.redirect(shell.stdin, shell.stdout, shell.stderr)
-        process.exit(await shell.wait())
+        out, complaints = await shell.communicate(await process.stdin.read())
+        process.stdout.write(out)
+        process.stderr.write(complaints)
+        process.exit(shell.returncode or 0)
 
     async def listen() -> "asyncssh.SSHAcceptor":
         key = asyncssh.generate_private_key("ssh-ed25519")

@@ -25,6 +25,10 @@ LARGEST_TOKEN = 65_536
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
+GATEWAYS = (502, 503, 504)
+"""Answers of gateways that gave up: the service behind them may have the request."""
+
+
 class AnswerLost(OSError):
     """The request may have arrived, and no answer came: nobody knows what was done."""
 

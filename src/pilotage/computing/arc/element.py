@@ -73,7 +73,8 @@ class Arc:
         """Create a job for each order that has none yet, and give it the agent and its token.
 
         A job without these never starts. So one whose creation was not answered does no harm: it is found by
-        its name when the order comes again, or given up by ARC after some minutes.
+        its name when the order comes again, or given up by ARC after some minutes. Raises TimeoutError where
+        the orders should come again.
         """
         if not orders:
             return []
@@ -131,11 +132,14 @@ class Arc:
         try:
             made = self._jobs.create(described, len(orders))
         except OSError as error:
+            if not isinstance(error, AnswerLost):
+                return {name: ArcJob("", "", str(error)) for name in names}
             found: dict[str, ArcJob] = {}
-            if isinstance(error, AnswerLost):
-                with suppress(OSError):
-                    found = self._living(names)
-            return {name: found.get(name, ArcJob("", "", str(error))) for name in names}
+            with suppress(OSError):
+                found = self._living(names)
+            if len(found) < len(names):
+                raise TimeoutError(str(error)) from error
+            return found
         self._remember({job.id: name for name, job in zip(names, made, strict=True) if job.id})
         return dict(zip(names, made, strict=True))
 

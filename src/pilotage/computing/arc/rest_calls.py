@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pilotage.computing.web_service import WebAnswer, WebService
+from pilotage.computing.web_service import GATEWAYS, AnswerLost, WebAnswer, WebService
 
 API = "rest/1.0"
 MOST_AT_ONCE = 200
@@ -45,7 +45,7 @@ class ArcJobs:
         )
         entries = list(_entries(answer))
         if len(entries) != count:
-            raise OSError(f"{count} descriptions have {len(entries)} answers")
+            raise AnswerLost(f"{count} descriptions have {len(entries)} answers")
         return [_created(entry) for entry in entries]
 
     def upload(self, job: str, name: str, content: bytes) -> None:
@@ -117,7 +117,8 @@ class ArcJobs:
         answer = self._service.call(method, f"{API}/{path}", **how)
         if not 200 <= answer.status < 300:
             reason = _printable(f"{answer.status} {answer.reason}")
-            raise OSError(f"ARC refuses {method} {path}: {reason}{HINTS.get(answer.status, '')}")
+            kind = AnswerLost if answer.status in GATEWAYS else OSError
+            raise kind(f"ARC refuses {method} {path}: {reason}{HINTS.get(answer.status, '')}")
         return answer
 
 

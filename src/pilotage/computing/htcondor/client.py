@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from pilotage.computing.batch.profile import DOUBTFUL
+
 LONGEST_CALL = 120.0
 """Seconds."""
 
@@ -23,11 +25,14 @@ class CondorClient(Protocol):
 
 
 class NotAnswered(OSError):
-    """A call without an answer; ``reached`` where a schedd may have done what was asked."""
+    """A call without an answer; ``reached`` where a schedd may have done what was asked.
 
-    def __init__(self, text: str, *, reached: bool) -> None:
+    ``in_doubt`` where it may do so yet, or nobody can tell.
+    """
+
+    def __init__(self, text: str, *, reached: bool, in_doubt: bool = False) -> None:
         super().__init__(text)
-        self.reached = reached
+        self.reached, self.in_doubt = reached, in_doubt
 
 
 class ProcessClient:
@@ -49,16 +54,22 @@ class ProcessClient:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise NotAnswered(f"HTCondor does not answer within {LONGEST_CALL:g} s", reached=True) from None
+            raise NotAnswered(
+                f"HTCondor does not answer within {LONGEST_CALL:g} s", reached=True, in_doubt=True
+            ) from None
         if done.returncode or len(done.stdout) > LARGEST_ANSWER:
             said = done.stderr.decode(errors="replace")[-300:] or f"exit status {done.returncode}"
-            raise NotAnswered(f"HTCondor's client fails: {said}", reached=True)
+            raise NotAnswered(f"HTCondor's client fails: {said}", reached=True, in_doubt=True)
         try:
             told: dict[str, Any] = json.loads(done.stdout)
         except ValueError as error:
-            raise NotAnswered(f"HTCondor's client answers nonsense: {error}", reached=True) from None
+            raise NotAnswered(
+                f"HTCondor's client answers nonsense: {error}", reached=True, in_doubt=True
+            ) from None
         if "error" in told:
-            raise NotAnswered(str(told["error"]), reached=bool(told.get("reached")))
+            text = str(told["error"])
+            in_doubt = any(words in text.lower() for words in DOUBTFUL)
+            raise NotAnswered(text, reached=bool(told.get("reached")), in_doubt=in_doubt)
         return told
 
     def _environment(self) -> dict[str, str]:

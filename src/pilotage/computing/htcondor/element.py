@@ -3,7 +3,6 @@
 import threading
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +29,14 @@ STATES: Mapping[int, ElementState] = {
     2: "running",
     3: "ended",
     4: "ended",
-    5: "waiting",
+    5: "stuck",
     6: "running",
     7: "running",
 }
 """HTCondor's JobStatus: idle, running, removed, completed, held, transferring output, suspended."""
 
 HELD, SPOOLING = 5, 16
-"""The status of a held job, and the reason code of one whose files were never sent."""
+"""The status of a held job, and the reason code of one whose files are being sent, or never were."""
 
 PROJECTION = (
     *("ClusterId", "ProcId", NAME, "JobStatus", "HoldReason", "HoldReasonCode"),
@@ -147,8 +146,12 @@ class HTCondor:
         except OSError as error:
             found = {}
             if isinstance(error, NotAnswered) and error.reached:
-                with suppress(OSError):
+                try:
                     found = self._there(orders)
+                except OSError:
+                    raise TimeoutError(f"nobody knows whether pilots were submitted: {error}") from error
+                if error.in_doubt and len(found) < len(names):
+                    raise TimeoutError(str(error)) from error
             return {
                 name: Submitted(reference=found[name])
                 if name in found
@@ -228,8 +231,13 @@ def _status(ad: Mapping[str, Any]) -> PilotStatus:
             reason=_line(ad.get("RemoveReason")),
             exit_code=code if isinstance(code, int) else None,
         )
-    held = f"held: {_line(ad.get('HoldReason'))}" if ad.get("JobStatus") == HELD else ""
-    return PilotStatus(state=state, reason=held)
+    if state == "stuck":
+        # A job is held while its files come.
+        waits = ad.get("HoldReasonCode") == SPOOLING
+        return PilotStatus(
+            state="waiting" if waits else "stuck", reason=f"held: {_line(ad.get('HoldReason'))}"
+        )
+    return PilotStatus(state=state)
 
 
 def _line(value: object) -> str:

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from pilotage.computing.options import parse
+from pilotage.computing.web_service import GATEWAYS
 from pilotage.ports.adapters import AdapterError
 from pilotage.ports.computing import Capacity, PilotOrder, PilotStatus, Submitted
 
@@ -16,7 +17,7 @@ from .pilot_states import job_status
 try:
     import kubernetes
     from kubernetes.client.exceptions import ApiException
-    from urllib3.exceptions import HTTPError
+    from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 except ImportError as error:
     raise AdapterError("kind kubernetes needs its client: pip install pilotage[kubernetes]") from error
 
@@ -43,7 +44,11 @@ class Kubernetes:
         self._deleted: dict[str, None] = {}
 
     def submit(self, orders: Sequence[PilotOrder]) -> Sequence[Submitted]:
-        """Create a Job for each order, then the Secret that its pod waits for."""
+        """Create a Job for each order, then the Secret that its pod waits for.
+
+        Raises TimeoutError where nobody knows whether a Job was made: it is found by its name when the orders
+        come again.
+        """
         if not orders:
             return []
         agent = agent_map()
@@ -98,15 +103,28 @@ class Kubernetes:
     def _submitted(self, order: PilotOrder, agent: str) -> Submitted:
         namespace, name = self._options.namespace, object_name(order.name)
         try:
-            made = self._call(
-                self._batch().create_namespaced_job, namespace, job(order, self._options, agent), taken=True
-            ) or self._call(self._batch().read_namespaced_job, name, namespace)
+            made = self._made(order, agent)
             if (made.metadata.annotations or {}).get(NAME) != order.name:
                 return Submitted(error=f"{order.name}: another Job has the name {namespace}/{name}")
             self._provide(order, made.metadata.uid)
+        except TimeoutError:
+            raise
         except OSError as error:
             return Submitted(error=f"{order.name}: {error}")
         return Submitted(reference=self._reference(made))
+
+    def _made(self, order: PilotOrder, agent: str) -> Any:
+        """The Job of an order, which may be there already. Raises TimeoutError where nobody knows."""
+        namespace, name = self._options.namespace, object_name(order.name)
+        create, read = self._batch().create_namespaced_job, self._batch().read_namespaced_job
+        try:
+            return self._call(create, namespace, job(order, self._options, agent), taken=True) or self._call(
+                read, name, namespace
+            )
+        except TimeoutError as lost:
+            with suppress(OSError):
+                return self._call(read, name, namespace)
+            raise lost from None
 
     def _provide(self, order: PilotOrder, uid: str) -> None:
         """Create the token's Secret, or give the one that is there this token; else delete the Job."""
@@ -167,7 +185,8 @@ class Kubernetes:
         """Make a call of the API.
 
         None, where the name is ``taken`` and that may be. Raises FileNotFoundError where there is no such
-        object, FileExistsError for any other conflict, and OSError where it is refused or not reached.
+        object, FileExistsError for any other conflict, TimeoutError where nobody knows whether it was
+        done, and OSError where it is refused or not reached.
         """
         try:
             return call(*arguments, **named, _request_timeout=TIMEOUTS)
@@ -175,7 +194,13 @@ class Kubernetes:
             if error.status == HTTPStatus.CONFLICT and taken:
                 return None
             raise _refusal(error) from None
-        except (HTTPError, ValueError, TypeError, AttributeError) as error:
+        except HTTPError as error:
+            unsent = isinstance(error, NewConnectionError | ConnectTimeoutError | SSLError)
+            kind = OSError if unsent else TimeoutError
+            raise kind(
+                f"the cluster {'cannot be reached' if unsent else 'does not answer'}: {error}"[:300]
+            ) from None
+        except (ValueError, TypeError, AttributeError) as error:
             # The client raises whatever an answer leads it to that is not the API's.
             raise OSError(f"the cluster cannot be reached: {str(error)[:300]}") from None
 
@@ -195,5 +220,9 @@ def _refusal(error: Any) -> OSError:
     body = str(error.body or "")[:2000]
     text = body.partition('"message":"')[2].partition('","')[0] or body
     said = " ".join(f"{error.status} {error.reason}: {text}".split())[:300]
-    kinds: Mapping[int, type[OSError]] = {404: FileNotFoundError, 409: FileExistsError}
+    kinds: Mapping[int, type[OSError]] = {
+        404: FileNotFoundError,
+        409: FileExistsError,
+        **dict.fromkeys((408, 500, *GATEWAYS), TimeoutError),
+    }
     return kinds.get(error.status, OSError)(said)

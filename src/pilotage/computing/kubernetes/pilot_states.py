@@ -4,6 +4,9 @@ from typing import Any
 
 from pilotage.ports.computing import PilotStatus
 
+STUCK = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError")
+"""Reasons of a container that waits for somebody to mend something."""
+
 LONGEST = 500
 """Characters of a reason."""
 
@@ -24,7 +27,9 @@ def job_status(job: Any, pod: Any) -> PilotStatus:
         return PilotStatus(state="running")
     if job.metadata.deletion_timestamp:
         return PilotStatus(state="running", reason="its Job is being deleted")
-    return PilotStatus(state="waiting", reason=_why_it_waits(pod))
+    waiting = _container(pod, "waiting")
+    stuck = waiting is not None and waiting.reason in STUCK
+    return PilotStatus(state="stuck" if stuck else "waiting", reason=_why_it_waits(pod))
 
 
 def _why_it_waits(pod: Any) -> str:

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -134,10 +135,18 @@ class SlurmRest:
         try:
             number = number or self._service.submit(self._document(order))
         except AnswerLost as error:
-            raise TimeoutError(str(error)) from error
+            number = self._found(order.name)
+            if not number:
+                raise TimeoutError(str(error)) from error
         except OSError as error:
             return Submitted(error=str(error))
         return Submitted(reference=str(Reference(number, order.name, order.name)))
+
+    def _found(self, name: str) -> str:
+        """The number of a job whose submission was not answered; empty where it cannot be seen."""
+        with suppress(OSError):
+            return self._service.number(name)
+        return ""
 
     def _document(self, order: PilotOrder) -> bytes:
         """The job as the service takes it. Its script, with the token, is shown to its owner alone."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pilotage.computing.batch import BatchJob
+from pilotage.computing.batch.profile import DOUBTFUL
 from pilotage.computing.slurm import REMEDIES, exit_code, job_of
-from pilotage.computing.web_service import Credentials, WebAnswer, WebService
+from pilotage.computing.web_service import GATEWAYS, AnswerLost, Credentials, WebAnswer, WebService
 
 API = "slurm/v0.0.38"
 FRESH = 1.0
@@ -52,9 +53,14 @@ class SlurmService:
         finally:
             self._changed()
         number = answer.get("job_id")
-        if not isinstance(number, int) or number <= 0:
-            raise OSError(f"{self._url}: no number of a job is in the answer to its submission")
+        if not isinstance(number, int) or isinstance(number, bool) or number <= 0:
+            raise AnswerLost(f"{self._url}: no number of a job is in the answer to its submission")
         return str(number)
+
+    def number(self, name: str) -> str:
+        """The number of the user's job of this name as it is listed now; empty where there is none."""
+        numbers = [number for number, job in self.jobs(fresh=True).items() if job.name == name]
+        return max(numbers, key=int, default="")
 
     def jobs(self, *, fresh: bool = False) -> Mapping[str, BatchJob]:
         """The user's jobs by number, as they were a second ago at most, or are now."""
@@ -89,7 +95,9 @@ class SlurmService:
         return {
             str(entry["job_id"]): _job(entry)
             for entry in entries
-            if isinstance(entry, dict) and entry.get("user_name") == self._user and "job_id" in entry
+            if isinstance(entry, dict)
+            and entry.get("user_name") == self._user
+            and isinstance(entry.get("job_id"), int)
         }
 
     def _call(self, method: str, path: str, body: bytes = b"") -> Mapping[str, Any]:
@@ -99,7 +107,12 @@ class SlurmService:
         )
         document = _document(answer)
         if answer.status != 200 or document.get("errors"):
-            raise OSError(f"{self._url}: {_complaint(answer, document)}")
+            complaint = _complaint(answer, document)
+            # A gateway gives up on what Slurm may do yet; a refusal of Slurm's own says so in its document.
+            lost = answer.status in GATEWAYS and not document.get("errors")
+            if lost or any(words in complaint.lower() for words in DOUBTFUL):
+                raise AnswerLost(f"{self._url}: {complaint}")
+            raise OSError(f"{self._url}: {complaint}")
         return document
 
 
@@ -125,9 +138,10 @@ def _complaint(answer: WebAnswer, document: Mapping[str, Any]) -> str:
 
 
 def _job(entry: Mapping[str, Any]) -> BatchJob:
-    reason = str(entry.get("state_reason") or "")
+    reason, state = str(entry.get("state_reason") or ""), entry.get("job_state")
     return job_of(
-        str(entry.get("job_state")),
+        # Later versions tell a list: the state, and what becomes of it.
+        " ".join(map(str, state)) if isinstance(state, list) else str(state),
         "" if reason == "None" else reason,
         exit_code(str(entry.get("exit_code"))),
         str(entry.get("partition") or ""),
