@@ -220,9 +220,16 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "B18",
         "More than the least space is free at the queue's storage.",
-        (f"{CHECKS}.data_movement",),
-        ("brokerage.storage_min_free",),
-        "In GB.",
+        (f"{CHECKS}.data_movement", "model.storage_spaces", "staging.spaces", "flow.spaces"),
+        (
+            "brokerage.storage_min_free",
+            "model.storage_spaces:LEAST_FREE",
+            "model.storage_spaces:LEAST_PART",
+            "brokerage.storage_space_period",
+        ),
+        "In GB. Storages are asked in each period; an answer counts for three of them. Where none counts, the"
+        " federation's number does, and is shown as *declared*: then its file is what to change. Unless"
+        " `storage_min_free` is given, no storage needs more than a tenth of all that it tells to have.",
     ),
     Rule(
         "B19",

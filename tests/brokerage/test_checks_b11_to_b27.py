@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from pilotage.model.federation import Federation
+from pilotage.model.storage_spaces import StorageSpace
 from pilotage.model.work import File, JobKind, MergeSpec, Replica
 from pilotage.model.world import World
 from pilotage.testing import (
@@ -193,6 +195,56 @@ def test_b18_more_than_the_least_free_space_is_there() -> None:
         [queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"free": 200.1}, "AWAY": {"free": 200}}
     )
     assert refused(house, "B18") == {"FAR"}
+
+
+def _spaces(house: Federation, *told: tuple[str, float, float | None, float]) -> World:
+    """A task in a federation whose storages told GB free, and in all, some seconds ago."""
+    urls = {storage.name: storage.url for storage in house.storages}
+    spaces = tuple(
+        StorageSpace(storage=name, url=urls[name], asked=NOW, told=NOW - age, free=free, total=total)
+        for name, free, total, age in told
+    )
+    return world(house, task(), storage_spaces=spaces)
+
+
+def test_b18_what_a_storage_tells_counts_and_not_what_the_file_says() -> None:
+    house = federation(
+        [queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"free": 40}, "AWAY": {"free": 9000}}
+    )
+    measured = _spaces(house, ("HOME-DISK", 5000, None, 60), ("AWAY-DISK", 199, None, 60))
+    (refusal,) = only_choice(measured).refusals
+    assert (refusal.rule, refusal.queues, refusal.have, refusal.mend) == ("B18", ("FAR",), (199.0,), "wait")
+    assert "as measured 20" in refusal.lifted_by, "it says when"
+    (old,) = only_choice(_spaces(house, ("HOME-DISK", 5000, None, 1801))).refusals
+    assert (old.queues, old.have, old.mend) == (("NEAR",), (40.0,), "operator"), "an old answer is none"
+    assert "the federation's file says more" in old.lifted_by, "waiting does not help"
+    moved = replace(house, storages=tuple(replace(one, url="file:///new") for one in house.storages))
+    elsewhere = replace(measured, federation=moved)
+    assert refused_in(elsewhere, "B18") == {"NEAR"}, "what another place told is no answer"
+
+
+def test_b18_unknown_space_is_enough() -> None:
+    assert refused(federation([queue("NEAR")]), "B18") == set()
+
+
+@pytest.mark.parametrize(
+    ("constants", "free", "total", "takes"),
+    [
+        ({}, 26, 252, True),
+        ({}, 25, 252, False),
+        ({}, 199, 1990, False),
+        ({}, 200, 90_000, False),
+        ({}, 201, 90_000, True),
+        ({"storage_min_free": 100}, 78, 252, False),
+        ({"storage_min_free": 200}, 78, 252, False),
+        ({"storage_min_free": 0}, 1, 252, True),
+    ],
+)
+def test_b18_of_a_small_storage_a_tenth_is_enough_unless_an_operator_says_how_much(
+    constants: dict[str, float], free: float, total: float, takes: bool
+) -> None:
+    house = federation([queue("NEAR")], constants=constants)
+    assert refused_in(_spaces(house, ("HOME-DISK", free, total, 1)), "B18") == (set() if takes else {"NEAR"})
 
 
 def _blacklisted(site: str, operation: str, *, replica: str = "", **spec: Any) -> set[str]:

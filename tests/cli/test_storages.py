@@ -17,12 +17,28 @@ REST: dict[str, Any] = {
 
 def test_f4_storages_are_shown_with_what_rests(pilotage: Pilotage, server: FakeServer) -> None:
     pair = {**REST, "destination": "tape", "over": True}
-    storage = {"name": "disk", "site": "oslo", "tape": False, "blacklisted": ["read_wan"]}
-    well = {"name": "tape", "site": "oslo", "tape": True, "blacklisted": [], "rests": []}
+    measured = {
+        "free": 78.25,
+        "source": "measured",
+        "measured": 1_700_000_000.0,
+        "total": 252.0,
+        "problem": "",
+    }
+    declared = {
+        **measured,
+        "free": 40.0,
+        "source": "declared",
+        "measured": None,
+        "problem": "it tells nothing",
+    }
+    storage = {"name": "disk", "site": "oslo", "tape": False, "blacklisted": ["read_wan"], "space": measured}
+    well = {"name": "tape", "site": "oslo", "tape": True, "blacklisted": [], "rests": [], "space": declared}
     server.answers["GET /storages"] = {"storages": [{**storage, "rests": [REST, pair]}, well]}
     words = " ".join(pilotage("storages").stdout.split())
-    assert "disk oslo read_wan reading 2023-11-14 22:14:20 UTC refused [111]" in words
-    assert "disk oslo read_wan from disk to tape one delivery tries refused [111]" in words
+    free = "disk oslo 78.2 GB measured 2023-11-14 22:13:20 UTC read_wan"
+    assert f"{free} reading 2023-11-14 22:14:20 UTC refused [111]" in words
+    assert "tape oslo 40 GB declared it tells nothing" in words, "B18: where the number comes from"
+    assert f"{free} from disk to tape one delivery tries refused [111]" in words
 
 
 def test_f4_a_lifted_rest_is_told(pilotage: Pilotage, server: FakeServer) -> None:

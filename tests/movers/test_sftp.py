@@ -238,3 +238,12 @@ def test_ssh_reads_nothing_through_a_link_and_no_other_version(near: Any, tmp_pa
         with pytest.raises(ssh_reader.SshReaderError, match=said):
             reader.opened()
         reader.close()
+
+
+def test_a_folder_that_is_not_there_is_never_taken_for_the_root(tmp_path: Path) -> None:
+    """The second call failed to fail: it looked below ``/`` of the server."""
+    with sftp(tmp_path / "ssh") as server:
+        backend = backends.SftpBackend(f"{server.url}{tmp_path}/not/there", server.options)
+        for _ in range(2):
+            with pytest.raises(FileNotFoundError):
+                backend.entry("etc/hosts")

@@ -1,6 +1,6 @@
-"""Storages, and which of them rest because deliveries fail there (F4)."""
+"""Storages: their free space (B18), and which of them rest because deliveries fail there (F4)."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, HTTPException, Path, Response
 from pydantic import BaseModel, Field
@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from pilotage.flow.calls import storages
 from pilotage.model.federation import Blacklisting
 from pilotage.model.storage_rests import StorageRest
+from pilotage.model.storage_spaces import FreeSpace
 
 from .access import FOR_PEOPLE, Operator, actor
 from .answers import answer, documented
@@ -34,6 +35,19 @@ class ShownRest(BaseModel):
     over: Annotated[bool, Field(description="Whether one delivery may try.")]
 
 
+class ShownSpace(BaseModel):
+    """The free space of a storage (B18)."""
+
+    free: Annotated[float | None, Field(description="GB; none: neither measured nor declared.")]
+    source: Annotated[
+        Literal["measured", "declared", "unknown"],
+        Field(description="Whether the storage told it, or the federation declares it."),
+    ]
+    measured: Annotated[float | None, Field(description="When the storage told it, in s since 1970 UTC.")]
+    total: Annotated[float | None, Field(description="GB that the storage has in all, where it tells that.")]
+    problem: Annotated[str, Field(description="Why it did not tell when it was asked last; empty: it did.")]
+
+
 class ShownStorage(BaseModel):
     """A storage as the federation declares it, and what rests of it."""
 
@@ -41,6 +55,7 @@ class ShownStorage(BaseModel):
     site: str
     tape: Annotated[bool, Field(description="Whether its files may have to be fetched from tape.")]
     blacklisted: Annotated[list[Blacklisting], Field(description="Closed by the federation.")]
+    space: Annotated[ShownSpace, Field(description="Its free space.")]
     rests: Annotated[list[ShownRest], Field(description="What rests of it, or is to be tried.")]
 
 
@@ -58,14 +73,16 @@ class Lifted(BaseModel):
 
 @router.get("", dependencies=[FOR_PEOPLE], responses=documented(Storages, 409))
 def get_storages(runtime: TheRuntime) -> Response:
-    """Every storage, with the rests that concern it."""
+    """Every storage, with its free space and the rests that concern it."""
     found, now = storages.rests(runtime), runtime.clock()
+    spaces = storages.spaces(runtime)
     shown = [
         ShownStorage(
             name=storage.name,
             site=storage.site,
             tape=storage.tape,
             blacklisted=sorted(storage.blacklisted),
+            space=_space(spaces[storage.name]),
             rests=[_shown(rest, now) for rest in found if storage.name in rest.end],
         )
         for storage in sorted(runtime.store.federation().storages, key=lambda storage: storage.name)
@@ -81,6 +98,19 @@ def post_lift(storage: StorageName, caller: Operator, runtime: TheRuntime) -> Re
         raise HTTPException(404, f"there is no storage {storage!r}; known are {', '.join(names)}")
     now = runtime.clock()
     return answer({"lifted": [_shown(rest, now) for rest in storages.lift(runtime, storage, actor(caller))]})
+
+
+def _space(found: FreeSpace) -> ShownSpace:
+    source: Literal["measured", "declared", "unknown"] = "unknown"
+    if found.gigabytes is not None:
+        source = "declared" if found.told is None else "measured"
+    return ShownSpace(
+        free=found.gigabytes,
+        source=source,
+        measured=found.told,
+        total=found.total,
+        problem=found.problem,
+    )
 
 
 def _shown(rest: StorageRest, now: float) -> ShownRest:

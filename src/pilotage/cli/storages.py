@@ -1,4 +1,4 @@
-"""Storages, and which of them rest because deliveries fail there (F4)."""
+"""Storages: their free space (B18), and which of them rest because deliveries fail there (F4)."""
 
 from typing import Annotated, Any
 
@@ -11,6 +11,8 @@ app = typer.Typer()
 STORAGES = (
     Column("storage"),
     Column("site", essential=False),
+    Column("free"),
+    Column("as of", essential=False),
     Column("closed"),
     Column("rests"),
     Column("until"),
@@ -25,7 +27,10 @@ def storages(
     ] = "",
     json_output: Json = False,
 ) -> None:
-    """Show storages, and which rest because deliveries fail there, until when and why."""
+    """Show storages, their free space, and which rest because deliveries fail there, until when and why.
+
+    Free space is measured, as the storage told it at the time shown, or declared, as the federation says.
+    """
     from urllib.parse import quote
 
     from .client import Client
@@ -47,10 +52,21 @@ def storages(
 
 
 def _rows(storage: dict[str, Any]) -> list[tuple[Any, ...]]:
-    first = (storage["name"], storage["site"], ", ".join(storage["blacklisted"]))
+    first = (storage["name"], storage["site"], *_free(storage["space"]), ", ".join(storage["blacklisted"]))
     if not storage["rests"]:
         return [(*first, "", "", "")]
     return [(*first, _what(rest), _until(rest), rest["error"]) for rest in storage["rests"]]
+
+
+def _free(space: dict[str, Any]) -> tuple[str, str]:
+    """The number with where it comes from, and when it was measured or why it is not."""
+    from pilotage.explain.words import moment, number
+
+    if space["free"] is None:
+        return "unknown", space["problem"]
+    return f"{number(space['free'])} GB {space['source']}", (
+        moment(space["measured"]) if space["measured"] is not None else space["problem"]
+    )
 
 
 def _what(rest: dict[str, Any]) -> str:

@@ -335,7 +335,7 @@ def _action(refusal: Refusal, nearest: int | None) -> str:
     if refusal.mend == "wait":
         return f"wait: {refusal.lifted_by}" if refusal.lifted_by else "wait"
     if refusal.mend == "operator":
-        return "operator"
+        return f"operator: {refusal.lifted_by}" if refusal.lifted_by else "operator"
     advice = advised(refusal, nearest or 0)
     if advice:
         return f"you: ask for {advice[0]}: {number(advice[1])}"

@@ -8,6 +8,7 @@ from pilotage.model.decision import Choice, Refusal
 from pilotage.model.failures import ending_of
 from pilotage.model.queue_condition import QueueCondition
 from pilotage.model.states import LIVE_JOBS, LIVE_PILOTS, PilotState
+from pilotage.model.storage_spaces import FreeSpace
 
 from .advice import need_at
 from .analysis import explain, obstacles
@@ -131,7 +132,7 @@ def _lines(seen: QueueCondition) -> Iterator[str]:
         since = ago(seen.time - seen.changed)
         yield f"  it was declared otherwise {since} ago: one pilot tries next, if jobs wait (P6)"
     yield f"  limits: {', '.join(_limits(seen))}"
-    free = f"{number(storage.free)} GB free" if storage.free else "free space not declared"
+    free = (seen.space or FreeSpace(gigabytes=storage.free)).text
     closed = f", blacklisted: {few(sorted(storage.blacklisted), 4)}" if storage.blacklisted else ""
     yield f"  storage {storage.name}: {free}{closed}"
     for stopped in seen.storage_rests:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pilotage.model.catalogues import ExternalCatalogue
 from pilotage.model.federation import Federation
-from pilotage.model.step_names import PROVISION, PUBLISH, STAGE
+from pilotage.model.step_names import PROVISION, PUBLISH, STAGE, SURVEY
 from pilotage.ports import Clock, Seeds
 from pilotage.ports.catalogue import CatalogueError, CataloguePort
 from pilotage.ports.inbox import Inbox
@@ -26,6 +26,7 @@ from .log_readers import LogReaders
 from .own_catalogue import OwnCatalogue
 from .passes import Pass
 from .publishing import Publishing
+from .spaces import Spaces
 from .staying import Staying
 from .wakeups import Wakeable, Wakeups
 from .workers import Workers, WorkersPort
@@ -84,7 +85,10 @@ class Runtime:
         submits = any(step.name == PROVISION for step in steps)
         self.elements = Elements(load, self.workers, partial(self.wakeups.wake, PROVISION), submits)
         stage = partial(self.wakeups.wake, STAGE)
-        self.deliveries = Deliveries(movers(stage), self.workers, stage)
+        on_this_machine = movers(stage)
+        self.deliveries = Deliveries(on_this_machine, self.workers, stage)
+        survey = partial(self.wakeups.wake, SURVEY)
+        self.spaces = Spaces(on_this_machine, self.workers, self.clock, survey)
         self.file_readers = FileReaders(self.deliveries.open)
         self.pilot_files = FileReaders(self.deliveries.open, MOST_OF_PILOTS)
         own = OwnCatalogue(store, self.clock, seeds)

@@ -31,8 +31,12 @@ class BrokerageConstants:
     input are full, and for those to which it moves before the last job would start there (B11)."""
     max_diskio_default: NonNegative | None = None
     """kB/s of disk I/O per core that a queue without ``max_disk_io`` bears; none: no limit (B12)."""
-    storage_min_free: NonNegative = 200
-    """GB that the queue's storage must have free (B18)."""
+    storage_min_free: NonNegative | None = None
+    """GB of which the queue's storage must have more free (B18). None: 200, but no more than a tenth of what
+    the storage tells that it has in all."""
+    storage_space_period: Day = 600
+    """s from one question to a storage for its free space to the next; after three of them without an answer
+    the number of the federation counts (B18)."""
     transferring_limit: Positive = 2000
     """Most transferring jobs of a queue that declares no limit of its own (B24)."""
     memory_compensation: Annotated[float, Field(gt=0, le=1000)] = 0.9

@@ -19,13 +19,14 @@ from .quick import quickly_made
 from .spec import Binding, LiveWork
 from .states import Kind, State
 from .storage_rests import End, FailedDelivery
+from .storage_spaces import StorageSpace
 from .types import DESCRIBED
 from .work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
 Value = int | float | str | bool | None
 Mend = Literal["user", "operator", "wait"]
 _Data = File | Replica | NewDatasetVersion
-_Told = Failure | FailedDelivery | NewAdvertisement | Borrowing
+_Told = Failure | FailedDelivery | NewAdvertisement | Borrowing | StorageSpace
 _Stateful = NewTask | NewJob | NewTransfer | NewPilot | NewPublication
 Creation = _Stateful | _Data | _Told
 

@@ -122,8 +122,9 @@ class Storage:
     """The site where it is."""
     url: Annotated[str, Field(pattern=r"^[a-z][a-z0-9+]*://")]
     """Any URL that a mover can open; names of files are paths below it."""
-    free: NonNegative = 1_000_000
-    """Free space in GB (B18)."""
+    free: NonNegative | None = None
+    """Free space in GB, which counts as long as the storage itself does not tell its own (B18). None: not
+    known, and enough."""
     tape: bool = False
     """Whether it is tape, which does not count as available (B33)."""
     station: Annotated[str, Field(max_length=200)] = ""

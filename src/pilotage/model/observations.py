@@ -127,3 +127,23 @@ class DeliverySighting:
     its source; empty: not known."""
     way: str = ""
     """How a file that was delivered came: streamed or by the storages themselves, why, by which mover."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceSighting:
+    """Answer of a storage that was asked for its free space (B18)."""
+
+    __pydantic_config__ = DESCRIBED
+
+    storage: str
+    """The storage."""
+    url: str
+    """Its URL."""
+    time: float
+    """When it answered, or was given up, in s since 1970."""
+    free: int | None = None
+    """Bytes that are free; none: it did not tell."""
+    total: int | None = None
+    """Bytes that it has in all; none: it did not tell."""
+    problem: str = ""
+    """Why it did not tell."""

@@ -7,6 +7,7 @@ from .black_holes import Rest
 from .federation import Queue, Storage
 from .states import JobState, PilotState
 from .storage_rests import StorageRest
+from .storage_spaces import FreeSpace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +18,7 @@ class QueueCondition:
     newest pilots that failed before they called, newest first, and ``tried_at`` is when one pilot tries again
     (P6), ``changed`` when the queue was declared otherwise within a day; ``waiting_since`` is when the oldest
     one that waits at the site was made. ``problem`` says why no pilot can be submitted from here at all.
-    ``storage_rests`` are those of its storage (F4).
+    ``storage_rests`` are those of its storage (F4), ``space`` is what is free there (B18).
     """
 
     time: float
@@ -34,3 +35,4 @@ class QueueCondition:
     problem: str = ""
     rests: tuple[Rest, ...] = ()
     storage_rests: tuple[StorageRest, ...] = ()
+    space: FreeSpace | None = None

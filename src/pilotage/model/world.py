@@ -20,11 +20,13 @@ from .observations import (
     PoolReport,
     PublicationSighting,
     ServerReport,
+    SpaceSighting,
 )
 from .publications import Publication
 from .quick import quickly_made
 from .states import JobState
 from .storage_rests import FailedDelivery, StorageRest, storage_rests
+from .storage_spaces import FreeSpace, StorageSpace, free_spaces
 from .types import (
     CLOSED,
     DESCRIBED,
@@ -322,6 +324,10 @@ class World:
     """Failed attempts that speak against a place or a task (F2, F3)."""
     failed_deliveries: tuple[FailedDelivery, ...] = ()
     """Deliveries that failed in a row through a storage (F4)."""
+    storage_spaces: tuple[StorageSpace, ...] = ()
+    """What storages told of their free space (B18)."""
+    space_sightings: tuple[SpaceSighting, ...] = ()
+    """What they tell now, and is not recorded yet."""
     advertisements: tuple[Advertisement, ...] = ()
     """What sites tell of themselves, and what was handed to them since (M2, M5)."""
     candidacies: tuple[Candidacy, ...] = ()
@@ -373,3 +379,8 @@ class World:
     def storage_rests(self) -> tuple[StorageRest, ...]:
         """Storages that rest, or rested and are to be tried (F4)."""
         return storage_rests(self.failed_deliveries, self.federation.staging, self.time)
+
+    @property
+    def free_spaces(self) -> dict[str, FreeSpace]:
+        """The free space of each storage that counts now, measured or declared, by name (B18)."""
+        return free_spaces(self.federation, self.storage_spaces, self.time)

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from pilotage.ports.moving import Grant, Readable, WrongFileError
+from pilotage.ports.moving import Grant, Readable, Space, WrongFileError
 
 EntryKind = Literal["file", "folder", "link", "other"]
 
@@ -87,3 +87,11 @@ class GrantingBackend(Backend, Protocol):
 
     def grant(self, path: str, size: int | None) -> Grant | None:
         """See :meth:`~pilotage.ports.moving.Reader.grant`. Folders above a file to be written are made."""
+
+
+@runtime_checkable
+class SpaceBackend(Backend, Protocol):
+    """A backend whose storage can be asked for its free space."""
+
+    def space(self) -> Space | None:
+        """Ask for the free space; None where this server does not tell it (B18)."""

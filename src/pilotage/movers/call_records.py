@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from pilotage.model.federation import Storage
-from pilotage.ports.moving import ScanLimits, StorageError, WrongFileError, WrongPatternError
+from pilotage.ports.moving import ScanLimits, Space, StorageError, WrongFileError, WrongPatternError
 
 from .worker import fingerprint
 
@@ -49,7 +49,7 @@ class CallResult:
 
 def call_code() -> str:
     """Tell the code of what server and processes of calls say to each other."""
-    return fingerprint(CallOrder, CallResult, Storage, ScanLimits)
+    return fingerprint(CallOrder, CallResult, Storage, ScanLimits, Space)
 
 
 class ReceivedBytes:

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from pilotage.ports.moving import Delivered, Grant, Progress, Readable, StorageError, WrongFileError
+from pilotage.ports.moving import (
+    Delivered,
+    Grant,
+    Progress,
+    Readable,
+    Space,
+    StorageError,
+    WrongFileError,
+)
 
 from .backend import Backend, LinkError, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
@@ -18,7 +26,7 @@ from .downloads import Download
 from .folder_calls import beside, empty
 from .http_bodies import Body, as_body, whole_text, without_body
 from .http_copies import FORWARDED, HttpCopies
-from .listings import PROPFIND, from_index, from_multistatus
+from .listings import PROPFIND, QUOTA, from_index, from_multistatus, from_quota
 from .ranged import MOST, RangedStream, sample_end
 from .redirects import Redirects, check_option, shown
 from .storage_failures import explained, nothing_left
@@ -197,6 +205,18 @@ class HttpBackend:
             self._make(path.rpartition("/")[0])
         authorities = Path(self._trust).expanduser().read_text() if isinstance(self._trust, str) else ""
         return Grant(url=self.url(path), headers=self.own_headers(), authorities=authorities)
+
+    def space(self) -> Space | None:
+        """See :class:`~pilotage.movers.backend.SpaceBackend`: the quota of WebDAV (RFC 4331)."""
+        headers = {"Depth": "0", "Content-Type": "application/xml"}
+        # A folder that is not there is made when something is first written to it.
+        with (
+            suppress(FileNotFoundError),
+            self.request("PROPFIND", "", headers=headers, body=QUOTA, allowed=NO_WEBDAV) as answer,
+        ):
+            if answer.status_code == HTTPStatus.MULTI_STATUS:
+                return from_quota(whole_text(answer))
+        return None
 
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from pilotage.ports.moving import Delivered, Progress, WrongFileError
+from pilotage.ports.moving import Delivered, Progress, Space, WrongFileError
 
 from . import part_files
 from .backend import Backend, EntryKind, LinkError, PathEntry, StorageOptionError
@@ -135,6 +135,16 @@ class LocalBackend:
     def describe(self, path: str, kind: str) -> Delivered | None:  # noqa: ARG002
         """See :class:`~pilotage.movers.third_party.FetchingBackend`: a directory tells no checksums."""
         return None
+
+    def space(self) -> Space:
+        """See :class:`~pilotage.movers.backend.SpaceBackend`: of the file system below the directory.
+
+        One that is not made yet has the space of the nearest folder above it.
+        """
+        there = next(folder for folder in (self._root, *self._root.parents) if folder.exists())
+        found = os.statvfs(there)
+        # What is kept back for the superuser is not free.
+        return Space(free=found.f_bavail * found.f_frsize, total=found.f_blocks * found.f_frsize)
 
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""

@@ -24,6 +24,8 @@ from pilotage.ports.moving import (
     Readable,
     Reader,
     ScanLimits,
+    Space,
+    SpaceTeller,
     Started,
 )
 
@@ -49,6 +51,9 @@ IDLE = 30.0
 
 SCAN_GRACE = 2.0
 """Seconds that a scan may take beyond its limit: a single call to a storage cannot be interrupted."""
+
+SPACE_LIMIT = 30.0
+"""Seconds that a storage may take to tell its free space."""
 
 REMOVAL_LIMIT = 280.0
 """Seconds that clearing a folder may take."""
@@ -123,6 +128,13 @@ class WorkerProcesses:
     def remove(self, storage: Storage, prefix: str) -> None:
         """See :class:`~pilotage.ports.moving.Mover`; TimeoutError where the storage hangs."""
         self._calls.call(REMOVAL_LIMIT, "remove", storage, prefix)
+
+    def space(self, storage: Storage) -> Space | None:
+        """See :class:`~pilotage.ports.moving.SpaceTeller`; TimeoutError where the storage hangs."""
+        if not isinstance(self._mover, SpaceTeller):
+            return None
+        found: Space | None = self._calls.call(SPACE_LIMIT, "space", storage)
+        return found
 
     def open(self, storage: Storage, path: str) -> AbstractContextManager[Readable]:
         """See :class:`~pilotage.ports.moving.Reader`; TimeoutError where the storage hangs."""

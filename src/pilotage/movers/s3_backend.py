@@ -11,7 +11,15 @@ from io import RawIOBase
 from typing import Any
 from urllib.parse import urlsplit
 
-from pilotage.ports.moving import Delivered, Grant, Progress, Readable, StorageError, WrongFileError
+from pilotage.ports.moving import (
+    Delivered,
+    Grant,
+    Progress,
+    Readable,
+    Space,
+    StorageError,
+    WrongFileError,
+)
 
 from .backend import Backend, PathEntry, StorageOptionError
 from .checksums import DIGITS
@@ -190,6 +198,19 @@ class S3Backend:
                     self._open().abort_multipart_upload(
                         Bucket=self._bucket, Key=key, UploadId=upload["UploadId"]
                     )
+
+    def space(self) -> Space | None:
+        """See :class:`~pilotage.movers.backend.SpaceBackend`: what is left of the quota of the bucket.
+
+        S3 itself has none. Ceph's gateway tells its own in the headers of an answer about the bucket.
+        """
+        with _explained(self._bucket):
+            answer = self._open().head_bucket(Bucket=self._bucket)
+        headers = answer["ResponseMetadata"]["HTTPHeaders"]
+        quota, used = (headers.get(f"x-rgw-{name}", "") for name in ("quota-bucket-size", "bytes-used"))
+        if not (quota.isdecimal() and used.isdecimal()):
+            return None
+        return Space(free=max(0, int(quota) - int(used)), total=int(quota))
 
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`. The server copies it."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pilotage.ports.loop_thread import LoopThread
-from pilotage.ports.moving import Readable, StorageError, WrongFileError
+from pilotage.ports.moving import Readable, Space, StorageError, WrongFileError
 
 from .backend import LinkError, PathEntry, StorageOptionError
 from .folder_calls import beside, empty
@@ -133,6 +133,12 @@ class SftpBackend:
                 self._call(file.close())
             self.rename(draft, path)
 
+    def space(self) -> Space | None:
+        """See :class:`~pilotage.movers.backend.SpaceBackend`: by OpenSSH's extension ``statvfs``."""
+        with suppress(FileNotFoundError):  # the folder is not there yet
+            return self._call(self._space())
+        return None
+
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
         self._call(self._rename(source, target))
@@ -227,6 +233,16 @@ class SftpBackend:
         sftp = await self._opened()
         return _entry(await sftp.lstat(await self._at(sftp, path)))
 
+    async def _space(self) -> Space | None:
+        import asyncssh
+
+        sftp = await self._opened()
+        try:
+            found = await sftp.statvfs(self._root or "/")
+        except asyncssh.SFTPOpUnsupported:
+            return None
+        return Space(free=found.bavail * found.frsize, total=found.blocks * found.frsize)
+
     async def _entries(self, folder: str) -> list[tuple[str, PathEntry]]:
         sftp = await self._opened()
         at = await self._folder(sftp, folder)
@@ -318,8 +334,10 @@ class SftpBackend:
                 self._connection = await asyncio.wait_for(self._connect(), CONNECT_LIMIT)
                 wide = partial(self._connection.open_session, window=WINDOW)
                 self._connection.open_session = wide  # type: ignore[method-assign]
-                self._client = await self._connection.start_sftp_client()
-                self._root = str(await self._client.realpath(self._asked or "/")).rstrip("/")
+                client = await self._connection.start_sftp_client()
+                # Where the folder is not there this fails, and must fail again: no other is taken for it.
+                self._root = str(await client.realpath(self._asked or "/")).rstrip("/")
+                self._client = client
             return self._client
 
     async def _connect(self) -> "SSHClientConnection":

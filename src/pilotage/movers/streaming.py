@@ -24,6 +24,7 @@ from pilotage.ports.moving import (
     Progress,
     Readable,
     ScanLimits,
+    Space,
     StorageError,
     WrongFileError,
     is_below,
@@ -31,7 +32,7 @@ from pilotage.ports.moving import (
 )
 
 from . import carriers, copying, fsspec_backend, scanning
-from .backend import Backend, GrantingBackend, StorageOptionError, offers
+from .backend import Backend, GrantingBackend, SpaceBackend, StorageOptionError, offers
 from .blame import blamed, source_errors
 from .carriers import Carrier, Sign
 from .checksums import CheckedChunks
@@ -147,6 +148,12 @@ class Streaming(CopyThreads):
         with explained(StorageError, f"giving an address of {place}"):
             backend = self._at(place)
             return backend.grant(path, size) if offers(backend, GrantingBackend) else None
+
+    def space(self, storage: Storage) -> Space | None:
+        """See :meth:`~pilotage.ports.moving.SpaceTeller.space`."""
+        with explained(StorageError, f"asking {storage.url} for its free space"):
+            backend = self._backend(storage.url, options_for(storage))
+            return backend.space() if offers(backend, SpaceBackend) else None
 
     def deliver(self, delivery: Delivery, progress: Progress, sign: Sign = lambda: None) -> Delivered:
         """Copy one file and clear its scratch area. Blocks. Raises StorageError."""

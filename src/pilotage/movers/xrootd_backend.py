@@ -11,9 +11,9 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from pilotage.ports.moving import Delivered, Progress, Readable, StorageError, WrongFileError
+from pilotage.ports.moving import Delivered, Progress, Readable, Space, StorageError, WrongFileError
 
 from .backend import Backend, PathEntry, StorageOptionError
 from .checksums import DIGITS
@@ -173,6 +173,20 @@ class XRootDBackend:
         size = self.entry(path).size
         return Delivered(size=size, checksum=f"{kind}:{digits.lower()}") if size is not None else None
 
+    def space(self) -> Space | None:
+        """See :class:`~pilotage.movers.backend.SpaceBackend`: the server's space, or what its quota leaves.
+
+        For a folder that is not made yet a server tells no space at all: the nearest above it is asked.
+        """
+        from XRootD.client.flags import QueryCode
+
+        files, at = self._filesystem(), self._root
+        query = self._path("").partition("?")[2]
+        while at and files.stat(self._with(at, query))[0].errno == NOT_FOUND:
+            at = at.rpartition("/")[0]
+        answer = self._done("", files.query(QueryCode.SPACE, self._with(at or "/", query)))
+        return _space(answer.decode(errors="replace").strip("\0\n "))
+
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""
         from XRootD.client.flags import MkDirFlags
@@ -273,7 +287,10 @@ class XRootDBackend:
         """A path with what follows it in the client's addresses: the token, and ``more``."""
         token = f"authz=Bearer%20{quote(self._token())}" if self._token_file else ""
         query = "&".join(filter(None, (token, more)))
-        at = f"{self._root}/{path}" if path else self._root or "/"
+        return self._with(f"{self._root}/{path}" if path else self._root or "/", query)
+
+    @staticmethod
+    def _with(at: str, query: str) -> str:
         return f"{at}?{query}" if query else at
 
     def _token(self) -> str:
@@ -352,6 +369,17 @@ def _watched(progress: Progress) -> Any:
             return self.fault is not None
 
     return Watched()
+
+
+def _space(told: str) -> Space | None:
+    """The space in the answer of a server, as ``oss.space=N&oss.free=N&oss.quota=N``; -1 is no quota."""
+    numbers = {name: int(value) for name, value in parse_qsl(told) if value.isdecimal()}
+    free, total = numbers.get("oss.free"), numbers.get("oss.space")
+    if free is None:
+        return None
+    if (quota := numbers.get("oss.quota")) is not None:
+        free, total = min(free, max(0, quota - numbers.get("oss.used", 0))), quota
+    return Space(free=free, total=total)
 
 
 def _entry(found: Any) -> PathEntry:

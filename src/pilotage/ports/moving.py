@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pilotage.model.catalogues import ExternalCatalogue, moving_scope
 from pilotage.model.federation import Storage, TransferService
@@ -153,6 +153,14 @@ class Abilities:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """Bytes that are free at a storage, and how many it has in all, where it tells that (B18)."""
+
+    free: int
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScanLimits:
     """Limits of a scan: ``files`` that match, ``seconds`` for all of it.
 
@@ -243,6 +251,14 @@ class Reader(Protocol):
 
         Raises StorageError.
         """
+
+
+@runtime_checkable
+class SpaceTeller(Protocol):
+    """A mover that asks storages for their free space."""
+
+    def space(self, storage: Storage) -> Space | None:
+        """Ask a storage for its free space; None where it does not tell any. Blocks. Raises StorageError."""
 
 
 class Movers(Protocol):

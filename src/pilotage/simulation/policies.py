@@ -12,7 +12,7 @@ from pilotage.flow.step import Step
 from pilotage.flow.steps import STEPS
 from pilotage.model.documents import to_document
 from pilotage.model.federation import Federation
-from pilotage.model.step_names import LIFT, REBIND
+from pilotage.model.step_names import LIFT, REBIND, SURVEY
 from pilotage.model.types import CLOSED
 
 LEAVABLE = frozenset({REBIND, LIFT})
@@ -159,8 +159,9 @@ def _in_policy(path: Path) -> Path:
 
 
 def steps_of(policy: Policy) -> tuple[Step, ...]:
-    """The steps that are taken in turn under a policy."""
-    return tuple(step for step in STEPS if step.has_loop and step.name not in policy.without)
+    """The steps that are taken in turn under a policy. Virtual storages tell no free space: nobody asks."""
+    without = {SURVEY, *policy.without}
+    return tuple(step for step in STEPS if step.has_loop and step.name not in without)
 
 
 def _with(document: object, values: Mapping[str, Any], place: Path) -> dict[str, Any]:

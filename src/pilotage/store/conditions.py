@@ -12,6 +12,7 @@ from pilotage.model.failing_pilots import after_failures
 from pilotage.model.queue_condition import QueueCondition
 from pilotage.model.states import JobState, PilotState
 from pilotage.model.storage_rests import storage_rests
+from pilotage.model.storage_spaces import free_spaces
 from pilotage.model.work import Pilot
 
 from . import failures
@@ -75,6 +76,7 @@ def of_queues(
     waiting = dict(tuple(row) for row in reader.raw_rows(_WAITING, queues=found))
     resting = rests(failures.of_places(reader, time), federation.guard)
     storage_resting = storage_rests(reader.failed_deliveries(), federation.staging, time)
+    spaces = free_spaces(federation, reader.storage_spaces(), time)
     storages = {storage.name: storage for storage in federation.storages}
     return tuple(
         QueueCondition(
@@ -93,6 +95,7 @@ def of_queues(
             waiting_since=waiting.get(queue.name),
             rests=tuple(rest for rest in resting if rest.queue == queue.name),
             storage_rests=tuple(rest for rest in storage_resting if queue.storage in rest.end),
+            space=spaces[queue.storage],
         )
         for queue in sorted(declared, key=lambda queue: queue.name)
     )

@@ -16,9 +16,10 @@ from pilotage.model.publications import NewPublication, split_dataset
 from pilotage.model.slot_parts import SMALL, SMALL_FILE, SizeClass
 from pilotage.model.states import FIRST, Kind
 from pilotage.model.storage_rests import FailedDelivery
+from pilotage.model.storage_spaces import StorageSpace
 from pilotage.model.work import File, NewDatasetVersion, NewJob, NewPilot, NewTask, NewTransfer, Replica
 
-from . import advertisements, borrowings, bulk, datasets, failed_deliveries, failures
+from . import advertisements, borrowings, bulk, datasets, failed_deliveries, failures, storage_spaces
 from .counters import KEY_COLUMNS, Deltas
 from .errors import DatasetTaken, FileConflict
 from .files import files, replicas
@@ -34,7 +35,11 @@ from .upserts import replaced, upsert
 WITHOUT_NUMBER = 0
 """Stands for the id of a record that is known otherwise, such as a file."""
 
-_WRITE: dict[type, Any] = {FailedDelivery: failed_deliveries.write, Borrowing: borrowings.write}
+_WRITE: dict[type, Any] = {
+    FailedDelivery: failed_deliveries.write,
+    Borrowing: borrowings.write,
+    StorageSpace: storage_spaces.write,
+}
 _TOLD = (Failure, *_WRITE, NewAdvertisement, NewDatasetVersion)
 _ORDER: tuple[type, ...] = (
     *(NewTask, File, Replica, NewDatasetVersion),

@@ -17,10 +17,11 @@ from pilotage.model.counters import (
 )
 from pilotage.model.states import LIVE_JOBS, LIVE_PILOTS, LIVE_TRANSFERS, PilotState, TransferState
 from pilotage.model.storage_rests import FailedDelivery
+from pilotage.model.storage_spaces import StorageSpace
 from pilotage.model.work import File, Job, Pilot, Replica, Task, Transfer
 from pilotage.model.world import JobCount, JobUsage, LinkCount, QueueReport, TaskCount, TaskQueue
 
-from . import advertisements, failed_deliveries, history, iterations
+from . import advertisements, failed_deliveries, history, iterations, storage_spaces
 from . import jobs as job_rows
 from . import pilots as pilot_rows
 from . import tasks as task_rows
@@ -157,6 +158,10 @@ class RecordReader:
     def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
         """Deliveries that failed through a storage (F4)."""
         return failed_deliveries.everything(self._connection)
+
+    def storage_spaces(self) -> tuple[StorageSpace, ...]:
+        """What storages told of their free space (B18)."""
+        return storage_spaces.everything(self._connection)
 
     def events(self, histories: Iterable[str]) -> list[tuple[EventView, ...]]:
         """The transitions of each of these histories."""

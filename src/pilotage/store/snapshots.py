@@ -238,6 +238,10 @@ class Snapshots:
         """Read what sites tell of themselves and how full they are, and jobs by queue."""
         return self._world(time, seed, lambda reader, _: reader.of_sites())
 
+    def for_survey(self, time: float, seed: int) -> World:
+        """Read what storages told of their free space (B18)."""
+        return self._world(time, seed, lambda reader, _: {"storage_spaces": reader.storage_spaces()})
+
     def for_reports(self, time: float, seed: int, told: Sequence[Heartbeat], quiet: bool = False) -> World:
         """Pilots that call, what they tell, the jobs they have, and those they name.
 
@@ -366,6 +370,7 @@ def _to_broker(reader: RecordReader, world: World, found: Sequence[Job]) -> dict
         "queue_reports": broker_facts.reports(reader, world),
         "failures": failures.of_places(reader, world.time),
         "failed_deliveries": reader.failed_deliveries(),
+        "storage_spaces": reader.storage_spaces(),
     }
 
 

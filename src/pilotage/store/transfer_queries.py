@@ -7,10 +7,11 @@ from pilotage.model.job_files import FileOfJob
 from pilotage.model.slot_parts import BUNDLE, parts_of
 from pilotage.model.states import UNFINISHED_TRANSFERS, TransferState
 from pilotage.model.storage_rests import FailedDelivery
+from pilotage.model.storage_spaces import StorageSpace
 from pilotage.model.transfer_counts import TransferCount
 from pilotage.model.work import Transfer
 
-from . import failed_deliveries, job_files
+from . import failed_deliveries, job_files, storage_spaces
 from . import transfers as transfer_rows
 from .columns import is_state
 from .counters import counts
@@ -83,6 +84,10 @@ class TransferQueries:
     def failed_deliveries(self) -> tuple[FailedDelivery, ...]:
         """Read the deliveries that failed through a storage, oldest first (F4)."""
         return self._database.read(failed_deliveries.everything)
+
+    def storage_spaces(self) -> tuple[StorageSpace, ...]:
+        """Read what storages told of their free space, by name (B18)."""
+        return self._database.read(storage_spaces.everything)
 
     def delivering(self) -> list[tuple[Transfer, int]]:
         """Read the transfers that are delivered now, by number, with the sizes of their files in bytes."""

@@ -56,6 +56,7 @@ def read(reader: RecordReader, world: World) -> dict[str, Any]:
         "queue_reports": broker_facts.reports(reader, world),
         "failures": failures.everything(reader, world.time),
         "failed_deliveries": reader.failed_deliveries(),
+        "storage_spaces": reader.storage_spaces(),
         "advertisements": reader.advertisements(),
         "requests": _requests(world, live, found),
         "iterated": reader.iterated(PROVISION),

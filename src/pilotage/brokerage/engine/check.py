@@ -34,12 +34,14 @@ class Verdict:
     """``refused`` broadcasts to (T, Q); so do ``need`` and ``have``, the numbers that decided.
 
     ``need`` is a single value, or has shape (T, 1) or (T, Q); ``have`` a single value, (Q,), (T, Q) or
-    :class:`Rows`, which are stored once for all tasks of a kind.
+    :class:`Rows`, which are stored once for all tasks of a kind. ``lifted_by`` stands in place of the check's
+    own, where that depends on what was seen.
     """
 
     refused: Mask
     need: Any
     have: Any
+    lifted_by: str = ""
 
 
 NEVER = Verdict(np.zeros((1, 1), dtype=bool), 0, 0)

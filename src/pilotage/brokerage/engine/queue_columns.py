@@ -42,6 +42,18 @@ class Handed(NamedTuple):
     most: int
 
 
+class SpaceColumns(NamedTuple):
+    """Free space at each queue's storage, in GB (B18).
+
+    ``total`` is what the storage tells that it has in all, ``told`` when it was measured, in s since 1970:
+    NaN where it is not known, or declared.
+    """
+
+    free: Column
+    total: Column
+    told: Column
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveColumns:
     """Columns that change from cycle to cycle: jobs by state, reports, files under way between sites.
@@ -69,6 +81,7 @@ class LiveColumns:
     rests: tuple[Rest, ...]
     storage_rests: tuple[StorageRest, ...]
     forwarded: Mapping[int, Handed]
+    space: SpaceColumns
 
     def of_share(self, share: str) -> Mapping[JobState, Column]:
         """Jobs of one global share at each queue, by state (B30 to B36)."""
@@ -137,7 +150,6 @@ class QueueColumns:
     num_slots: Column
     declared_slots: Column
     own_pilots: Mask
-    storage_free: Column
     blacklists: Mapping[Blacklisting, Mask]
     live: LiveColumns
 
@@ -169,7 +181,6 @@ class QueueColumns:
             children=_children(queues),
             storage=storage,
             storage_site=storage_sites[storage],
-            storage_free=np.array([item.free for item in ordered], dtype=float)[storage],
             blacklists={operation: mask[storage] for operation, mask in blacklists.items()},
             live=_nothing_lives(len(queues)),
             offers=Offers(queues, federation),
@@ -217,6 +228,7 @@ class QueueColumns:
             rests=self._rests(world),
             storage_rests=self._storage_rests(world),
             forwarded=self._forwarded(world),
+            space=self._space(world),
         )
         return replace(self, live=live)
 
@@ -232,6 +244,17 @@ class QueueColumns:
                 most = matches_left(sites[queue.site], ad)
                 found[self.index[queue.name]] = Handed(ad.site, ad.number, ad.handed, most)
         return found
+
+    def _space(self, world: World) -> SpaceColumns:
+        spaces = world.free_spaces
+        found = [spaces[name] for name in sorted(self.storages)]
+        free = known(one.gigabytes for one in found)
+        return SpaceColumns(
+            # What nobody knows is enough.
+            free=np.where(np.isnan(free), np.inf, free)[self.storage],
+            total=known(one.total for one in found)[self.storage],
+            told=known(one.told for one in found)[self.storage],
+        )
 
     def _rests(self, world: World) -> tuple[Rest, ...]:
         found = resting_now(world.failures, world.federation.guard, world.time)
@@ -292,6 +315,7 @@ def _nothing_lives(queues: int) -> LiveColumns:
         rests=(),
         storage_rests=(),
         forwarded={},
+        space=SpaceColumns(free=np.full(queues, np.inf), total=unknown, told=unknown),
     )
 
 

@@ -296,11 +296,14 @@ def _ruling(
     check: Check, distinct: TaskColumns, rows: Codes, queues: QueueColumns, facts: FactsDraft, off: Mask
 ) -> Ruling | None:
     masks, needs, haves = [], [], []
+    label = check
     step = max(2, AT_ONCE // len(queues))
     for start in range(0, len(distinct), step):
         part = distinct if step >= len(distinct) else distinct.part(slice(start, start + step))
         verdict = check.judge(part, queues)
         refused = verdict.refused
+        if verdict.lifted_by:
+            label = replace(check, lifted_by=verdict.lifted_by)
         if off.any():
             refused = refused & ~(off if len(off) == 1 else off[start : start + step])
         # A verdict may have one row for all tasks; where tasks are judged in parts it is spelled out.
@@ -314,8 +317,8 @@ def _ruling(
     if not bits.any():
         return None
     return Ruling(
-        label=check,
-        number=facts.label(check),
+        label=label,
+        number=facts.label(label),
         bits=bits,
         rows=rows if len(bits) == len(distinct) + 1 else np.zeros_like(rows),
         need=RefusalValues.of(needs, masks, facts),

@@ -49,7 +49,9 @@ class Draft:
             url = PLACEHOLDER.format(name=storage)
             made = record(Storage, {"name": storage, "site": site, "url": url})
             self.storages[storage] = (made, guess)
-            text = f"{storage} at {url} with {made.free:.0f} GB free, to be put right before files are moved"
+            text = (
+                f"{storage} at {url}, whose free space is not known, to be put right before files are moved"
+            )
             guess.note("guessed", "storage", "", text)
             self.guesses.append(guess)
         return storage

@@ -114,9 +114,7 @@ def _free(endpoint: Record, usage: Record | None) -> float | None:
         space = next((space[key] for key in ("free", "space_free", "available") if key in space), None)
     free = number(name, space, BYTES)
     if free is None:
-        endpoint.note(
-            "guessed", name, f"says nothing: {Storage.__dataclass_fields__['free'].default:g} GB free"
-        )
+        endpoint.note("guessed", name, "says nothing: the free space is not known, and taken for enough")
     elif free > MOST_GIGABYTES:
         endpoint.note("converted", name, "from bytes, as it is so large, to GB")
         return free / GIGABYTE

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pilotage.model.constants import BrokerageConstants
+from pilotage.model.storage_spaces import LEAST_FREE
 from pilotage.model.time_limits import seconds
 
 from .import_result import Entry, Imported, Note
@@ -151,7 +151,7 @@ def _storage(site: str, lines: list[str], entry: Entry) -> dict[str, Any]:
         "there only where it has the same directory mounted: else give a storage that both reach"
     )
     entry.note("guessed", "storage", path, text)
-    if free <= (needed := BrokerageConstants().storage_min_free):
+    if free <= (needed := LEAST_FREE):
         remedy = "lower brokerage.storage_min_free, or give another storage"
         text = f"{needed:g} GB or less, no job comes there (B18): {remedy}"
         entry.note("guessed", "free", round(free), text)

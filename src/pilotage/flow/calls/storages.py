@@ -6,6 +6,7 @@ from pilotage.flow.runtime import Runtime
 from pilotage.model.decision import Decision, Forget
 from pilotage.model.step_names import STAGE
 from pilotage.model.storage_rests import StorageRest, storage_rests
+from pilotage.model.storage_spaces import FreeSpace, free_spaces
 
 log = logging.getLogger(__name__)
 
@@ -14,6 +15,12 @@ def rests(runtime: Runtime) -> tuple[StorageRest, ...]:
     """Return what rests now, or is to be tried since its rest is over. Raises :class:`NoFederation`."""
     staging = runtime.store.federation().staging
     return storage_rests(runtime.store.transfer_queries.failed_deliveries(), staging, runtime.clock())
+
+
+def spaces(runtime: Runtime) -> dict[str, FreeSpace]:
+    """Return the free space of each storage that counts now, by name (B18). Raises :class:`NoFederation`."""
+    told = runtime.store.transfer_queries.storage_spaces()
+    return free_spaces(runtime.store.federation(), told, runtime.clock())
 
 
 def lift(runtime: Runtime, storage: str, actor: str) -> tuple[StorageRest, ...]:

@@ -8,6 +8,7 @@ from pilotage.brokerage.engine.needs import without_source
 from pilotage.brokerage.engine.queue_columns import QueueColumns
 from pilotage.brokerage.engine.task_columns import TaskColumns
 from pilotage.model.states import JobState
+from pilotage.model.storage_spaces import LEAST_FREE, LEAST_PART, moment
 
 GIGABYTE = 1e9
 _OPEN = "the storage is opened again"
@@ -68,9 +69,33 @@ def direct_access(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
 
 @check("B18", "storage", "wait", unit="GB", lifted_by="space is freed there")
 def storage_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
-    """More than ``storage_min_free`` is free at the queue's storage."""
-    least = tasks.constant("storage_min_free")
-    return Verdict(queues.storage_free <= least, least, queues.storage_free)
+    """More than ``storage_min_free`` is free at the queue's storage, as that tells when it is asked."""
+    free, total, told = queues.live.space
+    own = tasks.constant("storage_min_free")
+    # Of a smaller storage nobody can ask more than it has in all.
+    usual = np.fmin(LEAST_FREE, LEAST_PART * total)
+    least = np.where(np.isnan(own), usual, own)
+    refused = (free <= least) & ~np.isnan(told)
+    if not refused.any():
+        return NEVER
+    times = told[refused.any(axis=0)]
+    when = " to ".join(dict.fromkeys(moment(time) for time in (times.min(), times.max())))
+    return Verdict(refused, least, free, f"space is freed there, as measured {when}")
+
+
+@check(
+    "B18",
+    "declared storage",
+    "operator",
+    unit="GB",
+    lifted_by="the federation's file says more at the storage's `free`",
+)
+def declared_space(tasks: TaskColumns, queues: QueueColumns) -> Verdict:
+    """More than ``storage_min_free`` is declared of a storage that does not tell its free space."""
+    free, _, told = queues.live.space
+    own = tasks.constant("storage_min_free")
+    least = np.where(np.isnan(own), LEAST_FREE, own)
+    return Verdict((free <= least) & np.isnan(told), least, free)
 
 
 @check("B19", "read_lan blacklisted", "operator", reads=("inputs",), lifted_by=_OPEN)
@@ -144,6 +169,7 @@ CHECKS: tuple[Check, ...] = (
     disk_io,
     direct_access,
     storage_space,
+    declared_space,
     read_lan,
     write_lan,
     write_wan,

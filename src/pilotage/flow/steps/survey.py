@@ -1,0 +1,46 @@
+"""Ask storages for their free space every ten minutes, and record what they tell (B18)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pilotage.flow.idle_reasons import counted
+from pilotage.flow.passes import Pass
+from pilotage.flow.runtime import Runtime
+from pilotage.flow.step import Phase, Step, always
+from pilotage.model.decision import Committed, Decision
+from pilotage.model.step_names import SURVEY
+from pilotage.model.world import World
+from pilotage.staging import spaces
+
+
+def _reads(runtime: Runtime, now: Pass) -> World:
+    # Before the snapshot: what another server recorded since is seen, and not replaced by something older.
+    told = runtime.spaces.news()
+    return replace(runtime.store.snapshots.for_survey(now.time, now.seed), space_sightings=told)
+
+
+def _ask(runtime: Runtime, world: World, _: Decision, __: Committed) -> None:
+    runtime.spaces.forget(world.space_sightings)
+    told = {(one.storage, one.url) for one in world.space_sightings}
+    asked = [one for one in spaces.due(world) if (one.name, one.url) not in told]
+    runtime.spaces.ask(asked, world.federation.brokerage.storage_space_period)
+
+
+def _idle(world: World) -> Iterator[str]:
+    if waiting := spaces.due(world):
+        yield f"{counted(len(waiting), 'answer')} of storages awaited"
+    else:
+        period = world.federation.brokerage.storage_space_period
+        yield f"every storage was asked for its free space within the last {period:g} s"
+
+
+STEP = Step(
+    name=SURVEY,
+    place=14,
+    summary="Ask storages for their free space.",
+    reads=_reads,
+    phases=always(Phase(actor=SURVEY, decide=spaces.record, act=_ask)),
+    idle=_idle,
+    # Answers wake it.
+    goes_on=lambda runtime: runtime.wakeups.waits(SURVEY),
+)

@@ -1,0 +1,44 @@
+"""Free space of storages: which are to be asked, and what is recorded of their answers (B18)."""
+
+from dataclasses import replace
+
+from pilotage.model.decision import Create, Decision
+from pilotage.model.federation import Storage
+from pilotage.model.observations import SpaceSighting
+from pilotage.model.step_names import SURVEY
+from pilotage.model.storage_spaces import GIGABYTE, StorageSpace
+from pilotage.model.world import World
+
+
+def due(world: World) -> list[Storage]:
+    """Storages that were not asked for a period, or at another URL; the longest without an answer first."""
+    asked = {(one.storage, one.url): one.asked for one in world.storage_spaces}
+    period = world.federation.brokerage.storage_space_period
+    waiting = [
+        (asked.get((one.name, one.url), 0.0), one.name, one)
+        for one in world.federation.storages
+        if world.time - asked.get((one.name, one.url), 0.0) >= period
+    ]
+    return [one for _, _, one in sorted(waiting, key=lambda item: item[:2])]
+
+
+def record(world: World) -> Decision:
+    """Record the answers of storages. One that does not tell keeps what it told before, with its time."""
+    before = {(one.storage, one.url): one for one in world.storage_spaces}
+    told = tuple(_recorded(one, before.get((one.storage, one.url))) for one in world.space_sightings)
+    changes = (Create(records=told, cause="storages were asked for their free space (B18)"),) if told else ()
+    return Decision(step=SURVEY, time=world.time, seed=world.seed, changes=changes)
+
+
+def _recorded(seen: SpaceSighting, before: StorageSpace | None) -> StorageSpace:
+    if seen.free is None:
+        known = before or StorageSpace(storage=seen.storage, url=seen.url, asked=seen.time)
+        return replace(known, asked=seen.time, problem=seen.problem)
+    return StorageSpace(
+        storage=seen.storage,
+        url=seen.url,
+        asked=seen.time,
+        told=seen.time,
+        free=seen.free / GIGABYTE,
+        total=None if seen.total is None else seen.total / GIGABYTE,
+    )
