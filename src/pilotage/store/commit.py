@@ -20,9 +20,9 @@ from pilotage.model.decision import (
     Move,
     Touch,
 )
-from pilotage.model.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, is_allowed
+from pilotage.model.states import FIRST, LIVE, LIVE_PILOTS, JobState, Kind, TransferState, is_allowed
 
-from . import advertisements
+from . import advertisements, link_rates
 from .counters import KEY_COLUMNS, Deltas, LightDeltas
 from .creation import Creator
 from .decisions import CommitChoices, Documents
@@ -169,6 +169,7 @@ class Commit:
         self._last_seen = LastSeen(connection, decision.time)
         self._handed_back = 0
         self._ended_pilots: list[int] = []
+        self._brought: list[int] = []
         self._is_late = False
 
     def run(self) -> Committed:
@@ -184,6 +185,8 @@ class Commit:
         self._creator.write()
         self._numbers.write()
         self._reasons.write(self._decision.time, self._actor)
+        if self._brought:
+            link_rates.count(self._connection, self._brought, self._decision.time)
         self._revoke_tokens()
         self._last_seen.write()
         self._deltas.write(self._connection)
@@ -244,9 +247,14 @@ class Commit:
         if move.next_attempt:
             self._records.next_attempt(move.kind, taken)
         ids = tuple(row[ID] for row in taken)
+        self._note_end(move, ids)
+        return ids
+
+    def _note_end(self, move: Move, ids: tuple[int, ...]) -> None:
         if move.kind == "pilot" and move.target not in LIVE_PILOTS:
             self._ended_pilots += ids
-        return ids
+        if move.kind == "transfer" and move.target is TransferState.DONE:
+            self._brought += ids
 
     def _count(self, move: Move, rows: Sequence[Record]) -> None:
         columns = KEY_COLUMNS[move.kind]
