@@ -331,7 +331,8 @@ RULES: tuple[Rule, ...] = (
         (f"{ENGINE}.link_weights", f"{ENGINE}.nuclei", "store.link_rates"),
         ("model.sources:UNKNOWN_CLOSENESS", f"{ENGINE}.nuclei:NUCLEUS_WEIGHT"),
         "The nucleus itself has its own network weight. Our own transfers feed all three windows: the"
-        " last hour, and the 24 and 168 hours by the clock that end with this one. A window without any is as declared.",
+        " last hour, and the 24 and 168 hours by the clock that end with this one. A window without any is as"
+        " declared.",
     ),
     Rule(
         "B36",

@@ -14,9 +14,20 @@ from pilotage.model.decision import Choice, Label
 from pilotage.model.federation import Federation, Link, Storage
 from pilotage.model.work import File, JobKind, MergeSpec, Replica
 from pilotage.model.world import LinkCount, World
-from pilotage.testing import federation, jobs, jobs_at, queue, queue_report, task, waiting_on_link, world
+from pilotage.testing import (
+    federation,
+    jobs,
+    jobs_at,
+    measured,
+    queue,
+    queue_report,
+    task,
+    waiting_on_link,
+    world,
+)
 from pilotage.testing.choices import only_choice, refusal, refused, refused_in
 
+TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
 MERGE = MergeSpec(command=("merge",), outputs=("all",))
 BLOCKED = Link(source="AWAY", destination="HOME", closeness=-1)
 REMOTE = [
@@ -97,9 +108,12 @@ def test_b8_yields_where_no_queue_of_the_nucleus_could_ever_take_the_job_and_say
 
 
 def test_b8_holds_while_waiting_could_open_the_nucleus() -> None:
-    house = federation([queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"free": 1}})
-    choice = only_choice(world(house, task(nucleus="HOME", priority=800, walltime=60)))
+    asked = task(nucleus="HOME", priority=800, walltime=60)
+    choice = only_choice(world(TWO_SITES, asked, storage_spaces=measured(TWO_SITES, HOME=1)))
     assert (choice.candidates.queues, choice.waived) == ((), ())
+    declared = federation([queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"free": 1}})
+    yielding = only_choice(world(declared, asked))
+    assert yielding.candidates.queues == ("FAR",), "waiting changes nothing in the file"
 
 
 def _reading(house: Federation, count: int, sizes: dict[str, int], **spec: Any) -> World:
@@ -116,9 +130,6 @@ def _reading(house: Federation, count: int, sizes: dict[str, int], **spec: Any) 
         files=tuple(File(name=f"f{number}", size=sizes["each"], checksum="") for number in range(count)),
         replicas=tuple(Replica(file=f"f{number}", storage="AWAY-DISK") for number in range(count)),
     )
-
-
-TWO_SITES = federation([queue("NEAR"), queue("FAR", site="AWAY")])
 
 
 def test_b11_counts_the_input_of_all_jobs_that_are_brokered_together() -> None:

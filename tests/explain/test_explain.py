@@ -11,7 +11,7 @@ from pilotage.explain.words import shortened
 from pilotage.model.decision import Asked, Candidates, Choice, DatedChoice, Refusal
 from pilotage.model.documents import from_json, to_json
 from pilotage.model.work import JobKind
-from pilotage.testing import federation, jobs, jobs_at, queue, task, world
+from pilotage.testing import federation, jobs, jobs_at, measured, queue, task, world
 from pilotage.testing.choices import decide, only_choice
 
 QUEUES = tuple(f"Q{number:02}" for number in range(42))
@@ -115,7 +115,7 @@ def test_where_two_obstacles_stand_everywhere_no_single_change_helps() -> None:
     text = lines(explain(only_choice(world(house, task(ram=1000)))))
     assert text == [
         "task 1, job 1: no queue of 1 fits",
-        "  status    1 queue                                            operator",
+        "  status    1 queue                                            operator: the queue is set online",
         "  memory    1 queue  1000 MB asked, 900 counted, best 100      you: ask for ram: 100",
         "  no single change opens a queue",
     ]
@@ -232,9 +232,10 @@ def test_a_full_candidate_is_neither_the_winner_nor_the_runner_up() -> None:
 
 
 def test_scouts_that_only_the_nucleus_takes_are_advised_to_be_left_out() -> None:
-    house = federation([queue("NEAR"), queue("FAR", site="AWAY")], storages={"HOME": {"free": 1}})
+    house = federation([queue("NEAR"), queue("FAR", site="AWAY")])
     asked = task(nucleus="HOME", walltime=60, scouts=3)
-    choice = only_choice(world(house, asked, jobs=jobs(asked, kind="scout")))
+    full = measured(house, HOME=1)
+    choice = only_choice(world(house, asked, jobs=jobs(asked, kind="scout"), storage_spaces=full))
     assert "you: ask for scouts: 0" in " ".join(lines(explain(choice)))
 
 

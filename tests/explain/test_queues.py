@@ -80,7 +80,7 @@ def test_everything_about_a_queue() -> None:
     assert [line for line in told if "refused" in line][1:] == ["    refused 2"], "alike errors once"
     assert any(line.endswith("2 min ago") for line in told)
     assert "  limits: 1 core, memory 4000 MB, no limit of work directory, walltime 24 h" in told
-    assert told[-1] == "  storage disk: 700 GB free, blacklisted: write_wan"
+    assert told[-1] == "  storage disk: 700 GB free, declared, blacklisted: write_wan"
 
 
 def test_a_tasks_jobs_there_are_told_with_every_refusal_or_the_place_among_the_candidates() -> None:

@@ -10,15 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from pilotage.ports.moving import (
-    Delivered,
-    Grant,
-    Progress,
-    Readable,
-    Space,
-    StorageError,
-    WrongFileError,
-)
+from pilotage.ports.moving import Delivered, Grant, Progress, Readable, Space, StorageError, WrongFileError
 
 from .backend import Backend, LinkError, PathEntry, StorageOptionError
 from .digests import DIGESTS, digest
@@ -26,7 +18,8 @@ from .downloads import Download
 from .folder_calls import beside, empty
 from .http_bodies import Body, as_body, whole_text, without_body
 from .http_copies import FORWARDED, HttpCopies
-from .listings import PROPFIND, QUOTA, from_index, from_multistatus, from_quota
+from .http_quota import quota
+from .listings import NO_WEBDAV, PROPFIND, from_index, from_multistatus
 from .ranged import MOST, RangedStream, sample_end
 from .redirects import Redirects, check_option, shown
 from .storage_failures import explained, nothing_left
@@ -61,13 +54,6 @@ KNOWN_FOLDERS = 10_000
 GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 REFUSED = frozenset(range(400, 500)) - {401, 407, 408, 425, 429}
 """Answers that refuse one file; the other 4xx are about whoever asks, or about the time."""
-NO_WEBDAV = (
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.FORBIDDEN,
-    HTTPStatus.METHOD_NOT_ALLOWED,
-    HTTPStatus.NOT_IMPLEMENTED,
-)
-"""Answers of servers that lack a method of WebDAV."""
 
 
 class HttpBackend:
@@ -207,16 +193,8 @@ class HttpBackend:
         return Grant(url=self.url(path), headers=self.own_headers(), authorities=authorities)
 
     def space(self) -> Space | None:
-        """See :class:`~pilotage.movers.backend.SpaceBackend`: the quota of WebDAV (RFC 4331)."""
-        headers = {"Depth": "0", "Content-Type": "application/xml"}
-        # A folder that is not there is made when something is first written to it.
-        with (
-            suppress(FileNotFoundError),
-            self.request("PROPFIND", "", headers=headers, body=QUOTA, allowed=NO_WEBDAV) as answer,
-        ):
-            if answer.status_code == HTTPStatus.MULTI_STATUS:
-                return from_quota(whole_text(answer))
-        return None
+        """See :class:`~pilotage.movers.backend.SpaceBackend`: the quota of WebDAV."""
+        return quota(self.request)
 
     def rename(self, source: str, target: str) -> None:
         """See :class:`~pilotage.movers.backend.Backend`."""

@@ -4,15 +4,24 @@ The parsers are imported where something is read: a server without web storages 
 """
 
 from collections.abc import Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
-from pilotage.ports.moving import Space, StorageError
+from pilotage.ports.moving import StorageError
 
 from .backend import PathEntry
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+NO_WEBDAV = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.NOT_IMPLEMENTED,
+)
+"""Answers of servers that lack a method of WebDAV."""
 
 PROPFIND = (
     b'<?xml version="1.0" encoding="utf-8"?>'
@@ -20,19 +29,13 @@ PROPFIND = (
 )
 """The properties that :func:`from_multistatus` reads."""
 
-QUOTA = (
-    b'<?xml version="1.0" encoding="utf-8"?>'
-    b'<propfind xmlns="DAV:"><prop><quota-available-bytes/><quota-used-bytes/></prop></propfind>'
-)
-"""The properties that :func:`from_quota` reads."""
-
 
 def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, PathEntry]]:
     """Names and entries of a PROPFIND's answer; ``folder`` is the path of its URL, which has an empty name.
 
     Raises StorageError where the document is none.
     """
-    for response in _parsed(document).iter("{DAV:}response"):
+    for response in parsed(document).iter("{DAV:}response"):
         name = _below(response.findtext("{DAV:}href", ""), folder)
         if name is None:
             continue
@@ -43,22 +46,8 @@ def from_multistatus(document: bytes, folder: str) -> Iterator[tuple[str, PathEn
             yield name, PathEntry("file", int(size) if size.isdecimal() else None)
 
 
-def from_quota(document: bytes) -> Space | None:
-    """The space that a PROPFIND's answer tells; None where the server knows of none.
-
-    Negative numbers stand for "not known" and "not limited". Raises StorageError where the document is none.
-    """
-    root = _parsed(document)
-    available, used = (
-        root.findtext(f".//{{DAV:}}quota-{name}-bytes", "").strip() for name in ("available", "used")
-    )
-    if not available.isdecimal():
-        return None
-    free = int(available)
-    return Space(free=free, total=free + int(used) if used.isdecimal() else None)
-
-
-def _parsed(document: bytes) -> "Element":
+def parsed(document: bytes) -> "Element":
+    """Parse an answer of WebDAV. Raises StorageError where it is none."""
     from xml.etree import ElementTree
 
     if b"<!DOCTYPE" in document or b"<!ENTITY" in document:

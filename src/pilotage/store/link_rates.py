@@ -158,7 +158,16 @@ def _with_rates(federation: Federation, rates: _Rates) -> Federation:
         return federation
     declared = {(link.source, link.destination): link for link in federation.links}
     measured = {
-        ends: replace(declared.get(ends) or Link(source=ends[0], destination=ends[1]), **windows)
+        ends: _measured(declared.get(ends) or Link(source=ends[0], destination=ends[1]), windows)
         for ends, windows in sorted(rates.items())
     }
     return replace(federation, links=tuple((declared | measured).values()))
+
+
+def _measured(link: Link, windows: Mapping[str, float]) -> Link:
+    return replace(
+        link,
+        throughput_1h=windows.get("throughput_1h", link.throughput_1h),
+        throughput_1d=windows.get("throughput_1d", link.throughput_1d),
+        throughput_1w=windows.get("throughput_1w", link.throughput_1w),
+    )

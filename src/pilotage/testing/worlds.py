@@ -14,6 +14,7 @@ from pilotage.model.federation import (
     Storage,
 )
 from pilotage.model.states import JobState
+from pilotage.model.storage_spaces import StorageSpace
 from pilotage.model.work import Task
 from pilotage.model.world import JobCount, LinkCount, QueueReport, TaskCount, World
 
@@ -129,3 +130,12 @@ def queue_report(queue: str, **seen: Any) -> QueueReport:
 def waiting_on_link(files: int, source: str = "AWAY", destination: str = "HOME") -> tuple[LinkCount, ...]:
     """Return the live transfers between the disks of two sites."""
     return (LinkCount(source=f"{source}-DISK", destination=f"{destination}-DISK", files=files),)
+
+
+def measured(of: Federation, **free: float) -> tuple[StorageSpace, ...]:
+    """Return what the disks of sites told a minute ago: GB free, by the site's name (B18)."""
+    urls = {storage.site: storage.url for storage in of.storages}
+    return tuple(
+        StorageSpace(storage=f"{site}-DISK", url=urls[site], asked=NOW - 60, told=NOW - 60, free=gigabytes)
+        for site, gigabytes in free.items()
+    )

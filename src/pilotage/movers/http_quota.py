@@ -1,0 +1,45 @@
+"""The quota that a WebDAV server tells of a folder (RFC 4331)."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from pilotage.ports.moving import Space
+
+from .http_bodies import whole_text
+from .listings import NO_WEBDAV, parsed
+
+if TYPE_CHECKING:
+    import requests
+
+PROPERTIES = (
+    b'<?xml version="1.0" encoding="utf-8"?>'
+    b'<propfind xmlns="DAV:"><prop><quota-available-bytes/><quota-used-bytes/></prop></propfind>'
+)
+
+
+def quota(request: "Callable[..., AbstractContextManager[requests.Response]]") -> Space | None:
+    """Ask for the quota of a storage's folder; None where the server knows of none.
+
+    Negative numbers stand for "not known" and "not limited". Raises StorageError where the answer is none.
+    """
+    headers = {"Depth": "0", "Content-Type": "application/xml"}
+    asked = request("PROPFIND", "", headers=headers, body=PROPERTIES, allowed=NO_WEBDAV)
+    # A folder that is not there is made when something is first written to it.
+    with suppress(FileNotFoundError), asked as answer:
+        return _space(answer)
+    return None
+
+
+def _space(answer: "requests.Response") -> Space | None:
+    if answer.status_code != HTTPStatus.MULTI_STATUS:
+        return None
+    root = parsed(whole_text(answer))
+    available, used = (
+        root.findtext(f".//{{DAV:}}quota-{name}-bytes", "").strip() for name in ("available", "used")
+    )
+    if not available.isdecimal():
+        return None
+    free = int(available)
+    return Space(free=free, total=free + int(used) if used.isdecimal() else None)
